@@ -1,0 +1,58 @@
+"""Errors that carry what the user should do next and the exit code of the command."""
+
+from __future__ import annotations
+
+
+class MpplanError(Exception):
+    """A mistake that the user can mend; shown as `error:` and `hint:`, never as a traceback."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        """One sentence without a full stop."""
+        self.hint = hint
+        """The next action, or None where there is nothing useful to say."""
+
+
+class UsageError(MpplanError):
+    """A flag or a name is wrong, a file is missing, an output cannot be written, a layout is inconsistent (exit 2)."""
+
+    exit_code = 2
+
+
+class InputFileError(MpplanError):
+    """A file was found but its content is invalid; the message says `file:line: key: what was expected` (exit 3)."""
+
+    exit_code = 3
+
+
+class CannotMeasureError(MpplanError):
+    """This machine cannot measure what was asked (exit 4)."""
+
+    exit_code = 4
+
+
+class IncompleteError(MpplanError):
+    """A price or a measurement is missing and `--strict` was given (exit 5)."""
+
+    exit_code = 5
+
+
+class UnstableError(MpplanError):
+    """The measurement is not to be trusted and `--strict` was given (exit 6)."""
+
+    exit_code = 6
+
+
+class LimitError(MpplanError):
+    """The answer crosses `--max-cost`, `--max-days` or `--max-energy` (exit 7)."""
+
+    exit_code = 7
+
+
+class NoPlanError(MpplanError):
+    """Nothing feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
+
+    exit_code = 8

@@ -1,0 +1,87 @@
+"""Layouts: how a model is split over GPUs. `Layout` is one, `Layouts` is many as columns of arrays.
+
+Order of the axes, innermost (closest together) first: tensor `tp`, context `cp`, data `dp` (expert parallel `ep` lies inside
+it), pipeline `pp`. `tp * cp * dp * pp == gpus` and `dp * micro_batch * grad_accum == global batch in sequences`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+ACT_CKPT = ("none", "selective", "full")
+"""Activation checkpointing; the index is the code in `Layouts.act_ckpt`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """One way to split a model and its batch over GPUs."""
+
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    ep: int
+    dp: int
+    zero: int
+    """0 none, 1 optimizer states, 2 and gradients, 3 and parameters (FSDP full shard), over the data parallel ranks."""
+    micro_batch: int
+    """Sequences per micro-batch and data parallel rank."""
+    grad_accum: int
+    """Micro-batches per step and data parallel rank."""
+    act_ckpt: str
+    """none, selective or full."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the layout."""
+        return self.tp * self.cp * self.dp * self.pp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layouts:
+    """Many layouts as integer arrays of one shape `[layout]`."""
+
+    tp: Ints
+    pp: Ints
+    vp: Ints
+    cp: Ints
+    ep: Ints
+    dp: Ints
+    zero: Ints
+    micro_batch: Ints
+    grad_accum: Ints
+    act_ckpt: Ints
+    """Index into `ACT_CKPT`."""
+
+    def __len__(self) -> int:
+        return int(self.tp.shape[0])
+
+    @property
+    def gpus(self) -> Ints:
+        """GPUs of each layout, `[layout]`."""
+        return self.tp * self.cp * self.dp * self.pp
+
+    def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
+        """The layouts at an index, mask or slice."""
+        return Layouts(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def at(self, i: int) -> Layout:
+        """One layout as plain Python values."""
+        values = {f.name: int(getattr(self, f.name)[i]) for f in fields(self)}
+        ckpt = ACT_CKPT[values.pop("act_ckpt")]
+        return Layout(act_ckpt=ckpt, **values)
+
+    @classmethod
+    def of(cls, *layouts: Layout) -> Layouts:
+        """Columns of the given layouts."""
+        columns = {
+            f.name: np.array([getattr(one, f.name) for one in layouts], dtype=np.int64)
+            for f in fields(cls)
+            if f.name != "act_ckpt"
+        }
+        return cls(act_ckpt=np.array([ACT_CKPT.index(one.act_ckpt) for one in layouts], dtype=np.int64), **columns)

@@ -1,0 +1,165 @@
+"""The shape of a model: `ModelShape`, and what follows from it by arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """A transformer (or CNN) as far as its cost is concerned."""
+
+    name: str
+    """Slug, for example `llama-3.1-70b`."""
+    kind: str
+    """`decoder`, `encoder`, `encoder-decoder` or `cnn`."""
+    layers: int
+    """Transformer layers (encoder plus decoder layers for an encoder-decoder)."""
+    hidden: int
+    heads: int
+    """Query heads."""
+    kv_heads: int
+    """Key and value heads (equal to `heads` without GQA)."""
+    head_dim: int
+    """Size of one query/key head."""
+    ffn_hidden: int
+    """Inner size of the dense feed-forward (0 where every layer is a mixture of experts)."""
+    gated_mlp: bool
+    """True for SwiGLU/GeGLU (three matrices), False for two."""
+    vocab: int
+    """Rows of the embedding as published (padding is the planner's business)."""
+    context: int
+    """Sequence length that the model was trained with by default."""
+    tied_embeddings: bool = False
+    learned_positions: int = 0
+    """Rows of a learned position table; 0 for rotary, ALiBi and the like."""
+    biases: bool = False
+    """Biases in the linear layers (GPT-2, GPT-3, BERT, OPT, BLOOM)."""
+    sliding_window: int | None = None
+    """Window of local attention in tokens; None: every layer sees the whole sequence."""
+    global_attention_every: int = 1
+    """With a window: every n-th layer still sees everything (1 with a window: none does, all layers are local)."""
+    q_lora_rank: int | None = None
+    """Multi-head latent attention: rank of the query compression; None where queries are not compressed."""
+    kv_lora_rank: int | None = None
+    """Multi-head latent attention: rank of the key/value compression; None: ordinary attention."""
+    rope_head_dim: int = 0
+    """MLA: rotary part of the query/key head (included in `head_dim`)."""
+    v_head_dim: int | None = None
+    """Size of one value head; None: `head_dim`."""
+    experts: int = 0
+    """Routed experts per MoE layer; 0 for a dense model."""
+    top_k: int = 0
+    """Routed experts per token."""
+    shared_experts: int = 0
+    expert_ffn: int = 0
+    """Inner size of one expert."""
+    dense_layers: int = 0
+    """MoE: leading layers with a dense feed-forward."""
+    moe_every: int = 1
+    """MoE: after the dense layers, every n-th layer is a mixture of experts."""
+    params_published: float | None = None
+    """Parameter count that the publisher states, for the check against our own count."""
+    global_batch_tokens: float | None = None
+    """Published pre-training batch in tokens; None where not published."""
+    evidence: Evidence | None = None
+
+    @property
+    def moe_layers(self) -> int:
+        """Number of layers with routed experts."""
+        return 0 if not self.experts else -(-(self.layers - self.dense_layers) // self.moe_every)
+
+    @property
+    def value_dim(self) -> int:
+        """Size of one value head."""
+        return self.head_dim if self.v_head_dim is None else self.v_head_dim
+
+    @property
+    def attention_params(self) -> float:
+        """Matrix parameters of attention in one layer: q, k, v, o (or the MLA chain)."""
+        h, d, dv, n_q, n_kv = self.hidden, self.head_dim, self.value_dim, self.heads, self.kv_heads
+        out = n_q * dv * h
+        if self.kv_lora_rank is None:
+            return float(h * (n_q * d + n_kv * (d + dv)) + out)
+        nope = d - self.rope_head_dim
+        q = h * n_q * d if self.q_lora_rank is None else self.q_lora_rank * (h + n_q * d)
+        kv = h * (self.kv_lora_rank + self.rope_head_dim) + self.kv_lora_rank * n_q * (nope + dv)
+        return float(q + kv + out)
+
+    @property
+    def mlp_matrices(self) -> int:
+        """Matrices of one feed-forward: 3 when gated, else 2."""
+        return 3 if self.gated_mlp else 2
+
+    @property
+    def dense_mlp_params(self) -> float:
+        """Matrix parameters of one dense feed-forward."""
+        return float(self.mlp_matrices * self.hidden * self.ffn_hidden)
+
+    @property
+    def expert_params(self) -> float:
+        """Matrix parameters of one expert."""
+        return float(self.mlp_matrices * self.hidden * self.expert_ffn)
+
+    @property
+    def routed_params(self) -> float:
+        """All routed experts of one MoE layer (shared experts and router excluded)."""
+        return self.experts * self.expert_params
+
+    @property
+    def embedding_params(self) -> float:
+        """Input embedding and learned positions."""
+        return float((self.vocab + self.learned_positions) * self.hidden)
+
+    @property
+    def head_params(self) -> float:
+        """Output layer as a matrix product, whether or not its weights are tied to the embedding."""
+        return float(self.vocab * self.hidden)
+
+    @property
+    def layer_params_dense(self) -> float:
+        """Matrix parameters of one dense layer."""
+        return self.attention_params + self.dense_mlp_params
+
+    @property
+    def layer_params_moe(self) -> float:
+        """Matrix parameters of one MoE layer, all experts included."""
+        shared = self.shared_experts * self.expert_params
+        return self.attention_params + self.routed_params + shared + self.hidden * self.experts
+
+    @property
+    def layer_params_moe_active(self) -> float:
+        """Matrix parameters that one token meets in an MoE layer."""
+        return self.layer_params_moe - self.routed_params + self.top_k * self.expert_params
+
+    @property
+    def vector_params(self) -> float:
+        """Norms and biases, all layers: small, but counted."""
+        per_layer = 2.0 * self.hidden
+        if self.biases:
+            per_layer += 2.0 * self.hidden
+            per_layer += self.heads * self.head_dim + 2.0 * self.kv_heads * self.head_dim + self.hidden
+            per_layer += self.ffn_hidden + self.hidden
+        return self.layers * per_layer + self.hidden
+
+    @property
+    def params_total(self) -> float:
+        """All parameters, tied output weights counted once."""
+        moe = self.moe_layers
+        layers = moe * self.layer_params_moe + (self.layers - moe) * self.layer_params_dense
+        head = 0.0 if self.tied_embeddings else self.head_params
+        return layers + self.embedding_params + head + self.vector_params
+
+    @property
+    def params_active(self) -> float:
+        """Parameters that one token meets (equal to `params_total` for a dense model)."""
+        return self.params_total - self.moe_layers * (self.layer_params_moe - self.layer_params_moe_active)
+
+    @property
+    def matrix_params_active(self) -> float:
+        """Matrix parameters that one token meets, output layer included, input embedding excluded: the N of 6N."""
+        moe = self.moe_layers
+        layers = moe * self.layer_params_moe_active + (self.layers - moe) * self.layer_params_dense
+        return layers + self.head_params

@@ -1,0 +1,26 @@
+"""Optimizers as rows: state bytes per parameter and the traffic of an update. Rows: `catalog/optimizers.csv`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """What an optimizer keeps and moves per parameter."""
+
+    id: str
+    """For example `adamw`, `adamw-8bit`, `adafactor`, `muon`."""
+    name: str
+    full_moments: float
+    """Moments of one element per parameter stored in the policy's moment type (AdamW 2, SGD with momentum 1)."""
+    fixed_state_bytes: float
+    """State bytes per parameter that do not depend on the policy (8-bit Adam: 2 plus block scales)."""
+    factored: bool
+    """True where the second moment is kept as row and column sums (Adafactor): counted as ~0 bytes per parameter."""
+    extra_flop_per_param: float
+    """Arithmetic beyond the element-wise update, per matrix parameter and step (Muon's Newton-Schulz), before the
+    dependence on the matrix shape; 0 for the element-wise ones."""
+    evidence: Evidence

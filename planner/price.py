@@ -1,0 +1,57 @@
+"""What one unit costs or emits, as the planner needs it: price per GPU-hour, electricity, PUE, grid factor.
+
+The pricing room makes these from its books; the planner only multiplies. Each carries its own range and its evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.evidence import Estimate, Evidence, Gap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPrice:
+    """USD per GPU-hour of one GPU."""
+
+    gpu: str
+    """Catalogue id."""
+    usd_per_gpu_h: Estimate | None
+    """None where no row was found: totals become lower bounds."""
+    basis: str
+    """In words, for example `median over 6 providers, on demand, one vote each`."""
+    evidence: tuple[Evidence, ...]
+    """The rows used."""
+    gap: Gap | None = None
+    """Set where the price is missing or stale."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteFacts:
+    """What the place of the machines adds: power usage effectiveness, electricity price, grid carbon."""
+
+    pue: Estimate
+    """Facility power over IT power, at least 1."""
+    electricity_usd_per_kwh: Estimate | None
+    grid_kg_co2e_per_kwh: Estimate
+    """Location-based."""
+    market_kg_co2e_per_kwh: float | None
+    """Market-based, only as a second labelled number."""
+    evidence: tuple[Evidence, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """One line of a cost tree; children sum to the line."""
+
+    id: str
+    """For example `gpu_rental`, `electricity`."""
+    label: str
+    usd: Estimate
+    quantity: float | None = None
+    """Units bought at mid, for example GPU-hours."""
+    unit: str | None = None
+    unit_price_usd: Estimate | None = None
+    evidence_ids: tuple[str, ...] = ()
+    children: tuple[CostLine, ...] = ()

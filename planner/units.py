@@ -1,0 +1,97 @@
+"""The only place where units are converted, and where sizes written by people are read.
+
+SI inside: seconds, joules, watts, bytes, FLOP, tokens, hertz. Everything a person writes or reads passes through here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planner.errors import UsageError
+
+GIB = 1024.0**3
+MIB = 1024.0**2
+KIB = 1024.0
+GB = 1e9
+TERA = 1e12
+GIGA = 1e9
+HOUR_S = 3600.0
+DAY_S = 86400.0
+YEAR_H = 8760.0
+KWH_J = 3.6e6
+MWH_J = 3.6e9
+MICRO = 1e-6
+
+_COUNT_SUFFIX = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+_BYTE_SUFFIX = {
+    "b": 1.0,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
+    "tb": 1e12,
+    "kib": KIB,
+    "mib": MIB,
+    "gib": GIB,
+    "tib": 1024.0**4,
+}
+_TIME_SUFFIX = {"s": 1.0, "m": 60.0, "min": 60.0, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)([a-z]*)")
+
+
+def _split(text: str) -> tuple[float, str] | None:
+    match = _NUMBER.fullmatch(text.strip().lower().replace("_", "").replace(",", ""))
+    return (float(match[1]), match[2]) if match else None
+
+
+def parse_count(text: str, what: str) -> float:
+    """Read a positive count as people write it: `70B`, `1.5T`, `405e9`, `2M`, `15_000`.
+
+    Raises:
+        UsageError: the text is not a positive finite count; `8x7B` is refused with a hint to name a model.
+    """
+    if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
+        raise UsageError(
+            f"{what}: `{text}` names a mixture of experts, not a parameter count",
+            hint="name the model, for example `--model mixtral-8x7b`; `mpplan models` lists them",
+        )
+    parts = _split(text)
+    if parts is None or parts[1] not in _COUNT_SUFFIX:
+        raise UsageError(f"{what}: `{text}` is not a number", hint="write it like `70B`, `1.5T`, `405e9` or `15000`")
+    value = parts[0] * _COUNT_SUFFIX[parts[1]]
+    if not 0 < value < float("inf"):
+        raise UsageError(f"{what}: `{text}` must be greater than 0", hint="write it like `70B`, `1.5T` or `405e9`")
+    return value
+
+
+def parse_bytes(text: str, what: str) -> float:
+    """Read a number of bytes: `80GiB`, `2.5TB`, `512 MiB`.
+
+    Raises:
+        UsageError: the text is not a positive size with a unit.
+    """
+    parts = _split(text.replace(" ", ""))
+    if parts is None or parts[1] not in _BYTE_SUFFIX or not parts[0] > 0:
+        raise UsageError(f"{what}: `{text}` is not a size in bytes", hint="write it like `80GiB` or `2.5TB`")
+    return parts[0] * _BYTE_SUFFIX[parts[1]]
+
+
+def parse_duration_s(text: str, what: str) -> float:
+    """Read a duration in seconds: `30d`, `12h`, `90min`, `2w`, `45s`.
+
+    Raises:
+        UsageError: the text is not a positive duration with a unit.
+    """
+    parts = _split(text)
+    if parts is None or parts[1] not in _TIME_SUFFIX or not parts[0] > 0:
+        raise UsageError(f"{what}: `{text}` is not a duration", hint="write it like `30d`, `12h` or `90min`")
+    return parts[0] * _TIME_SUFFIX[parts[1]]
+
+
+def bytes_from_gib(value_gib: float) -> float:
+    """Bytes in a number of GiB."""
+    return value_gib * GIB
+
+
+def gib_from_bytes(value_bytes: float) -> float:
+    """GiB in a number of bytes."""
+    return value_bytes / GIB
