@@ -1,0 +1,81 @@
+"""The commands: one file each, listed here; a module is imported only when its command is chosen.
+
+To add a command, write `mpplan/commands/<name>.py` and add a row to `COMMANDS`. A row's target is either a function
+(its parameters are the flags, its docstring the help) or a `typer.Typer` with subcommands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command of the program."""
+
+    name: str
+    """What the user types after `mpplan`."""
+    target: str
+    """`module:attribute` that holds the function or the `typer.Typer`."""
+    help: str
+    """One line for `mpplan --help`; a test holds it equal to the first line of the command's own help."""
+
+
+COMMANDS = (
+    Command(
+        name="estimate",
+        target="mpplan.commands.estimate:estimate",
+        help="Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision.",
+    ),
+    Command(
+        name="report",
+        target="mpplan.commands.report:report",
+        help="Render a saved answer again: HTML, terminal, Markdown, CSV or JSON.",
+    ),
+    Command(
+        name="explain",
+        target="mpplan.commands.explain:explain",
+        help="Walk from a number of a saved answer down to its inputs and their sources.",
+    ),
+    Command(
+        name="validate",
+        target="mpplan.commands.validate:validate",
+        help="Predict published runs and compare with what really happened.",
+    ),
+    Command(
+        name="probe",
+        target="mpplan.commands.probe:probe",
+        help="Measure this machine: time, memory and power of training, per precision.",
+    ),
+    Command(
+        name="check",
+        target="mpplan.commands.check:check",
+        help="Say whether a measurement record can be trusted, and what to run again.",
+    ),
+    Command(
+        name="records",
+        target="mpplan.commands.records:records_app",
+        help="List, show and remove measurement records.",
+    ),
+    Command(
+        name="gpus",
+        target="mpplan.commands.gpus:gpus",
+        help="List the GPUs of the catalogue with their sources.",
+    ),
+    Command(
+        name="models",
+        target="mpplan.commands.models:models",
+        help="List the models of the catalogue with their sources.",
+    ),
+    Command(
+        name="prices",
+        target="mpplan.commands.prices:prices_app",
+        help="List the prices of the book with their dates and sources.",
+    ),
+    Command(
+        name="doctor",
+        target="mpplan.commands.doctor:doctor",
+        help="Say what this machine can measure, and what to install or permit for the rest.",
+    ),
+)
+"""All commands, in the order in which `mpplan --help` shows them."""

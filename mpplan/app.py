@@ -1,0 +1,106 @@
+"""The program: arguments in, exit code out. Here errors become `error:` and `hint:` lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import Annotated, Any
+
+import typer
+
+from mpplan.console import fail
+from mpplan.group import LazyCommands, plain, silence_stdout
+from mpplan.version import __version__
+from planner.errors import MpplanError, UsageError
+
+app = typer.Typer(
+    cls=LazyCommands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog="Defaults can be kept in mpplan.toml. Exit codes: docs/exit-codes.md.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mpplan {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected failure.")] = False,
+) -> None:
+    """Plan what a training run costs in each precision: GPUs, days, money, energy, carbon, from measurements."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+def program() -> Any:
+    """The whole program as a Click group; its commands load when they are chosen."""
+    group = plain(typer.main.get_command(app))
+    for option in group.params:
+        option.allow_from_autoenv = option.name == "debug"  # a variable must not turn every call into `--version`
+    return group
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `mpplan` and return its exit code (docs/exit-codes.md)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = program().main(args=given, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")
+        sys.stdout.flush()
+    except MpplanError as error:
+        fail(error.message, error.hint)
+        return error.exit_code
+    except typer.TyperException as error:
+        usage = _usage_error(error)
+        fail(usage.message, usage.hint)
+        return usage.exit_code
+    except typer.Abort:
+        fail("interrupted")
+        return 130
+    except Exception as error:
+        return _unexpected(error, debug="--debug" in given or bool(os.environ.get("MPPLAN_DEBUG")))
+    return code if isinstance(code, int) else 0
+
+
+def _usage_error(error: typer.TyperException) -> UsageError:
+    """Typer's own complaint in our form: what is wrong, then near names or where to read on."""
+    context: Any = getattr(error, "ctx", None)
+    command = context.command_path if context else "mpplan"
+    see = f"see `{command} --help`"
+    option = getattr(error, "option_name", None)
+    if type(error).__name__ != "NoSuchOption" or option is None:
+        return UsageError(error.format_message().strip().rstrip("."), hint=see)
+    near = getattr(error, "possibilities", None) or ()
+    hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else see
+    return UsageError(f"`{command}` has no option `{option}`", hint=hint)
+
+
+def _unexpected(error: Exception, *, debug: bool) -> int:
+    """Our fault, or a stdout that takes no more."""
+    if isinstance(error, OSError) and error.filename is None:
+        silence_stdout()
+        fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")
+        return 2
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    fail(
+        f"mpplan {__version__} failed unexpectedly: {type(error).__name__}: {error}",
+        "this is a bug in mpplan: report it on the project's issue page with the command line and what "
+        "`MPPLAN_DEBUG=1` prints",
+    )
+    return MpplanError.exit_code

@@ -1,0 +1,41 @@
+"""stderr is talk: notes, warnings and errors, in one form, with colour only where a person looks."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def _paint(text: str, code: str) -> str:
+    """Colour a word when stderr is a terminal and `NO_COLOR` is not set (no-color.org)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
+        return text
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def one_line(text: str) -> str:
+    """Fold a message onto one line, so that `error:` can be grepped and read aloud."""
+    return " ".join(text.split())
+
+
+def note(text: str, *, quiet: bool = False) -> None:
+    """Tell what was done, for example `wrote plan.html`; silent with `--quiet`."""
+    if not quiet:
+        _say(text)
+
+
+def warn(text: str, *, quiet: bool = False) -> None:
+    """Warn of something that did not stop the work; silent with `--quiet`."""
+    if not quiet:
+        _say(f"{_paint('warning:', '33')} {one_line(text)}")
+
+
+def fail(message: str, hint: str | None = None) -> None:
+    """Print `error:` and, where there is a next action, `hint:`."""
+    _say(f"{_paint('error:', '1;31')} {one_line(message)}")
+    if hint:
+        _say(f"{_paint('hint:', '36')} {one_line(hint)}")

@@ -1,0 +1,101 @@
+"""The command group that imports a command only when it is chosen, and fills its defaults from `mpplan.toml`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from mpplan.commands import COMMANDS, Command
+from mpplan.config import config_paths, defaults_for, read_config
+from mpplan.console import fail
+from planner.errors import UsageError
+
+NAMES = tuple(command.name for command in COMMANDS)
+
+
+def load_command(command: Command) -> Any:
+    """Import a command's module and make its Click command."""
+    module, attribute = command.target.split(":")
+    target = getattr(import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        app = target
+    else:
+        app = typer.Typer()
+        app.command(name=command.name)(target)
+    app.rich_markup_mode = None  # plain text can be grepped and read aloud, and Rich costs most of the start-up
+    app.pretty_exceptions_enable = False
+    app._add_completion = False  # the root has it
+    click_command = typer.main.get_command(app)
+    click_command.name = command.name
+    return plain(click_command)
+
+
+def plain(click_command: Any) -> Any:
+    """Leave the variables out of the help; they follow one rule that docs/configuration.md states."""
+    for option in click_command.params:
+        option.show_envvar = False
+    for inner in getattr(click_command, "commands", {}).values():
+        plain(inner)
+    return click_command
+
+
+class LazyCommands(TyperGroup):
+    """The rows of `COMMANDS` as a Click group."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """Names in the order of `COMMANDS`."""
+        return list(NAMES)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        """Import the command, or None where there is no such name."""
+        found = next((command for command in COMMANDS if command.name == cmd_name), None)
+        return None if found is None else load_command(found)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in COMMANDS])
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:  # type: ignore[override]
+        """Find the chosen command and give it the defaults of the configuration files.
+
+        Raises:
+            UsageError: no such command.
+            InputFileError: a configuration file is invalid.
+        """
+        name = args[0]
+        if name not in NAMES and not name.startswith("-"):
+            near = get_close_matches(name, NAMES, n=3, cutoff=0.5)
+            raise UsageError(
+                f"`mpplan` has no command `{name}`",
+                hint=f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else "see `mpplan --help`",
+            )
+        name_found, command, rest = super().resolve_command(ctx, args)
+        if name_found is not None and "--help" not in rest:
+            ctx.default_map = {name_found: defaults_for(read_config(config_paths()), NAMES, name_found, command)}
+        return name_found, command, rest
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        """Run; a reader that has seen enough (`mpplan gpus | head`) and Ctrl-C are not our faults."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            silence_stdout()
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            fail("interrupted")
+            raise typer.Exit(130) from None
+        return result
+
+
+def silence_stdout() -> None:
+    """Let the interpreter's last flush succeed when nobody listens any more."""
+    with open(os.devnull, "wb") as sink:
+        os.dup2(sink.fileno(), sys.stdout.fileno())

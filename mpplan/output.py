@@ -1,0 +1,104 @@
+"""Where a result goes: checked before the work, written whole or not at all; `-` is stdout."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A place that was found writable when it was opened."""
+
+    path: Path | None
+    """None: stdout."""
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether the result goes to stdout."""
+        return self.path is None
+
+    def write(self, text: str) -> None:
+        """Write the whole text in UTF-8, or leave what was there before.
+
+        Raises:
+            UsageError: the place can no longer be written.
+        """
+        if self.path is None:
+            sys.stdout.write(text)
+            return
+        try:
+            if self.path.exists() and not self.path.is_file():
+                self.path.write_text(text, encoding="utf-8")  # a device or a named pipe cannot be replaced
+            else:
+                _replace(self.path.resolve(), text)
+        except OSError as error:
+            raise _refused(self.path, error.strerror or str(error)) from error
+
+
+def open_output(name: str, flag: str = "--output") -> Output:
+    """Check that a result can be written to `name`, before any work is done for it. Creates nothing.
+
+    Args:
+        name: a path, or `-` for stdout.
+        flag: the flag that named it, for the message.
+
+    Raises:
+        UsageError: empty, a directory, in a directory that does not exist, or not writable.
+    """
+    if name == "-":
+        return Output(path=None)
+    if not name.strip():
+        raise UsageError(f"{flag}: the path is empty", hint=f"name a file, for example `{flag} plan.html`")
+    path = Path(name).expanduser()
+    try:
+        _probe(path)
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
+    except ValueError as error:  # a NUL in the name
+        raise _refused(path, str(error)) from error
+    return Output(path=path)
+
+
+def _probe(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a directory")
+    if not path.parent.exists():
+        raise FileNotFoundError(0, f"there is no directory `{path.parent}`")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(0, "permission denied")
+    if path.exists() and not path.is_file():
+        return
+    # Asking the file system is the only test that holds for root, read-only mounts and full disks alike.
+    with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".mpplan-"):
+        pass
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the target and move over it, keeping the target's permissions."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".mpplan-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _refused(path: Path, reason: str) -> UsageError:
+    return UsageError(f"cannot write `{path}`: {reason}", hint="choose another path, or `-` for stdout")
