@@ -24,6 +24,16 @@ class GpuPrice:
     """The rows used."""
     gap: Gap | None = None
     """Set where the price is missing or stale."""
+    commitment: str = "on-demand"
+    """on-demand, spot, 1y, 3y, quote or owned."""
+    provider: str | None = None
+    """The provider chosen; None for the market."""
+    region: str | None = None
+    """The region chosen; None for any."""
+    stale: bool = False
+    """Whether a row used is more than 90 days old; `gap` names it."""
+    warnings: tuple[str, ...] = ()
+    """What else a reader should know, one sentence each: historic rows, dates known only to the year, a borrowed range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

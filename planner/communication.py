@@ -1,0 +1,143 @@
+"""Communication of a step by axis: tensor, context, expert, pipeline, data. What is exposed after overlap is what counts.
+
+Bytes per axis: Korthikanti et al. 2022 (tensor and sequence parallel), Rajbhandari et al. 2020 (ZeRO), Megatron-LM docs
+(context parallel), GShard (expert parallel); bus factors: nccl-tests `doc/PERFORMANCE.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cluster import Cluster
+from planner.collectives import all_reduce_s, all_to_all_s, gather_s, place, send_s
+from planner.compute import LayerTime
+from planner.layout import Layouts
+from planner.operations import Work, expert_tp
+from planner.rates import Rates, Value
+from planner.recipe import Recipe
+from planner.shards import Shards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerComm:
+    """Exposed communication of one layer and micro-batch, and one message to the next stage."""
+
+    tp: Value
+    tp_forward: Value
+    cp: Value
+    ep: Value
+    send: Value
+    """Exposed time of one activation and one gradient message between stages (0 without a pipeline)."""
+
+    @property
+    def total(self) -> Value:
+        """Inside the layer."""
+        return self.tp + self.cp + self.ep
+
+
+def _tensor(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
+    """Exposed seconds forward and in all: two reductions forward, two backward (MoE: attention's only, if unsplit)."""
+    group = place(at.tp, 1, cluster.nvlink_domain)
+    payload = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
+    if recipe.sequence_parallel:
+        # Gather and scatter around attention and MLP, and the input gathered again for the weight gradient.
+        pair, again = 2.0 * gather_s(payload, group, rates), gather_s(payload, group, rates)
+    else:
+        pair, again = all_reduce_s(payload, group, rates), 0.0
+    hidden = 1.0 - rates.overlap_tp
+    blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
+    forward = blocks * pair * hidden
+    # The second gather runs beside the input gradient's product.
+    backward = blocks * pair * hidden + blocks * again * (1.0 - rates.overlap_dp) * hidden
+    alone = at.tp == 1
+    return np.where(alone, 0.0, forward), np.where(alone, 0.0, forward + backward)
+
+
+def _context(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> Value:
+    """Keys and values gathered forward, again backward, and their gradients scattered: 3 passes of the whole sequence."""
+    model = recipe.model
+    group = place(at.cp, at.tp, cluster.nvlink_domain)
+    kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
+    width = kv_heads * (model.head_dim + model.value_dim)
+    payload = work.tokens * at.cp * width * recipe.policy.activation_bytes
+    exposed = 3.0 * gather_s(payload, group, rates) - rates.overlap_cp * layer.attention
+    return np.where(at.cp == 1, 0.0, np.maximum(exposed, 0.0))
+
+
+def _expert(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
+    """Dispatch and combine, forward and backward: four all-to-all of the routed tokens, mean over all layers."""
+    model = recipe.model
+    if not model.experts:
+        return 0.0
+    etp = expert_tp(recipe, at)
+    stride = np.where(etp < at.tp, 1, at.tp)
+    group = place(at.ep, stride, cluster.nvlink_domain)
+    split = at.tp if recipe.sequence_parallel else 1
+    send = work.tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
+    domains = np.maximum(group.size / group.inside, 1.0)
+    # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
+    distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
+    once = all_to_all_s(send * rates.expert_imbalance, group, rates, np.minimum(distinct, 1.0))
+    share = model.moe_layers / model.layers
+    return np.where(at.ep == 1, 0.0, 4.0 * once * (1.0 - rates.overlap_ep) * share)
+
+
+def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
+    inner = at.tp * at.cp * at.dp
+    crosses = inner * at.pp > cluster.nvlink_domain
+    split = at.tp if recipe.sequence_parallel else 1
+    message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
+    # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
+    hidden = np.where(at.vp > 1, rates.overlap_pp, rates.overlap_pp * 0.5)
+    return np.where(at.pp == 1, 0.0, 2.0 * send_s(message, crosses, rates) * (1.0 - hidden))
+
+
+def layer_comm(
+    recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates
+) -> LayerComm:
+    """Exposed communication inside a layer, `[layout]` or `[draw]`."""
+    forward, tensor = _tensor(recipe, cluster, work, at, rates)
+    return LayerComm(
+        tp=tensor,
+        tp_forward=forward,
+        cp=_context(recipe, cluster, work, at, layer, rates),
+        ep=_expert(recipe, cluster, work, at, rates),
+        send=_send(recipe, cluster, work, at, rates),
+    )
+
+
+def data_parallel_s(
+    recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, micro_batch_s: Value, rates: Rates
+) -> Value:
+    """Exposed gradient reduction and parameter gathering of one step.
+
+    ZeRO 0: one all-reduce; 1 and 2: reduce-scatter and all-gather, once; 3: two gathers (one without resharding) and one
+    scatter per micro-batch, behind all of its compute.
+    """
+    policy = recipe.policy
+    dense = place(at.dp * at.cp, at.tp, cluster.nvlink_domain)
+    etp = expert_tp(recipe, at)
+    expert_stride = at.ep * etp
+    experts = place(
+        np.maximum(1, at.tp * at.cp * at.dp // expert_stride), expert_stride, cluster.nvlink_domain
+    )
+    trained = 1.0 if recipe.trains_all else 0.02
+    window_all = at.grad_accum * micro_batch_s
+    reduce_s: Value = 0.0
+    gather: Value = 0.0
+    ring: Value = 0.0
+    for params, group in ((shards.dense(last=False), dense), (shards.expert(last=False), experts)):
+        reduce_s = reduce_s + gather_s(params * policy.reduce_bytes * trained, group, rates)
+        gather = gather + gather_s(params * policy.gather_bytes, group, rates)
+        ring = ring + all_reduce_s(params * policy.reduce_bytes * trained, group, rates)
+    gathers = 2.0 if recipe.reshard_after_forward else 1.0
+    sharded = at.grad_accum * (gathers * gather + reduce_s)
+    once = np.where(at.zero == 0, ring, reduce_s + gather)
+    busy = np.where(at.zero == 3, sharded, once)
+    window = np.where(at.zero == 3, window_all, micro_batch_s)
+    tail = busy / (shards.layers_most + 1.0) / np.where(at.zero == 3, at.grad_accum, 1.0)
+    exposed = np.maximum(busy - rates.overlap_dp * window, tail)
+    slowed = rates.interference * np.minimum(busy, window)
+    return np.where(at.dp * at.cp == 1, 0.0, exposed + slowed)

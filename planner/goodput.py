@@ -1,0 +1,20 @@
+"""Goodput: the share of wall time that moves training forward, from failures, restarts, checkpoints and evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.rates import Rates, Value
+
+
+def goodput_ratio(gpus: Value, rates: Rates) -> Value:
+    """Useful over wall time, in (0, 1].
+
+    Checkpoints are written at the interval that loses least (Young 1974: sqrt(2 x stall x time between failures)); each
+    failure costs the restart and half an interval of repeated steps.
+    """
+    failures_per_s = np.maximum(gpus * rates.mtbf_failures_per_gpu_h / 3600.0, 1e-12)
+    interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
+    lost = rates.checkpoint_s / interval_s + failures_per_s * (rates.restart_s + 0.5 * interval_s)
+    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_share))
+    return result

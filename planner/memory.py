@@ -1,0 +1,185 @@
+"""Peak memory of one GPU, itemised, for every layout at once: the larger of the first and the last pipeline stage.
+
+Sources: ZeRO (Rajbhandari et al. 2020, section 5) for the states; Korthikanti et al. 2022, table 2, for activations of the
+GELU block with naive attention; the same count by hand for gated, fused-attention blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from planner.layout import ACT_CKPT, Layouts
+from planner.operations import Work, count_work
+from planner.rates import Rates, Value
+from planner.recipe import Recipe
+from planner.shards import Shards, shard_params, trained_share
+
+FULL = ACT_CKPT.index("full")
+SELECTIVE = ACT_CKPT.index("selective")
+
+QLORA_WEIGHT_BYTES = 0.516
+"""4-bit weights with double-quantised block constants: 4.127 bits (QLoRA, arXiv 2305.14314, section 3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryItems:
+    """Bytes at the peak by item (`plan.MEMORY_ITEMS`), `[layout]` or `[draw]`."""
+
+    weights: Value
+    gradients: Value
+    master_weights: Value
+    optimizer_states: Value
+    activations: Value
+    logits: Value
+    fp8_copies: Value
+    gathered_params: Value
+    comm_buffers: Value
+    framework: Value
+    fragmentation: Value
+
+    @property
+    def total(self) -> Value:
+        """What the driver shows as used."""
+        result: Value = sum((getattr(self, f.name) for f in fields(self)), 0.0)
+        return result
+
+    @property
+    def allocated(self) -> Value:
+        """What the allocator hands out at the peak: without context, communicators and fragmentation."""
+        return self.total - self.framework - self.comm_buffers - self.fragmentation
+
+    @property
+    def reserved(self) -> Value:
+        """What the allocator holds: with fragmentation, without context and communicators."""
+        return self.allocated + self.fragmentation
+
+
+def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
+    """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
+
+    Per token: two norm inputs and two product inputs of the hidden size (split under sequence parallelism), q, k, v and the
+    attention output, the inner activations (3 of them gated, 2 plain), dropout masks of one byte, and with naive attention
+    the probabilities, their dropout and its mask.
+    """
+    model, each = recipe.model, recipe.policy.activation_bytes
+    hidden = work.split_elements
+    inner = 3.0 if model.gated_mlp else 2.0
+    share = model.moe_layers / max(model.layers, 1)
+    ffn = (1.0 - share) * work.ffn_elements + share * work.expert_elements
+    routed = share * work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
+    attention_out = work.tokens * model.heads * model.value_dim / at.tp
+    masks = 2.0 * hidden if recipe.dropout else 0.0
+    plain = (4.0 * hidden + work.head_elements + attention_out + inner * ffn + 2.0 * routed) * each + masks
+    scores = 0.0
+    if recipe.attention == "naive":
+        scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
+    none = (plain + scores) * rates.stored_extra
+    if recipe.attention == "naive":
+        selective = plain * rates.stored_extra
+    elif recipe.stack == "tuned":
+        selective = none - attention_out * each
+    else:
+        # Per-operation policy of torchtitan: half of the matrix products' outputs, attention, no element-wise results.
+        selective = (2.0 * hidden + 0.5 * work.head_elements + attention_out + 0.5 * ffn * (inner - 1.0)) * each
+    full = hidden * each
+    kept = np.where(at.act_ckpt == FULL, full, np.where(at.act_ckpt == SELECTIVE, selective, none))
+    return kept, none
+
+
+def in_flight(at: Layouts) -> Value:
+    """Micro-batches whose activations the first stage holds: 1F1B, and its interleaved form (Megatron's estimator)."""
+    depth = np.minimum(at.grad_accum, at.pp).astype(np.float64)
+    more = np.where(at.vp > 1, 1.0 + (at.pp - 1.0) / (at.pp * at.vp), 1.0)
+    return np.where(at.pp == 1, 1.0, depth * more)
+
+
+def _states(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value, Value, Value]:
+    """Weights, gradients, master weights and optimizer states of one stage, after ZeRO."""
+    policy, optimizer = recipe.policy, recipe.optimizer
+    share = trained_share(recipe)
+    weight = QLORA_WEIGHT_BYTES if recipe.method == "qlora" else (policy.weight_bytes or policy.master_bytes)
+    master = policy.master_bytes if policy.weight_bytes else 0.0
+    moments = optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes
+    weights: Value = 0.0
+    gradients: Value = 0.0
+    trained: Value = 0.0
+    for params, ranks in ((shards.dense(last), shards.dense_ranks), (shards.expert(last), shards.expert_ranks)):
+        weights = weights + params * weight / np.where(at.zero == 3, ranks, 1.0)
+        gradients = gradients + params * share * policy.gradient_bytes / np.where(at.zero >= 2, ranks, 1.0)
+        trained = trained + params * share / np.where(at.zero >= 1, ranks, 1.0)
+    if recipe.method in ("lora", "qlora"):
+        master = policy.activation_bytes  # the adapters' own weights
+    if recipe.offload == "optimizer":
+        return weights, gradients, trained * 0.0, trained * 0.0
+    return weights, gradients, trained * master, trained * moments
+
+
+def _gathered(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
+    """ZeRO-3: parameters of two units and gradients of one, in the gather and reduce types."""
+    policy = recipe.policy
+    unit = shards.dense_per_layer + shards.expert_per_layer
+    ends = np.maximum(shards.first_extra, shards.last_extra) / np.where(at.pp == 1, 2.0, 1.0)
+    largest = np.maximum(unit, ends)
+    grads = policy.reduce_bytes if recipe.trains_all else 0.0
+    keep = 0.0 if recipe.reshard_after_forward else shards.layers_most * unit * policy.gather_bytes
+    return np.where(at.zero == 3, (unit + largest) * policy.gather_bytes + largest * grads + keep, 0.0)
+
+
+def _low_copies(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
+    """Low-precision copies of the linear weights that live between forward and backward."""
+    per_param = recipe.policy.low_weight_copy_bytes
+    if not per_param:
+        return 0.0
+    layers = shards.layers_last if last else shards.layers_most
+    held = layers * (shards.dense_per_layer + shards.expert_per_layer)
+    passing = 2.0 * (shards.dense_per_layer + shards.expert_per_layer)
+    return np.where(at.zero == 3, passing, held) * per_param
+
+
+def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates, *, last: bool) -> MemoryItems:
+    weights, gradients, master, states = _states(recipe, shards, at, last)
+    kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
+    layers = shards.layers_last if last else shards.layers_most
+    flights = np.where(at.pp == 1, 1.0, np.where(at.vp > 1, in_flight(at) / at.pp, 1.0)) if last else in_flight(at)
+    # While one layer is recomputed or run backward, all of its activations and their gradients exist once.
+    working = np.where(at.act_ckpt == FULL, whole, 0.25 * whole)
+    activations = kept * layers * flights + working
+    if recipe.offload == "activations":
+        activations = kept * 2.0 + working
+    per_logit = recipe.policy.activation_bytes + (0.0 if recipe.chunked_loss else 4.0 + recipe.policy.activation_bytes)
+    has_head = (at.pp == 1) | last
+    logits = np.where(has_head, work.logit_elements * per_logit, 0.0)
+    gathered = _gathered(recipe, shards, at)
+    copies = _low_copies(recipe, shards, at, last)
+    axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
+    framework = rates.context_bytes + np.zeros(len(at))
+    moving = activations + logits + gathered + copies
+    return MemoryItems(
+        weights=weights,
+        gradients=gradients,
+        master_weights=master,
+        optimizer_states=states,
+        activations=activations,
+        logits=logits,
+        fp8_copies=copies + np.zeros(len(at)),
+        gathered_params=gathered,
+        comm_buffers=axes * rates.nccl_bytes,
+        framework=framework,
+        fragmentation=moving * rates.fragmentation,
+    )
+
+
+def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
+    """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`."""
+    work = count_work(recipe, at, rates.expert_imbalance)
+    shards = shard_params(recipe, at)
+    first = _stage(recipe, at, work, shards, rates, last=False)
+    if np.all(at.pp == 1):
+        return first
+    final = _stage(recipe, at, work, shards, rates, last=True)
+    fuller = np.asarray(final.total) > np.asarray(first.total)
+    return MemoryItems(
+        **{f.name: np.where(fuller, getattr(final, f.name), getattr(first, f.name)) for f in fields(MemoryItems)}
+    )

@@ -1,0 +1,160 @@
+"""The operations of one micro-batch on one GPU, by their real shapes after sharding.
+
+Every quantity is an array over layouts, `[layout]`, or a scalar that broadcasts. The matrix products of a layer are listed
+once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions permuted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.layout import Layouts
+from planner.model import ModelShape
+from planner.recipe import Recipe
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatMul:
+    """`count` products `[m, k] x [k, n]`, forward."""
+
+    m: Array
+    n: Array | float
+    k: Array | float
+    count: Array | float = 1.0
+    low_precision: bool = True
+    """Runs in the policy's linear compute type; False: in its other compute type (output layer, router)."""
+    trained: bool = True
+    """Has a weight gradient when all weights are trained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one GPU does for one micro-batch in one layer of each kind, and at the ends of the model."""
+
+    tokens: Array
+    """Tokens of a micro-batch in this context shard (every tensor parallel rank sees them all), `[layout]`."""
+    dense_layer: tuple[MatMul, ...]
+    moe_layer: tuple[MatMul, ...]
+    head: MatMul
+    attention_flop: Array
+    """Forward FLOP of the attention core of one layer as the kernel runs it, `[layout]`."""
+    attention_scores: Array
+    """Elements of the score matrices of one layer (traffic of naive attention), `[layout]`."""
+    split_elements: Array
+    """Norm and residual elements of one layer, counted once each, `[layout]`."""
+    ffn_elements: Array
+    """Elements of the feed-forward's inner activation of one dense layer, `[layout]`."""
+    expert_elements: Array
+    """The same of one MoE layer."""
+    head_elements: Array
+    """Elements of q, k, v of one layer (rotary embedding, layout changes), `[layout]`."""
+    logit_elements: Array
+
+
+def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
+    """Tensor parallel size inside an expert: that of the layer where the expert groups leave room, else 1.
+
+    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` larger than `cp*dp` takes the
+    tensor parallel ranks too, so the expert itself is then not split.
+    """
+    if not recipe.model.experts:
+        return np.ones_like(at.tp)
+    return np.where(at.ep <= at.cp * at.dp, at.tp, 1)
+
+
+def attended_tokens(model: ModelShape, seq_len: int, causal_half: bool = True) -> float:
+    """Mean keys that one query meets, averaged over layers (sliding windows included)."""
+    causal = model.kind != "encoder" and causal_half
+    everything = seq_len / 2 if causal else float(seq_len)
+    window = model.sliding_window
+    if window is None or window >= seq_len:
+        return everything
+    local = window - window * window / (2.0 * seq_len) if causal else min(float(seq_len), 2.0 * window)
+    share = 0.0 if model.global_attention_every <= 1 else 1.0 / model.global_attention_every
+    return share * everything + (1.0 - share) * local
+
+
+def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:
+    h, d, dv = float(model.hidden), model.head_dim, model.value_dim
+    kv_split = np.minimum(tp, model.kv_heads)
+    out = MatMul(m=tokens, n=h, k=model.heads * dv / tp)
+    if model.kv_lora_rank is None:
+        return (MatMul(m=tokens, n=model.heads * d / tp + model.kv_heads * (d + dv) / kv_split, k=h), out)
+    nope = d - model.rope_head_dim
+    down = float(model.kv_lora_rank + model.rope_head_dim)
+    products = [
+        MatMul(m=tokens, n=down, k=h),
+        MatMul(m=tokens, n=model.heads * (nope + dv) / tp, k=float(model.kv_lora_rank)),
+        out,
+    ]
+    if model.q_lora_rank is None:
+        return (MatMul(m=tokens, n=model.heads * d / tp, k=h), *products)
+    return (
+        MatMul(m=tokens, n=float(model.q_lora_rank), k=h),
+        MatMul(m=tokens, n=model.heads * d / tp, k=float(model.q_lora_rank)),
+        *products,
+    )
+
+
+def _mlp(model: ModelShape, tokens: Array, ffn: Array | float, count: Array | float = 1.0) -> tuple[MatMul, ...]:
+    ups = model.mlp_matrices - 1
+    h = float(model.hidden)
+    return (MatMul(m=tokens, n=ups * ffn, k=h, count=count), MatMul(m=tokens, n=h, k=ffn, count=count))
+
+
+def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array | float) -> tuple[MatMul, ...]:
+    model = recipe.model
+    etp = expert_tp(recipe, at)
+    local = at.ep / model.experts
+    # Tokens of the whole expert group, sent to this GPU's experts; ranks of one tensor group hold 1/tp of them each.
+    rows = tokens * model.top_k * local * (etp / tp) * imbalance
+    products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local)
+    router = MatMul(m=tokens / tp, n=float(model.experts), k=float(model.hidden), low_precision=False)
+    if not model.shared_experts:
+        return (*products, router)
+    return (*products, router, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
+
+
+def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:
+    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each.
+
+    Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
+    """
+    model = recipe.model
+    tp = at.tp.astype(np.float64)
+    tokens = at.micro_batch * (recipe.seq_len / at.cp)
+    split = tp if recipe.sequence_parallel else 1.0
+    products = _attention_products(model, tokens, tp)
+    keys = attended_tokens(model, recipe.seq_len, causal_half=recipe.attention == "flash")
+    heads = model.heads / tp
+    local_tokens = tokens / tp if model.experts else tokens
+    expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
+    return Work(
+        tokens=tokens,
+        dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
+        moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
+        head=MatMul(m=tokens, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
+        attention_flop=2.0 * tokens * keys * heads * (model.head_dim + model.value_dim),
+        attention_scores=tokens * float(recipe.seq_len) * heads,
+        split_elements=tokens * model.hidden / split,
+        ffn_elements=tokens * model.ffn_hidden / tp,
+        expert_elements=expert_elements,
+        head_elements=tokens * (heads * model.head_dim + model.kv_heads * (model.head_dim + model.value_dim) / tp),
+        logit_elements=tokens * model.vocab / tp,
+    )
+
+
+def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
+    """FLOP of forward and backward per token: 6 x matrix parameters plus attention, no recomputation.
+
+    `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times that with
+    backward; `keys` is S/2 when the causal half is counted, S in the full convention (design, section 3).
+    """
+    keys = attended_tokens(model, seq_len, causal_half=causal_half)
+    core = 2.0 * keys * model.heads * (model.head_dim + model.value_dim)
+    return 6.0 * model.matrix_params_active + 3.0 * model.layers * core

@@ -1,0 +1,55 @@
+"""Time of the optimizer step and of offloading: memory traffic, not arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.layout import Layouts
+from planner.rates import Rates, Value
+from planner.recipe import Recipe
+from planner.shards import Shards, trained_share
+
+HOST_ADAM_BYTES_PER_S = 25e9
+"""Host memory bandwidth that one GPU's share of a CPU optimizer gets: assumed, a twelfth of a two-socket server's."""
+
+
+def updated_params(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
+    """Parameters that one GPU updates: its shard under ZeRO, all it holds otherwise; adapters only with LoRA."""
+    share = trained_share(recipe)
+    sharded = at.zero >= 1
+    dense = shards.dense(last=False) / np.where(sharded, shards.dense_ranks, 1.0)
+    expert = shards.expert(last=False) / np.where(sharded, shards.expert_ranks, 1.0)
+    result: Value = (dense + expert) * share
+    return result
+
+
+def update_bytes_per_param(recipe: Recipe) -> float:
+    """Memory traffic of one update: gradient norm and clipping, read-modify-write of master weights and moments."""
+    policy, optimizer = recipe.policy, recipe.optimizer
+    weights = 2.0 * policy.master_bytes if policy.master_bytes else 2.0 * policy.weight_bytes
+    states = 2.0 * (optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes)
+    scaling = 2.0 * policy.gradient_bytes if policy.loss_scaling else 0.0  # unscale and overflow check
+    return 3.0 * policy.gradient_bytes + weights + states + scaling + (policy.weight_bytes if policy.master_bytes else 0.0)
+
+
+def optimizer_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Value:
+    """Seconds of the update and the step's fixed host time, `[layout]` or `[draw]`."""
+    params = updated_params(recipe, shards, at)
+    traffic = params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s
+    arithmetic = params * recipe.optimizer.extra_flop_per_param / rates.other_flop_per_s
+    on_gpu = 0.0 if recipe.offload == "optimizer" else traffic
+    return on_gpu + arithmetic + rates.step_overhead_s
+
+
+def offload_s(recipe: Recipe, shards: Shards, at: Layouts, busy_s: Value, layers: Value, rates: Rates) -> Value:
+    """Exposed transfers over PCIe and the host's update."""
+    if recipe.offload == "none":
+        return np.zeros(len(at))
+    policy = recipe.policy
+    if recipe.offload == "optimizer":
+        params = updated_params(recipe, shards, at)
+        moved = params * (policy.gradient_bytes + (policy.weight_bytes or policy.master_bytes))
+        return moved / rates.pcie_bytes_per_s + params * update_bytes_per_param(recipe) / HOST_ADAM_BYTES_PER_S
+    tokens = at.micro_batch * (recipe.seq_len / at.cp)
+    stored = 2.0 * tokens * recipe.model.hidden * policy.activation_bytes * layers * at.grad_accum
+    return np.maximum(stored / rates.pcie_bytes_per_s - 0.8 * busy_s, 0.0)

@@ -1,0 +1,330 @@
+"""The rates of one GPU, stack and precision policy, each with its range and evidence: the door for every measurement.
+
+`resolve_rates` walks the ladder of evidence for each term (measured here, shipped, published, transferred, datasheet times a
+typical efficiency); `RateSet.sample` turns the terms into numbers (`draws=None`: the mid values) or into draws `[draw]`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cluster import Cluster
+from planner.evidence import Evidence, EvidenceKind
+from planner.hardware import Gpu
+from planner.parameters import Parameter, parameter
+from planner.recipe import Recipe
+from planner.units import GIB
+
+Value = float | npt.NDArray[np.float64]
+"""One value, or a thousand draws of it: the arithmetic is the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Every uncertain input of the equations, as scalars or as draws `[draw]`."""
+
+    linear_flop_per_s: Value
+    """Asymptotic rate of matrix products in the policy's linear compute type."""
+    other_flop_per_s: Value
+    """The same in the policy's other compute type."""
+    small_matrix_tokens: Value
+    """Rows at which a product reaches half of that rate."""
+    operand_bytes_per_s: Value
+    memory_bytes_per_s: Value
+    attention_flop_per_s: Value
+    norm_passes: Value
+    dropout_passes: Value
+    ffn_passes: Value
+    qkv_passes: Value
+    score_passes: Value
+    moe_passes: Value
+    logit_bytes: Value
+    fusion: Value
+    kernels_per_layer: Value
+    kernel_s: Value
+    launch_s: Value
+    step_overhead_s: Value
+    optimizer_bytes_per_s: Value
+    nvlink_bytes_per_s: Value
+    """Ring bus bandwidth inside the NVLink domain (PCIe where there is no NVLink)."""
+    nvls_gain: Value
+    """All-reduce over ring, 1 where the switch does not reduce."""
+    nvlink_latency_s: Value
+    hop_latency_s: Value
+    nic_bytes_per_s: Value
+    nic_latency_s: Value
+    pcie_bytes_per_s: Value
+    overlap_dp: Value
+    overlap_tp: Value
+    overlap_cp: Value
+    overlap_pp: Value
+    overlap_ep: Value
+    interference: Value
+    jitter: Value
+    expert_imbalance: Value
+    model_error: Value
+    power_idle_w: Value
+    power_linear_w: Value
+    power_other_w: Value
+    power_attention_w: Value
+    power_memory_w: Value
+    power_wait_w: Value
+    host_share: Value
+    network_share: Value
+    context_bytes: Value
+    nccl_bytes: Value
+    fragmentation: Value
+    stored_extra: Value
+    mtbf_failures_per_gpu_h: Value
+    restart_s: Value
+    checkpoint_s: Value
+    evaluation_share: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One uncertain input: mid, spread, and where it comes from."""
+
+    name: str
+    value: float
+    log_sd: float
+    """Standard deviation of its logarithm."""
+    ceiling: float
+    """Largest value that makes sense (1 for a ratio)."""
+    label: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """Common random numbers: the same input gets the same draws in every precision, GPU and layout."""
+
+    count: int
+    seed: int
+
+    def normal(self, name: str) -> npt.NDArray[np.float64]:
+        """Standard normal draws of one input, `[draw]`."""
+        return _normal(self.count, self.seed, name)
+
+
+@cache
+def _normal(count: int, seed: int, name: str) -> npt.NDArray[np.float64]:
+    drawn = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(count)
+    drawn.flags.writeable = False
+    return drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateSet:
+    """The terms of one GPU, stack and policy."""
+
+    terms: Mapping[str, Term]
+
+    def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
+        """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
+        values: dict[str, Value] = {}
+        for name, term in self.terms.items():
+            vary = draws is not None and term.log_sd > 0 and (only is None or only == name)
+            values[name] = self._draw(term, draws) if vary and draws is not None else term.value
+        return Rates(**values)
+
+    @staticmethod
+    def _draw(term: Term, draws: Draws) -> Value:
+        # Compute types share their silicon: one GPU's FP8 and BF16 rates err together, so they share draws by name.
+        return np.minimum(term.value * np.exp(term.log_sd * draws.normal(term.name)), term.ceiling)
+
+
+_LABELS = {
+    "linear_flop_per_s": "rate of the matrix products",
+    "attention_flop_per_s": "rate of the attention kernel",
+    "memory_bytes_per_s": "achieved memory bandwidth",
+    "nic_bytes_per_s": "network rate between nodes",
+    "nvlink_bytes_per_s": "rate inside the node",
+    "model_error": "what the equations leave out",
+    "fusion": "fusion of element-wise work",
+    "overlap_dp": "overlap of data parallel communication",
+    "mtbf_failures_per_gpu_h": "failure rate",
+}
+
+
+def _from(row: Parameter, name: str, scale: float = 1.0, ceiling: float = float("inf")) -> Term:
+    evidence = Evidence(
+        id=f"parameter:{row.id}",
+        kind=row.kind,
+        what=f"{row.meaning}: {row.value:g} ({row.low:g} to {row.high:g}) {row.unit}",
+        source=row.source,
+        date=row.date,
+    )
+    label = _LABELS.get(name, row.meaning)
+    return Term(
+        name=name, value=row.value * scale, log_sd=row.log_sd, ceiling=ceiling * scale, label=label, evidence=evidence
+    )
+
+
+ARCH_FAMILY = {
+    "Pascal": "Volta",
+    "Blackwell Ultra": "Blackwell",
+    "CDNA2": "CDNA",
+    "CDNA3": "CDNA",
+    "CDNA4": "CDNA",
+    "RDNA3": "CDNA",
+}
+"""Architectures that share the parameters of a relative."""
+
+REFERENCE_GPU = {"Ampere": 0.869, "Hopper": 0.803, "Blackwell": 0.776, "CDNA": 0.511}
+"""Measured BF16 maximum over peak of the GPU that stands for its architecture (A100, H100, B200, MI300X; `gpus.csv`)."""
+
+
+def arch_family(gpu: Gpu) -> str:
+    """The architecture whose parameters a GPU uses."""
+    return ARCH_FAMILY.get(gpu.arch, gpu.arch)
+
+
+def _matmul_term(gpu: Gpu, name: str, compute: str) -> Term:
+    family = arch_family(gpu)
+    qualifiers = (family,) if compute in ("fp16", "bf16") else (compute, family)
+    row = parameter("matmul_efficiency", *qualifiers)
+    measured = gpu.measured_matmul_flop_per_s.get("bf16")
+    reference = REFERENCE_GPU.get(family)
+    own = measured / gpu.peak_flop_per_s["bf16"] / reference if measured and reference else 1.0
+    if compute in ("fp32", "tf32"):
+        own = 1.0
+    term = _from(row, name, scale=gpu.peak_flop_per_s[compute] * own, ceiling=1.0 / own)
+    kind = EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED
+    extra = 0.0 if measured else 0.05
+    what = f"{term.evidence.what}; peak {gpu.peak_flop_per_s[compute] / 1e12:g} TFLOP/s of {gpu.id}"
+    evidence = Evidence(
+        id=f"rate:{compute}:{gpu.id}", kind=kind, what=what, source=f"{row.source}; {gpu.evidence.source}",
+        date=row.date, gpu=gpu.id,
+    )  # fmt: skip
+    return Term(
+        name=name,
+        value=term.value,
+        log_sd=float(np.hypot(term.log_sd, extra)),
+        ceiling=term.ceiling,
+        label=term.label,
+        evidence=evidence,
+    )
+
+
+def _network_terms(cluster: Cluster) -> list[Term]:
+    gpu = cluster.gpu
+    inside = gpu.nvlink_bytes_per_s if cluster.nvlink_domain > 1 else None
+    link = parameter("nvlink_efficiency") if inside else parameter("pcie_efficiency")
+    has_nvls = inside is not None and arch_family(gpu) in ("Hopper", "Blackwell")
+    gain = parameter("nvls_gain")
+    gain_term = _from(gain, "nvls_gain")
+    if not has_nvls:
+        gain_term = Term(
+            name="nvls_gain", value=1.0, log_sd=0.0, ceiling=1.0, label=gain_term.label, evidence=gain_term.evidence
+        )
+    return [
+        _from(link, "nvlink_bytes_per_s", scale=inside or gpu.pcie_bytes_per_s, ceiling=1.0),
+        gain_term,
+        _from(parameter("nic_efficiency"), "nic_bytes_per_s", scale=cluster.nic_bytes_per_s, ceiling=1.0),
+        _from(parameter("pcie_efficiency"), "pcie_bytes_per_s", scale=gpu.pcie_bytes_per_s, ceiling=1.0),
+        *(_from(parameter(n), n) for n in ("nvlink_latency_s", "hop_latency_s", "nic_latency_s")),
+    ]
+
+
+def clock_ratio(cluster: Cluster) -> float:
+    """Sustained clock under a power limit below what matrix products draw at the datasheet limit.
+
+    One variable sets both the rate and the watts: dynamic power grows with clock to the power `clock_exponent`.
+    """
+    limit, tdp = cluster.power_limit_w, cluster.gpu.tdp_w
+    wanted = parameter("power_matmul").value * tdp
+    if limit is None or limit >= wanted:
+        return 1.0
+    idle = parameter("power_idle").value * tdp
+    dynamic = max(limit - idle, 0.05 * tdp) / (wanted - idle)
+    return float(dynamic ** (1.0 / parameter("clock_exponent").value))
+
+
+def _power_terms(cluster: Cluster) -> list[Term]:
+    tdp = cluster.gpu.tdp_w
+    limit = min(cluster.power_limit_w or tdp, tdp) if cluster.power_limit_w else tdp
+    activities = {
+        "power_idle_w": "power_idle",
+        "power_linear_w": "power_matmul",
+        "power_other_w": "power_matmul",
+        "power_attention_w": "power_attention",
+        "power_memory_w": "power_memory",
+        "power_wait_w": "power_wait",
+    }
+    terms = []
+    for name, row in activities.items():
+        term = _from(parameter(row), name, scale=tdp, ceiling=1.0)
+        capped = min(term.value, limit)
+        terms.append(
+            Term(
+                name=name, value=capped, log_sd=term.log_sd, ceiling=min(term.ceiling, limit), label=term.label,
+                evidence=term.evidence,
+            )  # fmt: skip
+        )
+    return terms
+
+
+def _stack_terms(recipe: Recipe) -> list[Term]:
+    stack = recipe.stack
+    tp = "overlap_tp_explicit" if recipe.tp_overlap else "overlap_tp"
+    gated = "gated" if recipe.model.gated_mlp else "plain"
+    loss = "fused" if recipe.chunked_loss else "full"
+    return [
+        *(
+            _from(parameter(n, stack), n)
+            for n in ("fusion", "kernels_per_layer", "stored_extra", "overlap_dp", "step_overhead_s", "launch_s")
+        ),
+        _from(parameter(tp), "overlap_tp", ceiling=1.0),
+        _from(parameter("ffn_passes", gated), "ffn_passes"),
+        _from(parameter("logit_bytes", loss), "logit_bytes"),
+    ]
+
+
+_PLAIN = (
+    "small_matrix_tokens", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernel_s",
+    "overlap_cp", "overlap_pp", "overlap_ep", "interference", "jitter", "expert_imbalance", "host_share",
+    "network_share", "fragmentation", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
+)  # fmt: skip
+
+
+def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term] | None = None) -> RateSet:
+    """The terms for one GPU, stack and policy; `overrides` are terms from measurement records, which win."""
+    gpu, policy, family = cluster.gpu, recipe.policy, arch_family(cluster.gpu)
+    clock = clock_ratio(cluster)
+    attention = "fp32" if policy.other_compute in ("fp32", "tf32") else family
+    attention_peak = gpu.peak_flop_per_s[policy.other_compute if attention != "fp32" else "fp32"]
+    bandwidth = gpu.memory_bytes_per_s
+    error = parameter("model_error", family)
+    terms = [
+        _clocked(_matmul_term(gpu, "linear_flop_per_s", policy.linear_compute), clock),
+        _clocked(_matmul_term(gpu, "other_flop_per_s", policy.other_compute), clock),
+        _clocked(_from(parameter("attention_efficiency", attention), "attention_flop_per_s", attention_peak, 1.0), clock),
+        _from(parameter("operand_bandwidth"), "operand_bytes_per_s", bandwidth, 1.0),
+        _from(parameter("memory_efficiency", family), "memory_bytes_per_s", bandwidth, 1.0),
+        _from(parameter("optimizer_efficiency"), "optimizer_bytes_per_s", bandwidth, 1.0),
+        *_network_terms(cluster),
+        *_power_terms(cluster),
+        *_stack_terms(recipe),
+        *(_from(parameter(n), n) for n in _PLAIN),
+        _from(parameter("context_gib"), "context_bytes", GIB),
+        _from(parameter("nccl_gib"), "nccl_bytes", GIB),
+        _from(error, "model_error"),
+    ]
+    by_name = {term.name: term for term in terms} | dict(overrides or {})
+    return RateSet(terms={f.name: by_name[f.name] for f in fields(Rates)})
+
+
+def _clocked(term: Term, clock: float) -> Term:
+    if clock == 1.0:
+        return term
+    return Term(
+        name=term.name, value=term.value * clock, log_sd=term.log_sd, ceiling=term.ceiling * clock, label=term.label,
+        evidence=term.evidence,
+    )  # fmt: skip

@@ -1,0 +1,70 @@
+"""What is trained and how: `Recipe`, the part of a question that no layout changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.model import ModelShape
+from planner.optimizer import Optimizer
+from planner.precision import PrecisionPolicy
+
+METHODS = ("pretrain", "sft", "lora", "qlora")
+"""Training methods: all weights from scratch, all weights from a checkpoint, adapters, adapters on 4-bit weights."""
+
+STACKS = ("tuned", "fsdp-compile", "eager")
+"""Software stacks: Megatron-style tuned kernels with overlap; PyTorch FSDP with torch.compile; plain eager PyTorch."""
+
+OFFLOADS = ("none", "optimizer", "activations")
+"""What is kept in host memory and moved over PCIe."""
+
+ATTENTIONS = ("flash", "naive")
+"""Fused attention that never stores the score matrix, or the separate matrix products with a stored score matrix."""
+
+LORA_RANK = 16
+"""Adapter rank where none is said: the rank of the LoRA paper's larger runs (arXiv 2106.09685, table 9 uses 1 to 64)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A model, its data and the numerical method."""
+
+    model: ModelShape
+    policy: PrecisionPolicy
+    optimizer: Optimizer
+    method: str
+    seq_len: int
+    global_batch: int
+    """Sequences per optimizer step."""
+    stack: str = "tuned"
+    attention: str = "flash"
+    sequence_parallel: bool = True
+    """Norms and residuals split over the tensor parallel ranks (Korthikanti et al. 2022)."""
+    offload: str = "none"
+    chunked_loss: bool = False
+    """Fused or chunked cross-entropy: no full FP32 copy of the logits."""
+    dropout: bool = False
+    """Dropout masks are drawn, stored and applied (BERT, GPT-2/3)."""
+    reshard_after_forward: bool = True
+    """ZeRO-3: gather the parameters again for the backward pass."""
+    lora_rank: int = LORA_RANK
+    tp_overlap: bool = False
+    """Tensor parallel communication split and overlapped with the matrix products."""
+
+    @property
+    def trains_all(self) -> bool:
+        """Whether every weight gets a gradient."""
+        return self.method in ("pretrain", "sft")
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens of one optimizer step."""
+        return float(self.global_batch) * self.seq_len
+
+    @property
+    def adapter_params_per_layer(self) -> float:
+        """LoRA parameters of one layer: rank times (in + out) of every linear layer."""
+        m = self.model
+        q, kv = m.heads * m.head_dim, m.kv_heads * m.head_dim
+        attention = (m.hidden + q) * 2 + (m.hidden + kv) * 2
+        ffn = m.ffn_hidden or m.expert_ffn
+        return float(self.lora_rank * (attention + m.mlp_matrices * (m.hidden + ffn)))
