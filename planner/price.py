@@ -33,7 +33,7 @@ class GpuPrice:
     stale: bool = False
     """Whether a row used is more than 90 days old; `gap` names it."""
     warnings: tuple[str, ...] = ()
-    """What else a reader should know, one sentence each: historic rows, dates known only to the year, a borrowed range."""
+    """What else a reader should know, one sentence each: historic rows, vague dates, a borrowed range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

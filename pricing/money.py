@@ -1,0 +1,72 @@
+"""Amounts of money: Decimal, with an ISO 4217 currency; rounding that keeps a total equal to the sum of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+_ISO_4217 = """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
+    CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD
+    HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD
+    MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN
+    PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP SZL THB TJS TMT TND TOP TRY TTD
+    TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
+"""
+CURRENCIES = frozenset(_ISO_4217.split())
+"""Active currency codes of ISO 4217."""
+
+_MINOR_DIGITS = {
+    code: digits
+    for digits, codes in (
+        (0, "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"),
+        (3, "BHD IQD JOD KWD LYD OMR TND"),
+    )
+    for code in codes.split()
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """An exact amount in one currency."""
+
+    amount: Decimal
+    currency: str
+    """ISO 4217 code."""
+
+
+def parse_amount(text: str) -> Decimal | None:
+    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None where it is none."""
+    plain = text.strip()
+    if plain.count(",") == 1 and "." not in plain:
+        plain = plain.replace(",", ".")
+    try:
+        value = Decimal(plain)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+def smallest_unit(currency: str) -> Decimal:
+    """The smallest unit of a currency: 0.01 for USD, 1 for JPY, 0.001 for KWD (ISO 4217)."""
+    return Decimal(1).scaleb(-_MINOR_DIGITS.get(currency, 2))
+
+
+def rounded(amount: Decimal, currency: str) -> Decimal:
+    """The amount in whole smallest units, half to even."""
+    return amount.quantize(smallest_unit(currency), rounding=ROUND_HALF_EVEN)
+
+
+def rounded_lines(amounts: Sequence[Decimal], currency: str) -> tuple[Decimal, ...]:
+    """Round the lines of a bill so that they sum exactly to the rounded total (largest remainder method).
+
+    Each line moves by less than one smallest unit from its exact amount.
+    """
+    unit = smallest_unit(currency)
+    floors = [amount.quantize(unit, rounding=ROUND_FLOOR) for amount in amounts]
+    missing = int((rounded(sum(amounts, Decimal(0)), currency) - sum(floors, Decimal(0))) / unit)
+    by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - amounts[index])
+    for index in by_remainder[:missing]:
+        floors[index] += unit
+    return tuple(floors)
