@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from mpplan.commands import COMMANDS, Command
 from mpplan.config import config_paths, defaults_for, read_config
@@ -27,7 +27,7 @@ def load_command(command: Command) -> Any:
         app = target
     else:
         app = typer.Typer()
-        app.command(name=command.name)(target)
+        app.command(name=command.name, cls=SectionedCommand)(target)
     app.rich_markup_mode = None  # plain text can be grepped and read aloud, and Rich costs most of the start-up
     app.pretty_exceptions_enable = False
     app._add_completion = False  # the root has it
@@ -43,6 +43,22 @@ def plain(click_command: Any) -> Any:
     for inner in getattr(click_command, "commands", {}).values():
         plain(inner)
     return click_command
+
+
+class SectionedCommand(TyperCommand):
+    """A command whose help shows its flags in the sections that they name (`rich_help_panel`)."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write one list of flags per section, in the order of the command's parameters."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None:
+                kind = "Arguments" if option.param_type_name == "argument" else "Options"
+                sections.setdefault(getattr(option, "rich_help_panel", None) or kind, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 class LazyCommands(TyperGroup):

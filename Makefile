@@ -1,0 +1,31 @@
+# `make` alone lists the commands. The first two are the README's; both work without make, too.
+VENV ?= .venv
+PYTHON ?= python3
+BIN = $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint types startup clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: ## set up mpplan and plan a 70B model in FP8: a table here and plan.html
+	$(PYTHON) -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/mpplan estimate --params 70B --precision fp8 --report plan.html
+
+test: ## set up everything for the tests and run them all
+	VENV=$(VENV) PYTHON=$(PYTHON) sh tests/run.sh
+
+check: lint types ## style, types and the import contract, after `make test` has set up
+
+lint: ## style and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: ## mypy --strict
+	$(BIN)/mypy
+
+startup: ## cold start of the program as a ratio to `import numpy`
+	$(BIN)/python benchmarks/startup.py
+
+clean: ## remove what the commands above made
+	rm -rf .venv build dist plan.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

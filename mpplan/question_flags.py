@@ -1,0 +1,65 @@
+"""The flags of `mpplan estimate` as types, in the sections of its help.
+
+Every part of a question is text here; reading it is the planner's business, so that flag, file, variable and Python API
+behave alike.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+MODEL, TRAINING, MACHINES, LAYOUT = "The model", "The training", "The machines", "The layout (else searched)"
+MONEY, EVIDENCE, OUTPUT, LIMITS = "Money, power, carbon", "Evidence", "Output", "Limits"
+
+
+def _flag(section: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(metavar=metavar, rich_help_panel=section, help=help_text)
+
+
+Params = Annotated[str | None, _flag(MODEL, "N", "Parameters, like 70B; the shape is derived and shown.")]
+Model = Annotated[str | None, _flag(MODEL, "NAME", "A catalogue model or a Hugging Face config.json.")]
+Method = Annotated[str | None, _flag(TRAINING, "NAME", "pretrain, sft, lora or qlora. Default pretrain.")]
+Tokens = Annotated[str | None, _flag(TRAINING, "N", "Tokens to train on, like 1.5T. Default 20 per parameter.")]
+SeqLen = Annotated[str | None, _flag(TRAINING, "N", "Sequence length in tokens. Default 4096.")]
+GlobalBatch = Annotated[str | None, _flag(TRAINING, "N", "Sequences per step. Default the model's, or by model size.")]
+Precision = Annotated[
+    str | None,
+    _flag(TRAINING, "NAME", "The precision asked for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). All are compared."),
+]
+Policy = Annotated[str | None, _flag(TRAINING, "NAME", "Named recipe behind the precision, like bf16-fsdp.")]
+Optimizer = Annotated[str | None, _flag(TRAINING, "NAME", "Optimizer. Default adamw.")]
+ActCkpt = Annotated[str | None, _flag(TRAINING, "MODE", "none, selective or full. Default the planner's choice.")]
+Offload = Annotated[str | None, _flag(TRAINING, "WHAT", "none, optimizer or activations. Default none.")]
+Stack = Annotated[str | None, _flag(TRAINING, "NAME", "tuned, fsdp or eager. Default tuned.")]
+Attention = Annotated[str | None, _flag(TRAINING, "NAME", "fused or naive. Default fused.")]
+Gpu = Annotated[str | None, _flag(MACHINES, "ID,...", "GPUs of the catalogue; several are compared.")]
+Gpus = Annotated[str | None, _flag(MACHINES, "N", "Number of GPUs.")]
+Deadline = Annotated[str | None, _flag(MACHINES, "TIME", "Finish within, like 30d. Default 30d without --gpus.")]
+Budget = Annotated[str | None, _flag(MACHINES, "USD", "Spend at most, like 2M; sets the GPUs.")]
+GpusPerNode = Annotated[str | None, _flag(MACHINES, "N", "GPUs per server. Default the GPU's.")]
+Network = Annotated[str | None, _flag(MACHINES, "NAME", "Network between servers. Default the GPU's usual one.")]
+PowerLimit = Annotated[str | None, _flag(MACHINES, "W", "Power limit per GPU. Default the board's.")]
+Tp = Annotated[str | None, _flag(LAYOUT, "N", "Tensor parallel.")]
+Pp = Annotated[str | None, _flag(LAYOUT, "N", "Pipeline parallel.")]
+Vp = Annotated[str | None, _flag(LAYOUT, "N", "Virtual stages per pipeline stage.")]
+Cp = Annotated[str | None, _flag(LAYOUT, "N", "Context parallel.")]
+Ep = Annotated[str | None, _flag(LAYOUT, "N", "Expert parallel.")]
+Zero = Annotated[str | None, _flag(LAYOUT, "STAGE", "ZeRO stage 0 to 3 (3 is FSDP).")]
+MicroBatch = Annotated[str | None, _flag(LAYOUT, "N", "Sequences per micro-batch and rank.")]
+Price = Annotated[str | None, _flag(MONEY, "USD", "Per GPU-hour. Default the median over providers.")]
+Provider = Annotated[str | None, _flag(MONEY, "NAME", "Provider of the price book.")]
+Region = Annotated[str | None, _flag(MONEY, "NAME", "Region, for price and grid.")]
+Commitment = Annotated[str | None, _flag(MONEY, "NAME", "on-demand, spot, 1y or 3y. Default on-demand.")]
+Pue = Annotated[str | None, _flag(MONEY, "X", "Power usage effectiveness. Default 1.25.")]
+Electricity = Annotated[str | None, _flag(MONEY, "USD", "Electricity per kWh, for own machines.")]
+Grid = Annotated[str | None, _flag(MONEY, "ZONE|KG", "Grid zone or kgCO2e per kWh. Default the US average.")]
+AsOf = Annotated[str | None, _flag(MONEY, "DATE", "Day of the prices, YYYY-MM-DD. Default today.")]
+Records = Annotated[str | None, _flag(EVIDENCE, "PATH", "Measurement file or folder. Default your own records.")]
+Seed = Annotated[str | None, _flag(EVIDENCE, "N", "Seed of the draws behind the ranges.")]
+Report = Annotated[str | None, _flag(OUTPUT, "PATH", "Also write the HTML report; `-` is stdout.")]
+Format = Annotated[str | None, _flag(OUTPUT, "NAME", "Form of stdout. Default terminal.")]
+MaxCost = Annotated[str | None, _flag(LIMITS, "USD", "Exit 7 when the high cost is above.")]
+MaxDays = Annotated[str | None, _flag(LIMITS, "DAYS", "Exit 7 when the high duration is above.")]
+MaxEnergy = Annotated[str | None, _flag(LIMITS, "MWH", "Exit 7 when the high energy is above.")]

@@ -1,0 +1,127 @@
+"""What the source must look like, read from its syntax trees: conversions in one file, tests that mirror, and so on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("planner", "probes", "pricing", "reports", "mpplan")
+SOURCES = sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+_LARGE = (24, 60, 1024, 3600, 8760, 86400, 1e3, 1e6, 1e9, 1e12, 1e15, 3.6e6, 3.6e9, 2**20, 2**30, 2**40)
+CONVERSION_FACTORS = {*_LARGE, 1e-3, 1e-6, 1e-9, 1e-12}
+"""Numbers that turn one unit into another when they multiply or divide."""
+
+
+def name_of(path: Path) -> str:
+    return str(path)
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=str(path))
+
+
+def test_nothing_is_called_utils():
+    assert [path for path in SOURCES if re.search(r"util|helper|misc|common", path.stem)] == []
+
+
+def conversions(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Pow):
+            for side in (node.left, node.right):
+                if isinstance(side, ast.Constant) and side.value in CONVERSION_FACTORS and side.value is not True:
+                    yield f"{path}:{node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.name != "units.py"], ids=name_of)
+def test_units_are_converted_in_units_py_only(path):
+    assert list(conversions(path)) == []
+
+
+@pytest.mark.parametrize("line", ["energy_kwh = energy_j / 3.6e6", "memory = gib * 1024**3", "grams = 1e3 * kg"])
+def test_a_planted_conversion_is_seen(tmp_path, line):
+    planted = tmp_path / "planted.py"
+    planted.write_text(line, encoding="utf-8")
+
+    assert list(conversions(planted)) != []  # a root on the left of `/` leaves an absolute path as it is
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_file_has_at_most_400_lines_and_a_function_60(path):
+    lines = (ROOT / path).read_text(encoding="utf-8").count("\n")
+    long = [
+        f"{path}:{node.lineno} {node.name}"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 60
+    ]
+
+    assert lines <= 400
+    assert long == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_dataclasses_are_frozen_slotted_and_keyword_only(path):
+    wanted = ("frozen=True", "slots=True", "kw_only=True")
+    loose = []
+    for node in ast.walk(tree(path)):
+        for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+            text = ast.unparse(decorator)
+            if text.startswith("dataclass") and not all(
+                f"{one}=True" in text for one in ("frozen", "slots", "kw_only")
+            ):
+                loose.append(f"{path}:{node.lineno} {node.name}")
+
+    assert loose == []
+
+
+def test_every_test_file_stands_where_its_source_stands():
+    lost = []
+    for room in ROOMS:
+        for test in sorted((ROOT / "tests" / room).rglob("test_*.py")):
+            place = ROOT / test.parent.relative_to(ROOT / "tests") / test.stem.removeprefix("test_")
+            if not (place.with_suffix(".py").is_file() or place.is_dir()):
+                lost.append(str(test.relative_to(ROOT)))
+
+    assert lost == []
+
+
+def test_every_source_file_with_a_function_has_its_test_file():
+    untested = []
+    for path in SOURCES:
+        has_code = any(isinstance(node, ast.FunctionDef) for node in tree(path).body)
+        own = ROOT / "tests" / path.parent / f"test_{path.stem}.py"
+        folder = ROOT / "tests" / path.parent.parent / f"test_{path.parent.name}.py"
+        if has_code and path.name not in ("__init__.py", "__main__.py") and not (own.is_file() or folder.is_file()):
+            untested.append(str(path))
+
+    assert untested == []
+
+
+def shared_files() -> list[Path]:
+    """What a clone holds: git's list, or everything in an unpacked source distribution."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = done.stdout.split("\0") if done.returncode == 0 else [str(path) for path in SOURCES]
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+LEAKS = (
+    "/wo" + "rk/", "/ho" + "me/", "/ro" + "ot/", "/tm" + "p/",
+    "py" + "pi.org", "python" + "hosted", "npm" + "js", "deb." + "debian", "registry." + "npm",
+)  # fmt: skip
+"""Paths of somebody's machine and hosts of package registries, split so that this file does not find itself."""
+
+
+def test_no_machine_path_or_package_host_is_written_down():
+    found = []
+    for path in shared_files():
+        if path.stat().st_size < 2_000_000:
+            text = path.read_bytes().decode("utf-8", errors="replace").lower()
+            found += [f"{path.relative_to(ROOT)}: {word}" for word in LEAKS if word in text]
+
+    assert found == []

@@ -1,0 +1,68 @@
+"""Runs the program the way a shell does, in this process (fast) or in one of its own (for what only that can show)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mpplan.app import main
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a shell sees of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty working and user directories: nothing of the developer's own settings reaches a test."""
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "100")
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here
+
+
+@pytest.fixture
+def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run `mpplan` with these arguments in this process."""
+
+    def runner(*arguments: str) -> Result:
+        capsys.readouterr()
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return Result(code=code, out=captured.out, err=captured.err)
+
+    return runner
+
+
+@pytest.fixture
+def shell(home: Path) -> Callable[..., Result]:
+    """Run `mpplan` with these arguments in a process of its own."""
+
+    def runner(*arguments: str, **environment: str) -> Result:
+        import os
+
+        done = subprocess.run(
+            [sys.executable, "-m", "mpplan", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        )
+        return Result(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    return runner

@@ -1,0 +1,140 @@
+"""The program as a whole: help, version, usage errors, failures, pipes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpplan import app, group
+from mpplan.commands import COMMANDS
+from mpplan.version import __version__
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_help_lists_every_command_on_stdout(run):
+    result = run("--help")
+
+    assert result.code == 0
+    assert result.err == ""
+    assert [name for name in group.NAMES if f"\n  {name} " not in result.out] == []
+
+
+def test_no_command_prints_the_help_on_stderr_and_is_a_usage_error(run):
+    result = run()
+
+    assert result.code == 2
+    assert result.out == ""
+    assert "Usage: mpplan" in result.err
+
+
+def test_version_prints_the_version(run):
+    assert run("--version").out == f"mpplan {__version__}\n"
+
+
+def test_a_misspelt_command_gets_its_near_name(run):
+    result = run("estimat")
+
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err == "error: `mpplan` has no command `estimat`\nhint: did you mean `estimate`?\n"
+
+
+def test_a_misspelt_flag_gets_its_near_names(run):
+    result = run("estimate", "--precison", "fp8")
+
+    assert result.code == 2
+    assert result.err == "error: `mpplan estimate` has no option `--precison`\nhint: did you mean `--precision`?\n"
+
+
+def test_a_flag_without_its_value_is_a_usage_error_in_the_common_form(run):
+    result = run("estimate", "--params")
+
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+    assert result.err.endswith("\nhint: see `mpplan estimate --help`\n")
+
+
+def test_an_unexpected_failure_exits_1_and_says_version_and_where_to_report(run, monkeypatch):
+    monkeypatch.setattr(app, "program", lambda: 1 / 0)
+
+    result = run("gpus")
+
+    assert result.code == 1
+    assert result.err.startswith(f"error: mpplan {__version__} failed unexpectedly: ZeroDivisionError")
+    assert "report it" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_debug_shows_the_traceback_of_an_unexpected_failure(run, monkeypatch):
+    monkeypatch.setattr(app, "program", lambda: 1 / 0)
+    monkeypatch.setenv("MPPLAN_DEBUG", "1")
+
+    assert "Traceback (most recent call last)" in run("gpus").err
+
+
+def test_an_interrupt_exits_130(run, monkeypatch):
+    def interrupted(command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(group, "load_command", interrupted)
+
+    result = run("gpus")
+
+    assert result.code == 130
+    assert result.err == "error: interrupted\n"
+
+
+def test_a_variable_does_not_turn_every_call_into_version(run, monkeypatch):
+    monkeypatch.setenv("MPPLAN_VERSION", "1")
+
+    assert "Usage: mpplan" in run("--help").out
+
+
+def test_a_reader_that_stops_early_is_not_an_error(home):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "mpplan", "gpus"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(write)
+
+    assert done.stderr == b""
+    assert done.returncode == 0
+
+
+def test_a_full_disk_behind_stdout_is_an_error_in_words(home):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mpplan", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write the output: No space left on device\nhint: ")
+
+
+def test_a_terminal_without_the_letters_gets_no_traceback(shell):
+    result = shell("gpus", PYTHONIOENCODING="ascii")
+
+    assert result.code == 0
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_the_line_in_the_list_is_the_first_line_of_the_commands_own_help(command):
+    own = (group.load_command(command).help or "").strip().splitlines()[0]
+
+    assert own == command.help

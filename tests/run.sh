@@ -1,0 +1,16 @@
+#!/bin/sh
+# Sets up everything that the tests need and runs them all: style, types, import contract, units, browser, wheel.
+#   sh tests/run.sh                 into .venv
+#   VENV=/path sh tests/run.sh      into an environment of your choice
+#   sh tests/run.sh -k words        further words go to pytest
+# Needs Python 3.11 or later with venv; the browser set-up needs apt as root or through sudo.
+set -eu
+cd "$(dirname "$0")/.."
+venv=${VENV:-.venv}
+
+[ -x "$venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+if [ -f tests/browser_setup.sh ]; then
+    sh tests/browser_setup.sh
+fi
+exec "$venv/bin/python" -m pytest "$@"
