@@ -1,0 +1,67 @@
+"""The documents say what the program does: help blocks, exit codes, commands, links."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner import errors
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HELP_BLOCKS = re.findall(r"```console\n\$ (mpplan[^\n]* --help)\n(.*?)```", README, flags=re.DOTALL)
+
+
+def help_of(command: str) -> str:
+    environment = {**os.environ, "COLUMNS": "100", "TERMINAL_WIDTH": "100", "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split()], capture_output=True, text=True, check=True, env=environment
+    )
+    return done.stdout
+
+
+def test_the_readme_shows_the_help_of_the_program_and_of_the_main_job():
+    assert [command for command, _ in HELP_BLOCKS] == ["mpplan --help", "mpplan estimate --help"]
+
+
+@pytest.mark.parametrize(("command", "shown"), HELP_BLOCKS, ids=[command for command, _ in HELP_BLOCKS])
+def test_a_help_block_of_the_readme_is_what_the_program_prints(command, shown):
+    assert shown == help_of(command)
+
+
+def test_the_table_of_exit_codes_holds_every_code_of_the_program():
+    page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, flags=re.MULTILINE)}
+    raised = {one.exit_code for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)}
+
+    assert listed == raised | {0, 130}
+
+
+def test_the_readme_lists_the_same_exit_codes():
+    page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1:3] for row in page.splitlines() if re.match(r"\| \d", row)]
+
+    assert [(code, meaning) for code, meaning in rows if f"|{code}|{meaning}|" not in README] == []
+
+
+def test_the_readmes_two_commands_are_the_makefiles():
+    commands = re.findall(r"^```sh\n(.*?)\n```", README, flags=re.DOTALL | re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+    assert len(commands) >= 2
+    assert commands[0].replace("python3 -m venv", "$(PYTHON) -m venv", 1) in makefile
+    assert f"PYTHON=$(PYTHON) {commands[1]}" in makefile
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_the_pages_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    local = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
+
+    assert [target for target in local if not (page.parent / target).exists()] == []
