@@ -7,8 +7,8 @@ How the bytes of a parameter are counted. Every copy of a weight stands in exact
 - `master_bytes`: the FP32 copy that only the optimizer sees (`bf16`, `fp16-megatron`), sharded with its state. The FSDP
   policies hold nothing else between uses: their `weight_bytes` is 0 and the copy that computes is the gathered one
   (`gather_bytes`, for as many parameters as are in flight).
-- `low_weight_copy_bytes`: casts of the linear weights that live only while a layer is in use: the autocast cache, or FP8 in
-  both layouts.
+- `low_weight_copy_bytes`: casts of the linear weights that live only while a layer is in use: the autocast cache, or
+  FP8 in both layouts.
 
 So `weight + master + gradient + 2 moments` is 16 bytes for `fp32`, `tf32`, `fp16` and the FSDP policies, 18 for `bf16`
 and `fp8`, 8 for `bf16-pure` (design, section 3).
