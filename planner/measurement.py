@@ -180,7 +180,7 @@ class Measurement:
     energy_source: str | None = None
     """`counter`, `instant`, `rapl` or `none`."""
     energy_quality: str | None = None
-    """`ok`, `inconsistent` (counter and power differ by more than 5 %), `short` or `unknown`."""
+    """`ok`; `inconsistent`: counter and power differ by more than 5 %; `short`: too few ticks; `single`: one source only."""
     energy_scope: str | None = None
     """`board`, `module` (Grace Hopper: CPU included) or `package` (RAPL)."""
     energy_reason: str | None = None

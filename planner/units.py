@@ -18,9 +18,13 @@ GIGA = 1e9
 HOUR_S = 3600.0
 DAY_S = 86400.0
 YEAR_H = 8760.0
+MONTH_H = 730.0
+"""A twelfth of a year, as cloud providers bill it."""
 KWH_J = 3.6e6
 MWH_J = 3.6e9
 MICRO = 1e-6
+MILLI = 1e-3
+MEGA = 1e6
 
 _COUNT_SUFFIX = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _BYTE_SUFFIX = {
@@ -95,3 +99,33 @@ def bytes_from_gib(value_gib: float) -> float:
 def gib_from_bytes(value_bytes: float) -> float:
     """GiB in a number of bytes."""
     return value_bytes / GIB
+
+
+def kg_from_g(value_g: float) -> float:
+    """Kilograms in a number of grams; grid factors are read in g per kWh."""
+    return value_g / 1e3
+
+
+def g_from_kg(value_kg: float) -> float:
+    """Grams in a number of kilograms."""
+    return value_kg * 1e3
+
+
+def kw_from_w(value_w: float) -> float:
+    """Kilowatts in a number of watts."""
+    return value_w / 1e3
+
+
+def mw_from_w(value_w: float) -> float:
+    """Megawatts in a number of watts."""
+    return value_w / 1e6
+
+
+def w_from_mw(value_mw: float) -> float:
+    """Watts in a number of megawatts."""
+    return value_mw * 1e6
+
+
+def usd_from_cents(value_cents: float) -> float:
+    """US dollars in a number of cents."""
+    return value_cents / 100.0

@@ -1,0 +1,128 @@
+"""Clocks: how long iterations of a trial take, on the device that runs them.
+
+On a GPU the region between two CUDA events is timed, with one synchronisation per batch of samples; on a CPU the
+monotonic clock. A region holds enough iterations to last at least a millisecond.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+MIN_REGION_S = 1e-3
+"""Shortest timed region; below it the timer's own cost and resolution show."""
+
+Mark = Callable[[str], None]
+"""Called by a trial at the end of each of its phases, with the phase's name."""
+
+
+class Runs(Protocol):
+    """What a clock can time."""
+
+    def step(self, mark: Mark) -> None:
+        """Run one iteration, calling `mark` at the end of each phase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Samples taken in one go; seconds per iteration."""
+
+    samples_s: tuple[float, ...]
+    phases_s: dict[str, tuple[float, ...]]
+    """By phase, one value per iteration."""
+    wall_s: float
+    """Host time of the whole batch."""
+
+
+class Clock(Protocol):
+    """Times batches on one kind of device."""
+
+    def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
+        """Take `samples` samples of `iterations` iterations each."""
+
+    def synchronize(self) -> None:
+        """Wait until the device has done everything it was asked to."""
+
+
+def no_mark(_phase: str) -> None:
+    """A mark for iterations that are not timed by phase."""
+
+
+class CpuClock:
+    """`time.perf_counter` around work that is done when the call returns."""
+
+    def synchronize(self) -> None:
+        """Nothing is pending on a CPU."""
+
+    def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
+        """See `Clock.batch`."""
+        times: list[float] = []
+        phases: dict[str, list[float]] = defaultdict(list)
+        last = began = time.perf_counter()
+
+        def mark(phase: str) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            phases[phase].append(now - last)
+            last = now
+
+        for _ in range(samples):
+            last = start = time.perf_counter()
+            for _ in range(iterations):
+                trial.step(mark)
+            times.append((time.perf_counter() - start) / iterations)
+        return Batch(
+            samples_s=tuple(times),
+            phases_s={name: tuple(values) for name, values in phases.items()},
+            wall_s=time.perf_counter() - began,
+        )
+
+
+class CudaClock:
+    """CUDA events in the stream; the host waits once per batch."""
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        import torch
+
+        torch.cuda.synchronize()
+
+    def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
+        """See `Clock.batch`."""
+        import torch
+
+        regions: list[tuple[Any, Any]] = []
+        marks: list[tuple[str, Any, Any]] = []
+        last: Any = None
+
+        def event() -> Any:
+            made = torch.cuda.Event(enable_timing=True)
+            made.record()
+            return made
+
+        def mark(phase: str) -> None:
+            nonlocal last
+            now = event()
+            marks.append((phase, last, now))
+            last = now
+
+        self.synchronize()
+        began = time.perf_counter()
+        for _ in range(samples):
+            last = start = event()
+            for _ in range(iterations):
+                trial.step(mark)
+            regions.append((start, event()))
+        self.synchronize()
+        wall = time.perf_counter() - began
+        phases: dict[str, list[float]] = defaultdict(list)
+        for phase, before, after in marks:
+            phases[phase].append(before.elapsed_time(after) / 1e3)  # events tell milliseconds
+        return Batch(
+            samples_s=tuple(start.elapsed_time(end) / 1e3 / iterations for start, end in regions),
+            phases_s={name: tuple(values) for name, values in phases.items()},
+            wall_s=wall,
+        )

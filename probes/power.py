@@ -1,0 +1,125 @@
+"""From a trace to power: the energy counter between its own ticks, with the power field as a second opinion.
+
+```
+energy counter   ▁▁▁▁▂▂▂▂▃▃▃▃▄▄▄▄▅▅▅▅▆▆▆▆▇▇▇▇      ticks every ~100 ms
+window              |←───────────────────→|
+used                  ↑ first tick     ↑ last tick    power = ΔE between ticks / Δt between ticks
+```
+
+Aligning to ticks removes the counter's quantisation; what is left is the polling interval at both ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from probes.sensors.interface import Reading
+
+MIN_WINDOW_S = 3.0
+"""Shortest window whose energy is called good."""
+MIN_TICKS = 10
+AGREEMENT_RATIO = 0.05
+"""Largest difference between counter and power field that is not called inconsistent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerReading:
+    """Power over one window."""
+
+    mean_w: float | None
+    """None: unknown, see `reason`."""
+    p95_w: float | None
+    instant_mean_w: float | None
+    average_mean_w: float | None
+    window_s: float
+    """Between the ticks used, or the whole window without a counter."""
+    ticks: int
+    tick_period_s: float | None
+    source: str
+    """`counter`, `instant` or `none`."""
+    quality: str | None
+    """`ok`, `inconsistent`, `short` or `single`; None where unknown."""
+    reason: str | None
+
+
+def power_over(readings: Sequence[Reading], start_s: float, end_s: float) -> PowerReading:
+    """Mean power between two moments of a trace.
+
+    Args:
+        readings: in order of time; may start before and end after the window.
+        start_s: on the readings' clock.
+        end_s: on the readings' clock.
+    """
+    ticks = [(t, e) for t, e in counter_ticks(readings) if start_s <= t <= end_s]
+    instant = _step_mean([(r.time_s, r.power_instant_w) for r in readings], start_s, end_s)
+    average = _step_mean([(r.time_s, r.power_average_w) for r in readings], start_s, end_s)
+    inside = [r.power_instant_w for r in readings if start_s <= r.time_s <= end_s and r.power_instant_w is not None]
+    p95 = float(np.quantile(inside, 0.95)) if inside else None
+    period = float(np.median(np.diff([t for t, _ in ticks]))) if len(ticks) > 2 else None
+    window = ticks[-1][0] - ticks[0][0] if len(ticks) > 1 else 0.0
+    if window > 0:
+        counter = (ticks[-1][1] - ticks[0][1]) / window
+        quality = _quality(counter, instant, end_s - start_s, len(ticks))
+        reason = f"counter {counter:.0f} W, power field {instant:.0f} W" if quality == "inconsistent" else None
+        return _reading(counter, p95, instant, average, window, len(ticks), period, "counter", quality, reason)
+    if instant is not None:
+        why = "the energy counter is missing or does not tick; the mean of the power field is used"
+        return _reading(instant, p95, instant, average, end_s - start_s, len(ticks), None, "instant", "single", why)
+    why = "neither the energy counter nor the power field could be read"
+    return _reading(None, None, None, average, end_s - start_s, len(ticks), None, "none", None, why)
+
+
+def counter_ticks(readings: Sequence[Reading]) -> list[tuple[float, float]]:
+    """Time and energy of each reading at which the counter had moved on."""
+    told = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
+    return [(t, e) for (_, before), (t, e) in itertools.pairwise(told) if e != before]
+
+
+def _quality(counter_w: float, instant_w: float | None, window_s: float, ticks: int) -> str:
+    if instant_w is not None and abs(counter_w / instant_w - 1.0) > AGREEMENT_RATIO:
+        return "inconsistent"
+    if window_s < MIN_WINDOW_S or ticks < MIN_TICKS:
+        return "short"
+    return "ok" if instant_w is not None else "single"
+
+
+def _step_mean(told: Sequence[tuple[float, float | None]], start_s: float, end_s: float) -> float | None:
+    """Time-weighted mean of values that hold until the next one."""
+    known = [(t, v) for t, v in told if v is not None]
+    total = weight = 0.0
+    for i, (t, value) in enumerate(known):
+        until = known[i + 1][0] if i + 1 < len(known) else end_s
+        span = min(until, end_s) - max(t, start_s)
+        if span > 0:
+            total, weight = total + value * span, weight + span
+    return total / weight if weight > 0 else None
+
+
+def _reading(
+    mean_w: float | None,
+    p95_w: float | None,
+    instant_w: float | None,
+    average_w: float | None,
+    window_s: float,
+    ticks: int,
+    period_s: float | None,
+    source: str,
+    quality: str | None,
+    reason: str | None,
+) -> PowerReading:
+    return PowerReading(
+        mean_w=mean_w,
+        p95_w=p95_w,
+        instant_mean_w=instant_w,
+        average_mean_w=average_w,
+        window_s=window_s,
+        ticks=ticks,
+        tick_period_s=period_s,
+        source=source,
+        quality=quality,
+        reason=reason,
+    )

@@ -1,0 +1,34 @@
+"""Sensors: what is read while something runs. One file per sensor, listed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.errors import CannotMeasureError
+from probes.sensors.interface import Sensor
+from probes.sensors.nvml import NvmlSensor
+from probes.sensors.rapl import RaplSensor
+from probes.sensors.replay import ReplaySensor
+
+SENSORS: tuple[type[NvmlSensor] | type[RaplSensor] | type[ReplaySensor], ...] = (NvmlSensor, RaplSensor, ReplaySensor)
+"""All sensors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedSensor:
+    """The sensor of a device, or why there is none."""
+
+    sensor: Sensor | None
+    reason: str | None
+
+
+def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
+    """The sensor for a device: NVML by UUID for a GPU, RAPL for a CPU. Never raises: no sensor is a result."""
+    try:
+        if device_kind == "cuda":
+            if uuid is None:
+                return OpenedSensor(sensor=None, reason="this torch does not tell the GPU's UUID")
+            return OpenedSensor(sensor=NvmlSensor(uuid), reason=None)
+        return OpenedSensor(sensor=RaplSensor(), reason=None)
+    except CannotMeasureError as error:
+        return OpenedSensor(sensor=None, reason=error.message)

@@ -1,0 +1,67 @@
+"""What a sensor tells: fast readings of energy and power, slower readings of heat and clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Energy and power at one moment; None where the device does not tell."""
+
+    time_s: float
+    """Monotonic clock."""
+    energy_j: float | None
+    """Running total; its start is arbitrary."""
+    power_instant_w: float | None
+    power_average_w: float | None
+    """Mean over the driver's own window (one second on recent GPUs)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Heat, clocks and limits at one moment; None where the device does not tell."""
+
+    time_s: float
+    temperature_c: float | None = None
+    memory_temperature_c: float | None = None
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    clock_event_mask: int | None = None
+    """NVML's clock event reasons."""
+    power_limit_w: float | None = None
+    """Enforced limit, whoever set it."""
+    processes: int | None = None
+    """Compute processes on the device, ours included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a sensor told during one window."""
+
+    readings: tuple[Reading, ...] = ()
+    states: tuple[State, ...] = ()
+
+
+class Sensor(Protocol):
+    """Reads one device. Reading never changes a setting of the device."""
+
+    name: str
+    """Member of the registry: nvml, rapl, replay."""
+    scope: str
+    """What the figures include: `board`, `module` or `package`."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """What cannot be read, with the reason: keys `energy`, `power`, `temperature`, `clocks`."""
+
+    def read(self) -> Reading:
+        """Energy and power now."""
+
+    def state(self) -> State:
+        """Heat, clocks and limits now."""
+
+    def close(self) -> None:
+        """Let go of the device."""

@@ -1,0 +1,195 @@
+"""NVIDIA GPUs through NVML (`nvidia-ml-py`): the energy counter with the instantaneous power field beside it.
+
+`nvmlDeviceGetPowerUsage` is a one-second average on most GPUs since Ampere, so power is read as the fields 186
+(instantaneous) and 185 (average). The counter (field 83) is in millijoules since the driver was loaded. On Grace
+Hopper both are of the module, CPU included. A MIG slice has neither. Nothing here writes to the device.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planner.errors import CannotMeasureError
+from planner.units import MEGA, MILLI
+from probes.sensors.interface import Reading, State
+
+ENERGY_FIELD = 83
+POWER_AVERAGE_FIELD = 185
+POWER_INSTANT_FIELD = 186
+MEMORY_TEMPERATURE_FIELD = 82
+_SCOPE_GPU, _SCOPE_MODULE = 0, 1
+_VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+
+
+def load_nvml() -> Any:
+    """The initialised binding.
+
+    Raises:
+        CannotMeasureError: no driver, no binding, or the deprecated package of the same name.
+    """
+    try:
+        import pynvml
+    except ImportError as error:
+        raise CannotMeasureError("NVML's Python binding is missing", hint="pip install nvidia-ml-py") from error
+    if not hasattr(pynvml, "_nvmlGetFunctionPointer"):
+        raise CannotMeasureError(
+            "the installed `pynvml` is not NVIDIA's",
+            hint="pip uninstall pynvml && pip install --force-reinstall nvidia-ml-py",
+        )
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise CannotMeasureError(
+            f"NVML does not start: {error}", hint="install the NVIDIA driver, or pass its library into the container"
+        ) from error
+    return pynvml
+
+
+def handle_by_uuid(nvml: Any, uuid: str) -> Any:
+    """The device with this UUID. Indices are no use: NVML and CUDA count in different orders.
+
+    Raises:
+        CannotMeasureError: NVML does not see the device.
+    """
+    name = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+    for form in (name, name.encode()):
+        try:
+            return nvml.nvmlDeviceGetHandleByUUID(form)
+        except (nvml.NVMLError, TypeError):
+            continue
+    raise CannotMeasureError(
+        "NVML does not see the GPU that CUDA uses", hint="pass all of the GPU's devices into the container"
+    )
+
+
+class NvmlSensor:
+    """One GPU's energy, power, heat and clocks."""
+
+    name = "nvml"
+
+    def __init__(self, uuid: str, nvml: Any = None, now: Callable[[], float] = time.monotonic) -> None:
+        self._nvml = load_nvml() if nvml is None else nvml
+        self._now = now
+        self._handle = handle_by_uuid(self._nvml, uuid)
+        self.scope = "board"
+        self._power_scope = _SCOPE_GPU
+        found: dict[str, str] = {}
+        if self._is_slice():
+            found["energy"] = found["power"] = "the device is a MIG slice; the board does not meter slices"
+        else:
+            self._look_for_power(found)
+        self._missing = found
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """See `Sensor.missing`."""
+        return self._missing
+
+    def read(self) -> Reading:
+        """See `Sensor.read`."""
+        if "power" in self._missing and "energy" in self._missing:
+            return Reading(time_s=self._now(), energy_j=None, power_instant_w=None, power_average_w=None)
+        fields = [(ENERGY_FIELD, 0), (POWER_INSTANT_FIELD, self._power_scope), (POWER_AVERAGE_FIELD, self._power_scope)]
+        values = self._fields(fields)
+        energy = values[0] if values[0] is not None else self._counter()
+        return Reading(
+            time_s=self._now(),
+            energy_j=None if energy is None or "energy" in self._missing else energy * MILLI,
+            power_instant_w=None if not values[1] else values[1] * MILLI,
+            power_average_w=None if not values[2] else values[2] * MILLI,
+        )
+
+    def state(self) -> State:
+        """See `Sensor.state`."""
+        nvml, handle = self._nvml, self._handle
+        sm = self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)
+        memory = self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM)
+        limit = self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+        running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        return State(
+            time_s=self._now(),
+            temperature_c=self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            memory_temperature_c=self._fields([(MEMORY_TEMPERATURE_FIELD, 0)])[0] or None,
+            sm_clock_hz=None if sm is None else sm * MEGA,
+            memory_clock_hz=None if memory is None else memory * MEGA,
+            clock_event_mask=self._event_mask(),
+            power_limit_w=None if limit is None else limit * MILLI,
+            processes=None if running is None else len(running),
+        )
+
+    def utilisation_ratio(self) -> float | None:
+        """Share of the last sampling period in which a kernel ran; None where the device does not tell."""
+        rates = self._ask(self._nvml.nvmlDeviceGetUtilizationRates, self._handle)
+        return None if rates is None else rates.gpu / 100.0
+
+    def close(self) -> None:
+        """See `Sensor.close`."""
+        self._ask(self._nvml.nvmlShutdown)
+
+    def _is_slice(self) -> bool:
+        if self._ask(getattr(self._nvml, "nvmlDeviceIsMigDeviceHandle", lambda _: 0), self._handle):
+            return True
+        mode = self._ask(self._nvml.nvmlDeviceGetMigMode, self._handle)
+        return bool(mode) and mode[0] == 1
+
+    def _look_for_power(self, found: dict[str, str]) -> None:
+        """Find out what the device tells and in which scope; what it does not is named."""
+        if self._fields([(ENERGY_FIELD, 0)])[0] is None and self._counter() is None:
+            found["energy"] = self._why_no_energy()
+        if not self._fields([(POWER_INSTANT_FIELD, _SCOPE_GPU)])[0]:
+            if self._fields([(POWER_INSTANT_FIELD, _SCOPE_MODULE)])[0]:
+                self._power_scope, self.scope = _SCOPE_MODULE, "module"
+            else:
+                found["power"] = "this driver does not tell the instantaneous power"
+        elif self._fields([(POWER_INSTANT_FIELD, _SCOPE_MODULE)])[0] and "GH200" in self._device_name():
+            self._power_scope, self.scope = _SCOPE_MODULE, "module"  # the counter there is of the module
+
+    def _why_no_energy(self) -> str:
+        nvml = self._nvml
+        try:
+            nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
+        except nvml.NVMLError as error:
+            code = getattr(error, "value", None)
+            if code == nvml.NVML_ERROR_NO_PERMISSION:
+                return "no permission to read the energy counter"
+            mode = self._ask(nvml.nvmlDeviceGetVirtualizationMode, self._handle)
+            if mode == nvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU:
+                return "the device is a virtual GPU, which has no energy counter"
+            if code == nvml.NVML_ERROR_NOT_SUPPORTED:
+                return "this GPU has no energy counter (before Volta, or hidden by the hypervisor)"
+            return f"the energy counter cannot be read: {error}"
+        return "the energy counter reads nothing"
+
+    def _counter(self) -> float | None:
+        value = self._ask(self._nvml.nvmlDeviceGetTotalEnergyConsumption, self._handle)
+        return None if value is None else float(value)
+
+    def _device_name(self) -> str:
+        name = self._ask(self._nvml.nvmlDeviceGetName, self._handle) or ""
+        return name.decode() if isinstance(name, bytes) else str(name)
+
+    def _event_mask(self) -> int | None:
+        for function in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
+            mask = self._ask(getattr(self._nvml, function, None), self._handle)
+            if mask is not None:
+                return int(mask)
+        return None
+
+    def _fields(self, fields: list[tuple[int, int]]) -> list[float | None]:
+        values = self._ask(self._nvml.nvmlDeviceGetFieldValues, self._handle, fields)
+        if values is None:
+            return [None] * len(fields)
+        return [
+            None if one.nvmlReturn != 0 else float(getattr(one.value, _VALUE_MEMBERS[one.valueType])) for one in values
+        ]
+
+    def _ask(self, function: Callable[..., Any] | None, *arguments: Any) -> Any:
+        """The answer, or None where the device or driver does not give one."""
+        if function is None:
+            return None
+        try:
+            return function(*arguments)
+        except self._nvml.NVMLError:
+            return None

@@ -1,0 +1,50 @@
+"""Recorded traces played back: tests and re-analysis see exactly what a real sensor told."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+
+from probes.sensors.interface import Reading, State, Trace
+
+
+class ReplaySensor:
+    """Tells, at each moment, what the recorded sensor had told last."""
+
+    name = "replay"
+
+    def __init__(
+        self, trace: Trace, now: Callable[[], float], scope: str = "board", missing: Mapping[str, str] | None = None
+    ) -> None:
+        """Play a trace.
+
+        Args:
+            trace: at least one reading and one state, in order of time.
+            now: the clock of the playback, in the trace's own time.
+            scope: what the recorded sensor's figures included.
+            missing: what it could not read.
+        """
+        self.scope = scope
+        self.missing: Mapping[str, str] = missing or {}
+        self._trace = trace
+        self._now = now
+        self._reading_times = [one.time_s for one in trace.readings]
+        self._state_times = [one.time_s for one in trace.states]
+
+    def read(self) -> Reading:
+        """See `Sensor.read`."""
+        now = self._now()
+        told = self._trace.readings[max(bisect_right(self._reading_times, now) - 1, 0)]
+        return Reading(
+            time_s=now,
+            energy_j=told.energy_j,
+            power_instant_w=told.power_instant_w,
+            power_average_w=told.power_average_w,
+        )
+
+    def state(self) -> State:
+        """See `Sensor.state`."""
+        return self._trace.states[max(bisect_right(self._state_times, self._now()) - 1, 0)]
+
+    def close(self) -> None:
+        """Nothing is held open."""

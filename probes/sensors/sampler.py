@@ -1,0 +1,62 @@
+"""A thread that polls a sensor while the main thread works, and keeps what changed."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from probes.sensors.interface import Reading, Sensor, State, Trace
+
+POLL_S = 0.01
+"""Time between readings of energy and power."""
+STATE_S = 0.25
+"""Time between readings of heat and clocks, which are slower to get."""
+
+
+class Sampler:
+    """Polls within a `with` block; `trace` holds what was told, also while it still runs."""
+
+    def __init__(self, sensor: Sensor, poll_s: float = POLL_S) -> None:
+        self._sensor = sensor
+        self._poll_s = poll_s
+        self._readings: list[Reading] = []
+        self._states: list[State] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="sampler", daemon=True)
+
+    def __enter__(self) -> Sampler:
+        self._states.append(self._sensor.state())
+        self._readings.append(self._sensor.read())
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5.0)
+        self._readings.append(self._sensor.read())
+        self._states.append(self._sensor.state())
+
+    @property
+    def trace(self) -> Trace:
+        """What was told so far."""
+        return Trace(readings=tuple(self._readings), states=tuple(self._states))
+
+    def _poll(self) -> None:
+        next_state = self._readings[-1].time_s + STATE_S
+        while not self._stop.wait(self._poll_s):
+            now = self._sensor.read()
+            if _differs(now, self._readings[-1]):
+                self._readings.append(now)
+            if now.time_s >= next_state:
+                self._states.append(self._sensor.state())
+                next_state = now.time_s + STATE_S
+
+
+def _differs(one: Reading, other: Reading) -> bool:
+    return (one.energy_j, one.power_instant_w, one.power_average_w) != (
+        other.energy_j,
+        other.power_instant_w,
+        other.power_average_w,
+    )
