@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types surface startup clean
+.PHONY: help run test check lint types surface readme startup clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,6 +26,9 @@ types: ## mypy --strict
 
 surface: ## write down the commands and flags anew, after a change that is meant
 	$(BIN)/python tests/contracts/test_cli_surface.py
+
+readme: ## write the help blocks of the README anew
+	$(BIN)/python tests/contracts/test_docs.py
 
 startup: ## cold start of the program as a ratio to `import numpy`
 	$(BIN)/python benchmarks/startup.py

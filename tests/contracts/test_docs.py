@@ -15,7 +15,8 @@ from planner import errors
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-HELP_BLOCKS = re.findall(r"```console\n\$ (mpplan[^\n]* --help)\n(.*?)```", README, flags=re.DOTALL)
+HELP_BLOCK = re.compile(r"```console\n\$ (mpplan[^\n]* --help)\n(.*?)```", flags=re.DOTALL)
+HELP_BLOCKS = HELP_BLOCK.findall(README)
 
 
 def help_of(command: str) -> str:
@@ -65,3 +66,8 @@ def test_links_between_the_pages_lead_somewhere(page):
     local = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
 
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+if __name__ == "__main__":
+    renewed = HELP_BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{help_of(block[1])}```", README)
+    (ROOT / "README.md").write_text(renewed, encoding="utf-8")
