@@ -1,0 +1,118 @@
+"""What an answer rests on: evidence with the figures it was used in, assumptions, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from planner.case import Case
+from planner.evidence import Assumption, Evidence, Gap
+from planner.price import GpuPrice, SiteFacts
+from planner.question import Question
+
+_TIME = ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e")
+_POWER = ("energy_mwh", "carbon_tco2e")
+_MEMORY = ("memory_gib",)
+_GOODPUT = ("duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e")
+
+_USED_IN: dict[str, tuple[str, ...]] = {
+    "host_share": _POWER,
+    "network_share": _POWER,
+    "context_bytes": _MEMORY,
+    "nccl_bytes": _MEMORY,
+    "fragmentation": _MEMORY,
+    "stored_extra": _MEMORY,
+    "mtbf_failures_per_gpu_h": _GOODPUT,
+    "restart_s": _GOODPUT,
+    "checkpoint_s": _GOODPUT,
+    "evaluation_share": _GOODPUT,
+}
+
+
+def _figures(term: str) -> tuple[str, ...]:
+    if term.startswith("power_"):
+        return _POWER
+    return _USED_IN.get(term, _TIME)
+
+
+def _needed(case: Case, term: str) -> bool:
+    """Whether a term has any effect on the case at all."""
+    recipe = case.recipe
+    unused = {
+        "score_passes": recipe.attention != "naive",
+        "attention_flop_per_s": recipe.attention != "flash",
+        "dropout_passes": not recipe.dropout,
+        "moe_passes": not recipe.model.experts,
+        "overlap_ep": not recipe.model.experts,
+        "expert_imbalance": not recipe.model.experts,
+        "pcie_bytes_per_s": recipe.offload == "none",
+        "nvls_gain": recipe.sequence_parallel and recipe.stack == "tuned",
+    }
+    return not unused.get(term, False)
+
+
+def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, ...]:
+    """Every source that was used, once, with the figures that rest on it."""
+    used: dict[str, tuple[Evidence, set[str]]] = {}
+
+    def add(evidence: Evidence, figures: Iterable[str]) -> None:
+        entry = used.setdefault(evidence.id, (evidence, set()))
+        entry[1].update(figures)
+
+    for case in cases:
+        add(case.cluster.gpu.evidence, (*_TIME, "memory_gib", "mfu"))
+        add(case.policy.evidence, ("memory_gib", "step_s"))
+        add(case.recipe.optimizer.evidence, ("memory_gib", "step_s"))
+        if case.recipe.model.evidence is not None:
+            add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu"))
+        for name, term in case.rates.terms.items():
+            if _needed(case, name):
+                add(term.evidence, _figures(name))
+        for row in case.price.evidence:
+            add(row, ("cost_usd",))
+    for row in site.evidence:
+        add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
+    return tuple(replace(evidence, used_in=tuple(sorted(figures))) for evidence, figures in used.values())
+
+
+def collect_gaps(question: Question, prices: Mapping[str, GpuPrice], site: SiteFacts) -> tuple[Gap, ...]:
+    """What is missing: prices, site facts."""
+    found = [prices[c.gpu.id].gap for c in question.clusters]
+    return (*(gap for gap in found if gap is not None), *site.gaps)
+
+
+_FLAGS = {
+    "tokens": "The run trains on {value:.4g} tokens ({note}).",
+    "global_batch": "Each step trains {value} sequences ({note}).",
+    "seq_len": "Sequences are {value} tokens long.",
+    "gpu": "The GPU is {value}.",
+    "deadline": "The run is to finish in {value}.",
+    "optimizer": "The optimizer is {value}.",
+    "stack": "The software stack is {value}: fused kernels, overlapped communication.",
+    "method": "All weights are trained from scratch ({value}).",
+    "network": "The network between nodes gives {value}.",
+}
+
+
+def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
+    """Defaults that the user could say better, in sentences."""
+    found = []
+    for name, sentence in _FLAGS.items():
+        given = question.inputs.get(name)
+        if given is not None and given.source in ("default", "catalogue"):
+            text = sentence.format(value=given.value, note=given.note)
+            found.append(Assumption(id=name, text=text, change_with=f"--{name.replace('_', '-')}"))
+    if cases:
+        rates = cases[0].mid
+        found += [
+            Assumption(
+                id="host_share",
+                text=f"Hosts draw {float(rates.host_share):g} of what the GPUs draw, switches {float(rates.network_share):g}.",
+            ),
+            Assumption(
+                id="goodput",
+                text=f"A GPU fails every {1 / float(rates.mtbf_failures_per_gpu_h):,.0f} hours of use; a restart takes "
+                f"{float(rates.restart_s) / 60:.0f} minutes.",
+            ),
+        ]
+    return tuple(found)

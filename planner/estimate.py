@@ -1,0 +1,256 @@
+"""The main job: a question in, an `Answer` out. `estimate` is the search with one answer shown per precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from planner.account import collect_assumptions, collect_evidence, collect_gaps
+from planner.case import Case, make_case
+from planner.choice import best_on, fewest
+from planner.cluster import Cluster
+from planner.errors import NoPlanError, UsageError
+from planner.plan import LOWER_IS_BETTER, Answer, Input, Plan, Saving, Unsupported
+from planner.policies import why_unsupported
+from planner.price import GpuPrice, SiteFacts
+from planner.question import Question
+from planner.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
+from planner.rates import Draws, Term
+from planner.units import DAY_S
+
+Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
+"""Terms from measurement records: by GPU id, then by policy id, then by term name."""
+
+SAVINGS_FROM = ("bf16", "tf32", "fp32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """All precisions on one kind of GPU."""
+
+    cluster: Cluster
+    cases: tuple[Case, ...]
+    same_gpus: tuple[Ranged, ...]
+    same_deadline: tuple[Ranged, ...]
+    deadline_s: float
+
+
+def estimate(
+    question: Question,
+    prices: Mapping[str, GpuPrice],
+    site: SiteFacts,
+    measured: Measured | None = None,
+    *,
+    version: str = "",
+    command: tuple[str, ...] = (),
+    created_at: str | None = None,
+) -> Answer:
+    """Answer a question.
+
+    Args:
+        question: what was asked, resolved.
+        prices: USD per GPU-hour by GPU id, for every GPU of the question.
+        site: PUE, electricity and grid of the place.
+        measured: terms from measurement records, which win over published and assumed rates.
+        version: mpplan's version, for the document.
+        command: the command line, for the document.
+        created_at: ISO time, for the document; None: now.
+
+    Raises:
+        NoPlanError: the asked precision fits nowhere, or misses the deadline or budget with every number of GPUs.
+        UsageError: the asked precision is lacking on every GPU asked for, or the layout is inconsistent.
+    """
+    draws = Draws(count=DRAWS, seed=question.seed)
+    unsupported = _unsupported(question)
+    sides: list[_Side] = []
+    for cluster in question.clusters:
+        if (question.asked.precision, cluster.gpu.id) in {(u.precision, u.gpu) for u in unsupported}:
+            continue
+        deadline_s = question.deadline_s or (sides[0].deadline_s if sides else None)
+        sides.append(_side(question, cluster, prices, site, measured or {}, draws, deadline_s))
+    plans = tuple(r.plan for s in sides for r in s.same_gpus)
+    same_deadline = tuple(r.plan for s in sides for r in s.same_deadline)
+    cases = tuple(c for s in sides for c in s.cases)
+    return Answer(
+        question=_shown_inputs(question, plans, prices, site),
+        model=question.model,
+        plans=plans,
+        same_deadline=same_deadline,
+        deadline_days=sides[0].deadline_s / DAY_S,
+        savings=tuple(s for side in sides for s in _savings(side)),
+        unsupported=tuple(unsupported),
+        assumptions=collect_assumptions(question, cases),
+        gaps=collect_gaps(question, prices, site),
+        warnings=_warnings(question, plans),
+        evidence=collect_evidence(cases, site),
+        created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"),
+        version=version,
+        command=command,
+    )
+
+
+def _unsupported(question: Question) -> list[Unsupported]:
+    found = []
+    for cluster in question.clusters:
+        for policy in question.policies:
+            reason = why_unsupported(policy, cluster.gpu)
+            if reason:
+                found.append(Unsupported(precision=policy.precision, gpu=cluster.gpu.id, reason=reason))
+    lacking = [u for u in found if u.precision == question.asked.precision]
+    if len(lacking) == len(question.clusters):
+        raise UsageError(
+            f"{lacking[0].gpu} cannot run {lacking[0].precision}: {lacking[0].reason}",
+            hint="ask for another --precision, or a --gpu that has it; `mpplan gpus` shows what each supports",
+        )
+    return found
+
+
+def _side(
+    question: Question,
+    cluster: Cluster,
+    prices: Mapping[str, GpuPrice],
+    site: SiteFacts,
+    measured: Measured,
+    draws: Draws,
+    deadline_s: float | None,
+) -> _Side:
+    gpu = cluster.gpu
+    cases = tuple(
+        make_case(question, p, cluster, prices[gpu.id], site, measured.get(gpu.id, {}).get(p.id))
+        for p in question.policies
+        if why_unsupported(p, gpu) is None
+    )
+    asked = next(c for c in cases if c.policy.id == question.asked.id)
+    anchor = _anchor(question, asked, draws)
+    gpus = anchor.plan.gpus
+    same_gpus = tuple(anchor if c is asked else _on(c, question, gpus, draws) for c in cases)
+    assert anchor.plan.duration_days is not None
+    limit_s = deadline_s or anchor.plan.duration_days.mid * DAY_S
+    same_deadline = tuple(
+        anchor
+        if c is asked and question.gpus is None and (question.deadline_s is not None or deadline_s is None)
+        else _in_time(c, question, limit_s, draws)
+        for c in cases
+    )
+    return _Side(cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s)
+
+
+def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
+    """The asked precision: on the N given (checked against deadline and budget), else on the fewest whole nodes."""
+    if question.gpus is None:
+        choice = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
+        return ranged_plan(case, choice, draws)
+    choice = best_on(case, question.fixed, question.gpus)
+    if choice.best is None:
+        raise NoPlanError(
+            f"{case.policy.precision} on {question.gpus} x {case.cluster.gpu.id} {why_not(case, choice)}",
+            hint=_what_would_fit(question, case, draws),
+        )
+    result = ranged_plan(case, choice, draws)
+    _check_targets(question, case, result.plan, draws)
+    return result
+
+
+def _what_would_fit(question: Question, case: Case, draws: Draws) -> str:
+    try:
+        found = fewest(case, question.fixed, draws)
+    except NoPlanError as error:
+        return error.hint or "a GPU with more memory"
+    return f"it fits on {int(found.winner.gpus[0])} GPUs; or try --act-ckpt full, --zero 3, a GPU with more memory"
+
+
+def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> None:
+    days, cost = plan.duration_days, plan.cost_usd
+    assert days is not None
+    assert cost is not None
+    if question.deadline_s is not None and days.mid * DAY_S > question.deadline_s:
+        short = days.mid - question.deadline_s / DAY_S
+        try:
+            enough = fewest(case, question.fixed, draws, deadline_s=question.deadline_s)
+            hint = f"use --gpus {int(enough.winner.gpus[0])}, or --deadline {days.mid * 1.02:.3g}d"
+        except NoPlanError as error:
+            hint = error.hint or f"allow --deadline {days.mid * 1.02:.3g}d"
+        raise NoPlanError(
+            f"{plan.gpus} x {plan.gpu} take {days.mid:.3g} days in {plan.precision}, {short:.3g} more than the deadline",
+            hint=hint,
+        )
+    if question.budget_usd is not None and cost.mid > question.budget_usd:
+        raise NoPlanError(
+            f"{plan.precision} on {plan.gpus} x {plan.gpu} costs ${cost.mid:,.0f}, "
+            f"${cost.mid - question.budget_usd:,.0f} more than the budget",
+            hint=f"allow `--budget {cost.mid * 1.02:.3g}`, fewer --tokens, or another --precision or --gpu",
+        )
+
+
+def _on(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
+    choice = best_on(case, question.fixed, gpus)
+    if choice.best is None:
+        return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
+    return ranged_plan(case, choice, draws)
+
+
+def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged:
+    try:
+        choice = fewest(case, question.fixed, draws, deadline_s=deadline_s)
+    except NoPlanError as error:
+        return infeasible(case, 0, 0, error.message)
+    return ranged_plan(case, choice, draws)
+
+
+def _savings(side: _Side) -> list[Saving]:
+    """1 - to/from of every figure, draw by draw with common draws."""
+    found = []
+    for view, results in (("same_gpus", side.same_gpus), ("same_deadline", side.same_deadline)):
+        fitting = {r.plan.precision: r for r in results if r.plan.fits}
+        for frm in (name for name in SAVINGS_FROM if name in fitting):
+            for to, target in fitting.items():
+                if to == frm:
+                    continue
+                for metric in LOWER_IS_BETTER:
+                    base = fitting[frm].draws[metric]
+                    ratio = 1.0 - target.draws[metric] / np.where(base > 0, base, np.nan)
+                    if not np.all(np.isfinite(ratio)):
+                        continue
+                    low, mid, high = (float(np.quantile(ratio, q)) for q in (0.05, 0.5, 0.95))
+                    found.append(
+                        Saving(
+                            view=view, gpu=side.cluster.gpu.id, metric=metric, frm=frm, to=to, low=low, mid=mid, high=high
+                        )
+                    )
+    return found
+
+
+def _shown_inputs(
+    question: Question, plans: tuple[Plan, ...], prices: Mapping[str, GpuPrice], site: SiteFacts
+) -> dict[str, Input]:
+    """The inputs of the question, completed by what the planner and the pricing room found."""
+    inputs = dict(question.inputs)
+    if "gpus" not in inputs:
+        counts = {p.gpu: p.gpus for p in plans}
+        value: object = next(iter(counts.values())) if len(counts) == 1 else counts
+        inputs["gpus"] = Input(value=value, source="derived", note="fewest whole nodes that meet the target")
+    for gpu, price in prices.items():
+        name = "price" if len(prices) == 1 else f"price {gpu}"
+        if name not in inputs:
+            mid = None if price.usd_per_gpu_h is None else price.usd_per_gpu_h.mid
+            inputs[name] = Input(value=mid, source="default", note=f"USD per GPU-hour: {price.basis}")
+    for name, figure, unit in (
+        ("pue", site.pue.mid, None),
+        ("grid", site.grid_kg_co2e_per_kwh.mid, "kgCO2e per kWh, location-based"),
+    ):
+        if name not in inputs:
+            inputs[name] = Input(value=figure, source="default", note=unit)
+    return inputs
+
+
+def _warnings(question: Question, plans: tuple[Plan, ...]) -> tuple[str, ...]:
+    warnings = []
+    for plan in plans:
+        if plan.precision == question.asked.precision and plan.duration_days and plan.duration_days.mid > 365:
+            warnings.append(
+                f"{plan.gpus} x {plan.gpu} would train for {plan.duration_days.mid / 365:.1f} years: add --deadline"
+            )
+    return tuple(warnings)

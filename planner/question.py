@@ -1,0 +1,88 @@
+"""A fully resolved question: every input has a value and says where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+from planner.cluster import Cluster
+from planner.model import ModelShape
+from planner.optimizer import Optimizer
+from planner.plan import Input
+from planner.precision import PrecisionPolicy
+from planner.recipe import Recipe
+from planner.search import FixedLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyInputs:
+    """What the user said about prices, power and carbon; the pricing room answers it."""
+
+    price_usd_per_gpu_h: float | None
+    provider: str | None
+    region: str | None
+    commitment: str
+    pue: float | None
+    electricity_usd_per_kwh: float | None
+    grid: str | None
+    """A zone's code or name, or a number in kgCO2e per kWh, as text."""
+    as_of: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What `mpplan estimate` was asked, ready for the arithmetic."""
+
+    model: ModelShape
+    method: str
+    tokens: float
+    seq_len: int
+    global_batch: int
+    """Sequences per step."""
+    asked: PrecisionPolicy
+    """The policy that decides how many GPUs."""
+    policies: tuple[PrecisionPolicy, ...]
+    """All that are compared, in the order of `precision.PRECISIONS`."""
+    optimizer: Optimizer
+    stack: str
+    attention: str | None
+    """None: fused where the GPU has such kernels, naive before Ampere."""
+    offload: str
+    clusters: tuple[Cluster, ...]
+    gpus: int | None
+    deadline_s: float | None
+    budget_usd: float | None
+    fixed: FixedLayout
+    money: MoneyInputs
+    seed: int
+    inputs: dict[str, Input]
+    """Every input with its source, in the order they are shown."""
+
+    def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
+        """The training of this question in one policy on one kind of GPU."""
+        model = self.model
+        return Recipe(
+            model=model,
+            policy=policy,
+            optimizer=self.optimizer,
+            method=self.method,
+            seq_len=self.seq_len,
+            global_batch=self.global_batch,
+            stack=self.stack,
+            attention=self.attention or default_attention(cluster),
+            offload=self.offload,
+            dropout=model.kind == "encoder",
+        )
+
+    def with_inputs(self, **more: Input) -> Question:
+        """The same question with inputs added or replaced (prices that the pricing room found)."""
+        return replace(self, inputs={**self.inputs, **more})
+
+
+NO_FUSED_ATTENTION = ("Pascal", "Volta", "Turing")
+"""Architectures for which FlashAttention-2 has no kernels (its README: Ampere, Ada, Hopper and later)."""
+
+
+def default_attention(cluster: Cluster) -> str:
+    """Fused where the architecture has kernels."""
+    return "naive" if cluster.gpu.arch in NO_FUSED_ATTENTION else "flash"

@@ -1,0 +1,237 @@
+"""From a chosen layout to a `Plan`: draws of the uncertain inputs through the same arithmetic, then percentiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.case import Case
+from planner.choice import Choice
+from planner.evaluation import Evaluation
+from planner.evidence import Estimate
+from planner.operations import model_flop_per_token
+from planner.plan import Contribution, LostLayout, Plan
+from planner.price import CostLine
+from planner.rates import Draws, Value
+from planner.units import DAY_S, GIB, MWH_J, TERA
+
+DRAWS = 1001
+"""Odd, so that the median is one of the draws and its items sum to its total."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranged:
+    """A plan with the draws behind its figures, for savings draw by draw."""
+
+    plan: Plan
+    draws: dict[str, Floats]
+    """By metric, `[draw]`; empty where the plan does not fit."""
+
+
+def percentiles(values: Value, count: int) -> Estimate:
+    """5th, 50th and 95th percentile of draws, each one of the draws."""
+    ordered = np.sort(np.broadcast_to(np.asarray(values, dtype=np.float64).ravel(), (count,)))
+    low, mid, high = (ordered[round(q * (count - 1))] for q in (0.05, 0.50, 0.95))
+    return Estimate(low=float(low), mid=float(mid), high=float(high))
+
+
+def _median_draw(values: Value, count: int) -> int:
+    return int(np.argsort(np.broadcast_to(np.ravel(values), (count,)))[(count - 1) // 2])
+
+
+def _at(value: Value, index: int) -> float:
+    flat = np.ravel(value)
+    return float(flat[index] if flat.size > 1 else flat[0])
+
+
+def _items(parts: object, index: int, scale: float) -> dict[str, float]:
+    values = {f.name: _at(getattr(parts, f.name), index) / scale for f in fields(parts)}  # type: ignore[arg-type]
+    return values | {"total": sum(values.values())}
+
+
+def infeasible(case: Case, gpus: int, nodes: int, why: str, choice: Choice | None = None) -> Ranged:
+    """A plan that says why it does not fit; its figures are None."""
+    plan = Plan(
+        precision=case.policy.precision,
+        policy=case.policy.id,
+        gpu=case.cluster.gpu.id,
+        gpus=gpus,
+        nodes=nodes,
+        layout=None,
+        fits=False,
+        why_not=why,
+        memory_gib=None,
+        memory_capacity_gib=case.cluster.gpu.memory_bytes / GIB,
+        step_s=None,
+        layouts_evaluated=choice.evaluated if choice else 0,
+    )
+    return Ranged(plan=plan, draws={})
+
+
+def why_not(case: Case, choice: Choice) -> str:
+    """What is short by how much on these GPUs."""
+    gpu = case.cluster.gpu
+    if not len(choice.layouts):
+        return (
+            "no layout divides these GPUs, the model and the global batch of "
+            f"{case.recipe.global_batch} sequences evenly"
+        )
+    need = float(choice.scores.memory_bytes.min()) / GIB
+    return (
+        f"does not fit: the leanest of {len(choice.layouts)} layouts needs {need:.1f} GiB per GPU, "
+        f"{need - gpu.memory_bytes / GIB:.1f} GiB more than the {gpu.memory_bytes / GIB:.1f} GiB of {gpu.id}"
+    )
+
+
+def _lost(choice: Choice, capacity: float) -> tuple[LostLayout, ...]:
+    """The three next best that fit, and the fastest that does not."""
+    scores = choice.scores
+    order = np.argsort(scores.step_s)
+    fits = scores.memory_bytes[order] <= capacity
+    best_gpus = choice.layouts.gpus[choice.best] if choice.best is not None else 0
+    same = choice.layouts.gpus[order] == best_gpus
+    next_best = [int(i) for i in order[fits & same] if i != choice.best][:3]
+    too_big = [int(i) for i in order[~fits & same]][:1]
+    best_s = scores.step_s[choice.best] if choice.best is not None else 1.0
+    lost = []
+    for i in next_best + too_big:
+        memory = float(scores.memory_bytes[i]) / GIB
+        over = memory - capacity / GIB
+        why = f"{over:.1f} GiB too much" if over > 0 else f"{scores.step_s[i] / best_s - 1:.1%} slower"
+        lost.append(LostLayout(layout=choice.layouts.at(i), step_s=float(scores.step_s[i]), memory_gib=memory, why=why))
+    return tuple(lost)
+
+
+def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:
+    """Share of each input in the variance of the logarithm of the duration: squared correlation with its draws."""
+    log = np.log(np.ravel(target))
+    if log.size < 2 or float(log.std()) == 0.0:
+        return ()
+    shares = []
+    for term in case.rates.terms.values():
+        if term.log_sd > 0:
+            r = float(np.corrcoef(draws.normal(term.name), log)[0, 1])
+            shares.append((r * r, term))
+    shares.sort(key=lambda pair: pair[0], reverse=True)
+    return tuple(
+        Contribution(term=term.name, label=term.label, share_ratio=share, measure_with=_MEASURE.get(term.name))
+        for share, term in shares[:6]
+        if share > 0.01
+    )
+
+
+_MEASURE = {
+    "linear_flop_per_s": "`mpplan probe` on this GPU",
+    "other_flop_per_s": "`mpplan probe` on this GPU",
+    "attention_flop_per_s": "`mpplan probe` on this GPU",
+    "memory_bytes_per_s": "`mpplan probe` on this GPU",
+    "operand_bytes_per_s": "`mpplan probe` on this GPU",
+    "nic_bytes_per_s": "nccl-tests between two nodes, then `--network`",
+    "nvlink_bytes_per_s": "nccl-tests inside one node",
+    "overlap_dp": "a short run on two nodes",
+    "model_error": "a short run of this model on one node",
+}
+
+
+def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
+    """The plan of the winning layout with the range of every figure."""
+    n = draws.count
+    at = choice.winner
+    drawn = case.evaluate(at, draws)
+    gpus = int(at.gpus[0])
+    capacity = case.cluster.gpu.memory_bytes
+    middle = _median_draw(drawn.step_s, n)
+    peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
+    model, seq_len = case.recipe.model, case.recipe.seq_len
+    causal, full = (model_flop_per_token(model, seq_len, causal_half=half) for half in (True, False))
+    mfu = drawn.model_flop_per_s_per_gpu / peak
+    middle_energy = _median_draw(drawn.energy.total, n)
+    cost, lines, at_least = _cost(case, drawn, draws)
+    mid = case.evaluate(at)
+    again = _at(mid.step.recompute, 0) / max(_at(mid.step.matmul + mid.step.attention, 0), 1e-12)
+    metrics: dict[str, Value] = {
+        "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
+        "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
+        "mfu": mfu,
+        "duration_days": drawn.wall_s / DAY_S,
+        "gpu_hours": drawn.gpu_h,
+        "energy_mwh": drawn.energy.total / MWH_J,
+        "cost_usd": cost,
+        "carbon_tco2e": drawn.carbon_kg / 1000.0,
+    }
+    arrays = {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (n,)) for name, v in metrics.items()}
+    ranges = {name: percentiles(v, n) for name, v in arrays.items()}
+    if at_least:
+        ranges["cost_usd"] = Estimate(
+            low=ranges["cost_usd"].low, mid=ranges["cost_usd"].mid, high=ranges["cost_usd"].high, at_least=True
+        )
+    market = case.site.market_kg_co2e_per_kwh
+    plan = Plan(
+        precision=case.policy.precision,
+        policy=case.policy.id,
+        gpu=case.cluster.gpu.id,
+        gpus=gpus,
+        nodes=-(-gpus // case.cluster.gpus_per_node),
+        layout=at.at(0),
+        fits=True,
+        why_not=None,
+        memory_gib=_items(mid.memory, 0, GIB),
+        memory_capacity_gib=capacity / GIB,
+        step_s=_items(drawn.step, middle, 1.0),
+        step_range_s=percentiles(drawn.step_s, n),
+        mfu_full_attention=ranges["mfu"].mid * full / causal,
+        hfu=ranges["mfu"].mid * (1.0 + again),
+        goodput_ratio=percentiles(drawn.goodput_ratio, n),
+        energy_items_mwh=_items(drawn.energy, middle_energy, MWH_J),
+        gpu_power_w=percentiles(drawn.gpu_power_w, n),
+        peak_power_mw=_peak_mw(case, gpus),
+        cost_lines=lines,
+        carbon_market_tco2e=None if market is None else ranges["energy_mwh"].mid * market,
+        uncertainty=_contributions(case, drawn.wall_s, draws),
+        lost_layouts=_lost(choice, capacity),
+        layouts_evaluated=choice.evaluated,
+        **ranges,
+    )
+    return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
+
+
+def _peak_mw(case: Case, gpus: int) -> float:
+    """GPUs at their limit plus host and network at their shares, times PUE."""
+    limit = min(case.cluster.power_limit_w or case.cluster.gpu.tdp_w, case.cluster.gpu.tdp_w)
+    it_w = gpus * limit * (1.0 + float(case.mid.host_share) + float(case.mid.network_share))
+    return it_w * case.site.pue.mid / 1e6
+
+
+def _cost(case: Case, drawn: Evaluation, draws: Draws) -> tuple[Value, tuple[CostLine, ...], bool]:
+    """Cost draws, its lines, and whether it is only a lower bound (no GPU price known)."""
+    n = draws.count
+    prices = case.unit_prices(draws)
+    lines: list[CostLine] = []
+    total: Value = 0.0
+    if prices.usd_per_gpu_h is not None:
+        rental = drawn.gpu_h * prices.usd_per_gpu_h
+        total = total + rental
+        ids = tuple(e.id for e in case.price.evidence)
+        hours = percentiles(drawn.gpu_h, n).mid
+        lines.append(
+            CostLine(
+                id="gpu_rental", label="GPU rental", usd=percentiles(rental, n), quantity=hours, unit="GPU-hour",
+                unit_price_usd=case.price.usd_per_gpu_h, evidence_ids=ids,
+            )  # fmt: skip
+        )
+    if prices.usd_per_kwh is not None:
+        kwh = drawn.energy.total / 3.6e6
+        bill = kwh * prices.usd_per_kwh
+        total = total + bill
+        ids = tuple(e.id for e in case.site.evidence if "electric" in e.id or "electric" in e.what)
+        lines.append(
+            CostLine(
+                id="electricity", label="Electricity", usd=percentiles(bill, n), quantity=percentiles(kwh, n).mid,
+                unit="kWh", unit_price_usd=case.site.electricity_usd_per_kwh, evidence_ids=ids,
+            )  # fmt: skip
+        )
+    return total, tuple(lines), prices.usd_per_gpu_h is None

@@ -1,0 +1,370 @@
+"""From what the user typed to a `Question`: reads every value, fills the defaults of the design, and notes each source."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from planner.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
+from planner.errors import UsageError
+from planner.gpus import find_gpu
+from planner.layout import ACT_CKPT
+from planner.model import ModelShape
+from planner.optimizers import find_optimizer
+from planner.plan import Input
+from planner.policies import default_policy, find_policy
+from planner.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
+from planner.question import MoneyInputs, Question
+from planner.recipe import METHODS, OFFLOADS, STACKS
+from planner.rows import near_names
+from planner.search import FixedLayout
+from planner.units import GIGA, parse_count, parse_duration_s
+
+DEFAULT_GPU = "h100-sxm5-80gb"
+DEFAULT_DEADLINE = "30d"
+TOKENS_PER_PARAM = 20.0
+"""Chinchilla's rule (Hoffmann et al. 2022, arXiv 2203.15556)."""
+DEFAULT_SEQ_LEN = 4096
+LAYOUT_FLAGS = ("tp", "pp", "vp", "cp", "ep", "zero", "micro_batch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The question as typed: every field is the text of the flag of the same name, None where it was not given."""
+
+    params: str | None = None
+    model: str | None = None
+    method: str | None = None
+    tokens: str | None = None
+    seq_len: str | None = None
+    global_batch: str | None = None
+    precision: str | None = None
+    policy: str | None = None
+    optimizer: str | None = None
+    act_ckpt: str | None = None
+    offload: str | None = None
+    stack: str | None = None
+    attention: str | None = None
+    gpu: str | None = None
+    gpus: str | None = None
+    deadline: str | None = None
+    budget: str | None = None
+    gpus_per_node: str | None = None
+    network: str | None = None
+    power_limit: str | None = None
+    tp: str | None = None
+    pp: str | None = None
+    vp: str | None = None
+    cp: str | None = None
+    ep: str | None = None
+    zero: str | None = None
+    micro_batch: str | None = None
+    price: str | None = None
+    provider: str | None = None
+    region: str | None = None
+    commitment: str | None = None
+    pue: str | None = None
+    electricity: str | None = None
+    grid: str | None = None
+    as_of: str | None = None
+    seed: str | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+    """`flag`, `file` or `environment` by field name; a given field without an entry counts as `flag`."""
+
+    def source(self, name: str) -> str:
+        """Where a given field came from."""
+        return self.sources.get(name, "flag")
+
+
+class _Reader:
+    """Collects inputs while reading them."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.inputs: dict[str, Input] = {}
+
+    def text(self, name: str) -> str | None:
+        value: str | None = getattr(self.ask, name)
+        return value.strip() if value is not None else None
+
+    def note(self, name: str, value: object, source: str | None = None, note: str | None = None) -> None:
+        given = self.text(name) is not None if hasattr(self.ask, name) else False
+        self.inputs[name] = Input(value=value, source=source or (self.ask.source(name) if given else "default"), note=note)
+
+    def choice(self, name: str, options: tuple[str, ...], default: str, also: dict[str, str] | None = None) -> str:
+        text = self.text(name)
+        value = default if text is None else (also or {}).get(text.lower(), text.lower())
+        if value not in options:
+            raise UsageError(f"--{name.replace('_', '-')}: unknown `{text}`", hint=f"one of {', '.join(options)}")
+        self.note(name, value)
+        return value
+
+    def whole(self, name: str, low: int = 1) -> int | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        flag = f"--{name.replace('_', '-')}"
+        if low == 0 and text == "0":
+            value = 0.0
+        else:
+            value = parse_count(text, flag)
+        if value != int(value) or value < low:
+            raise UsageError(f"{flag}: `{text}` must be a whole number of at least {low}", hint=f"for example {flag} 8")
+        self.note(name, int(value))
+        return int(value)
+
+    def real(self, name: str, low: float = 0.0) -> float | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        flag = f"--{name.replace('_', '-')}"
+        try:
+            value = float(text.lstrip("$").replace(",", ""))
+        except ValueError as error:
+            raise UsageError(f"{flag}: `{text}` is not a number", hint=f"for example {flag} 2.5") from error
+        if not low < value < float("inf"):
+            raise UsageError(f"{flag}: `{text}` must be greater than {low:g}", hint=f"for example {flag} 2.5")
+        self.note(name, value)
+        return value
+
+
+def _model(read: _Reader) -> ModelShape:
+    params, name = read.text("params"), read.text("model")
+    if (params is None) == (name is None):
+        what = "both --params and --model were given" if params else "no model was given"
+        raise UsageError(what, hint="say one: `--params 70B`, `--model llama-3.1-70b` or `--model path/to/config.json`")
+    if params is not None:
+        from planner.model_family import shape_from_params  # only the kind of model asked for is loaded
+
+        shape = shape_from_params(parse_count(params, "--params"))
+        read.note("params", parse_count(params, "--params"), note=f"shape derived: {describe(shape)}")
+        return shape
+    assert name is not None
+    path = Path(name)
+    if path.suffix == ".json" or path.is_file():
+        if not path.is_file():
+            raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read `{name}`: {error}", hint="pass a Hugging Face config.json") from error
+        from planner.model_config import shape_from_config
+
+        shape = shape_from_config(text, name)
+    else:
+        from planner.models import find_model
+
+        shape = find_model(name)
+    read.note("model", shape.name, note=describe(shape))
+    return shape
+
+
+def describe(shape: ModelShape) -> str:
+    """A shape in one line."""
+    ffn = f"{shape.experts} experts of {shape.expert_ffn}, top {shape.top_k}" if shape.experts else f"FFN {shape.ffn_hidden}"
+    size = shape.params_total
+    unit, letter = (1e9, "B") if size >= 1e9 else (1e6, "M")
+    return (
+        f"{size / unit:.3g}{letter} parameters, {shape.layers} layers, hidden {shape.hidden}, "
+        f"{shape.heads} heads ({shape.kv_heads} kv), {ffn}, vocabulary {shape.vocab}"
+    )
+
+
+def default_batch_tokens(params: float) -> float:
+    """4M tokens from 30B parameters, 1M from 3B, 0.5M below (design, section 3)."""
+    return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
+
+
+def _global_batch(read: _Reader, model: ModelShape, seq_len: int) -> int:
+    given = read.whole("global_batch")
+    if given is not None:
+        return given
+    published = model.global_batch_tokens
+    tokens = published or default_batch_tokens(model.params_total)
+    sequences = max(1, round(tokens / seq_len))
+    step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
+    sequences = max(1, round(sequences / step) * step)
+    note = f"{sequences * seq_len / 1e6:.3g}M tokens per step; "
+    note += "the model's published batch" if published else "by model size"
+    read.note("global_batch", sequences, "catalogue" if published else "default", note)
+    return sequences
+
+
+def _policies(read: _Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
+    policy_name, precision = read.text("policy"), read.text("precision")
+    known = (*PRECISIONS, *EXTRA_PRECISIONS)
+    if precision is not None and precision.lower() not in known:
+        near = near_names(precision.lower(), known)
+        raise UsageError(
+            f"--precision: unknown `{precision}`",
+            hint=f"did you mean `{near[0]}`? known: {', '.join(known)}" if near else f"known: {', '.join(known)}",
+        )
+    asked = find_policy(policy_name) if policy_name else default_policy((precision or "bf16").lower())
+    if policy_name and precision and asked.precision != precision.lower():
+        raise UsageError(
+            f"--policy {policy_name} belongs to {asked.precision}, not to --precision {precision}",
+            hint=f"leave out --precision, or ask for {asked.precision}",
+        )
+    read.note("precision", asked.precision, None if precision else ("derived" if policy_name else "default"))
+    read.note("policy", asked.id, None if policy_name else "default", asked.evidence.what)
+    names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
+    return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
+
+
+NETWORKS_GBIT = {"ib-edr": 100.0, "ib-hdr": 200.0, "ib-ndr": 400.0, "ib-xdr": 800.0, "roce-100": 100.0, "roce-400": 400.0}
+"""Per GPU and direction, Gbit/s: one port of the named generation per GPU (InfiniBand Trade Association roadmap)."""
+
+_NETWORK = re.compile(
+    r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|Gbit|Gbps|GB)(?:it)?(?:/s|ps)?\s*(?P<node>(?:/|per )\s*node)?"
+)
+
+
+def parse_network_bytes_per_s(text: str, gpus_per_node: int) -> float:
+    """Network rate per GPU and direction from `400Gb/s`, `50GB/s`, `8x400Gb/s`, `3200Gb/s per node`, `ib-ndr`.
+
+    `NxRATE` and `per node` are totals of a node and are divided by its GPUs.
+
+    Raises:
+        UsageError: not such a text.
+    """
+    if text.lower() in NETWORKS_GBIT:
+        return NETWORKS_GBIT[text.lower()] * GIGA / 8
+    match = _NETWORK.fullmatch(text.strip())
+    if match is None or float(match["rate"]) <= 0:
+        raise UsageError(
+            f"--network: `{text}` is not a network rate",
+            hint=f"write it like `400Gb/s` (per GPU), `8x400Gb/s` (per node), `50GB/s`, or one of {', '.join(NETWORKS_GBIT)}",
+        )
+    rate = float(match["rate"]) * (GIGA if match["unit"] == "GB" else GIGA / 8)
+    per_node = match["links"] or match["node"]
+    return rate * int(match["links"] or 1) / (gpus_per_node if per_node else 1)
+
+
+def _clusters(read: _Reader) -> tuple[Cluster, ...]:
+    text = read.text("gpu") or DEFAULT_GPU
+    gpus = [find_gpu(name) for name in text.split(",") if name.strip()]
+    if not gpus:
+        raise UsageError("--gpu: no name given", hint="`mpplan gpus` lists the catalogue")
+    per_node = read.whole("gpus_per_node")
+    limit = read.real("power_limit")
+    network = read.text("network")
+    clusters = []
+    for gpu in dict.fromkeys(g.id for g in gpus):
+        row = find_gpu(gpu)
+        nic = parse_network_bytes_per_s(network, per_node or row.gpus_per_node) if network else None
+        clusters.append(make_cluster(row, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit))
+    read.note("gpu", [c.gpu.id for c in clusters] if len(clusters) > 1 else clusters[0].gpu.id)
+    if per_node is None:
+        read.note("gpus_per_node", clusters[0].gpus_per_node, "catalogue")
+    rate = clusters[0].nic_bytes_per_s * 8 / GIGA
+    assumed = clusters[0].nic_assumed
+    note = f"{DEFAULT_NIC_BYTES_PER_S * 8 / GIGA:g} Gbit/s per GPU is assumed: the catalogue has none" if assumed else None
+    read.note("network", f"{rate:g} Gbit/s per GPU", None if network else ("default" if assumed else "catalogue"), note)
+    return tuple(clusters)
+
+
+def _date(read: _Reader) -> date:
+    text = read.text("as_of")
+    if text is None:
+        today = datetime.now(UTC).date()
+        read.note("as_of", today.isoformat())
+        return today
+    try:
+        value = date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--as-of: `{text}` is not a date", hint="write it like 2026-11-20") from error
+    read.note("as_of", text)
+    return value
+
+
+def _money(read: _Reader) -> MoneyInputs:
+    price, pue, electricity = read.real("price"), read.real("pue"), read.real("electricity")
+    if pue is not None and pue < 1:
+        raise UsageError(f"--pue: {pue:g} is less than 1", hint="facility power over IT power, for example --pue 1.2")
+    for name in ("provider", "region", "grid"):
+        if read.text(name) is not None:
+            read.note(name, read.text(name))
+    commitment = read.text("commitment") or "on-demand"
+    read.note("commitment", commitment)
+    return MoneyInputs(
+        price_usd_per_gpu_h=price,
+        provider=read.text("provider"),
+        region=read.text("region"),
+        commitment=commitment,
+        pue=pue,
+        electricity_usd_per_kwh=electricity,
+        grid=read.text("grid"),
+        as_of=_date(read),
+    )
+
+
+def _targets(read: _Reader) -> tuple[int | None, float | None, float | None]:
+    gpus = read.whole("gpus")
+    deadline, budget = read.text("deadline"), read.text("budget")
+    if gpus is None and deadline is None and budget is None:
+        read.note("deadline", DEFAULT_DEADLINE, note="none of --gpus, --deadline and --budget was given")
+        return None, parse_duration_s(DEFAULT_DEADLINE, "--deadline"), None
+    deadline_s = parse_duration_s(deadline, "--deadline") if deadline else None
+    budget_usd = parse_count(budget.lstrip("$"), "--budget") if budget else None
+    if deadline:
+        read.note("deadline", deadline)
+    if budget:
+        read.note("budget", budget_usd)
+    return gpus, deadline_s, budget_usd
+
+
+def _fixed(read: _Reader) -> FixedLayout:
+    values = {name: read.whole(name, low=0 if name == "zero" else 1) for name in LAYOUT_FLAGS}
+    if values["zero"] is not None and values["zero"] > 3:
+        raise UsageError(f"--zero: {values['zero']} is not a stage", hint="0, 1, 2 or 3")
+    ckpt = read.text("act_ckpt")
+    if ckpt is not None:
+        ckpt = read.choice("act_ckpt", ACT_CKPT, "none")
+    return FixedLayout(act_ckpt=ckpt, **values)
+
+
+def resolve(ask: Ask) -> Question:
+    """Read and complete a question.
+
+    Raises:
+        UsageError: a value cannot be read, a name is unknown, or two inputs contradict each other.
+        InputFileError: the model's config.json is invalid.
+    """
+    read = _Reader(ask)
+    model = _model(read)
+    method = read.choice("method", METHODS, "pretrain")
+    seq_len = read.whole("seq_len")
+    if seq_len is None:
+        seq_len = model.context if read.text("model") else DEFAULT_SEQ_LEN
+        read.note("seq_len", seq_len, "catalogue" if read.text("model") else "default")
+    tokens_text = read.text("tokens")
+    if tokens_text is None:
+        tokens = TOKENS_PER_PARAM * model.params_total
+        read.note("tokens", tokens, note=f"{TOKENS_PER_PARAM:g} per parameter (Hoffmann et al. 2022)")
+    else:
+        tokens = parse_count(tokens_text, "--tokens")
+        read.note("tokens", tokens)
+    batch = _global_batch(read, model, seq_len)
+    asked, policies = _policies(read)
+    optimizer = find_optimizer(read.text("optimizer") or "adamw")
+    read.note("optimizer", optimizer.id)
+    stack = read.choice("stack", STACKS, "tuned", {"fsdp": "fsdp-compile", "megatron": "tuned"})
+    attention = None
+    if read.text("attention") is not None:
+        attention = read.choice("attention", ("flash", "naive"), "flash", {"fused": "flash"})
+    clusters = _clusters(read)
+    gpus, deadline_s, budget_usd = _targets(read)
+    offload = read.choice("offload", OFFLOADS, "none")
+    fixed = _fixed(read)
+    money = _money(read)
+    seed = read.whole("seed", low=0)
+    if seed is None:
+        seed = 0
+        read.note("seed", seed)
+    return Question(
+        model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch, asked=asked, policies=policies,
+        optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
+        deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, money=money, seed=seed, inputs=read.inputs,
+    )  # fmt: skip
