@@ -36,11 +36,15 @@ class Parameter:
 
     @property
     def log_sd(self) -> float:
-        """Standard deviation of the logarithm, from the ratio of the ends of the range; 0 where the value is 0."""
+        """Standard deviation of the logarithm, from the ratio of the ends of the range; 0 where the value is 0.
+
+        Where the low end is 0 the upper half alone sets it.
+        """
         if self.value <= 0 or self.high <= self.low:
             return 0.0
-        low = max(self.low, self.value * 1e-2)
-        return math.log(self.high / low) / (2 * Z90)
+        if self.low <= 0:
+            return math.log(self.high / self.value) / Z90
+        return math.log(self.high / self.low) / (2 * Z90)
 
 
 @cache

@@ -162,6 +162,8 @@ def _from(row: Parameter, name: str, scale: float = 1.0, ceiling: float = float(
         date=row.date,
     )
     label = _LABELS.get(name, row.meaning)
+    if name.startswith("overlap_"):
+        ceiling = 1.0  # no more can be hidden than there is
     return Term(
         name=name, value=row.value * scale, log_sd=row.log_sd, ceiling=ceiling * scale, label=label, evidence=evidence
     )
