@@ -1,0 +1,103 @@
+"""Reports: an answer's document becomes a view (strings, rounded once), and a view becomes HTML, text, CSV, JSON or PDF.
+
+    from reports import render
+
+    page = render(document, "html", title="Project Aurora", lang="zh")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from planner.errors import UsageError
+from reports.formats import FORMATS
+
+LANGUAGES = ("en", "zh")
+"""Languages of `lang`."""
+
+__all__ = ["FORMATS", "LANGUAGES", "render", "render_comparison"]
+
+
+def render(
+    document: dict[str, Any],
+    fmt: str,
+    *,
+    title: str | None = None,
+    logo: Path | None = None,
+    redact: Iterable[str] = (),
+    lang: str = "en",
+    width: int | None = None,
+    color: bool | None = None,
+) -> str | bytes:
+    """Render the document of `mpplan estimate --json` (schema `mpplan.estimate/1`).
+
+    Args:
+        document: the parsed document.
+        fmt: one of `FORMATS`; `pdf` gives bytes, the others text.
+        title: instead of the model's name.
+        logo: a PNG, JPEG, GIF, WebP or SVG file, put into the page (HTML and PDF).
+        redact: `prices`, `names` or both are left out.
+        lang: one of `LANGUAGES`.
+        width: columns of the terminal format; default the terminal's, 80 where there is none.
+        color: of the terminal format; default only on a terminal without `NO_COLOR`.
+
+    Raises:
+        InputFileError: the document is not an estimate or lacks a key.
+        UsageError: an unknown format, language or part; a logo that cannot be read; no browser for `pdf`.
+    """
+    from reports.build import build
+
+    _known(fmt)
+    view = build(document, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
+    return _written(view, fmt, width, color)
+
+
+def render_comparison(
+    first: dict[str, Any],
+    second: dict[str, Any],
+    fmt: str,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    title: str | None = None,
+    logo: Path | None = None,
+    redact: Iterable[str] = (),
+    lang: str = "en",
+    width: int | None = None,
+    color: bool | None = None,
+) -> str | bytes:
+    """Render what changes from one document to another; arguments and errors as for `render`.
+
+    Args:
+        first: the document to compare with.
+        second: the document that is compared.
+        names: how the two are called in the text.
+    """
+    from reports.comparison import build_comparison
+
+    _known(fmt)
+    view = build_comparison(
+        first, second, names=names, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang
+    )
+    return _written(view, fmt, width, color)
+
+
+def _known(fmt: str) -> None:
+    if fmt not in FORMATS:
+        raise UsageError(f"--format: unknown `{fmt}`", hint=f"one of {', '.join(FORMATS)}")
+
+
+def _picture(logo: Path | None, fmt: str) -> str | None:
+    if logo is None or fmt not in ("html", "pdf"):
+        return None
+    from reports.logo import data_address
+
+    return data_address(logo)
+
+
+def _written(view: Any, fmt: str, width: int | None, color: bool | None) -> str | bytes:
+    form = import_module(f"reports.formats.{fmt}")
+    result: str | bytes = form.render(view, width=width, color=color) if fmt == "terminal" else form.render(view)
+    return result

@@ -1,0 +1,242 @@
+"""Geometry of the charts: numbers in, positions in percent out. Pure functions, no text and no drawing.
+
+Positions along the page's width are percentages, so that one drawing fits a phone and a sheet of paper; the templates
+turn them into SVG. Rounded to hundredths of a percent, so that the same plan gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A mark on an axis."""
+
+    at: float
+    """Percent from the start of the axis."""
+    label: str
+    anchor: str = "middle"
+    """SVG text-anchor: the labels at both ends stay inside the drawing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRow:
+    """A bar with its range."""
+
+    label: str
+    text: str
+    low: float
+    mid: float
+    high: float
+    strong: bool = False
+    """The asked one."""
+    at_least: bool = False
+    """A lower bound: drawn hatched."""
+    quiet: bool = False
+    """A reference only."""
+    missing: bool = False
+    """No figure: the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeDrawing:
+    """Bars on one axis from zero."""
+
+    rows: tuple[RangeRow, ...]
+    ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A part of a stacked bar."""
+
+    at: float
+    width: float
+    letter: str
+    colour: int
+    label: str
+    """Name and value."""
+    show_letter: bool
+    """Whether the letter has room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackRow:
+    """A bar made of parts."""
+
+    label: str
+    text: str
+    segments: tuple[Segment, ...]
+    limit: float | None = None
+    """Where the capacity line stands."""
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackDrawing:
+    """Stacked bars on one axis from zero."""
+
+    rows: tuple[StackRow, ...]
+    ticks: tuple[Tick, ...]
+    legend: tuple[tuple[str, int, str], ...]
+    """Letter, colour, name: of the parts that are drawn."""
+    limit_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A point of a scatter, with an optional range."""
+
+    x: float
+    y: float
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+    shape: str
+    """`dot`, `ring`, `square` or `diamond`."""
+    label: str
+    """For the tooltip."""
+    strong: bool = False
+    name: str = ""
+    """Written beside the point where it is worth it."""
+    name_anchor: str = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatterDrawing:
+    """Points between two axes; y grows upwards, positions in percent from the lower left corner."""
+
+    marks: tuple[Mark, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    line: tuple[tuple[float, float], ...] = ()
+    """A line through the drawing: the front, or where prediction equals publication."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A line over time."""
+
+    name: str
+    colour: int
+    points: str
+    """`x,y` pairs for an SVG polyline in a box of 100 by 100, y downwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceDrawing:
+    """Lines on two axes."""
+
+    traces: tuple[Trace, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+def percent(value: float) -> float:
+    """Round a position."""
+    return round(value, 2)
+
+
+def nice_step(span: float, most: int) -> float:
+    """Smallest step of 1, 2, 2.5 or 5 times a power of ten that cuts a span into at most `most` pieces."""
+    if not (span > 0 and math.isfinite(span)):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(span / most))
+    for factor in (1.0, 2.0, 2.5, 5.0, 10.0):
+        if span / (factor * power) <= most * (1 + 1e-9):
+            return factor * power
+    return 20.0 * power
+
+
+def linear_ticks(top: float, most: int = 5) -> tuple[float, ...]:
+    """Round values from zero that cover `top`; the last one is the end of the axis."""
+    step = nice_step(top, most)
+    count = max(1, math.ceil(top / step - 1e-9)) if top > 0 else 1
+    return tuple(float(f"{step * i:.10g}") for i in range(count + 1))
+
+
+def log_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Round values 1, 2, 5 times powers of ten that enclose a positive span; only the powers where it is long."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    last = max(last, first + 1)
+    if last - first > 2:
+        return tuple(10.0**power for power in range(first, last + 1))
+    fine = [factor * 10.0**power for power in range(first, last + 1) for factor in (1.0, 2.0, 5.0)]
+    under = [value for value in fine if value <= low * (1 + 1e-9)]
+    over = [value for value in fine if value >= high * (1 - 1e-9)]
+    bottom, top = (under[-1] if under else fine[0]), (over[0] if over else fine[-1])
+    return tuple(value for value in fine if bottom <= value <= top)
+
+
+def end_anchor(index: int, count: int) -> str:
+    """How a tick's label hangs: inwards at both ends."""
+    return "start" if index == 0 else "end" if index == count - 1 else "middle"
+
+
+def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
+    """Ticks of a linear axis that begins at zero and ends at the last value."""
+    top = values[-1] or 1.0
+    return tuple(
+        Tick(at=percent(100 * value / top), label=label, anchor=end_anchor(i, len(values)))
+        for i, (value, label) in enumerate(zip(values, labels, strict=True))
+    )
+
+
+def segments_of(parts: Sequence[tuple[int, float, str]], top: float, least_ratio: float = 0.035) -> tuple[Segment, ...]:
+    """Lay parts (colour number, size, label) end to end on an axis from 0 to `top`; empty ones are left out."""
+    placed, at = [], 0.0
+    for number, size, label in parts:
+        width = 100 * size / top
+        if size > 0:
+            placed.append(
+                Segment(
+                    at=percent(at),
+                    width=percent(width),
+                    letter=LETTERS[number],
+                    colour=number,
+                    label=label,
+                    show_letter=width >= 100 * least_ratio,
+                )
+            )
+        at += width
+    return tuple(placed)
+
+
+def on_log(value: float, ticks: Sequence[float]) -> float:
+    """Position of a positive value on a logarithmic axis, in percent, kept inside."""
+    low, high = math.log10(ticks[0]), math.log10(ticks[-1])
+    return percent(min(100.0, max(0.0, 100 * (math.log10(value) - low) / (high - low))))
+
+
+def log_axis(ticks: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
+    """Ticks of a logarithmic axis."""
+    return tuple(
+        Tick(at=on_log(value, ticks), label=label, anchor=end_anchor(i, len(ticks)))
+        for i, (value, label) in enumerate(zip(ticks, labels, strict=True))
+    )
+
+
+def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) -> list[tuple[float, float]]:
+    """Reduce a long trace to the smallest and largest value of each column, in the order in which they came."""
+    if len(times) <= 2 * columns:
+        return list(zip(times, values, strict=True))
+    start, span = times[0], (times[-1] - times[0]) or 1.0
+    buckets: dict[int, list[int]] = {}
+    for i, time in enumerate(times):
+        buckets.setdefault(min(columns - 1, int(columns * (time - start) / span)), []).append(i)
+    kept: list[tuple[float, float]] = []
+    for bucket in buckets.values():
+        ends = {min(bucket, key=values.__getitem__), max(bucket, key=values.__getitem__)}
+        kept.extend((times[i], values[i]) for i in sorted(ends))
+    return kept
+
+
+def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float) -> str:
+    """Points as an SVG polyline in a box of 100 by 100 with the origin at the lower left."""
+    return " ".join(f"{100 * x / x_top:.4g},{100 - 100 * y / y_top:.4g}" for x, y in points)

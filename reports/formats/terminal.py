@@ -1,0 +1,199 @@
+"""The answer as plain text in aligned columns, readable from 80 columns on, without colour too."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import unicodedata
+
+from reports.language import Span
+from reports.view import Cell, Column, Items, Pairs, Prose, Row, Section, Table, View
+
+LEAST = 60
+WIDEST = 160
+IN_SHORT = ("views", "gpus", "layout", "drivers", "assumptions")
+"""Parts that follow the first screen; the page and `mpplan explain` have the rest."""
+MOST_ROWS = 12
+
+
+def render(view: View, *, width: int | None = None, color: bool | None = None) -> str:
+    """Text of at most `width` columns (default: the terminal's, 80 where there is none), ending in a line break."""
+    pen = _Pen(_width(width), _color(color))
+    hero = view.hero
+    pen.paragraph(hero.headline)
+    pen.paragraph(hero.budget)
+    if hero.setting:
+        pen.paragraph(hero.setting)
+    pen.paragraph((Span(" · ".join(part.text for part in hero.trust)),), quiet=True)
+    for alert in hero.alerts:
+        pen.paragraph((Span(f"! {alert}"),))
+    if hero.table is not None and not any(section.id == "views" for section in view.sections):
+        pen.table(hero.table)
+    for section in view.sections:
+        if section.id in IN_SHORT:
+            _section(pen, section)
+    return pen.text()
+
+
+def _section(pen: _Pen, section: Section) -> None:
+    if section.id in ("layout", "drivers"):
+        pen.paragraph(section.lead)
+        return
+    blocks = section.blocks[:2] if section.id == "gpus" else section.blocks
+    for block in blocks:
+        if isinstance(block, Table):
+            pen.table(block)
+        elif isinstance(block, Items):
+            pen.items(block)
+        elif isinstance(block, Prose):
+            pen.paragraph(block.spans)
+        elif isinstance(block, Pairs):
+            pen.items(Items(items=tuple(Cell(text=f"{term}: {text}") for term, text in block.pairs)))
+
+
+def _width(width: int | None) -> int:
+    found = width or (shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80)
+    return max(LEAST, min(found, WIDEST))
+
+
+def _color(color: bool | None) -> bool:
+    if color is not None:
+        return color
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def cells_wide(text: str) -> int:
+    """Columns that a text takes in a terminal: two for a wide character, none for a combining one."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def pad(text: str, width: int, *, right: bool) -> str:
+    """The text filled up to a width."""
+    space = " " * max(0, width - cells_wide(text))
+    return space + text if right else text + space
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most `width` columns, cut at spaces, or anywhere between wide characters."""
+    lines: list[str] = [""]
+    for word in _words(text):
+        glued = lines[-1] + word
+        if cells_wide(glued.rstrip()) <= width or not lines[-1]:
+            lines[-1] = glued
+        else:
+            lines.append(word.lstrip())
+    return [line.rstrip() for line in lines]
+
+
+_NOT_FIRST = frozenset("，。；：、）！？％%”）")
+
+
+def _words(text: str) -> list[str]:
+    """Pieces between which a line may end."""
+    pieces: list[str] = []
+    for c in text:
+        wide = unicodedata.east_asian_width(c) in "WF"
+        breaks = not pieces or pieces[-1].endswith(" ") or (wide and c not in _NOT_FIRST)
+        after_wide = bool(pieces) and unicodedata.east_asian_width(pieces[-1][-1]) in "WF" and c not in _NOT_FIRST
+        if breaks or (after_wide and c != " "):
+            pieces.append(c)
+        else:
+            pieces[-1] += c
+    return pieces
+
+
+class _Pen:
+    """Collects lines of a width, with or without colour."""
+
+    def __init__(self, width: int, color: bool) -> None:
+        self._width = width
+        self._color = color
+        self._lines: list[str] = []
+
+    def text(self) -> str:
+        return "\n".join(self._lines).strip("\n") + "\n"
+
+    def _paint(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._color and text.strip() else text
+
+    def paragraph(self, spans: tuple[Span, ...], *, quiet: bool = False) -> None:
+        """A paragraph; figures are bold where there is colour."""
+        text = "".join(span.text for span in spans).strip()
+        if not text:
+            return
+        for line in wrapped(text, self._width):
+            shown = self._paint(line, "2") if quiet else line
+            for span in spans:
+                if span.strong and span.text in line:
+                    shown = shown.replace(span.text, self._paint(span.text, "1"), 1)
+            self._lines.append(shown)
+        self._lines.append("")
+
+    def items(self, block: Items) -> None:
+        """A titled list; the second part of an item in brackets."""
+        if block.title:
+            self._lines.append(self._paint(block.title, "1"))
+        for item in block.items:
+            text = f"{item.text} [{item.detail}]" if item.detail else item.text
+            for number, line in enumerate(wrapped(text, self._width - 4)):
+                self._lines.append(("  - " if number == 0 else "    ") + line)
+        self._lines.append("")
+
+    def table(self, table: Table) -> None:
+        """A table whose columns that do not fit are carried into a second block, each with its first column."""
+        rows = [row for row in table.rows if len(row.cells) == len(table.columns)][:MOST_ROWS]
+        short = [row for row in table.rows if len(row.cells) != len(table.columns)]
+        widths = [
+            max([_head_width(column), *(cells_wide(row.cells[n].plain) for row in rows)])
+            for n, column in enumerate(table.columns)
+        ]
+        self._lines.append(self._paint(table.caption, "1"))
+        for number, part in enumerate(_parts(widths, self._width)):
+            if number:
+                self._lines.append("")
+            self._block(table, rows, part, widths)
+        for row in short:
+            self._reason([cell.plain for cell in row.cells])
+        for note in table.notes:
+            self._lines += wrapped(note, self._width)
+        self._lines.append("")
+
+    def _block(self, table: Table, rows: list[Row], part: list[int], widths: list[int]) -> None:
+        heads = [_head_lines(table.columns[n], widths[n]) for n in part]
+        tall = max(len(head) for head in heads)
+        for level in range(tall):
+            line = "  ".join(
+                pad(([""] * (tall - len(head)) + head)[level], widths[n], right=table.columns[n].numeric)
+                for n, head in zip(part, heads, strict=True)
+            )
+            self._lines.append(self._paint(line.rstrip(), "2"))
+        for row in rows:
+            line = "  ".join(pad(row.cells[n].plain, widths[n], right=table.columns[n].numeric) for n in part)
+            self._lines.append(self._paint(line.rstrip(), "1") if row.strong else line.rstrip())
+
+    def _reason(self, texts: list[str]) -> None:
+        lines = wrapped(f"{texts[0]}  {': '.join(text for text in texts[1:] if text)}", self._width - 2)
+        self._lines += [lines[0], *(f"  {line}" for line in lines[1:])]
+
+
+def _head_lines(column: Column, width: int) -> list[str]:
+    return wrapped(column.head, width)
+
+
+def _head_width(column: Column) -> int:
+    """A head may be broken over lines, but not inside a word."""
+    return max(cells_wide(word.strip()) for word in column.head.split(" ")) if column.head else 0
+
+
+def _parts(widths: list[int], width: int) -> list[list[int]]:
+    """Columns in groups that fit a line, each beginning with the first column."""
+    groups: list[list[int]] = [[0]]
+    for n in range(1, len(widths)):
+        used = sum(widths[k] + 2 for k in groups[-1])
+        if used + widths[n] > width and len(groups[-1]) > 1:
+            groups.append([0])
+        groups[-1].append(n)
+    return groups

@@ -1,0 +1,196 @@
+"""Words and number formats of one language: `Words`, made from a table in `strings/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from planner.errors import UsageError
+from reports.clean import clean
+from reports.numbers import Ladder, Rung, decimals_for, grouped, rung_for, shared_rung
+
+LANGUAGES = ("en", "zh")
+"""Languages of the report; each is a file of `strings/` with the same keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number as it is shown everywhere: rounded once, with its range and its unit."""
+
+    text: str
+    """Middle with its unit, `$2.31 million`; begins with `≥` where it is a lower bound."""
+    bare: str
+    """Middle without its unit, for a column whose head has it."""
+    low: str
+    """Low with its unit."""
+    high: str
+    """High with its unit: the figure to budget with."""
+    span: str
+    """`1.98–2.71` in the unit of the middle; empty where there is no range."""
+    value: float
+    """The middle as the document has it, for sorting and drawing."""
+    at_least: bool = False
+    """True for a lower bound."""
+
+    @property
+    def full(self) -> str:
+        """Middle with its unit and its range."""
+        return f"{self.text} ({self.span})" if self.span else self.text
+
+    @property
+    def cell(self) -> str:
+        """Middle and range for a column whose head has the unit."""
+        return f"{self.bare} ({self.span})" if self.span else self.bare
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a sentence; strong pieces are the figures."""
+
+    text: str
+    strong: bool = False
+
+
+class Words:
+    """Sentences, labels and numbers of one language."""
+
+    __slots__ = ("_ladders", "_phrases", "_text", "lang")
+
+    def __init__(
+        self, lang: str, text: Mapping[str, str], ladders: Mapping[str, Ladder], phrases: Mapping[str, str]
+    ) -> None:
+        self.lang = lang
+        self._phrases = tuple((re.compile(pattern), template) for pattern, template in phrases.items())
+        self._text = text
+        self._ladders = ladders
+
+    def __call__(self, key: str, /, **values: object) -> str:
+        """The sentence or label of a key, filled in.
+
+        Raises:
+            KeyError: the table lacks the key or a value is missing (a programmer's mistake).
+        """
+        text = self._text[key]
+        return text.format(**values) if values else text
+
+    def has(self, key: str) -> bool:
+        """Whether the table has a key: names from the document may be newer than the table."""
+        return key in self._text
+
+    def name(self, group: str, key: str) -> str:
+        """The label `group.key`, or the key itself with spaces where the table has none yet."""
+        full = f"{group}.{key}"
+        return self._text[full] if full in self._text else clean(key).replace("_", " ")
+
+    def count(self, key: str, number: int) -> str:
+        """A count in words: `key.none`, `key.one` or `key.other`."""
+        form = "none" if number == 0 else "one" if number == 1 else "other"
+        return self._text[f"{key}.{form}"].format(n=f"{number:,}")
+
+    def phrase(self, text: object) -> str:
+        """A sentence of the planner in this language where the phrase book has it, else as it is."""
+        return self.translated(text) or clean(text)
+
+    def translated(self, text: object) -> str | None:
+        """The same, or None where there is no translation and none is needed."""
+        sentence = clean(text)
+        for pattern, template in self._phrases:
+            found = pattern.fullmatch(sentence)
+            if found:
+                return template.format(*("" if group is None else group for group in found.groups()))
+        return sentence if self.lang == "en" else None
+
+    def ladder(self, quantity: str) -> Ladder:
+        """The units of a quantity."""
+        return self._ladders[quantity]
+
+    def head(self, name: str, rung: Rung) -> str:
+        """The head of a column: a name and the unit that the column shares."""
+        return self._text["column.unit"].format(name=name, unit=rung.column) if rung.column else name
+
+    def join(self, parts: list[str]) -> str:
+        """A list in words: `a, b and c`."""
+        if len(parts) < 2:
+            return "".join(parts)
+        return self._text["list.comma"].join(parts[:-1]) + self._text["list.and"] + parts[-1]
+
+    def spans(self, key: str, /, **values: str | Figure) -> tuple[Span, ...]:
+        """A sentence in pieces, with its figures strong."""
+        marked: dict[str, object] = {
+            name: f"\x02{value.text}\x03" + (self._text["range"].format(value.span) if value.span else "")
+            if isinstance(value, Figure)
+            else value
+            for name, value in values.items()
+        }
+        return split_spans(self._text[key].format(**marked))
+
+    def number(self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False) -> Figure:
+        """A figure in a given unit. The range decides how many decimals it is worth."""
+        scaled = (low / rung.per, mid / rung.per, high / rung.per)
+        decimals = min(decimals_for(*scaled), rung.decimals)
+        texts = [grouped(one, decimals) for one in scaled]
+        exact = texts[0] == texts[1] == texts[2]
+        if exact and "." in texts[1]:
+            texts = [texts[1].rstrip("0").rstrip(".")] * 3
+        joint = "range.signed" if low < 0 else "range.joint"
+        bound = self._text["at_least"] if at_least else "{}"
+        return Figure(
+            text=bound.format(rung.text.format(texts[1])),
+            bare=bound.format(texts[1]),
+            low=bound.format(rung.text.format(texts[0])),
+            high=bound.format(rung.text.format(texts[2])),
+            span="" if exact else self._text[joint].format(low=texts[0], high=texts[2]),
+            value=mid,
+            at_least=at_least,
+        )
+
+    def figure(self, quantity: str, estimate: Any, rung: Rung | None = None) -> Figure | None:
+        """A figure from an estimate of the document (`low mid high at_least`) or a plain number; None for None."""
+        if estimate is None:
+            return None
+        if isinstance(estimate, Mapping):
+            low, mid, high = float(estimate["low"]), float(estimate["mid"]), float(estimate["high"])
+            at_least = bool(estimate.get("at_least"))
+        else:
+            low = mid = high = float(estimate)
+            at_least = False
+        return self.number(low, mid, high, rung or rung_for(self._ladders[quantity], mid, high), at_least=at_least)
+
+    def value(self, quantity: str, value: float) -> str:
+        """A single number with its unit."""
+        return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
+
+    def shared(self, quantity: str, estimates: list[Any]) -> Rung:
+        """One unit for all numbers of a column."""
+        mids = [float(e["mid"] if isinstance(e, Mapping) else e) for e in estimates if e is not None]
+        return shared_rung(self._ladders[quantity], mids)
+
+
+def split_spans(text: str) -> tuple[Span, ...]:
+    """Cut a sentence at the marks that `Words.spans` sets around its figures."""
+    spans = []
+    for piece in text.split("\x02"):
+        strong, mark, plain = piece.partition("\x03")
+        if mark:
+            spans.append(Span(strong, strong=True))
+            strong = plain
+        if strong:
+            spans.append(Span(strong))
+    return tuple(spans)
+
+
+@lru_cache
+def words_for(lang: str) -> Words:
+    """The words of a language.
+
+    Raises:
+        UsageError: there is no such language.
+    """
+    if lang not in LANGUAGES:
+        raise UsageError(f"the report has no language `{lang}`", hint=f"use one of: {', '.join(LANGUAGES)}")
+    table = import_module(f"reports.strings.{lang}")
+    return Words(lang, table.TEXT, table.LADDERS, table.PHRASES)

@@ -1,0 +1,83 @@
+"""Rounding and writing of numbers: two to three significant digits, rounded once, alike in Python and in the page.
+
+`templates/report.js` holds the same few functions for the sliders; a test runs both over random numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One unit of a quantity, used from a size on."""
+
+    at: float
+    """Smallest magnitude (in the document's unit) that is written in this unit."""
+    per: float
+    """The document's units in one of this unit."""
+    text: str
+    """How a value reads in a sentence, with `{}` for the number: `${} million`."""
+    column: str
+    """How the unit reads in a column's head: `million $`; empty where the name says it all."""
+    decimals: int = 9
+    """At most so many decimals, whatever the range."""
+
+
+Ladder = tuple[Rung, ...]
+"""The units of one quantity, smallest first."""
+
+MINUS = "−"
+
+
+def magnitude(value: float) -> int:
+    """Power of ten of the first significant digit; 0 for 0."""
+    return Decimal(value).adjusted() if value else 0
+
+
+def decimals_for(low: float, mid: float, high: float) -> int:
+    """Decimals that leave the middle two to three digits and the width of the range at most two.
+
+    Negative where tens or hundreds are rounded away.
+    """
+    most = 2 - magnitude(mid)
+    if not high > low:
+        return most
+    return max(min(1 - magnitude(high - low), most), most - 1)
+
+
+def grouped(value: float, decimals: int) -> str:
+    """A number with thousands separators, rounded half up to the given decimals (negative: to tens and so on)."""
+    step = Decimal(1).scaleb(-decimals)
+    rounded = abs(Decimal(value)).quantize(step, rounding=ROUND_HALF_UP)
+    text = f"{rounded:,.{max(decimals, 0)}f}"
+    return f"{MINUS}{text}" if value < 0 and rounded else text
+
+
+NEARLY = 0.5
+"""A range whose high reaches the next unit is written in it when its middle is at least half of one."""
+SHARED = 0.1
+"""A column takes the largest unit of which its smallest value is at least a tenth."""
+
+
+def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
+    """The unit in which a value of this size is written; with a high, that of the high where the middle is near."""
+    top = abs(mid) if high is None else abs(high)
+    chosen = ladder[0]
+    for rung in ladder:
+        if abs(mid) >= rung.at or (top >= rung.at and abs(mid) >= NEARLY * rung.at):
+            chosen = rung
+    return chosen
+
+
+def shared_rung(ladder: Ladder, values: list[float]) -> Rung:
+    """One unit for a column: a large one, but not so large that the smallest value is rounded to nothing."""
+    sizes = [abs(value) for value in values if value]
+    if not sizes:
+        return ladder[0]
+    chosen = ladder[0]
+    for rung in ladder:
+        if max(sizes) >= rung.at and min(sizes) >= SHARED * rung.at:
+            chosen = rung
+    return chosen

@@ -1,0 +1,93 @@
+"""What a copy of the answer leaves out: `prices` or `names`. Done on the document, before anything is written from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from planner.errors import UsageError
+from reports.facts import Doc
+
+PARTS = ("prices", "names")
+"""What can be left out."""
+
+_PRICE_INPUTS = ("price", "provider", "commitment", "electricity", "budget", "budget_usd", "own", "quote", "as_of")
+_NAME_INPUTS = ("model", "provider", "records", "own", "quote", "config")
+_PRICE_FIGURES = ("cost_usd",)
+_MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets?\b|per gpu-hour", re.IGNORECASE)
+
+
+def redacted(document: Doc, parts: Iterable[str]) -> Doc:
+    """A copy of the document without the parts.
+
+    Raises:
+        UsageError: a part is not one of `PARTS`.
+    """
+    wanted = tuple(dict.fromkeys(parts))
+    for part in wanted:
+        if part not in PARTS:
+            raise UsageError(f"--redact: unknown `{part}`", hint=f"one of {', '.join(PARTS)}")
+    result = dict(document)
+    if "prices" in wanted:
+        result = _without_prices(result)
+    if "names" in wanted:
+        result = _without_names(result)
+    if wanted:
+        result["command"] = []
+        result["redacted"] = list(wanted)
+    return result
+
+
+def _speaks_of_money(*texts: Any) -> bool:
+    return any(_MONEY.search(str(text)) for text in texts if text)
+
+
+def _without_prices(doc: Doc) -> Doc:
+    doc["question"] = {name: one for name, one in doc["question"].items() if name not in _PRICE_INPUTS}
+    for view in ("plans", "same_deadline"):
+        doc[view] = [
+            plan
+            | {"cost_usd": None, "cost_lines": []}
+            | {"uncertainty": [u for u in plan["uncertainty"] if not _speaks_of_money(u["term"], u["label"])]}
+            for plan in doc.get(view) or ()
+        ]
+    doc["savings"] = [one for one in doc["savings"] if one["metric"] not in _PRICE_FIGURES]
+    doc["assumptions"] = [a for a in doc["assumptions"] if not _speaks_of_money(a["id"], a["text"], a["change_with"])]
+    doc["gaps"] = [gap for gap in doc["gaps"] if not _speaks_of_money(gap["what"], gap["why"], gap["effect"])]
+    doc["warnings"] = [text for text in doc.get("warnings") or () if not _speaks_of_money(text)]
+    doc["evidence"] = [
+        one
+        for one in doc["evidence"]
+        if not one["id"].startswith("price") and not _speaks_of_money(one["what"]) and "cost_usd" not in one["used_in"]
+    ]
+    for name in ("pareto", "claims"):
+        doc.pop(name, None)
+    doc["sensitivity"] = [row for row in doc.get("sensitivity") or () if row["metric"] not in _PRICE_FIGURES]
+    return doc
+
+
+def _without_names(doc: Doc) -> Doc:
+    """Names of the model, of providers and of files; the model's shape and the sources of hardware facts stay."""
+    secret = [str(doc["model"].get("name") or "")]
+    secret += [str(one["value"]) for name, one in doc["question"].items() if name in _NAME_INPUTS and one["value"]]
+    secret = sorted({text for text in secret if len(text) > 2}, key=len, reverse=True)
+    doc["question"] = {name: one for name, one in doc["question"].items() if name not in _NAME_INPUTS}
+    doc["model"] = doc["model"] | {"name": ""}
+    doc["evidence"] = [
+        one for one in doc["evidence"] if not one["id"].startswith(("price", "model", "quote", "own"))
+    ]
+    return {key: _masked(value, secret) for key, value in doc.items()}
+
+
+def _masked(value: Any, secret: list[str]) -> Any:
+    """The value with every secret name in its strings replaced."""
+    if isinstance(value, str):
+        for text in secret:
+            value = re.sub(re.escape(text), "…", value, flags=re.IGNORECASE)
+        return value
+    if isinstance(value, dict):
+        return {key: _masked(inner, secret) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(inner, secret) for inner in value]
+    return value

@@ -1,0 +1,180 @@
+"""What the answer stands on: assumptions and gaps in plain words, every input, every source, how to read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports.clean import clean, web_address
+from reports.facts import Facts, pretty_gpu, rung_of
+from reports.language import Words
+from reports.view import Block, Cell, Column, Items, Pairs, Row, Section, Table
+
+GLOSSARY = (
+    "precision", "strict_fp32", "tf32", "bf16", "fp8", "policy", "gpu_hour", "step", "global_batch", "tp", "pp", "cp",
+    "ep", "dp", "zero", "checkpointing", "mfu", "hfu", "goodput", "pue", "grid_factor", "range", "lower_bound",
+)  # fmt: skip
+READING = ("range", "budget", "views", "saving", "lower_bound", "evidence")
+METHOD = ("work", "memory", "time", "run", "energy", "cost", "carbon", "ranges")
+
+
+def assumptions(facts: Facts, words: Words) -> Section | None:
+    """What is missing, what was taken for granted, and which flag says it better."""
+    doc = facts.doc
+    blocks: list[Block] = []
+    gaps = [_gap_cell(one, words) for one in doc["gaps"]]
+    if gaps:
+        blocks.append(Items(title=words("assumptions.gaps"), items=tuple(gaps), tone="bad"))
+    warnings = [_foreign(one, words) for one in doc.get("warnings") or ()]
+    if warnings:
+        blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
+    taken = [_foreign(one["text"], words, detail=clean(one["change_with"])) for one in doc["assumptions"]]
+    if taken:
+        blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
+    if not blocks:
+        return None
+    lead = words.spans("assumptions.lead")
+    return Section(id="assumptions", title=words("assumptions.title"), lead=lead, blocks=tuple(blocks), group="basis")
+
+
+def _foreign(text: object, words: Words, detail: str = "") -> Cell:
+    return Cell(text=words.phrase(text), detail=detail, foreign=words.translated(text) is None)
+
+
+def _gap_cell(gap: dict[str, Any], words: Words) -> Cell:
+    text = words("gap", what=words.phrase(gap["what"]), why=words.phrase(gap["why"]), effect=words.phrase(gap["effect"]))
+    return Cell(text=text, foreign=words.translated(gap["what"]) is None)
+
+
+def question(facts: Facts, words: Words) -> Section | None:
+    """Every input with its value and where it came from."""
+    asked = facts.doc["question"]
+    if not asked:
+        return None
+    rows = tuple(
+        Row(
+            cells=(
+                Cell(text=words.name("input", name)),
+                Cell(text=_input_text(name, entry, words)),
+                Cell(text=words.name("given", str(entry["source"])), detail=words.phrase(entry.get("note") or "")),
+            )
+        )
+        for name, entry in asked.items()
+        if entry["value"] is not None
+    )
+    model = facts.doc["model"]
+    lead = words.spans(
+        "question.lead",
+        model=facts.model_name,
+        params=words.value("params", model["params_total"]),
+        active=words.value("params", model["params_active"]),
+    )
+    table = Table(
+        caption=words("table.question"),
+        columns=tuple(Column(head=words(f"column.{h}")) for h in ("input", "value", "where_from")),
+        rows=rows,
+    )
+    return Section(id="question", title=words("question.title"), lead=lead, blocks=(table, _shape(facts, words)))
+
+
+SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "context", "experts", "top_k",
+         "shared_experts", "expert_ffn")  # fmt: skip
+
+
+def _shape(facts: Facts, words: Words) -> Table:
+    model = facts.doc["model"]
+    rows = tuple(
+        Row(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
+        for name in SHAPE
+        if model.get(name)
+    )
+    return Table(
+        caption=words("table.shape"),
+        columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),
+        rows=rows,
+        wide=False,
+    )
+
+
+_INPUT_QUANTITY = {"tokens": "tokens", "params": "params", "deadline_days": "days", "budget": "money", "budget_usd": "money"}
+
+
+def _input_text(name: str, entry: dict[str, Any], words: Words) -> str:
+    value = entry["value"]
+    if isinstance(value, bool):
+        return words("yes") if value else words("no")
+    if isinstance(value, int | float):
+        return words.value(_INPUT_QUANTITY[name], value) if name in _INPUT_QUANTITY else _number(value)
+    if isinstance(value, list):
+        return ", ".join(pretty_gpu(str(one)) if name == "gpu" else clean(one) for one in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
+    return pretty_gpu(str(value)) if name == "gpu" else words.phrase(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.6g}"
+
+
+def sources(facts: Facts, words: Words) -> Section | None:
+    """Every source that was used, best kind first."""
+    found = sorted(facts.doc["evidence"], key=lambda one: rung_of(one["kind"]))
+    if not found:
+        return None
+    rows = tuple(
+        Row(
+            cells=(
+                Cell(text=words.name("evidence", one["kind"])),
+                _foreign(one["what"], words),
+                Cell(text=clean(one["source"]), href=web_address(clean(one["source"]))),
+                Cell(text=clean(one["date"]) if one["date"] else words("undated")),
+                Cell(text=", ".join(_used(name, words) for name in one["used_in"])),
+            )
+        )
+        for one in found
+    )
+    counts = [
+        words("sources.count", n=f"{n:,}", kind=words.name("evidence", kind))
+        for kind in dict.fromkeys(one["kind"] for one in found)
+        for n in [sum(one["kind"] == kind for one in found)]
+    ]
+    table = Table(
+        caption=words("table.sources"),
+        columns=tuple(Column(head=words(f"column.{h}")) for h in ("kind", "what", "source", "date", "used_in")),
+        rows=rows,
+    )
+    lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
+    return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(table,))
+
+
+def _used(name: str, words: Words) -> str:
+    metric, _, item = clean(name).partition(".")
+    label = words.name("metric", metric)
+    if not item:
+        return label
+    group = {"step_s": "step", "memory_gib": "memory", "cost_usd": "cost"}.get(metric, metric)
+    return words("used.item", metric=label, item=words.name(group, item))
+
+
+def reading(_facts: Facts, words: Words) -> Section | None:
+    """How to read the page and what would make it wrong."""
+    pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in READING)
+    wrong = Items(
+        title=words("reading.wrong"),
+        items=tuple(Cell(text=words(f"reading.wrong.{n}")) for n in range(1, 6)),
+    )
+    lead = words.spans("reading.lead")
+    return Section(id="reading", title=words("reading.title"), lead=lead, blocks=(Pairs(pairs=pairs), wrong))
+
+
+def method(_facts: Facts, words: Words) -> Section | None:
+    """The model in eight sentences."""
+    pairs = tuple((words(f"method.{key}.term"), words(f"method.{key}.text")) for key in METHOD)
+    return Section(id="method", title=words("method.title"), lead=(), blocks=(Pairs(pairs=pairs),))
+
+
+def glossary(_facts: Facts, words: Words) -> Section | None:
+    """The field's words, each in a sentence."""
+    pairs = tuple((words(f"glossary.{key}.term"), words(f"glossary.{key}.text")) for key in GLOSSARY)
+    return Section(id="glossary", title=words("glossary.title"), lead=(), blocks=(Pairs(pairs=pairs),))
+
+

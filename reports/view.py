@@ -1,0 +1,218 @@
+"""What a report shows, before any format: strings rounded once, in one language, with shapes ready to draw.
+
+A view is a first screen (`Hero`) and sections; a section is a title, a lead and blocks. Every format renders the same
+blocks, so a number reads the same in HTML, Markdown and the terminal, and a new section is one file in `sections/`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from reports.charts import RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
+from reports.language import Span, Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell of a table."""
+
+    text: str
+    detail: str = ""
+    """Second, quieter piece: the range beside the value."""
+    sort: float | None = None
+    """What a sorted column compares; None sorts by the text."""
+    href: str | None = None
+    """An `http(s)` address or a `#place` in the page."""
+    tone: str = ""
+    """`good`, `bad`, `quiet`, `code`, `mark` or empty."""
+    swatch: str = ""
+    """Letter of the segment in the chart that this row belongs to."""
+    colour: int | None = None
+    """Number of that segment's colour."""
+    foreign: bool = False
+    """True for text of the document that is not in the report's language."""
+
+    @property
+    def plain(self) -> str:
+        """Text and detail on one line."""
+        return f"{self.text} ({self.detail})" if self.detail else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row; the first cell is its head."""
+
+    cells: tuple[Cell, ...]
+    strong: bool = False
+    """The asked precision, or a total."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Head of a column."""
+
+    head: str
+    numeric: bool = False
+    """Numbers: aligned right, sorted by value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under heads, with a caption that says what they are."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    """Lines under the table."""
+    wide: bool = True
+    """False: narrow, may stand beside its chart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeChart:
+    """Bars from zero with the range at their end."""
+
+    title: str
+    description: str
+    """The chart in words, for readers who do not see it."""
+    drawing: RangeDrawing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackChart:
+    """Bars made of parts."""
+
+    title: str
+    description: str
+    drawing: StackDrawing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatterChart:
+    """Points on two axes."""
+
+    title: str
+    description: str
+    drawing: ScatterDrawing
+    x_label: str
+    y_label: str
+    legend: tuple[tuple[str, str], ...] = ()
+    """Shape of a mark and what it means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceChart:
+    """Lines over time."""
+
+    title: str
+    description: str
+    drawing: TraceDrawing
+    x_label: str
+    y_label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prose:
+    """A paragraph."""
+
+    spans: tuple[Span, ...]
+    tone: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The paragraph as text."""
+        return "".join(span.text for span in self.spans)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """A list of sentences, each with an optional second part."""
+
+    items: tuple[Cell, ...]
+    title: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Terms with their meanings."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+Block = Table | RangeChart | StackChart | ScatterChart | TraceChart | Prose | Items | Pairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of the report. A section without data does not exist."""
+
+    id: str
+    title: str
+    lead: tuple[Span, ...]
+    """What the reader should take from it, in a sentence or two."""
+    blocks: tuple[Block, ...]
+    group: str = ""
+    """Key of the part of the page that it begins (`part.*`), or empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versus:
+    """A change against another precision."""
+
+    label: str
+    text: str
+    span: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One of the three figures of the first screen."""
+
+    label: str
+    text: str
+    span: str
+    budget: str
+    """The high, in a sentence of its own."""
+    versus: tuple[Versus, ...]
+    evidence: str
+    """The kinds of evidence that it rests on, best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hero:
+    """The first screen."""
+
+    headline: tuple[Span, ...]
+    budget: tuple[Span, ...]
+    """The figure to budget with."""
+    setting: tuple[Span, ...]
+    """Machines, time, GPU-hours."""
+    trust: tuple[Cell, ...]
+    """What was measured, prices as of, assumptions, gaps: each with the place that says more."""
+    alerts: tuple[str, ...]
+    """What a reader must not miss: lower bounds, a precision that does not fit."""
+    tiles: tuple[Tile, ...]
+    chart: RangeChart | None
+    table: Table | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A whole report, ready for any format."""
+
+    words: Words
+    title: str
+    subtitle: str
+    hero: Hero
+    sections: tuple[Section, ...]
+    footer: tuple[str, ...]
+    logo: str | None = None
+    """A `data:` address of an image."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """What the page's script needs: the document, its CSV, the sliders."""
+    sliders: tuple[Any, ...] = ()
+    """Sliders of the what-if part (`reports.whatif.Slider`)."""

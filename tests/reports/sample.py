@@ -1,0 +1,227 @@
+"""A made-up answer for tests of the report: round numbers that fit together, no prediction of anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.document import to_document
+from planner.evidence import Assumption, Estimate, Evidence, EvidenceKind, Gap
+from planner.layout import Layout
+from planner.model import ModelShape
+from planner.plan import Answer, Contribution, Input, LostLayout, Plan, Saving, Unsupported
+from planner.price import CostLine
+
+SPEED = {"fp32": 0.06, "tf32": 0.38, "fp16": 0.96, "bf16": 1.0, "fp8": 1.45}
+"""Made-up speeds against BF16."""
+GPUS = 512
+GPU = "h100-sxm5-80gb"
+PRICE = 2.5
+
+
+def spread(mid: float, low_ratio: float = 0.86, high_ratio: float = 1.17) -> Estimate:
+    """A range around a middle."""
+    return Estimate(low=mid * low_ratio, mid=mid, high=mid * high_ratio)
+
+
+def layout(**changes: Any) -> Layout:
+    """A layout of 512 GPUs."""
+    base: dict[str, Any] = dict(
+        tp=8, pp=4, vp=1, cp=1, ep=1, dp=16, zero=1, micro_batch=1, grad_accum=64, act_ckpt="selective"
+    )
+    return Layout(**(base | changes))
+
+
+def _energy(hours: float) -> tuple[float, dict[str, float]]:
+    gpu = hours * 600 / 1e6
+    items = {"gpu": gpu, "host": gpu * 0.5, "network": gpu * 0.05}
+    items["pue_overhead"] = sum(items.values()) * 0.25
+    return sum(items.values()), items
+
+
+def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, price: float = PRICE) -> Plan:
+    """A plan whose cost is GPU-hours times price and whose hours follow from its step time."""
+    step = 10.0 / (SPEED[precision] * speed) * GPUS / gpus
+    days = step * 333_786 / 0.95 / 86_400
+    hours = days * 24 * gpus
+    energy, items = _energy(hours)
+    parts = {"matmul": 0.62, "attention": 0.1, "memory_bound": 0.09, "recompute": 0.03, "launch": 0.005}
+    parts |= {"tp_comm": 0.05, "pp_comm": 0.01, "bubble": 0.05, "dp_comm": 0.02, "optimizer": 0.015, "jitter": 0.01}
+    rent = CostLine(
+        id="gpu_rental",
+        label="GPU rental",
+        usd=spread(hours * price),
+        quantity=hours,
+        unit="GPU-hours",
+        unit_price_usd=Estimate(low=price * 0.8, mid=price, high=price * 1.2),
+        evidence_ids=("price:test-1",),
+    )
+    weights = {"weights": 10.0, "gradients": 10.0, "master_weights": 10.0, "optimizer_states": 8.0, "activations": 16.0}
+    weights |= {"logits": 2.0, "fp8_copies": 1.0 if precision == "fp8" else 0.0, "framework": 3.0, "fragmentation": 2.0}
+    return Plan(
+        precision=precision,
+        policy=precision,
+        gpu=gpu,
+        gpus=gpus,
+        nodes=gpus // 8,
+        layout=layout(),
+        fits=True,
+        why_not=None,
+        memory_gib=weights | {"total": sum(weights.values())},
+        memory_capacity_gib=79.6,
+        step_s={name: share * step for name, share in parts.items()} | {"total": step},
+        step_range_s=spread(step),
+        tokens_per_s_per_gpu=spread(4_194_304 / step / gpus, 0.85, 1.16),
+        tflops_per_gpu=spread(400.0 * SPEED[precision]),
+        mfu=spread(0.42),
+        mfu_full_attention=0.43,
+        hfu=0.46,
+        goodput_ratio=Estimate(low=0.92, mid=0.95, high=0.98),
+        duration_days=spread(days),
+        gpu_hours=spread(hours),
+        energy_mwh=spread(energy, 0.8, 1.25),
+        energy_items_mwh=items,
+        gpu_power_w=spread(600),
+        peak_power_mw=gpus * 1.35e-3,
+        cost_usd=spread(hours * price, 0.75, 1.3),
+        cost_lines=(rent,),
+        carbon_tco2e=spread(energy * 0.38, 0.7, 1.3),
+        uncertainty=(
+            Contribution(term="price", label="price spread", share_ratio=0.5, measure_with="a quote"),
+            Contribution(term="matmul", label="matrix efficiency", share_ratio=0.4, measure_with="`mpplan probe`"),
+            Contribution(term="goodput", label="goodput", share_ratio=0.1),
+        ),
+        lost_layouts=(
+            LostLayout(layout=layout(tp=4, dp=32, grad_accum=32), step_s=step * 1.06, memory_gib=77.0, why="slower"),
+            LostLayout(layout=layout(tp=2, dp=64, grad_accum=16), step_s=step * 0.9, memory_gib=104, why="does not fit"),
+        ),
+        layouts_evaluated=12_345,
+    )
+
+
+def savings(plans: tuple[Plan, ...], view: str = "same_gpus") -> tuple[Saving, ...]:
+    """Savings of each plan against each other one."""
+    found = []
+    for frm in plans:
+        for to in plans:
+            if frm is to or not (frm.fits and to.fits) or frm.gpu != to.gpu:
+                continue
+            for metric in ("cost_usd", "duration_days", "gpu_hours", "energy_mwh", "carbon_tco2e"):
+                before, after = getattr(frm, metric), getattr(to, metric)
+                if before is None or after is None:
+                    continue
+                mid = 1 - after.mid / before.mid
+                found.append(
+                    Saving(
+                        view=view, gpu=to.gpu, metric=metric, frm=frm.precision, to=to.precision,
+                        low=mid - 0.03, mid=mid, high=mid + 0.03,
+                    )
+                )  # fmt: skip
+    return tuple(found)
+
+
+EVIDENCE = (
+    Evidence(
+        id="gpu:h100-sxm5-80gb",
+        kind=EvidenceKind.DATASHEET,
+        gpu=GPU,
+        what="dense BF16 peak 989 TFLOP/s (test row)",
+        source="https://example.org/h100.pdf",
+        date="2023",
+        used_in=("mfu", "step_s.matmul"),
+    ),
+    Evidence(
+        id="rate:h100",
+        kind=EvidenceKind.PUBLISHED,
+        gpu=GPU,
+        what="best measured matrix rate (test row)",
+        source="example/repo: README.md",
+        date="2025-03-01",
+        used_in=("step_s.matmul", "tokens_per_s_per_gpu"),
+    ),
+    Evidence(
+        id="price:test-1",
+        kind=EvidenceKind.PUBLISHED,
+        what="2.50 USD per GPU-hour, on demand (test row)",
+        source="example provider",
+        date="2026-08-28",
+        used_in=("cost_usd",),
+    ),
+    Evidence(
+        id="power:assumed",
+        kind=EvidenceKind.ASSUMED,
+        what="a GPU draws 600 W (test row)",
+        source="assumption of the test",
+        used_in=("energy_mwh", "gpu_power_w"),
+    ),
+)
+
+
+def answer(**changes: Any) -> Answer:
+    """A whole answer; keyword arguments replace its fields."""
+    plans = tuple(plan(name) for name in SPEED)
+    later = tuple(plan(name, gpus=int(512 / SPEED[name] * 1.45 // 8 * 8)) for name in SPEED)
+    model = ModelShape(
+        name="dense-70b", kind="decoder", layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128,
+        ffn_hidden=28672, gated_mlp=True, vocab=128256, context=4096,
+    )  # fmt: skip
+    base: dict[str, Any] = dict(
+        question={
+            "params": Input(value=70e9, source="flag"),
+            "precision": Input(value="fp8", source="flag"),
+            "tokens": Input(value=1.4e12, source="default", note="20 tokens per parameter"),
+            "seq_len": Input(value=4096, source="default"),
+            "global_batch": Input(value=1024, source="default"),
+            "method": Input(value="pretrain", source="default"),
+            "gpu": Input(value=GPU, source="default"),
+            "pue": Input(value=1.25, source="default"),
+        },
+        model=model,
+        plans=plans,
+        same_deadline=later,
+        deadline_days=plans[-1].duration_days.mid if plans[-1].duration_days else 30.0,
+        savings=savings(plans) + savings(later, "same_deadline"),
+        unsupported=(),
+        assumptions=(
+            Assumption(id="tokens", text="1.4T tokens, 20 per parameter", change_with="--tokens"),
+            Assumption(id="pue", text="PUE 1.25 (1.1–1.5)", change_with="--pue"),
+        ),
+        gaps=(),
+        warnings=(),
+        evidence=EVIDENCE,
+        created_at="2026-11-20T12:00:00Z",
+        version="0.1.0",
+        command=("mpplan", "estimate", "--params", "70B", "--precision", "fp8"),
+    )
+    return Answer(**(base | changes))
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """The answer as its JSON document."""
+    return to_document(answer(**changes))
+
+
+def unsupported_document() -> dict[str, Any]:
+    """An A100: no FP8; FP32 does not fit."""
+    gpu = "a100-sxm4-80gb"
+    does_not_fit = Plan(
+        precision="fp32", policy="fp32", gpu=gpu, gpus=8, nodes=1, layout=None, fits=False,
+        why_not="needs 151 GiB per GPU, 71.4 GiB more than there is", memory_gib=None, memory_capacity_gib=79.2, step_s=None,
+    )  # fmt: skip
+    plans = (does_not_fit, *(plan(name, gpu=gpu) for name in ("tf32", "fp16", "bf16")))
+    return document(
+        plans=plans,
+        same_deadline=plans[1:],
+        savings=savings(plans),
+        unsupported=(Unsupported(precision="fp8", gpu=gpu, reason="Ampere has no FP8 matrix units"),),
+        question=answer().question | {"precision": Input(value="bf16", source="flag")},
+    )
+
+
+def several_gpus_document() -> dict[str, Any]:
+    """Three GPUs side by side."""
+    kinds = {GPU: (1.0, 2.5), "h200-sxm-141gb": (1.05, 3.2), "b200-sxm-180gb": (2.1, 4.6)}
+    plans = tuple(plan(name, gpu, GPUS, speed, price) for gpu, (speed, price) in kinds.items() for name in SPEED)
+    return document(plans=plans, same_deadline=plans, savings=savings(plans) + savings(plans, "same_deadline"))
+
+
+GAP = Gap(what="price of h100-sxm5-80gb in eu-north-1", why="no row", effect="cost_usd is a lower bound")
