@@ -1,0 +1,111 @@
+"""Typed access to a Hugging Face `config.json`; every complaint names `file: key: what was expected`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import InputFileError
+
+_HINT = "pass the config.json that the model was published with"
+_LARGEST = 10**9
+"""No count of a model's shape comes near; a larger number is a slip."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigJson:
+    """The object of a config file. A key may have several spellings; the first one found counts."""
+
+    file: str
+    """Name as shown in errors."""
+    values: Mapping[str, Any]
+
+    def fail(self, key: str, expected: str) -> InputFileError:
+        """The error for a value that is missing or not what it should be."""
+        found = f"found `{json.dumps(self.values[key])[:60]}`" if key in self.values else "but it is missing"
+        return InputFileError(f"{self.file}: {key}: expected {expected}, {found}", hint=_HINT)
+
+    def _find(self, keys: tuple[str, ...]) -> str:
+        """The first spelling that has a value, else the first of all (for the error)."""
+        return next((key for key in keys if self.values.get(key) is not None), keys[0])
+
+    def opt_count(self, *keys: str, low: int = 1) -> int | None:
+        """A whole number of at least `low`; None where the key is missing or null."""
+        key = self._find(keys)
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= _LARGEST:
+            raise self.fail(key, f"a whole number of at least {low}")
+        return value
+
+    def count(self, *keys: str, low: int = 1) -> int:
+        """A whole number of at least `low` that must be there."""
+        value = self.opt_count(*keys, low=low)
+        if value is None:
+            raise self.fail(self._find(keys), f"a whole number of at least {low}")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false; `default` where the key is missing or null."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.fail(key, "true or false")
+        return value
+
+    def text(self, key: str) -> str | None:
+        """A text; None where the key is missing or null."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self.fail(key, "a text")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty where the key is missing or null."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.fail(key, "a list of texts")
+        return tuple(value)
+
+    def whole_numbers(self, key: str) -> tuple[int, ...]:
+        """A list of whole numbers; empty where the key is missing or null."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+            raise self.fail(key, "a list of whole numbers")
+        return tuple(value)
+
+    def inner(self, key: str) -> ConfigJson:
+        """The object under a key; empty where the key is missing or null."""
+        value = self.values.get(key)
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            raise self.fail(key, "an object")
+        return ConfigJson(self.file, value)
+
+
+def parse_config(text: str, name: str) -> ConfigJson:
+    """Parse the text of a config file.
+
+    Raises:
+        InputFileError: not JSON (cut off, for example), or not an object.
+    """
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        cut = error.pos >= len(text.rstrip())
+        what = "the file ends in the middle" if cut else f"not JSON: {error.msg}"
+        raise InputFileError(f"{name}:{error.lineno}: {what}", hint=_HINT) from None
+    except (ValueError, RecursionError):
+        raise InputFileError(f"{name}: expected a JSON object of a model's shape", hint=_HINT) from None
+    if not isinstance(values, dict):
+        raise InputFileError(f"{name}: expected a JSON object, found {type(values).__name__}", hint=_HINT)
+    return ConfigJson(name, values)
