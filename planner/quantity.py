@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.units import GB, GIB, HOUR_S, KWH_J, MWH_J, kw_from_w, mw_from_w, w_from_mw
+from planner.units import GB, GIB, HOUR_S, KWH_J, MWH_J, kw_from_w, mw_from_w, w_from_kw, w_from_mw
 
 Value = float | npt.NDArray[np.float64]
 """One number, or an array of layouts or draws."""
@@ -58,6 +58,11 @@ class Power:
 
     w: Value
     """Watts."""
+
+    @classmethod
+    def from_kw(cls, value: float) -> Power:
+        """From kilowatts."""
+        return cls(w=w_from_kw(value))
 
     @classmethod
     def from_mw(cls, value: float) -> Power:

@@ -116,6 +116,11 @@ def kw_from_w(value_w: float) -> float:
     return value_w / 1e3
 
 
+def w_from_kw(value_kw: float) -> float:
+    """Watts in a number of kilowatts."""
+    return value_kw * 1e3
+
+
 def mw_from_w(value_w: float) -> float:
     """Megawatts in a number of watts."""
     return value_w / 1e6

@@ -9,10 +9,9 @@ from functools import lru_cache
 
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.price import GpuPrice
-from pricing.book import DATA, PriceBook
+from pricing.book import DATA
 from pricing.current import quantile
-from pricing.market import Question, quote_from
-from pricing.rates import ExchangeRate
+from pricing.question import Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +43,15 @@ def discounts() -> tuple[Discount, ...]:
         )
 
 
-def from_on_demand(book: PriceBook, rates: tuple[ExchangeRate, ...], question: Question) -> GpuPrice | None:
-    """The reserved price derived from the on-demand price; None where that is unknown or historic too.
+def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
+    """The reserved price derived from the on-demand price of the same question.
 
     A provider with a row in `discounts.csv` takes its own discount; else the range runs from the largest to the
-    smallest discount of that commitment, mid the median.
-
-    Raises:
-        UsageError: the provider or region has no on-demand price either.
+    smallest discount of that commitment, mid the median. A price that is unknown stays unknown.
     """
-    on_demand = quote_from(book, rates, replace(question, commitment="on-demand"))
     price = on_demand.usd_per_gpu_h
-    if price is None or any("18 months" in warning for warning in on_demand.warnings):
-        return None
+    if price is None:
+        return replace(on_demand, commitment=question.commitment)
     rows = [row for row in discounts() if row.commitment == question.commitment]
     own = [row for row in rows if row.provider == question.provider]
     used = own or rows

@@ -11,13 +11,13 @@ from functools import lru_cache
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.price import SiteFacts
-from pricing.book import DATA, STALE_AFTER_DAYS
-from pricing.current import quantile
+from planner.units import kg_from_g
+from pricing.book import DATA
+from pricing.electricity import DEFAULT_ZONE, electricity_of, given_electricity
+from pricing.fact import Fact, given
 from pricing.places import SCOPES, GridRow, grid_rows, place_named, require_zone
-from pricing.rates import load_rates, usd_rate
 
 HYPERSCALERS = ("aws", "azure", "gcp", "oci")
-DEFAULT_ZONE = "USA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,30 +35,6 @@ class PueRow:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectricityRow:
-    """A published price of electricity for one kind of consumer."""
-
-    id: str
-    zone: str
-    """`USA`, `US-TX`, `EU27`, `FIN`."""
-    name: str
-    price_per_kwh: Decimal
-    currency: str
-    consumer: str
-    date_earliest: date
-    date_latest: date
-    source: str
-    notes: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    estimate: Estimate
-    evidence: Evidence
-    gap: Gap | None = None
-
-
 @lru_cache(maxsize=1)
 def pue_rows() -> tuple[PueRow, ...]:
     """The rows of `pue.csv`."""
@@ -73,27 +49,6 @@ def pue_rows() -> tuple[PueRow, ...]:
                 high=Decimal(row["high"]),
                 date=row["date"],
                 source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        )
-
-
-@lru_cache(maxsize=1)
-def electricity_rows() -> tuple[ElectricityRow, ...]:
-    """The rows of `electricity.csv`."""
-    with (DATA / "electricity.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            ElectricityRow(
-                id=row["id"],
-                zone=row["zone"],
-                name=row["name"],
-                price_per_kwh=Decimal(row["price_per_kwh"]),
-                currency=row["currency"],
-                consumer=row["consumer"],
-                date_earliest=date.fromisoformat(row["date_earliest"]),
-                date_latest=date.fromisoformat(row["date_latest"]),
-                source=row["source"],
-                notes=row["notes"],
             )
             for row in csv.DictReader(file)
         )
@@ -129,9 +84,9 @@ def site_facts(
     place = place_named(region, operator) if region else None
     found_pue = _given_pue(pue) if pue is not None else _pue(operator, region)
     power = (
-        _given_electricity(electricity_usd_per_kwh)
+        given_electricity(electricity_usd_per_kwh)
         if electricity_usd_per_kwh is not None
-        else _electricity(place if region else DEFAULT_ZONE, region, as_of)
+        else electricity_of(place if region else DEFAULT_ZONE, region, as_of)
     )
     carbon = _grid(grid, region, operator)
     if market_grid_g_per_kwh is not None and not 0 <= market_grid_g_per_kwh <= 2000:
@@ -148,33 +103,27 @@ def site_facts(
         if power.gap is not None:
             gaps.append(power.gap)
     if market_grid_g_per_kwh is not None:
-        evidence.append(_given("grid:market", f"market-based {market_grid_g_per_kwh:g} g/kWh", "--market-grid", ()))
+        evidence.append(given("grid:market", f"market-based {market_grid_g_per_kwh:g} g/kWh", "--market-grid", ()))
     return SiteFacts(
         pue=found_pue.estimate,
         electricity_usd_per_kwh=None if isinstance(power, Gap) else power.estimate,
         grid_kg_co2e_per_kwh=carbon.estimate,
-        market_kg_co2e_per_kwh=None if market_grid_g_per_kwh is None else market_grid_g_per_kwh / 1000,
+        market_kg_co2e_per_kwh=None if market_grid_g_per_kwh is None else kg_from_g(market_grid_g_per_kwh),
         evidence=tuple(evidence),
         gaps=tuple(gaps),
     )
 
 
-def _given(id_: str, what: str, source: str, used_in: tuple[str, ...]) -> Evidence:
-    return Evidence(id=id_, kind=EvidenceKind.GIVEN, what=what, source=source, used_in=used_in)
-
-
-def _given_pue(pue: float) -> _Found:
+def _given_pue(pue: float) -> Fact:
     if not 1 <= pue <= 5:
         raise UsageError(
             f"`--pue {pue:g}` cannot be",
             hint="PUE is the facility's power over that of its machines: at least 1, usually 1.05 to 1.6",
         )
-    return _Found(
-        estimate=Estimate.exactly(pue), evidence=_given("pue:given", f"PUE {pue:g}", "--pue", ("energy_mwh",))
-    )
+    return Fact(estimate=Estimate.exactly(pue), evidence=given("pue:given", f"PUE {pue:g}", "--pue", ("energy_mwh",)))
 
 
-def _pue(operator: str | None, region: str | None) -> _Found:
+def _pue(operator: str | None, region: str | None) -> Fact:
     rows = pue_rows()
     wanted = [(operator, region.lower() if region else ""), (operator, "")]
     if operator in HYPERSCALERS:
@@ -183,7 +132,7 @@ def _pue(operator: str | None, region: str | None) -> _Found:
     if row is None:
         row = next(row for row in rows if not row.operator)
     whose = " ".join(part for part in (row.operator, row.region) if part) or "default"
-    return _Found(
+    return Fact(
         estimate=Estimate(low=float(row.low), mid=float(row.pue_ratio), high=float(row.high)),
         evidence=Evidence(
             id=f"pue:{row.id}",
@@ -196,76 +145,6 @@ def _pue(operator: str | None, region: str | None) -> _Found:
     )
 
 
-def _given_electricity(usd_per_kwh: float) -> _Found:
-    if not 0 < usd_per_kwh <= 2:
-        raise UsageError(
-            f"`--electricity {usd_per_kwh:g}` is not a plausible price in USD per kWh",
-            hint="give more than 0 and at most 2; 8.26 cents are 0.0826",
-        )
-    what = f"electricity at {usd_per_kwh:g} USD per kWh"
-    return _Found(
-        estimate=Estimate.exactly(usd_per_kwh),
-        evidence=_given("electricity:given", what, "--electricity", ("cost_usd",)),
-    )
-
-
-def _newest(zone: str, as_of: date) -> ElectricityRow | None:
-    """The newest row of a zone; a whole year goes before a single month."""
-    rows = [row for row in electricity_rows() if row.zone == zone and row.date_earliest <= as_of]
-    return max(rows, key=lambda row: ((row.date_latest - row.date_earliest).days > 40, row.date_latest), default=None)
-
-
-def _electricity(zone: str | None, region: str | None, as_of: date) -> _Found | Gap:
-    row = _newest(zone, as_of) if zone else None
-    if row is None and zone and zone.startswith("US-"):
-        row = _newest(DEFAULT_ZONE, as_of)
-    rate = usd_rate(row.currency, as_of, load_rates()) if row is not None else None
-    if row is None or rate is None:
-        why = (
-            f"no row for {region}"
-            if row is None
-            else f"{row.id} is in {row.currency}, and no dated exchange rate is known"
-        )
-        return Gap(
-            what="electricity price",
-            why=why,
-            effect="electricity is not in the cost of owned machines; give --electricity",
-        )
-    usd = row.price_per_kwh * rate.usd_per_unit
-    low, high = _state_range(as_of) if row.zone == DEFAULT_ZONE and not region else (usd, usd)
-    age_days = (as_of - row.date_latest).days
-    gap = None
-    if age_days > 365 + STALE_AFTER_DAYS:
-        gap = Gap(
-            what="electricity price",
-            why=f"{row.id} is of {row.date_latest.year}",
-            effect="it may be off by some percent; give --electricity",
-        )
-    what = f"{row.name}, {row.consumer}: {row.price_per_kwh} {row.currency} per kWh"
-    if row.currency != "USD":
-        what += f" = {usd:f} USD at {rate.usd_per_unit} of {rate.date} ({rate.source})"
-    return _Found(
-        estimate=Estimate(low=float(min(low, usd)), mid=float(usd), high=float(max(high, usd))),
-        evidence=Evidence(
-            id=f"electricity:{row.id}",
-            kind=EvidenceKind.PUBLISHED if region else EvidenceKind.ASSUMED,
-            what=what,
-            source=row.source,
-            date=f"{row.date_earliest}/{row.date_latest}",
-            used_in=("cost_usd",),
-        ),
-        gap=gap,
-    )
-
-
-def _state_range(as_of: date) -> tuple[Decimal, Decimal]:
-    """5th and 95th percentile of the US states at hand: what an unnamed place in the US may pay."""
-    zones = sorted({row.zone for row in electricity_rows() if row.zone.startswith("US-")})
-    found = [_newest(zone, as_of) for zone in zones]
-    prices = tuple(sorted(row.price_per_kwh for row in found if row is not None)) or (Decimal("0.0826"),)
-    return quantile(prices, Decimal("0.05")), quantile(prices, Decimal("0.95"))
-
-
 def _as_number(grid: str | float) -> float | None:
     try:
         return float(grid)
@@ -273,7 +152,7 @@ def _as_number(grid: str | float) -> float | None:
         return None
 
 
-def _grid(grid: str | float | None, region: str | None, operator: str | None) -> _Found:
+def _grid(grid: str | float | None, region: str | None, operator: str | None) -> Fact:
     number = _as_number(grid) if grid is not None else None
     if number is not None:
         return _given_grid(number)
@@ -289,10 +168,10 @@ def _grid(grid: str | float | None, region: str | None, operator: str | None) ->
         why=f"the place of region `{region}` is not known",
         effect="the US average stands in; give --grid",
     )
-    return _Found(estimate=found.estimate, evidence=found.evidence, gap=gap)
+    return Fact(estimate=found.estimate, evidence=found.evidence, gap=gap)
 
 
-def _given_grid(g_per_kwh: float) -> _Found:
+def _given_grid(g_per_kwh: float) -> Fact:
     if g_per_kwh == 0:
         raise UsageError(
             "a location-based grid factor of 0 cannot be",
@@ -304,14 +183,15 @@ def _given_grid(g_per_kwh: float) -> _Found:
             hint="grids run from about 2 to 900 g per kWh; 0.385 kg are 385",
         )
     what = f"grid factor {g_per_kwh:g} g CO2e per kWh, location-based"
-    return _Found(
-        estimate=Estimate.exactly(g_per_kwh / 1000), evidence=_given("grid:given", what, "--grid", ("carbon_tco2e",))
+    return Fact(
+        estimate=Estimate.exactly(kg_from_g(g_per_kwh)),
+        evidence=given("grid:given", what, "--grid", ("carbon_tco2e",)),
     )
 
 
-def _from_grid_row(row: GridRow, kind: EvidenceKind) -> _Found:
-    return _Found(
-        estimate=Estimate.exactly(float(row.g_co2e_per_kwh) / 1000),
+def _from_grid_row(row: GridRow, kind: EvidenceKind) -> Fact:
+    return Fact(
+        estimate=Estimate.exactly(kg_from_g(float(row.g_co2e_per_kwh))),
         evidence=Evidence(
             id=f"grid:{row.zone}",
             kind=kind,
