@@ -1,0 +1,59 @@
+"""Precisions: how each is applied to a module. One file per recipe, listed here, slowest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from planner.errors import UsageError
+from probes.precisions import (
+    bf16_autocast,
+    bf16_fsdp,
+    bf16_pure,
+    fp8_rowwise,
+    fp8_tensorwise,
+    fp16_autocast,
+    fp32,
+    mxfp8,
+    tf32,
+)
+from probes.precisions.interface import Recipe
+
+RECIPES: tuple[Recipe, ...] = (
+    fp32.RECIPE,
+    tf32.RECIPE,
+    fp16_autocast.RECIPE,
+    bf16_autocast.RECIPE,
+    bf16_fsdp.RECIPE,
+    bf16_pure.RECIPE,
+    fp8_tensorwise.RECIPE,
+    fp8_rowwise.RECIPE,
+    mxfp8.RECIPE,
+)
+"""All recipes."""
+
+PRECISIONS: tuple[str, ...] = tuple(dict.fromkeys(recipe.precision for recipe in RECIPES))
+"""What a user can ask for."""
+
+
+def recipe_by_id(name: str) -> Recipe:
+    """The recipe of this id.
+
+    Raises:
+        KeyError: there is none (a mistake of ours).
+    """
+    return {recipe.id: recipe for recipe in RECIPES}[name]
+
+
+def choose(names: Iterable[str]) -> tuple[Recipe, ...]:
+    """Recipes of the given precisions or ids, in the order of the registry; all where no name is given.
+
+    Raises:
+        UsageError: a name is neither a precision nor a recipe.
+    """
+    wanted: Sequence[str] = [name.strip().lower() for name in names if name.strip()]
+    known = {recipe.id for recipe in RECIPES} | set(PRECISIONS)
+    for name in wanted:
+        if name not in known:
+            listed = ", ".join(dict.fromkeys([*PRECISIONS, *(recipe.id for recipe in RECIPES)]))
+            raise UsageError(f"unknown precision `{name}`", hint=f"one of {listed}")
+    return tuple(recipe for recipe in RECIPES if not wanted or {recipe.id, recipe.precision} & set(wanted))

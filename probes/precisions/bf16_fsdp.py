@@ -1,0 +1,15 @@
+"""BF16 as FSDP and Megatron run it: BF16 compute copy, FP32 master weights, gradients added up in FP32."""
+
+from probes.precisions.interface import Recipe
+
+RECIPE = Recipe(
+    id="bf16-fsdp",
+    precision="bf16",
+    summary="BF16 compute copy, FP32 master weights and gradients",
+    operand="bfloat16",
+    held="bfloat16",
+    master_weights=True,
+    min_capability=(8, 0),
+    why_capability="BF16 matrix units came with Ampere",
+    kernel=False,
+)

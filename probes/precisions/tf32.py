@@ -1,0 +1,14 @@
+"""FP32 storage with TF32 matrix products: what most people who say FP32 run on Ampere and later."""
+
+from probes.precisions.interface import Recipe
+
+RECIPE = Recipe(
+    id="tf32",
+    precision="tf32",
+    summary="FP32 storage, TF32 matrix products",
+    operand="float32",
+    tf32=True,
+    min_capability=(8, 0),
+    why_capability="TF32 came with Ampere",
+    why_not_cpu="CPUs have no TF32; torch accepts the setting and computes in FP32",
+)
