@@ -1,0 +1,120 @@
+"""quote.toml: a vendor's offer, with its commitment, minimum term and set-up fee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.price import GpuPrice
+from planner.units import HOUR_S, parse_duration_s
+from pricing.book import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
+from pricing.money import CURRENCIES
+from pricing.rates import ExchangeRate, load_rates, usd_rate
+from pricing.toml_file import TomlFile, read_toml
+
+_KEYS = (
+    "vendor",
+    "gpu",
+    "price_per_gpu_h",
+    "currency",
+    "commitment",
+    "region",
+    "minimum_term",
+    "minimum_gpus",
+    "setup_fee",
+    "valid_until",
+    "on_demand_price_per_gpu_h",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """An offer as it bills."""
+
+    vendor: str
+    price: GpuPrice
+    """With commitment as quoted."""
+    minimum_term_h: float
+    """Hours billed at least; 0 where there is no minimum."""
+    minimum_gpus: int
+    """GPUs billed at least."""
+    setup_fee_usd: float
+    """Paid once."""
+
+
+def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...] | None = None) -> Quote:
+    """Read an offer for a GPU.
+
+    Args:
+        path: quote.toml.
+        gpu: catalogue id that is planned; the offer must name the same.
+        as_of: the day; an offer that ended before it is marked stale.
+        rates: exchange rates; the user's where None.
+
+    Raises:
+        UsageError: the file cannot be read, or the term is not a duration.
+        InputFileError: it is not TOML, lacks a key, has an unknown one or a value out of bounds, is for another GPU,
+            asks more for spot than for on-demand, or is in a currency without a dated rate.
+    """
+    file = read_toml(path)
+    file.only(_KEYS)
+    quoted = file.text_of("gpu")
+    if quoted != gpu:
+        raise file.fail("gpu", f"the offer is for `{quoted}`, not for `{gpu}`", f"plan it with --gpu {quoted}")
+    currency = file.word("currency", CURRENCIES, "USD")
+    rate = usd_rate(currency, as_of, load_rates() if rates is None else rates)
+    if rate is None:
+        hint = "add a dated rate to exchange_rates.csv, see docs/pricing.md"
+        raise file.fail("currency", f"no exchange rate of {currency} on or before {as_of} is known", hint)
+    commitment = file.word("commitment", COMMITMENTS, "on-demand")
+    usd = _price(file, commitment) * rate.usd_per_unit
+    fee = file.amount("setup_fee", Decimal(0)) * rate.usd_per_unit
+    term = file.get("minimum_term")
+    vendor = file.text_of("vendor")
+    until = file.day("valid_until")
+    ended = until is not None and until < as_of
+    gap = Gap(what="stale quote", why=f"the offer ended on {until}", effect="ask for a new one") if ended else None
+    what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
+    if currency != "USD":
+        what += f", at {rate.usd_per_unit} USD per {currency} of {rate.date} ({rate.source})"
+    return Quote(
+        vendor=vendor,
+        price=GpuPrice(
+            gpu=gpu,
+            usd_per_gpu_h=Estimate.exactly(float(usd)),
+            basis=f"offer of {vendor}, {commitment}",
+            evidence=(
+                Evidence(
+                    id="price:quote",
+                    kind=EvidenceKind.GIVEN,
+                    what=what,
+                    source=file.name,
+                    date=f"until {until}" if until else None,
+                    gpu=gpu,
+                    used_in=("cost_usd",),
+                ),
+            ),
+            gap=gap,
+            commitment=commitment,
+            provider=vendor,
+            region=file.get("region"),
+            stale=ended,
+        ),
+        minimum_term_h=parse_duration_s(str(term), "minimum_term") / HOUR_S if term is not None else 0.0,
+        minimum_gpus=int(file.number("minimum_gpus", 1, 1_000_000, 1)),
+        setup_fee_usd=float(fee),
+    )
+
+
+def _price(file: TomlFile, commitment: str) -> Decimal:
+    price = file.amount("price_per_gpu_h")
+    if not 0 < price <= HIGHEST_PLAUSIBLE_PER_GPU_H:
+        hint = "give the price of one GPU for one hour: not of a server, not in cents"
+        raise file.fail("price_per_gpu_h", f"expected more than 0 and at most {HIGHEST_PLAUSIBLE_PER_GPU_H}", hint)
+    on_demand = file.amount("on_demand_price_per_gpu_h", price)
+    if commitment == "spot" and price > on_demand:
+        raise file.fail("price_per_gpu_h", f"the spot price {price} is above the on-demand price {on_demand}")
+    return price
