@@ -108,6 +108,23 @@ def layer_comm(
     )
 
 
+def _copies_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Value:
+    """FSDP copies parameters out of the gather buffer and gradients into the reduce buffer: read and write each."""
+    policy = recipe.policy
+    params = shards.dense(last=False) + shards.expert(last=False)
+    per_param = 4.0 * policy.gather_bytes + (2.0 * policy.reduce_bytes if recipe.trains_all else 0.0)
+    return at.grad_accum * params * per_param / rates.memory_bytes_per_s
+
+
+def _chunks_behind(at: Layouts) -> Value:
+    """Micro-batches of compute that one gradient reduction can hide behind.
+
+    One without interleaving: the last micro-batch's backward, bucket by bucket. With `vp` chunks a stage finishes a chunk's
+    gradients `pp` micro-batches before the next chunk's, so all but the last chunk have that long.
+    """
+    return np.where(at.vp > 1, np.maximum(np.minimum(at.grad_accum, at.pp) * (at.vp - 1.0) / at.vp, 1.0), 1.0)
+
+
 def data_parallel_s(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, micro_batch_s: Value, rates: Rates
 ) -> Value:
@@ -136,8 +153,8 @@ def data_parallel_s(
     sharded = at.grad_accum * (gathers * gather + reduce_s)
     once = np.where(at.zero == 0, ring, reduce_s + gather)
     busy = np.where(at.zero == 3, sharded, once)
-    window = np.where(at.zero == 3, window_all, micro_batch_s)
+    window = np.where(at.zero == 3, window_all, micro_batch_s * _chunks_behind(at))
     tail = busy / (shards.layers_most + 1.0) / np.where(at.zero == 3, at.grad_accum, 1.0)
     exposed = np.maximum(busy - rates.overlap_dp * window, tail)
-    slowed = rates.interference * np.minimum(busy, window)
+    slowed = rates.interference * np.minimum(busy, window) + np.where(at.zero == 3, _copies_s(recipe, shards, at, rates), 0.0)
     return np.where(at.dp * at.cp == 1, 0.0, exposed + slowed)

@@ -75,7 +75,7 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     if not (per_element and op.low_precision):
         return 0.0
     elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
-    return elements * per_element / rates.memory_bytes_per_s
+    return elements * per_element * rates.cast_fusion / rates.memory_bytes_per_s
 
 
 def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Value, Value, Value]:

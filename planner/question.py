@@ -72,11 +72,17 @@ class Question:
             attention=self.attention or default_attention(cluster),
             offload=self.offload,
             dropout=model.kind == "encoder",
+            tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
         )
 
     def with_inputs(self, **more: Input) -> Question:
         """The same question with inputs added or replaced (prices that the pricing room found)."""
         return replace(self, inputs={**self.inputs, **more})
+
+
+def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:
+    """Tuned stacks split matrix products to hide tensor parallel communication from Hopper on (Transformer Engine)."""
+    return stack == "tuned" and cluster.gpu.arch in ("Hopper", "Blackwell", "Blackwell Ultra")
 
 
 NO_FUSED_ATTENTION = ("Pascal", "Volta", "Turing")

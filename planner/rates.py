@@ -46,6 +46,10 @@ class Rates:
     moe_passes: Value
     logit_bytes: Value
     fusion: Value
+    framework: Value
+    """Compute on the critical path over the sum of its kernels: gaps, allocator, unfused odds and ends of a stack."""
+    cast_fusion: Value
+    """FP8 cast traffic over that of separate kernels."""
     kernels_per_layer: Value
     kernel_s: Value
     launch_s: Value
@@ -281,7 +285,7 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
     return [
         *(
             _from(parameter(n, stack), n)
-            for n in ("fusion", "kernels_per_layer", "stored_extra", "overlap_dp", "step_overhead_s", "launch_s")
+            for n in ("fusion", "framework", "cast_fusion", "kernels_per_layer", "stored_extra", "overlap_dp", "step_overhead_s", "launch_s")
         ),
         _from(parameter(tp), "overlap_tp", ceiling=1.0),
         _from(parameter("ffn_passes", gated), "ffn_passes"),
@@ -300,14 +304,15 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
     """The terms for one GPU, stack and policy; `overrides` are terms from measurement records, which win."""
     gpu, policy, family = cluster.gpu, recipe.policy, arch_family(cluster.gpu)
     clock = clock_ratio(cluster)
-    attention = "fp32" if policy.other_compute in ("fp32", "tf32") else family
-    attention_peak = gpu.peak_flop_per_s[policy.other_compute if attention != "fp32" else "fp32"]
+    in_fp32 = policy.other_compute in ("fp32", "tf32")
+    attention_peak = gpu.peak_flop_per_s["fp32" if in_fp32 else policy.other_compute]
+    kernel = ("fp32",) if in_fp32 else ("tuned" if recipe.stack == "tuned" else "torch", family)
     bandwidth = gpu.memory_bytes_per_s
     error = parameter("model_error", family)
     terms = [
         _clocked(_matmul_term(gpu, "linear_flop_per_s", policy.linear_compute), clock),
         _clocked(_matmul_term(gpu, "other_flop_per_s", policy.other_compute), clock),
-        _clocked(_from(parameter("attention_efficiency", attention), "attention_flop_per_s", attention_peak, 1.0), clock),
+        _clocked(_from(parameter("attention_efficiency", *kernel), "attention_flop_per_s", attention_peak, 1.0), clock),
         _from(parameter("operand_bandwidth"), "operand_bytes_per_s", bandwidth, 1.0),
         _from(parameter("memory_efficiency", family), "memory_bytes_per_s", bandwidth, 1.0),
         _from(parameter("optimizer_efficiency"), "optimizer_bytes_per_s", bandwidth, 1.0),

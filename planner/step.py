@@ -110,17 +110,18 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     offload = offload_s(recipe, shards, at, busy, n, rates)
     jitter = rates.jitter * _expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
     error = rates.model_error
+    work_error = error * rates.framework
     return StepTimes(
-        matmul=m * (n * layer.matmul + with_head * head.matmul) * error,
-        attention=m * n * layer.attention * error,
-        memory_bound=m * (n * layer.memory + with_head * head.memory) * error,
-        recompute=m * n * recompute * error,
+        matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,
+        attention=m * n * layer.attention * work_error,
+        memory_bound=m * (n * layer.memory + with_head * head.memory) * work_error,
+        recompute=m * n * recompute * work_error,
         launch=m * launch * error,
         tp_comm=m * n * comm.tp * error,
         cp_comm=m * n * comm.cp * error,
         ep_comm=m * n * comm.ep * error,
         pp_comm=pp_comm * error,
-        bubble=bubble * error,
+        bubble=bubble * work_error,
         dp_comm=dp_comm * error,
         optimizer=optimizer * error,
         offload=offload * error,
