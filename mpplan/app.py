@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
 from mpplan.console import fail
-from mpplan.group import LazyCommands, plain, silence_stdout
+from mpplan.group import NAMES, LazyCommands, plain, silence_stdout
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
 
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fail(error.message, error.hint)
         return error.exit_code
     except typer.TyperException as error:
-        usage = _usage_error(error)
+        usage = _usage_error(error, given)
         fail(usage.message, usage.hint)
         return usage.exit_code
     except typer.Abort:
@@ -75,15 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _usage_error(error: typer.TyperException) -> UsageError:
+def _usage_error(error: typer.TyperException, given: Sequence[str]) -> UsageError:
     """Typer's own complaint in our form: what is wrong, then near names or where to read on."""
     context: Any = getattr(error, "ctx", None)
-    command = context.command_path if context else "mpplan"
+    chosen = next((word for word in given if word in NAMES), None)
+    command = context.command_path if context else f"mpplan {chosen}" if chosen else "mpplan"
     see = f"see `{command} --help`"
     option = getattr(error, "option_name", None)
     if type(error).__name__ != "NoSuchOption" or option is None:
         return UsageError(error.format_message().strip().rstrip("."), hint=see)
-    near = getattr(error, "possibilities", None) or ()
+    possible = getattr(error, "possibilities", None) or ()
+    near = get_close_matches(option, possible, n=2, cutoff=0.75) or list(possible)[:1]
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else see
     return UsageError(f"`{command}` has no option `{option}`", hint=hint)
 

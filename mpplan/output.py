@@ -24,20 +24,21 @@ class Output:
         """Whether the result goes to stdout."""
         return self.path is None
 
-    def write(self, text: str) -> None:
-        """Write the whole text in UTF-8, or leave what was there before.
+    def write(self, content: str | bytes) -> None:
+        """Write the whole content, text in UTF-8, or leave what was there before.
 
         Raises:
             UsageError: the place can no longer be written.
         """
         if self.path is None:
-            sys.stdout.write(text)
+            _to_stdout(content)
             return
+        data = content.encode() if isinstance(content, str) else content
         try:
             if self.path.exists() and not self.path.is_file():
-                self.path.write_text(text, encoding="utf-8")  # a device or a named pipe cannot be replaced
+                self.path.write_bytes(data)  # a device or a named pipe cannot be replaced
             else:
-                _replace(self.path.resolve(), text)
+                _replace(self.path.resolve(), data)
         except OSError as error:
             raise _refused(self.path, error.strerror or str(error)) from error
 
@@ -80,13 +81,22 @@ def _probe(path: Path) -> None:
         pass
 
 
-def _replace(path: Path, text: str) -> None:
+def _to_stdout(content: str | bytes) -> None:
+    if isinstance(content, str):
+        sys.stdout.write(content)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def _replace(path: Path, data: bytes) -> None:
     """Write beside the target and move over it, keeping the target's permissions."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".mpplan-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:

@@ -64,12 +64,24 @@ def test_a_device_is_written_in_place():
     assert not Path(os.devnull).is_file()
 
 
-def test_text_that_cannot_be_written_leaves_the_old_file_and_no_litter(tmp_path):
+def test_bytes_go_to_a_file_and_to_stdout_as_they_are(tmp_path, capfdbinary):
+    open_output(str(tmp_path / "plan.pdf")).write(b"%PDF\xff")
+    open_output("-").write(b"%PDF\xff")
+
+    assert (tmp_path / "plan.pdf").read_bytes() == b"%PDF\xff"
+    assert capfdbinary.readouterr().out == b"%PDF\xff"
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
     path = tmp_path / "plan.html"
     path.write_text("old", encoding="utf-8")
 
-    with pytest.raises(UnicodeEncodeError):
-        open_output(str(path)).write("half \ud800")
+    def full(source: str, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(UsageError, match="No space left on device"):
+        open_output(str(path)).write("new")
 
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,137 @@
+"""The main job as a function: a question in, an `Answer` out. The command and the Python API both come through here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from mpplan.version import __version__
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from planner.plan import Answer
+    from planner.price import GpuPrice
+    from planner.question import MoneyInputs
+
+Given = str | int | float | os.PathLike[str] | Iterable[str] | None
+"""What a part of a question may be in Python; text means what it means after the flag."""
+
+
+class Asked(TypedDict, total=False):
+    """The parts of a question: the long flags of `mpplan estimate` with underscores (`mpplan estimate --help`)."""
+
+    params: Given
+    model: Given
+    method: Given
+    tokens: Given
+    seq_len: Given
+    global_batch: Given
+    precision: Given
+    policy: Given
+    optimizer: Given
+    act_ckpt: Given
+    offload: Given
+    stack: Given
+    attention: Given
+    gpu: Given
+    gpus: Given
+    deadline: Given
+    budget: Given
+    gpus_per_node: Given
+    network: Given
+    power_limit: Given
+    tp: Given
+    pp: Given
+    vp: Given
+    cp: Given
+    ep: Given
+    zero: Given
+    micro_batch: Given
+    price: Given
+    provider: Given
+    region: Given
+    commitment: Given
+    pue: Given
+    electricity: Given
+    grid: Given
+    as_of: Given
+    records: Given
+    seed: Given
+
+
+def estimate(**asked: Unpack[Asked]) -> Answer:
+    """Answer a question as `mpplan estimate` does.
+
+    Sizes may be numbers or text: `params="70B"`, `tokens=1.4e12`, `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is
+    left out, or None, takes the documented default, and the answer says so.
+
+    Raises:
+        UsageError: a name or value is wrong.
+        InputFileError: a file that the question names is invalid.
+        NoPlanError: nothing feasible; says what is short and what would fit.
+    """
+    unknown = next((name for name in asked if name not in Asked.__annotations__), None)
+    if unknown is not None:
+        from planner.rows import unknown_name
+
+        raise unknown_name("part of a question", unknown, Asked.__annotations__, "mpplan estimate --help")
+    texts = {name: _text(name, value) for name, value in asked.items() if value is not None}
+    return answer(texts, sources={})
+
+
+def answer(given: Mapping[str, str], *, sources: Mapping[str, str], command: tuple[str, ...] = ()) -> Answer:
+    """Resolve, price and plan.
+
+    Args:
+        given: the parts of the question as text, those that were given only.
+        sources: `flag`, `environment` or `file` by part.
+        command: the command line, kept in the answer.
+
+    Raises:
+        UsageError, InputFileError, NoPlanError: as `estimate`.
+    """
+    from planner.estimate import estimate as plan
+    from planner.resolve import Ask, resolve
+    from pricing import site_facts
+
+    parts = dict(given)
+    records = parts.pop("records", None)
+    question = resolve(Ask(**parts, sources=dict(sources)))
+    money = question.money
+    prices = {cluster.gpu.id: _price(cluster.gpu.id, money) for cluster in question.clusters}
+    site = site_facts(
+        region=money.region,
+        provider=money.provider,
+        pue=money.pue,
+        electricity_usd_per_kwh=money.electricity_usd_per_kwh,
+        grid=money.grid,
+        as_of=money.as_of,
+    )
+    return plan(question, prices, site, version=__version__, command=command)
+
+
+def _price(gpu: str, money: MoneyInputs) -> GpuPrice:
+    from pricing import quote_gpu
+
+    return quote_gpu(
+        gpu,
+        price_usd_per_gpu_h=money.price_usd_per_gpu_h,
+        provider=money.provider,
+        region=money.region,
+        commitment=money.commitment,
+        as_of=money.as_of,
+    )
+
+
+def _text(name: str, value: object) -> str:
+    """What one would write after the flag."""
+    if isinstance(value, bool):
+        raise UsageError(f"{name}: `{value}` is neither text nor a number", hint="give what follows the flag")
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)  # type: ignore[return-value] - a path in bytes is caught by the reader of the path
+    if isinstance(value, int | float):
+        return str(int(value)) if float(value).is_integer() else repr(value)
+    if isinstance(value, Iterable):
+        return ",".join(str(one) for one in value)
+    raise UsageError(f"{name}: `{value}` is neither text nor a number", hint="give what follows the flag")

@@ -1,0 +1,143 @@
+"""`mpplan estimate`: the main job, from flags to a table, a document or a page."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from mpplan import options
+from mpplan import question_flags as flags
+from mpplan.config import sources
+from mpplan.console import note, warn
+from mpplan.limits import Limits, check_limits, read_limits
+from mpplan.output import Output, open_output
+from planner.errors import IncompleteError, UsageError
+from reports.formats import FORMATS
+
+
+def estimate(
+    context: typer.Context,
+    params: flags.Params = None,
+    model: flags.Model = None,
+    method: flags.Method = None,
+    tokens: flags.Tokens = None,
+    seq_len: flags.SeqLen = None,
+    global_batch: flags.GlobalBatch = None,
+    precision: flags.Precision = None,
+    policy: flags.Policy = None,
+    optimizer: flags.Optimizer = None,
+    act_ckpt: flags.ActCkpt = None,
+    offload: flags.Offload = None,
+    stack: flags.Stack = None,
+    attention: flags.Attention = None,
+    gpu: flags.Gpu = None,
+    gpus: flags.Gpus = None,
+    deadline: flags.Deadline = None,
+    budget: flags.Budget = None,
+    gpus_per_node: flags.GpusPerNode = None,
+    network: flags.Network = None,
+    power_limit: flags.PowerLimit = None,
+    tp: flags.Tp = None,
+    pp: flags.Pp = None,
+    vp: flags.Vp = None,
+    cp: flags.Cp = None,
+    ep: flags.Ep = None,
+    zero: flags.Zero = None,
+    micro_batch: flags.MicroBatch = None,
+    price: flags.Price = None,
+    provider: flags.Provider = None,
+    region: flags.Region = None,
+    commitment: flags.Commitment = None,
+    pue: flags.Pue = None,
+    electricity: flags.Electricity = None,
+    grid: flags.Grid = None,
+    as_of: flags.AsOf = None,
+    records: flags.Records = None,
+    seed: flags.Seed = None,
+    json: options.JsonFlag = False,
+    format: flags.Format = None,  # noqa: A002 - the flag's name
+    report: flags.Report = None,
+    quiet: options.QuietFlag = False,
+    strict: options.StrictFlag = False,
+    max_cost: flags.MaxCost = None,
+    max_days: flags.MaxDays = None,
+    max_energy: flags.MaxEnergy = None,
+) -> None:
+    """Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision."""
+    _run(context.params, sources(context))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the flags say about the answer's form, checked before any work."""
+
+    form: str
+    """Format of stdout."""
+    page: Output | None
+    """Where the HTML report goes, besides stdout."""
+    limits: Limits
+    quiet: bool
+    strict: bool
+
+
+def _run(values: dict[str, Any], where: dict[str, str]) -> None:
+    """Check, answer, print, then say what the user wanted to be told.
+
+    Raises:
+        MpplanError: see `mpplan.api.estimate`; and LimitError and IncompleteError after the answer is printed.
+    """
+    from mpplan.api import Asked, answer
+    from planner.document import to_document
+
+    wanted = _wanted(values)
+    given = {name: values[name] for name in Asked.__annotations__ if values[name] is not None}
+    found = answer(given, sources=where, command=("mpplan", *sys.argv[1:]))
+    document = to_document(found)
+    content = _rendered(document, wanted.form)
+    page = _rendered(document, "html") if wanted.page is not None else ""
+    for warning in found.warnings:
+        warn(warning, quiet=wanted.quiet)
+    open_output("-").write(content)
+    if wanted.page is not None:
+        wanted.page.write(page)
+        note(f"wrote {wanted.page.path}", quiet=wanted.quiet)
+    check_limits(wanted.limits, found)
+    if wanted.strict and found.gaps:
+        first = found.gaps[0]
+        raise IncompleteError(f"{first.what}: {first.why}", hint=first.effect)
+
+
+def _wanted(values: dict[str, Any]) -> _Wanted:
+    """Read the flags that are not part of the question.
+
+    Raises:
+        UsageError: two of them contradict each other, a limit is no number, or the report cannot be written.
+    """
+    form = values["format"] or ("json" if values["json"] else "terminal")
+    if values["json"] and form != "json":
+        raise UsageError(f"--json and --format {form} ask for two things on stdout", hint="give one of them")
+    if form not in FORMATS:
+        raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
+    page = open_output(values["report"], "--report") if values["report"] is not None else None
+    if page is not None and page.is_stdout:
+        if values["json"] or values["format"]:
+            raise UsageError("--report - and another form ask for two things on stdout", hint="give one of them")
+        form, page = "html", None
+    limits = read_limits(cost=values["max_cost"], days=values["max_days"], energy=values["max_energy"])
+    return _Wanted(form=form, page=page, limits=limits, quiet=values["quiet"], strict=values["strict"])
+
+
+def _rendered(document: dict[str, Any], form: str) -> str | bytes:
+    if form == "json":  # no view is needed, and no template engine
+        import json
+
+        return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    from importlib import import_module
+
+    from reports.build import build
+
+    rendered: str | bytes = import_module(f"reports.formats.{form}").render(build(document))
+    return rendered
