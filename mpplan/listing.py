@@ -1,0 +1,47 @@
+"""Lists on stdout: aligned columns for people, one line per row for `grep` and `cut`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under their headers; columns of figures stand right, the last column is cut where a terminal ends.
+
+    What is piped or redirected is never cut.
+    """
+    cells = [list(headers), *[list(row) for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
+    right = [all(_is_figure(row[i]) for row in rows) for i in range(len(headers))]
+    lines = []
+    for row in cells:
+        padded = [cell.rjust(widths[i]) if right[i] else cell.ljust(widths[i]) for i, cell in enumerate(row)]
+        lines.append(_fit("  ".join(padded).rstrip()))
+    return "\n".join(lines) + "\n"
+
+
+def details(pairs: Sequence[tuple[str, str]]) -> str:
+    """One entry as `name  value` lines."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in pairs) + "\n"
+
+
+def figure(value: float | None, scale: float = 1.0, digits: int = 4) -> str:
+    """A number in a unit, rounded to significant digits; `-` where it is not known."""
+    if value is None:
+        return "-"
+    rounded = float(f"{value / scale:.{digits}g}")
+    return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:g}"
+
+
+def _is_figure(cell: str) -> bool:
+    return cell == "-" or cell.replace(".", "", 1).replace(",", "").isdigit()
+
+
+def _fit(line: str) -> str:
+    if not sys.stdout.isatty():
+        return line
+    width = shutil.get_terminal_size((120, 24)).columns
+    return line if len(line) <= width else line[: width - 1] + "…"
