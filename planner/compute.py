@@ -62,6 +62,8 @@ def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     policy = recipe.policy
     low = op.low_precision and policy.linear_compute in ("fp8", "fp4")
     rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
+    if op.grouped:
+        rate = rate * rates.grouped_efficiency
     in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
     operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
@@ -113,6 +115,12 @@ def _memory(recipe: Recipe, work: Work, at: Layouts, rates: Rates, moe: bool) ->
     return elements * each * rates.fusion / rates.memory_bytes_per_s
 
 
+def kernels(recipe: Recipe, rates: Rates) -> Value:
+    """Kernels launched for the mean layer, forward and backward: routing adds many small ones."""
+    share = recipe.model.moe_layers / max(recipe.model.layers, 1)
+    return rates.kernels_per_layer + share * rates.kernels_moe
+
+
 def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
     """Mean layer of the model: dense and MoE layers weighted by their number."""
     model = recipe.model
@@ -128,7 +136,7 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
             memory = memory + weight * _memory(recipe, work, at, rates, moe)
     att_forward, attention, traffic = _attention(recipe, work, rates)
     accumulate = _accumulate_s(recipe, work, rates)
-    gaps = rates.kernels_per_layer * rates.kernel_s
+    gaps = kernels(recipe, rates) * rates.kernel_s
     memory = memory + traffic + casts + accumulate + gaps
     return LayerTime(
         matmul=total,

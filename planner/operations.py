@@ -28,8 +28,8 @@ class MatMul:
     count: Array | float = 1.0
     low_precision: bool = True
     """Runs in the policy's linear compute type; False: in its other compute type (output layer, router)."""
-    trained: bool = True
-    """Has a weight gradient when all weights are trained."""
+    grouped: bool = False
+    """One product per expert, in one grouped kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +101,15 @@ def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[Ma
     )
 
 
-def _mlp(model: ModelShape, tokens: Array, ffn: Array | float, count: Array | float = 1.0) -> tuple[MatMul, ...]:
+def _mlp(
+    model: ModelShape, tokens: Array, ffn: Array | float, count: Array | float = 1.0, grouped: bool = False
+) -> tuple[MatMul, ...]:
     ups = model.mlp_matrices - 1
     h = float(model.hidden)
-    return (MatMul(m=tokens, n=ups * ffn, k=h, count=count), MatMul(m=tokens, n=h, k=ffn, count=count))
+    return (
+        MatMul(m=tokens, n=ups * ffn, k=h, count=count, grouped=grouped),
+        MatMul(m=tokens, n=h, k=ffn, count=count, grouped=grouped),
+    )
 
 
 def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array | float) -> tuple[MatMul, ...]:
@@ -113,7 +118,7 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
     local = at.ep / model.experts
     # Tokens of the whole expert group, sent to this GPU's experts; ranks of one tensor group hold 1/tp of them each.
     rows = tokens * model.top_k * local * (etp / tp) * imbalance
-    products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local)
+    products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local, grouped=True)
     router = MatMul(m=tokens / tp, n=float(model.experts), k=float(model.hidden), low_precision=False)
     if not model.shared_experts:
         return (*products, router)

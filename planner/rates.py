@@ -51,6 +51,10 @@ class Rates:
     cast_fusion: Value
     """FP8 cast traffic over that of separate kernels."""
     kernels_per_layer: Value
+    kernels_moe: Value
+    """Further kernels of a layer with routed experts."""
+    grouped_efficiency: Value
+    """Rate of grouped expert products over plain ones."""
     kernel_s: Value
     launch_s: Value
     step_overhead_s: Value
@@ -294,7 +298,8 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
 
 
 _PLAIN = (
-    "small_matrix_tokens", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernel_s",
+    "small_matrix_tokens", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernels_moe",
+    "grouped_efficiency", "kernel_s",
     "overlap_cp", "overlap_pp", "overlap_ep", "interference", "jitter", "expert_imbalance", "host_share",
     "network_share", "fragmentation", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
 )  # fmt: skip

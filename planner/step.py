@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.cluster import Cluster
 from planner.communication import LayerComm, data_parallel_s, layer_comm
-from planner.compute import LayerTime, head_time, layer_time
+from planner.compute import LayerTime, head_time, kernels, layer_time
 from planner.layout import ACT_CKPT, Layouts
 from planner.operations import count_work
 from planner.optimizer_step import offload_s, optimizer_s
@@ -132,5 +132,5 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
 def _launch(recipe: Recipe, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
     """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound."""
     again = np.where(at.act_ckpt == FULL, 4.0 / 3.0, 1.0)
-    wanted = (layers * rates.kernels_per_layer * again + 60.0) * rates.launch_s
+    wanted = (layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s
     return np.maximum(0.0, wanted - gpu_s)
