@@ -59,12 +59,12 @@ class Work:
 def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
     """Tensor parallel size inside an expert: that of the layer where the expert groups leave room, else 1.
 
-    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` larger than `cp*dp` takes the
-    tensor parallel ranks too, so the expert itself is then not split.
+    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` that does not divide `cp*dp` (for
+    one, because it is larger) takes the tensor parallel ranks too, so the expert itself is then not split.
     """
     if not recipe.model.experts:
         return np.ones_like(at.tp)
-    return np.where(at.ep <= at.cp * at.dp, at.tp, 1)
+    return np.where((at.cp * at.dp) % at.ep == 0, at.tp, 1)
 
 
 def attended_tokens(model: ModelShape, seq_len: int, causal_half: bool = True) -> float:
@@ -135,8 +135,10 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     tokens = at.micro_batch * (recipe.seq_len / at.cp)
     split = tp if recipe.sequence_parallel else 1.0
     products = _attention_products(model, tokens, tp)
-    keys = attended_tokens(model, recipe.seq_len, causal_half=recipe.attention == "flash")
+    # Naive attention computes the whole square and masks afterwards, whatever the window.
+    keys = attended_tokens(model, recipe.seq_len) if recipe.attention == "flash" else float(recipe.seq_len)
     heads = model.heads / tp
+    kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
     local_tokens = tokens / tp if model.experts else tokens
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     return Work(
@@ -149,7 +151,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         split_elements=tokens * model.hidden / split,
         ffn_elements=tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
-        head_elements=tokens * (heads * model.head_dim + model.kv_heads * (model.head_dim + model.value_dim) / tp),
+        head_elements=tokens * (heads * model.head_dim + kv_heads * (model.head_dim + model.value_dim)),
         logit_elements=tokens * model.vocab / tp,
     )
 
