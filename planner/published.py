@@ -1,0 +1,217 @@
+"""One published training run as a typed row: its configuration (`PublishedRun`) and, apart from it, its result.
+
+The two are separate types so that a prediction cannot see the answer: everything that predicts takes a `PublishedRun`,
+which has no field for the published value, its companion, its source or its notes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+GROUPS = ("throughput", "precision_pair", "memory", "run_total", "energy")
+"""What a row is about."""
+
+FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
+"""Kinds of model of the file; a blank family is a decoder."""
+
+METRICS = (
+    "tokens_per_s_per_gpu",
+    "step_time_s",
+    "samples_per_s",
+    "tflops_per_gpu",
+    "mfu",
+    "peak_mem_gib",
+    "gpu_hours",
+    "time_to_train_min",
+    "energy_mwh",
+    "avg_gpu_power_w",
+    "avg_node_power_w",
+)
+"""Metrics that can be predicted, with their units in their names (`samples_per_s` is over all GPUs)."""
+
+ENERGY_SCOPES = ("gpu", "node_dc", "node_ac", "facility", "accelerator_system", "idle", "rated")
+"""Where a row's energy or power was metered; the last two test arithmetic only."""
+
+MEM_KINDS = ("allocated", "reserved", "device")
+"""What a peak memory counts: tensors, the allocator's pool, or the whole process as the driver shows it."""
+
+OUT_OF_MEMORY = "OOM"
+"""The value of a row that states that the configuration does not fit."""
+
+REQUIRED = ("id", "model", "precision", "gpu", "n_gpus", "metric")
+"""Columns that a file must have; every other column may be missing and then counts as blank."""
+
+ANSWERS = ("value", "second_metric", "second_value", "source", "notes")
+"""Columns that no prediction reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRun:
+    """The configuration of a published run; None where its source does not say."""
+
+    id: str
+    metric: str
+    """One of `METRICS`: what is to be predicted."""
+    gpu: str
+    model: str = ""
+    precision: str | None = None
+    group: str = ""
+    family: str = ""
+    params_total: float | None = None
+    params_active: float | None = None
+    n_layers: int | None = None
+    hidden: int | None = None
+    n_heads: int | None = None
+    n_kv_heads: int | None = None
+    ffn_hidden: int | None = None
+    vocab: int | None = None
+    seq_len: int | None = None
+    global_batch_seqs: float | None = None
+    micro_batch: int | None = None
+    grad_accum: int | None = None
+    n_gpus: int | None = None
+    gpus_per_node: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    vp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    dp: int | None = None
+    zero_or_fsdp_stage: str = ""
+    act_ckpt: str = ""
+    attention: str = ""
+    compile: str = ""
+    framework: str = ""
+    network: str = ""
+    flops_convention: str = ""
+    pair: str = ""
+    """Links the precisions of one workload."""
+    series: str = ""
+    """Links the same configuration measured again."""
+    tier: str = ""
+    flag: str = ""
+    """Why the row should not count in a score; blank where it should."""
+    method: str = ""
+    power_limit_w: float | None = None
+    tokens_total: float | None = None
+    energy_scope: str = ""
+    pue: float | None = None
+    mem_kind: str = ""
+    n_experts: int | None = None
+    top_k: int | None = None
+    n_shared_experts: int | None = None
+    expert_ffn: int | None = None
+    source_kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedResult:
+    """The answer of a row, read only after everything is predicted."""
+
+    id: str
+    value: float | None
+    """In the unit of the row's metric; None where it is blank or an out-of-memory statement."""
+    out_of_memory: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A row that cannot be read, with the reason."""
+
+    id: str
+    reason: str
+    metric: str = ""
+
+
+_WHOLE = frozenset(f.name for f in fields(PublishedRun) if f.type == "int | None")
+_REAL = frozenset(f.name for f in fields(PublishedRun) if f.type == "float | None")
+_TEXT = tuple(f.name for f in fields(PublishedRun) if f.name not in _WHOLE | _REAL)
+CONFIGURATION = tuple(f.name for f in fields(PublishedRun))
+"""Columns that describe a run, in the order of the type."""
+COLUMNS = (*CONFIGURATION, *ANSWERS)
+"""Every column that a file of published runs may have."""
+
+
+@dataclass(slots=True)
+class _Cells:
+    cells: Mapping[str, str]
+    problems: list[str] = field(default_factory=list)
+
+    def text(self, name: str) -> str:
+        return str(self.cells.get(name) or "").strip()
+
+    def real(self, name: str) -> float | None:
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= 0):
+            self.problems.append(f"{name}: `{text}` is not a number of at least 0")
+            return None
+        return value
+
+    def whole(self, name: str) -> int | None:
+        value = self.real(name)
+        if value is None:
+            return None
+        if value != round(value) or not 0 < value < 1e15:
+            if value == 0:
+                return None
+            self.problems.append(f"{name}: `{self.text(name)}` is not a whole number")
+            return None
+        return int(value)
+
+    def word(self, name: str, options: tuple[str, ...]) -> str:
+        text = self.text(name).lower()
+        if text and text not in options:
+            self.problems.append(f"{name}: unknown `{text}`; known are {', '.join(options)}")
+        return text
+
+
+def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun | Rejected:
+    """Read one row of a file of published runs; unknown columns are ignored.
+
+    Args:
+        cells: text by column name; a missing column counts as blank.
+        line: where the row stands, to name a row that has no id.
+
+    Returns:
+        The run, or why the row cannot be read (every cell that is wrong is named).
+    """
+    read = _Cells(cells)
+    name = read.text("id") or (f"line {line}" if line is not None else "row without id")
+    values: dict[str, object] = {column: read.text(column) for column in _TEXT}
+    values |= {column: read.whole(column) for column in _WHOLE}
+    values |= {column: read.real(column) for column in _REAL}
+    values["id"] = name
+    values["metric"] = metric = read.word("metric", METRICS)
+    values["family"] = read.word("family", FAMILIES)
+    values["energy_scope"] = read.word("energy_scope", ENERGY_SCOPES)
+    values["mem_kind"] = read.word("mem_kind", MEM_KINDS)
+    values["precision"] = read.text("precision").lower() or None
+    missing = [column for column in ("metric", "gpu") if not read.text(column)]
+    read.problems.extend(f"{column}: blank" for column in missing)
+    if read.problems:
+        return Rejected(id=name, reason="; ".join(read.problems), metric=metric)
+    return PublishedRun(**values)  # type: ignore[arg-type]  # every value was read for its own column
+
+
+def parse_result(cells: Mapping[str, str], line: int | None = None) -> PublishedResult | Rejected:
+    """Read the answer of a row.
+
+    Returns:
+        The published value, or why it cannot be read.
+    """
+    read = _Cells(cells)
+    name = read.text("id") or (f"line {line}" if line is not None else "row without id")
+    oom = read.text("value").upper() == OUT_OF_MEMORY
+    value = None if oom else read.real("value")
+    if read.problems:
+        return Rejected(id=name, reason="; ".join(read.problems), metric=read.text("metric"))
+    return PublishedResult(id=name, value=value or None, out_of_memory=oom, source=read.text("source"))

@@ -1,0 +1,266 @@
+"""From a published run to what is evaluated: `Prepared`, with the list of what was filled in by a documented default."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cluster import Cluster, make_cluster
+from planner.errors import UsageError
+from planner.evaluation import UnitPrices, score
+from planner.frameworks import Framework, find_framework
+from planner.gpus import find_gpu
+from planner.layout import Layouts
+from planner.model import ModelShape
+from planner.operations import model_flop_per_token
+from planner.policies import why_unsupported
+from planner.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
+from planner.published import PublishedRun, Rejected
+from planner.published_layout import (
+    Wanted,
+    parse_ckpt,
+    parse_sharding,
+    searched_layouts,
+    stated_layouts,
+    wanted_layout,
+)
+from planner.published_model import MASKED_SHARE, CannotPredictError, model_of
+from planner.rates import resolve_rates
+from planner.recipe import METHODS, Recipe
+from planner.resolve import default_batch_tokens
+from planner.units import DAY_S, GIGA
+
+TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
+"""Metrics of a whole run: they need its tokens, and may lack its batch and GPUs."""
+DEFAULT_DAYS = 30.0
+"""Length of a run that does not say on how many GPUs it ran (the default deadline of `mpplan estimate`)."""
+NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A run ready to be evaluated: everything that does not depend on the rates."""
+
+    run: PublishedRun
+    recipe: Recipe
+    cluster: Cluster
+    layouts: Layouts
+    """Exactly one."""
+    framework: Framework
+    filled: tuple[str, ...]
+    """What the row does not say, with the default taken."""
+    tokens: float
+    """Length of the run; one step where it does not matter."""
+    batch_scale: float
+    """The row's global batch over the evenly split one that is evaluated; 1 where it divides."""
+    useful_ratio: float
+    """Real tokens over evaluated ones: below 1 where the row's sequence length is only the longest of its bins."""
+
+
+def prepare_run(run: PublishedRun) -> Prepared | Rejected:
+    """Set up one run, or say why it cannot be predicted."""
+    try:
+        return _prepare(run)
+    except CannotPredictError as error:
+        return Rejected(id=run.id, reason=str(error), metric=run.metric)
+    except UsageError as error:
+        return Rejected(id=run.id, reason=error.message, metric=run.metric)
+
+
+def prepare(runs: Iterable[PublishedRun | Rejected]) -> list[Prepared | Rejected]:
+    """Set up runs in their order; what could not be read stays rejected."""
+    return [run if isinstance(run, Rejected) else prepare_run(run) for run in runs]
+
+
+def _prepare(run: PublishedRun) -> Prepared:
+    filled: list[str] = []
+    if run.gpu.lower().startswith("tpu"):
+        raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
+    if run.family == "cnn":
+        raise CannotPredictError("family: convolutional networks are not modelled")
+    if run.family == "encdec":
+        raise CannotPredictError("family: encoder-decoders are not modelled")
+    framework = find_framework(run.framework)
+    cluster = _cluster(run, filled)
+    policy = _policy(run, framework, cluster)
+    model = _task_model(run, model_of(run, filled), framework)
+    seq_len = _seq_len(run, model, filled)
+    tokens = run.tokens_total
+    if tokens is None and run.metric in TOTALS:
+        raise CannotPredictError("tokens_total: blank")
+    gpus = run.n_gpus or _default_gpus(run, model, seq_len, policy, cluster, filled)
+    recipe = _recipe(run, model, policy, framework, seq_len, filled)
+    recipe, wanted = _batch(run, recipe, gpus, framework, filled)
+    layouts = _choose(recipe, cluster, wanted, framework, filled)
+    one = layouts.at(0)
+    batch = one.dp * one.micro_batch * one.grad_accum
+    scale = recipe.global_batch / batch
+    return Prepared(
+        run=run,
+        recipe=replace(recipe, global_batch=batch),
+        cluster=cluster,
+        layouts=layouts,
+        framework=framework,
+        filled=tuple(dict.fromkeys(filled)),
+        tokens=tokens or recipe.tokens_per_step,
+        batch_scale=scale,
+        useful_ratio=1.0,
+    )
+
+
+_RATE = re.compile(r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|GB|Gbit|Gbps)(?:/s|ps|\b)")
+_GENERATIONS_GBIT = {"xdr": 800.0, "ndr": 400.0, "hdr": 200.0, "edr": 100.0, "slingshot": 200.0, "omni-path": 100.0}
+"""One port of the named generation per GPU (vendors' data sheets)."""
+
+
+def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
+    """Network rate per GPU and direction from a source's words, such as `4x100Gb Omni-Path per node`; None if none is said.
+
+    `NxRATE` and `per node` are totals of a node; a bare generation counts as one port per GPU.
+    """
+    found = _RATE.search(text)
+    if found:
+        rate = float(found["rate"]) * (GIGA if found["unit"] == "GB" else GIGA / 8)
+        total = found["links"] or (re.search(r"per (node|server)|/ ?node", text) and "per gpu" not in text.lower())
+        return rate * int(found["links"] or 1) / (gpus_per_node if total else 1)
+    named = next((rate for name, rate in _GENERATIONS_GBIT.items() if name in text.lower()), None)
+    return None if named is None else named * GIGA / 8
+
+
+def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
+    gpu = find_gpu(run.gpu)
+    node = run.gpus_per_node or gpu.gpus_per_node
+    nic = network_bytes_per_s(run.network, node)
+    cluster = make_cluster(gpu, gpus_per_node=node, nic_bytes_per_s=nic, power_limit_w=run.power_limit_w)
+    if run.gpus_per_node is None:
+        filled.append(f"gpus_per_node: {node}")
+    if nic is None and (run.n_gpus or 2) > cluster.nvlink_domain:
+        filled.append(f"network: {cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
+    return cluster
+
+
+def _policy(run: PublishedRun, framework: Framework, cluster: Cluster) -> PrecisionPolicy:
+    if run.precision is None:
+        raise CannotPredictError("precision: blank")
+    if run.precision not in PRECISIONS + EXTRA_PRECISIONS:
+        raise CannotPredictError(f"precision: unknown `{run.precision}`")
+    policy = framework.policy(run.precision)
+    reason = why_unsupported(policy, cluster.gpu)
+    if reason:
+        raise CannotPredictError(f"precision: {reason}")
+    return policy
+
+
+def _task_model(run: PublishedRun, model: ModelShape, framework: Framework) -> ModelShape:
+    """An encoder's output layer sees the masked tokens only, or none where it is fine-tuned for another task.
+
+    The rows of the embedding that the output layer does not multiply are kept as positions, so that all parameters count.
+    """
+    if model.kind != "encoder":
+        return model
+    share = MASKED_SHARE if run.method in ("", "pretrain") else 0.0
+    used = max(2, round(model.vocab * share))
+    return replace(model, vocab=used, learned_positions=model.learned_positions + model.vocab - used, tied_embeddings=True)
+
+
+def _seq_len(run: PublishedRun, model: ModelShape, filled: list[str]) -> int:
+    if run.seq_len:
+        return run.seq_len
+    if run.metric in TOTALS or run.group == "energy":
+        filled.append(f"seq_len: {model.context}")
+        return model.context
+    raise CannotPredictError("seq_len: blank")
+
+
+def _default_gpus(
+    run: PublishedRun, model: ModelShape, seq_len: int, policy: PrecisionPolicy, cluster: Cluster, filled: list[str]
+) -> int:
+    """Whole nodes, a power of two of them, that finish in about 30 days at 40 % of the peak."""
+    if run.metric not in TOTALS or run.tokens_total is None:
+        raise CannotPredictError("n_gpus: blank")
+    flop = model_flop_per_token(model, seq_len) * run.tokens_total
+    need = flop / (0.4 * cluster.gpu.peak_flop_per_s[policy.linear_compute]) / (DEFAULT_DAYS * DAY_S)
+    nodes = 2 ** max(0, round(math.log2(max(need, 1.0) / cluster.gpus_per_node)))
+    gpus = min(nodes * cluster.gpus_per_node, 16384)
+    filled.append(f"n_gpus: {gpus}, about {DEFAULT_DAYS:g} days")
+    return gpus
+
+
+def _recipe(
+    run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: list[str]
+) -> Recipe:
+    attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
+    if attention is None:
+        attention = framework.attention
+        filled.append(f"attention: {attention}")
+    stack = framework.stack
+    if run.compile.lower() in ("y", "yes") and stack != "tuned":
+        stack = "fsdp-compile"
+    if run.compile.lower() in ("n", "no") and stack != "tuned":
+        stack = "eager"
+    filled.append(f"stack: {stack}")
+    method = run.method or "pretrain"
+    if method not in METHODS:
+        raise CannotPredictError(f"method: unknown `{method}`")
+    return Recipe(
+        model=model,
+        policy=policy,
+        optimizer=framework.optimizer,
+        method=method,
+        seq_len=seq_len,
+        global_batch=1,
+        stack=stack,
+        attention=attention,
+        sequence_parallel=framework.sequence_parallel,
+        dropout=framework.dropout,
+        tp_overlap=framework.tp_overlap,
+    )
+
+
+def _batch(
+    run: PublishedRun, recipe: Recipe, gpus: int, framework: Framework, filled: list[str]
+) -> tuple[Recipe, Wanted]:
+    """The global batch, and what is known of the layout."""
+    sharding = parse_sharding(run.zero_or_fsdp_stage)
+    zero = sharding.stage if sharding else framework.zero
+    if sharding is None and gpus > 1:
+        filled.append(f"zero: {zero}")
+    ckpt = parse_ckpt(run.act_ckpt) or framework.act_ckpt
+    if not run.act_ckpt:
+        filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
+    wanted = wanted_layout(run, gpus, zero, ckpt)
+    if gpus == 1 or (recipe.stack != "tuned" and run.tp is None and run.pp is None):
+        wanted = replace(wanted, tp=wanted.tp or 1, pp=wanted.pp or 1)
+    batch = run.global_batch_seqs
+    if batch is None and run.micro_batch:
+        dp = run.dp or gpus // ((wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1))
+        batch = float(max(1, dp) * run.micro_batch * (run.grad_accum or 1))
+        if not run.grad_accum:
+            filled.append("grad_accum: 1")
+    if batch is None and run.metric in TOTALS:
+        tokens = recipe.model.global_batch_tokens or default_batch_tokens(recipe.model.params_total)
+        batch = float(max(1, round(tokens / recipe.seq_len)))
+        filled.append(f"global_batch_seqs: {batch:g}")
+    if batch is None:
+        raise CannotPredictError("batch: neither global_batch_seqs nor micro_batch is given")
+    return replace(recipe, global_batch=max(1, round(batch))), wanted
+
+
+def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, framework: Framework, filled: list[str]) -> Layouts:
+    """The one layout that is evaluated: the fastest that fits of those that the row allows."""
+    if wanted.tp is None or wanted.pp is None:
+        layouts = searched_layouts(recipe, cluster, wanted, filled)
+    else:
+        layouts = stated_layouts(recipe, wanted, filled)
+    if len(layouts) == 1:
+        return layouts
+    rates = resolve_rates(cluster, recipe).sample()
+    found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    fits = np.flatnonzero(found.memory_bytes <= cluster.gpu.memory_bytes)
+    speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
+    best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
+    return layouts.take(slice(best, best + 1))
