@@ -32,6 +32,8 @@ class LayerTime:
     attention_forward: Value
     memory: Value
     memory_forward: Value
+    scores_forward: Value
+    """Of `memory_forward`, the passes over the score matrix (naive attention only)."""
 
     @property
     def total(self) -> Value:
@@ -93,7 +95,7 @@ def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Va
 def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, Value]:
     """Forward, total, and the score matrices' memory traffic."""
     if recipe.attention == "flash":
-        forward = work.attention_flop * (1.0 + FLASH_BACKWARD) / 3.5 / rates.attention_flop_per_s
+        forward = work.attention_flop / rates.attention_flop_per_s
         return forward, forward * (1.0 + FLASH_BACKWARD), 0.0
     model = recipe.model
     # Batched products with the head size as inner or outer dimension: bound by the score matrix as an operand.
@@ -137,14 +139,15 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     att_forward, attention, traffic = _attention(recipe, work, rates)
     accumulate = _accumulate_s(recipe, work, rates)
     gaps = kernels(recipe, rates) * rates.kernel_s
-    memory = memory + traffic + casts + accumulate + gaps
+    memory = memory + traffic + casts + gaps
     return LayerTime(
         matmul=total,
         matmul_forward=forward,
         attention=attention,
         attention_forward=att_forward,
-        memory=memory,
+        memory=memory + accumulate,
         memory_forward=memory * FORWARD_SHARE,
+        scores_forward=traffic * FORWARD_SHARE,
     )
 
 

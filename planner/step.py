@@ -65,7 +65,7 @@ def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -
     """
     full = layer.forward + comm.tp_forward
     if recipe.attention == "naive":
-        selective = layer.attention_forward
+        selective = layer.attention_forward + layer.scores_forward
     elif recipe.stack == "tuned":
         selective = layer.attention_forward + 0.5 * layer.memory_forward
     else:
