@@ -129,7 +129,7 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, bool):
         raise UsageError(f"{name}: `{value}` is neither text nor a number", hint="give what follows the flag")
     if isinstance(value, str | os.PathLike):
-        return os.fspath(value)  # type: ignore[return-value] - a path in bytes is caught by the reader of the path
+        return str(value)
     if isinstance(value, int | float):
         return str(int(value)) if float(value).is_integer() else repr(value)
     if isinstance(value, Iterable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
+    gc.set_threshold(50_000)  # a short run makes little garbage; looking for it costs a tenth of the start-up
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = program().main(args=given, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")
@@ -86,7 +88,7 @@ def _usage_error(error: typer.TyperException, given: Sequence[str]) -> UsageErro
     if type(error).__name__ != "NoSuchOption" or option is None:
         return UsageError(error.format_message().strip().rstrip("."), hint=see)
     possible = getattr(error, "possibilities", None) or ()
-    near = get_close_matches(option, possible, n=2, cutoff=0.75) or list(possible)[:1]
+    near = get_close_matches(option, possible, n=2, cutoff=0.8) or list(possible)[:1]
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else see
     return UsageError(f"`{command}` has no option `{option}`", hint=hint)
 

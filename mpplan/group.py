@@ -36,16 +36,48 @@ def load_command(command: Command) -> Any:
     return plain(click_command)
 
 
+class _Lazily:
+    """Typer's conversion, entered only when there is something to convert: it loads pydantic, a third of the start-up."""
+
+    def __init__(self, option: Any) -> None:
+        self._wanted = option.type_descriptor.annotation
+        self._conversion = option.get_runtime_param
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        if value is None or isinstance(value, self._wanted):
+            return value
+        return self._conversion().coerce(value, param=param, ctx=ctx)
+
+
+def _ease(option: Any) -> Any:
+    """Give an option of text or a switch the lazy conversion."""
+    kind = getattr(option, "type_descriptor", None)
+    if kind is not None and kind.annotation in (str, bool) and not option.multiple and option.nargs == 1:
+        lazily = _Lazily(option)
+        option.get_runtime_param = lambda: lazily
+    return option
+
+
 def plain(click_command: Any) -> Any:
-    """Leave the variables out of the help; they follow one rule that docs/configuration.md states."""
+    """Leave the variables out of the help (one rule, in docs/configuration.md) and convert only what needs it."""
     for option in click_command.params:
         option.show_envvar = False
+        _ease(option)
     for inner in getattr(click_command, "commands", {}).values():
         plain(inner)
     return click_command
 
 
-class SectionedCommand(TyperCommand):
+class _EasyHelp:
+    """Mixed into a command: its `--help` is a switch like any other."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The `--help` option."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        return option if option is None or "get_runtime_param" in vars(option) else _ease(option)
+
+
+class SectionedCommand(_EasyHelp, TyperCommand):
     """A command whose help shows its flags in the sections that they name (`rich_help_panel`)."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -61,7 +93,7 @@ class SectionedCommand(TyperCommand):
                 formatter.write_dl(records)
 
 
-class LazyCommands(TyperGroup):
+class LazyCommands(_EasyHelp, TyperGroup):
     """The rows of `COMMANDS` as a Click group."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]

@@ -22,7 +22,7 @@ class Limits:
     def crossed(self, plans: Iterable[Plan]) -> list[str]:
         """One phrase for each limit that the high figure of a plan crosses."""
         return [
-            f"{what} of {plan.precision} on {plan.gpus} {plan.gpu}, {_figure(estimate, unit)}, is above {flag} {limit:g}"
+            f"{what} of {plan.precision} on {plan.gpus} {plan.gpu}, {_figure(estimate)} {unit}, is above {flag} {limit:g}"
             for plan in plans
             for what, unit, flag, limit, estimate in (
                 ("cost", "USD", "--max-cost", self.cost_usd, plan.cost_usd),
@@ -58,6 +58,6 @@ def check_limits(limits: Limits, answer: Answer) -> None:
         raise LimitError(f"the high {'; '.join(crossed)}", hint="the answer above holds; change the plan or the limit")
 
 
-def _figure(estimate: Estimate, unit: str) -> str:
+def _figure(estimate: Estimate) -> str:
     figure = f"{estimate.high:,.0f}" if estimate.high >= 100 else f"{estimate.high:.3g}"
-    return f"{'≥ ' if estimate.at_least else ''}{figure} {unit}"
+    return f"{'≥ ' if estimate.at_least else ''}{figure}"

@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"torch", "pandas", "rich", "jinja2", "transformers", "torchao", "pynvml", "pyarrow", "gpuhunt", "scipy"}
+HEAVY = {
+    "torch",
+    "pandas",
+    "rich",
+    "jinja2",
+    "transformers",
+    "torchao",
+    "pynvml",
+    "pyarrow",
+    "gpuhunt",
+    "scipy",
+    "pydantic",
+}
 NETWORK = {"socket", "urllib.request", "http.client", "ssl"}
 PROGRAM = """
 import json, sys
