@@ -17,7 +17,7 @@ from planner.units import YEAR_H
 from pricing.book import DATA
 
 LOW_OVER_BOAVIZTA = 164 / 575
-"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (the total was not found first-hand),
+"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (not found first-hand),
 over Boavizta's figure for the same GPU; assumed as the low end for every GPU."""
 
 LIFE_YEARS = 5.0

@@ -48,6 +48,11 @@ def parse_amount(text: str) -> Decimal | None:
     return value if value.is_finite() else None
 
 
+def plain(amount: Decimal) -> Decimal:
+    """An amount to a hundredth of a cent, without zeros at the end and without an exponent."""
+    return Decimal(f"{amount.quantize(Decimal('0.0001')).normalize():f}")
+
+
 def smallest_unit(currency: str) -> Decimal:
     """The smallest unit of a currency: 0.01 for USD, 1 for JPY, 0.001 for KWD (ISO 4217)."""
     return Decimal(1).scaleb(-_MINOR_DIGITS.get(currency, 2))

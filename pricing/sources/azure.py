@@ -1,0 +1,123 @@
+"""Azure Retail Prices API: list, spot and 1- and 3-year reserved prices of GPU machines, no key needed.
+
+Format: learn.microsoft.com, "Azure Retail Prices overview". A reservation's `retailPrice` is for the whole term although
+its `unitOfMeasure` says one hour. Not verified live: tested on recorded responses and a local server.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from planner.units import YEAR_H
+from pricing.book import DATA, HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
+from pricing.money import plain
+from pricing.sources.base import Fetched, FetchError, Read, Source, get_json
+
+ADDRESS = "https://prices.azure.com/api/retail/prices"
+MOST_PAGES = 200
+_TERM_H = {"1 Year": ("1y", YEAR_H), "3 Years": ("3y", 3 * YEAR_H)}
+
+
+@lru_cache(maxsize=1)
+def machines() -> dict[str, tuple[str, int]]:
+    """GPU and count of each machine (`azure_skus.csv`)."""
+    with (DATA / "azure_skus.csv").open(encoding="utf-8", newline="") as file:
+        return {row["sku"]: (row["gpu"], int(row["gpus"])) for row in csv.DictReader(file)}
+
+
+def fetch(address: str) -> Fetched:
+    """All pages for the machines of `azure_skus.csv`.
+
+    Raises:
+        FetchError: a page failed, or there is no end of pages.
+    """
+    items: list[Any] = []
+    for sku in machines():
+        wanted = f"serviceName eq 'Virtual Machines' and armSkuName eq '{sku}'"
+        url: str | None = f"{address}?$filter={quote(wanted)}"
+        for _ in range(MOST_PAGES):
+            page = get_json(url) if url else {}
+            found = page.get("Items") if isinstance(page, dict) else None
+            if not isinstance(found, list):
+                raise FetchError(f"{address}: an answer without `Items`")
+            items += found
+            url = page.get("NextPageLink")
+            if not url:
+                break
+        else:
+            raise FetchError(f"{address}: more than {MOST_PAGES} pages for {sku}")
+    return Fetched(source="azure", text=json.dumps({"Items": items}))
+
+
+def read(fetched: Fetched, day: date) -> Read:
+    """Rows for Linux machines: consumption (on demand, spot) and reservations.
+
+    Raises:
+        FetchError: the text is not an answer of the API.
+    """
+    try:
+        items = json.loads(fetched.text, parse_float=Decimal)["Items"]
+        rows, skipped = [], {}
+        for item in items:
+            row = _row(item, day)
+            if isinstance(row, PriceRow):
+                rows.append(row)
+            else:
+                skipped[row] = skipped.get(row, 0) + 1
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
+        raise FetchError(f"azure: an entry that cannot be read ({type(error).__name__}: {error})") from error
+    return Read(rows=tuple(rows), skipped=skipped)
+
+
+def _row(item: dict[str, Any], day: date) -> PriceRow | str:
+    if item["armSkuName"] not in machines():
+        return "not a GPU machine of the list"
+    if "Windows" in item["productName"] or "Low Priority" in item["skuName"]:
+        return "Windows, or low priority"
+    gpu, gpus = machines()[item["armSkuName"]]
+    price = Decimal(item["retailPrice"])
+    if item["type"] == "Reservation":
+        if item.get("reservationTerm") not in _TERM_H:
+            return f"a reservation of {item.get('reservationTerm')}"
+        commitment, hours = _TERM_H[item["reservationTerm"]]
+        price /= Decimal(hours)
+    elif item["type"] == "Consumption":
+        if item["unitOfMeasure"] != "1 Hour":
+            return f"a price per {item['unitOfMeasure']}"
+        commitment = "spot" if "Spot" in item["skuName"] else "on-demand"
+    else:
+        return f"type {item['type']}"
+    per_gpu = plain(price / gpus)
+    if not 0 < per_gpu <= HIGHEST_PLAUSIBLE_PER_GPU_H:
+        return "a price of 0, or not plausible"
+    return PriceRow(
+        id="new",
+        gpu=gpu,
+        provider="azure",
+        region=item["armRegionName"],
+        instance=item["armSkuName"],
+        gpus_per_instance=gpus,
+        commitment=commitment,
+        price_per_gpu_h=per_gpu,
+        currency=item["currencyCode"],
+        seller="provider",
+        date_earliest=day,
+        date_latest=day,
+        date_basis="day of the request",
+        source=f"Azure Retail Prices API, meter {item['meterId']}",
+    )
+
+
+AZURE = Source(
+    name="azure",
+    what="Azure Retail Prices API: list, spot and reserved prices",
+    address=ADDRESS,
+    fetch=fetch,
+    read=read,
+)

@@ -1,0 +1,91 @@
+"""The interface of a live price source, and a small HTTP reader with bounded retries."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pricing.book import PriceRow
+
+TRIES = 3
+TIMEOUT_S = 20.0
+LARGEST_ANSWER_BYTES = 64 * 2**20
+
+
+class FetchError(Exception):
+    """A source did not answer, or answered something else than it should; the text says what."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a source said, word for word, so that it can be read again without a network."""
+
+    source: str
+    text: str
+    """JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Rows made of what a source said, and what was left out."""
+
+    rows: tuple[PriceRow, ...]
+    skipped: dict[str, int]
+    """Entries left out, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One live source of prices."""
+
+    name: str
+    what: str
+    """One line for people."""
+    address: str
+    """Where it is asked; a mirror can be given instead."""
+    fetch: Callable[[str], Fetched]
+    """Ask at an address. Raises `FetchError`."""
+    read: Callable[[Fetched, date], Read]
+    """Make rows, dated with a day. Raises `FetchError` where the text is not what the source says."""
+
+
+def get_json(url: str, *, headers: dict[str, str] | None = None, pause_s: float = 1.0) -> Any:
+    """GET a JSON document: three tries with growing pauses; a refusal (4xx but 408 and 429) is not tried again.
+
+    Raises:
+        FetchError: no answer, a refusal, too much, or not JSON.
+    """
+    import urllib.error
+    import urllib.request
+
+    request = urllib.request.Request(url, headers={"Accept": "application/json", **(headers or {})})
+    reason = ""
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(pause_s * 2 ** (attempt - 1))
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+                body = answer.read(LARGEST_ANSWER_BYTES + 1)
+        except urllib.error.HTTPError as error:
+            error.close()
+            reason = f"HTTP {error.code}"
+            if error.code < 500 and error.code not in (408, 429):
+                break
+        except (OSError, ValueError) as error:
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+        else:
+            if len(body) > LARGEST_ANSWER_BYTES:
+                raise FetchError(f"{_place(url)} answered more than {LARGEST_ANSWER_BYTES >> 20} MiB")
+            try:
+                return json.loads(body)
+            except ValueError:
+                reason = "the answer is not JSON"
+    raise FetchError(f"{_place(url)}: {reason}")
+
+
+def _place(url: str) -> str:
+    return url.split("?", 1)[0]
