@@ -17,7 +17,7 @@ from planner.layout import Layouts
 from planner.operations import Work, expert_tp
 from planner.rates import Rates, Value
 from planner.recipe import Recipe
-from planner.shards import Shards
+from planner.shards import Shards, trained_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,31 +130,35 @@ def data_parallel_s(
 ) -> Value:
     """Exposed gradient reduction and parameter gathering of one step.
 
-    ZeRO 0: one all-reduce; 1 and 2: reduce-scatter and all-gather, once; 3: two gathers (one without resharding) and one
-    scatter per micro-batch, behind all of its compute.
+    ZeRO 0: one all-reduce; 1: reduce-scatter and all-gather, once; 2: a reduce-scatter per micro-batch, since no rank keeps
+    the whole gradient, and one all-gather; 3: two gathers (one without resharding) and one scatter per micro-batch, behind
+    all of its compute. With LoRA only the adapters are reduced, and gathered after the update.
     """
     policy = recipe.policy
     dense = place(at.dp * at.cp, at.tp, cluster.nvlink_domain)
-    etp = expert_tp(recipe, at)
-    expert_stride = at.ep * etp
-    experts = place(
-        np.maximum(1, at.tp * at.cp * at.dp // expert_stride), expert_stride, cluster.nvlink_domain
-    )
-    trained = 1.0 if recipe.trains_all else 0.02
-    window_all = at.grad_accum * micro_batch_s
+    expert_stride = at.ep * expert_tp(recipe, at)
+    experts = place(np.maximum(1, at.tp * at.cp * at.dp // expert_stride), expert_stride, cluster.nvlink_domain)
+    trained = trained_share(recipe)
     reduce_s: Value = 0.0
     gather: Value = 0.0
+    updated: Value = 0.0
     ring: Value = 0.0
     for params, group in ((shards.dense(last=False), dense), (shards.expert(last=False), experts)):
         reduce_s = reduce_s + gather_s(params * policy.reduce_bytes * trained, group, rates)
         gather = gather + gather_s(params * policy.gather_bytes, group, rates)
+        updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates)
         ring = ring + all_reduce_s(params * policy.reduce_bytes * trained, group, rates)
     gathers = 2.0 if recipe.reshard_after_forward else 1.0
-    sharded = at.grad_accum * (gathers * gather + reduce_s)
-    once = np.where(at.zero == 0, ring, reduce_s + gather)
-    busy = np.where(at.zero == 3, sharded, once)
-    window = np.where(at.zero == 3, window_all, micro_batch_s * _chunks_behind(at))
-    tail = busy / (shards.layers_most + 1.0) / np.where(at.zero == 3, at.grad_accum, 1.0)
+    every = at.zero >= 2
+    micro = at.grad_accum
+    busy = np.select(
+        [at.zero == 0, at.zero == 1, at.zero == 2],
+        [ring, reduce_s + updated, micro * reduce_s + updated],
+        micro * (gathers * gather + reduce_s),
+    )
+    window = np.where(every, micro * micro_batch_s, micro_batch_s * _chunks_behind(at))
+    tail = busy / (shards.layers_most + 1.0) / np.where(every, micro, 1.0)
     exposed = np.maximum(busy - rates.overlap_dp * window, tail)
-    slowed = rates.interference * np.minimum(busy, window) + np.where(at.zero == 3, _copies_s(recipe, shards, at, rates), 0.0)
+    copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, rates), 0.0)
+    slowed = rates.interference * np.minimum(busy, window) + copies
     return np.where(at.dp * at.cp == 1, 0.0, exposed + slowed)
