@@ -37,7 +37,7 @@ def load_command(command: Command) -> Any:
 
 
 class _Lazily:
-    """Typer's conversion, entered only when there is something to convert: it loads pydantic, a third of the start-up."""
+    """Typer's conversion, entered only where there is something to convert: it loads pydantic, which takes long."""
 
     def __init__(self, option: Any) -> None:
         self._wanted = option.type_descriptor.annotation

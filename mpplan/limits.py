@@ -22,7 +22,7 @@ class Limits:
     def crossed(self, plans: Iterable[Plan]) -> list[str]:
         """One phrase for each limit that the high figure of a plan crosses."""
         return [
-            f"{what} of {plan.precision} on {plan.gpus} {plan.gpu}, {_figure(estimate)} {unit}, is above {flag} {limit:g}"
+            f"{what} of {_where(plan)}, {_figure(estimate)} {unit}, is above {flag} {limit:g}"
             for plan in plans
             for what, unit, flag, limit, estimate in (
                 ("cost", "USD", "--max-cost", self.cost_usd, plan.cost_usd),
@@ -56,6 +56,10 @@ def check_limits(limits: Limits, answer: Answer) -> None:
     crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
     if crossed:
         raise LimitError(f"the high {'; '.join(crossed)}", hint="the answer above holds; change the plan or the limit")
+
+
+def _where(plan: Plan) -> str:
+    return f"{plan.precision} on {plan.gpus} {plan.gpu}"
 
 
 def _figure(estimate: Estimate) -> str:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the answer as a JSON document on stdout.")]
-QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No notes, warnings or progress on stderr.")]
-StrictFlag = Annotated[bool, typer.Option("--strict", help="Exit 5 when something is missing, 6 when unstable.")]
+OUTPUT = "Output"
+
+
+def _output(*names: str, help_text: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, rich_help_panel=OUTPUT, help=help_text, metavar=metavar)
+
+
+JsonFlag = Annotated[bool, _output("--json", help_text="Print the answer as a JSON document on stdout.")]
+QuietFlag = Annotated[bool, _output("--quiet", "-q", help_text="No notes, warnings or progress on stderr.")]
+StrictFlag = Annotated[bool, _output("--strict", help_text="Exit 5 when something is missing, 6 when unstable.")]
 OutputOption = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="PATH", help="Write to this file; `-` is stdout.")
+    str | None, _output("--output", "-o", help_text="Write to this file; `-` is stdout.", metavar="PATH")
 ]

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from mpplan.options import OUTPUT
+
 MODEL, TRAINING, MACHINES, LAYOUT = "The model", "The training", "The machines", "The layout (else searched)"
-MONEY, EVIDENCE, OUTPUT, LIMITS = "Money, power, carbon", "Evidence", "Output", "Limits"
+MONEY, EVIDENCE, LIMITS = "Money, power, carbon", "Evidence", "Limits"
 
 
 def _flag(section: str, metavar: str, help_text: str) -> Any:

@@ -1,0 +1,49 @@
+"""The lazy group: commands are found by name and converted only where needed."""
+
+from __future__ import annotations
+
+import typer
+
+from mpplan.commands import COMMANDS
+from mpplan.group import NAMES, load_command, plain
+
+
+def test_command_names_are_unique_and_their_files_bear_them():
+    assert len(set(NAMES)) == len(NAMES)
+    assert [one.target for one in COMMANDS if f"mpplan.commands.{one.name}:" not in one.target] == []
+
+
+def test_text_and_switches_pass_and_numbers_are_still_converted():
+    app = typer.Typer()
+    seen = []
+
+    @app.command()
+    def command(text: str = "", number: int = 0, switch: bool = False) -> None:
+        seen.append((text, number, switch))
+
+    click_command = plain(typer.main.get_command(app))
+    click_command.main(["--text", "7", "--number", "7", "--switch"], standalone_mode=False)
+    click_command.main([], standalone_mode=False)
+
+    assert seen == [("7", 7, True), ("", 0, False)]
+
+
+def test_a_switch_in_the_environment_is_converted(run, monkeypatch, home):
+    monkeypatch.setenv("MPPLAN_ESTIMATE_QUIET", "yes")
+
+    assert run("estimate", "--params", "7B", "--gpus", "8", "--report", "plan.html").err == ""
+
+
+def test_a_switch_with_a_strange_value_in_the_environment_is_a_usage_error(run, monkeypatch):
+    monkeypatch.setenv("MPPLAN_ESTIMATE_QUIET", "perhaps")
+    result = run("estimate", "--params", "7B")
+
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+
+
+def test_a_loaded_command_keeps_its_help():
+    estimate = load_command(next(one for one in COMMANDS if one.name == "estimate"))
+
+    assert estimate.name == "estimate"
+    assert estimate.help
