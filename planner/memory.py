@@ -1,7 +1,7 @@
 """Peak memory of one GPU, itemised, for every layout at once: the larger of the first and the last pipeline stage.
 
-Sources: ZeRO (Rajbhandari et al. 2020, section 5) for the states; Korthikanti et al. 2022, table 2, for activations of the
-GELU block with naive attention; the same count by hand for gated, fused-attention blocks.
+Sources: ZeRO (Rajbhandari et al. 2020, section 5) for the states; Korthikanti et al. 2022, table 2, for activations of
+the GELU block with naive attention; the same count by hand for gated, fused-attention blocks.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class MemoryItems:
 def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
     """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
 
-    Per token: two norm inputs and two product inputs of the hidden size (split under sequence parallelism), q, k, v and the
-    attention output, the inner activations (3 of them gated, 2 plain), dropout masks of one byte, and with naive attention
-    the probabilities, their dropout and its mask.
+    Per token: two norm inputs and two product inputs of the hidden size (split under sequence parallelism), q, k, v and
+    the attention output, the inner activations (3 of them gated, 2 plain), dropout masks of one byte, and with naive
+    attention the probabilities, their dropout and its mask.
     """
     model, each = recipe.model, recipe.policy.activation_bytes
     hidden = work.split_elements
@@ -76,6 +76,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     if recipe.attention == "naive":
         scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
     none = (plain + scores) * rates.stored_extra
+    selective: Value
     if recipe.attention == "naive":
         selective = plain * rates.stored_extra
     elif recipe.stack == "tuned":
@@ -88,11 +89,15 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     return kept, none
 
 
-def in_flight(at: Layouts) -> Value:
-    """Micro-batches whose activations the first stage holds: 1F1B, and its interleaved form (Megatron's estimator)."""
-    depth = np.minimum(at.grad_accum, at.pp).astype(np.float64)
-    more = np.where(at.vp > 1, 1.0 + (at.pp - 1.0) / (at.pp * at.vp), 1.0)
-    return np.where(at.pp == 1, 1.0, depth * more)
+def in_flight(at: Layouts, *, last: bool = False) -> Value:
+    """Micro-batches whose activations a stage holds at most, `[layout]`; with interleaving not whole.
+
+    1F1B: `pp` on the first stage, one on the last. Interleaved: before its first backward pass stage `r` has run
+    `(vp - 1) pp + 2 (pp - 1 - r) + 1` chunks of `1 / vp` of its layers (Megatron-Core `schedules.py`, warm-up), which
+    is `pp + (pp - 1) / vp` micro-batches on the first stage and `pp - (pp - 1) / vp` on the last. Never more than all.
+    """
+    warm_up = np.where(at.vp > 1, (at.vp - 1) * at.pp, 0) + (0 if last else (at.pp - 1) * np.where(at.vp > 1, 2, 1))
+    return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
 
 
 def _states(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value, Value, Value]:
@@ -142,7 +147,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     weights, gradients, master, states = _states(recipe, shards, at, last)
     kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
     layers = shards.layers_last if last else shards.layers_most
-    flights = np.where(at.pp == 1, 1.0, np.where(at.vp > 1, in_flight(at) / at.pp, 1.0)) if last else in_flight(at)
+    flights = in_flight(at, last=last)
     # While one layer is recomputed or run backward, all of its activations and their gradients exist once.
     working = np.where(at.act_ckpt == FULL, whole, 0.25 * whole)
     activations = kept * layers * flights + working
