@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
@@ -9,12 +10,20 @@ import pytest
 from mpplan.console import fail, note, one_line, warn
 
 
+class Terminal(io.StringIO):
+    """stderr where a person looks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture
-def terminal(capsys, monkeypatch):
-    """stderr as a terminal sees it."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+def terminal(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
+    return stream
 
 
 def test_an_error_is_one_line_and_its_hint_another(capsys):
@@ -40,18 +49,18 @@ def test_notes_and_warnings_go_to_stderr_unless_quiet(capsys):
     assert captured.err == "wrote plan.html\nwarning: a price is stale\n"
 
 
-def test_colour_is_for_terminals(capsys, terminal):
+def test_colour_is_for_terminals(terminal):
     fail("broken", "mend it")
 
-    assert capsys.readouterr().err == "\x1b[1;31merror:\x1b[0m broken\n\x1b[36mhint:\x1b[0m mend it\n"
+    assert terminal.getvalue() == "\x1b[1;31merror:\x1b[0m broken\n\x1b[36mhint:\x1b[0m mend it\n"
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_color_and_dumb_terminals_get_none(capsys, terminal, monkeypatch, name, value):
+def test_no_color_and_dumb_terminals_get_none(terminal, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     fail("broken")
 
-    assert capsys.readouterr().err == "error: broken\n"
+    assert terminal.getvalue() == "error: broken\n"
 
 
 def test_one_line_folds_every_kind_of_space():
