@@ -17,9 +17,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    stream = Terminal()
+def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    stream = Terminal()  # set inside the test: pytest puts its own stream back between fixtures and test
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -49,14 +48,16 @@ def test_notes_and_warnings_go_to_stderr_unless_quiet(capsys):
     assert captured.err == "wrote plan.html\nwarning: a price is stale\n"
 
 
-def test_colour_is_for_terminals(terminal):
+def test_colour_is_for_terminals(monkeypatch):
+    terminal = terminal_of(monkeypatch)
     fail("broken", "mend it")
 
     assert terminal.getvalue() == "\x1b[1;31merror:\x1b[0m broken\n\x1b[36mhint:\x1b[0m mend it\n"
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_color_and_dumb_terminals_get_none(terminal, monkeypatch, name, value):
+def test_no_color_and_dumb_terminals_get_none(monkeypatch, name, value):
+    terminal = terminal_of(monkeypatch)
     monkeypatch.setenv(name, value)
     fail("broken")
 
