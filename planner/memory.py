@@ -72,7 +72,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     attention_out = work.tokens * model.heads * model.value_dim / at.tp
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = (4.0 * hidden + work.head_elements + attention_out + inner * ffn + 2.0 * routed) * each + masks
-    scores = 0.0
+    scores: Value = 0.0
     if recipe.attention == "naive":
         scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
     none = (plain + scores) * rates.stored_extra

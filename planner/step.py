@@ -107,7 +107,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     dp_comm = data_parallel_s(recipe, cluster, shards, at, slowest, rates)
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
-    offload = offload_s(recipe, shards, at, busy, n, rates)
+    offload = offload_s(recipe, shards, at, work, busy, n, rates)
     jitter = rates.jitter * _expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
     error = rates.model_error
     work_error = error * rates.framework
