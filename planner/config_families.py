@@ -37,8 +37,8 @@ def _heads(config: ConfigJson, hidden: int) -> dict[str, int]:
     return {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim or hidden // heads}
 
 
-def _window(config: ConfigJson) -> dict[str, int | None]:
-    """Local attention: every n-th layer stays global, by `layer_types` or `sliding_window_pattern`."""
+def _window(config: ConfigJson, every: int = 1) -> dict[str, int]:
+    """Local attention, every n-th layer global: by `layer_types`, `sliding_window_pattern` or the family's code."""
     window = config.opt_count("sliding_window")
     layer_types = config.texts("layer_types")
     if window is None or not config.flag("use_sliding_window", True):
@@ -48,7 +48,7 @@ def _window(config: ConfigJson) -> dict[str, int | None]:
         if full == len(layer_types):
             return {}
         return {"sliding_window": window, "global_attention_every": round(len(layer_types) / full) if full else 1}
-    return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or 1}
+    return {"sliding_window": window, "global_attention_every": config.opt_count("sliding_window_pattern") or every}
 
 
 def _experts(config: ConfigJson, experts: str, expert_ffn: str) -> dict[str, int]:
@@ -60,7 +60,7 @@ def _experts(config: ConfigJson, experts: str, expert_ffn: str) -> dict[str, int
 
 def _decoder(config: ConfigJson, **fields: Any) -> ModelShape:
     """A decoder with the key names that Llama set; `fields` replaces what a family does differently."""
-    hidden = config.count("hidden_size", "n_embd", "d_model")
+    hidden = config.count("hidden_size", "n_embd", "n_embed", "d_model")
     shape: dict[str, Any] = {
         "name": "config",
         "kind": "decoder",
@@ -95,17 +95,13 @@ def _gemma(config: ConfigJson) -> ModelShape:
 
 
 def _gemma2(config: ConfigJson) -> ModelShape:
-    window = {"global_attention_every": 2} | _window(config)
-    if window["global_attention_every"] == 1:
-        window["global_attention_every"] = 2  # the pattern is fixed in the family's code, not in the file
-    return _decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True), **window)
+    return _decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True), **_window(config, every=2))
 
 
 def _gemma3(config: ConfigJson) -> ModelShape:
     defaults = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208}
     config = ConfigJson(config.file, defaults | dict(config.values))  # the 4B model's file leaves these out
-    tied = config.flag("tie_word_embeddings", True)
-    return _decoder(config, tied_embeddings=tied, **({"global_attention_every": 6} | _window(config)))
+    return _decoder(config, tied_embeddings=config.flag("tie_word_embeddings", True), **_window(config, every=6))
 
 
 def _cohere(config: ConfigJson) -> ModelShape:
@@ -242,7 +238,6 @@ def _bloom(config: ConfigJson) -> ModelShape:
     hidden = config.count("hidden_size", "n_embed")
     return _decoder(
         config,
-        hidden=hidden,
         ffn_hidden=4 * hidden,
         gated_mlp=False,
         context=config.opt_count("seq_length") or 2048,

@@ -8,7 +8,7 @@ from functools import cache
 from planner.errors import UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware import Gpu
-from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.rows import CATALOG, Row, compact, keyed, lookup, read_rows, unknown_name
 from planner.units import GB, GIGA, MIB, TERA
 
 COMPUTE_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
@@ -19,8 +19,6 @@ PCIE_X16_BYTES_PER_S = {3: 15.75e9, 4: 31.5e9, 5: 63.0e9, 6: 121.0e9}
 
 MEMORY_TOLERANCE_RATIO = 0.08
 """How far the driver's memory may lie from the row's: ECC and firmware take up to 6 % of a label."""
-POWER_TOLERANCE_RATIO = 0.35
-"""How far above the row's board power a limit may be set before it must be another part (factory overclocks: +33 %)."""
 
 
 def _scaled(value: float | None, factor: float) -> float | None:
@@ -75,6 +73,7 @@ def _gpu(row: Row) -> Gpu:
         confidence=row.choice("confidence", ("A", "B", "C")),
         evidence=_evidence(row),
         device_name_pattern=row.opt_text("device_name_pattern"),
+        device_power_limit_max_w=row.opt_number("device_power_limit_max_w", low=30, high=5000),
         notes=row.cell("notes"),
     )
 
@@ -109,10 +108,10 @@ def find_gpu(name: str) -> Gpu:
         UsageError: nobody bears the name; near names are offered. A family name such as `h100` is refused with the
             list of its parts, since they differ by more than a third in speed and price.
     """
-    key = compact(name)
     gpus = load_gpus()
-    if key in _ids_by_compact_name():
-        return gpus[_ids_by_compact_name()[key]]
+    found = lookup(name, _ids_by_compact_name())
+    if found is not None:
+        return gpus[found]
     family = [one for one in gpus if one.split("-")[0] == name.strip().casefold()]
     if len(family) > 1:
         parts = ", ".join(f"`{one}`" for one in family)
@@ -129,7 +128,8 @@ def match_device(device_name: str, memory_bytes: float, power_limit_w: float | N
     """The catalogue row of a device as its driver reports it, or None where no single row fits.
 
     A name alone does not tell parts apart, so three things must agree: the row's pattern matches the whole name, the
-    memory lies within 8 % of the row's, and the power limit (a setting, often lowered) is not far above the part's.
+    memory lies within 8 % of the row's, and, for a name that several parts bear, the power limit is one that this part
+    can have. A lowered limit is a setting and hides no part.
 
     Args:
         device_name: as in `nvidia-smi -L`, for example `NVIDIA H100 80GB HBM3`.
@@ -142,6 +142,6 @@ def match_device(device_name: str, memory_bytes: float, power_limit_w: float | N
         if gpu.device_name_pattern
         and _pattern(gpu.device_name_pattern).fullmatch(device_name.strip())
         and abs(memory_bytes / gpu.memory_bytes - 1) <= MEMORY_TOLERANCE_RATIO
-        and (power_limit_w is None or power_limit_w <= gpu.tdp_w * (1 + POWER_TOLERANCE_RATIO))
+        and (power_limit_w or 0) <= (gpu.device_power_limit_max_w or float("inf"))
     ]
     return found[0] if len(found) == 1 else None

@@ -53,7 +53,9 @@ class Gpu:
     evidence: Evidence
     """Source of the row."""
     device_name_pattern: str | None = None
-    """Regular expression, full match on the driver's device name, used with memory size and power limit to find the row."""
+    """Regular expression, full match on the driver's device name; with the memory size it finds the row."""
+    device_power_limit_max_w: float | None = None
+    """Highest power limit at which the name still means this part; None where name and memory settle it."""
     notes: str = ""
 
     def supports(self, compute_type: str) -> bool:

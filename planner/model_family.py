@@ -15,14 +15,14 @@ from planner.models import load_models
 FAMILY = (
     "pythia-160m",
     "pythia-410m",
-    "llama-3.2-1b",
+    "tinyllama-1.1b",
     "llama-3.2-3b",
     "llama-3-8b",
     "llama-3-70b",
     "llama-3.1-405b",
     "megatron-1t",
 )
-"""Published shapes, small to large, between which depth and width are interpolated."""
+"""Published shapes, small to large, between which depth, width and feed-forward are interpolated."""
 SNAP_RATIO = 0.02
 """A size this close to a Llama 3 model takes that model's shape as it is."""
 MATCH_RATIO = 0.02
@@ -30,8 +30,6 @@ MATCH_RATIO = 0.02
 
 HEAD_DIM = 128
 KV_HEADS = 8
-FFN_PER_HIDDEN = 3.5
-"""Llama 3 8B and 70B."""
 VOCAB = 128_256
 """Llama 3."""
 SMALL_VOCAB = 32_000
@@ -41,6 +39,16 @@ UNTIED_FROM_PARAMS = 6e9
 """Llama 3.2 1B and 3B share input and output embedding, Llama 3 8B does not."""
 CONTEXT = 4096
 LOWEST, HIGHEST = 10e6, 10e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the families would have at a size, before rounding."""
+
+    layers: float
+    hidden: float
+    ffn_per_hidden: float
+    """Of a gated feed-forward with as many parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +101,14 @@ def _named(shape: ModelShape, params: float, how: str) -> ModelShape:
     )
 
 
-def _interpolate(params: float, anchors: list[ModelShape]) -> tuple[float, float]:
-    """Depth and width between the anchors, linear in logarithms; beyond the ends along the last two."""
+def _interpolate(params: float, anchors: list[ModelShape]) -> _Wanted:
+    """Depth, width and feed-forward between the anchors, linear in logarithms; beyond the ends along the last two."""
     x = np.log([one.params_total for one in anchors])
-    y = np.log([[one.layers, one.hidden] for one in anchors])
+    y = np.log([[one.layers, one.hidden, one.dense_mlp_params / (3 * one.hidden**2)] for one in anchors])
     at = math.log(params)
     i = int(np.clip(np.searchsorted(x, at), 1, len(x) - 1))
-    depth, width = y[i - 1] + (at - x[i - 1]) / (x[i] - x[i - 1]) * (y[i] - y[i - 1])
-    return math.exp(depth), math.exp(width)
+    layers, hidden, ratio = np.exp(y[i - 1] + (at - x[i - 1]) / (x[i] - x[i - 1]) * (y[i] - y[i - 1]))
+    return _Wanted(layers=float(layers), hidden=float(hidden), ffn_per_hidden=float(np.clip(ratio, 2.5, 3.5)))
 
 
 def _steps(around: float, step: int, least: int, count: int = 3) -> list[int]:
@@ -110,21 +118,21 @@ def _steps(around: float, step: int, least: int, count: int = 3) -> list[int]:
 
 
 def _derived(params: float, anchors: list[ModelShape]) -> ModelShape:
-    depth, width = _interpolate(params, anchors)
-    width_step = 1024 if width >= 4096 else 256 if width >= 1024 else HEAD_DIM
-    layer_step = 4 if depth >= 28 else 2 if depth >= 12 else 1
+    wanted = _interpolate(params, anchors)
+    width_step = 1024 if wanted.hidden >= 4096 else 256 if wanted.hidden >= 1024 else HEAD_DIM
+    layer_step = 4 if wanted.layers >= 28 else 2 if wanted.layers >= 12 else 1
     found = [
         candidate
-        for hidden in _steps(width, width_step, HEAD_DIM)
-        for layers in _steps(depth, layer_step, 1)
-        if (candidate := _fill(params, layers, hidden, depth, width)) is not None
+        for hidden in _steps(wanted.hidden, width_step, HEAD_DIM)
+        for layers in _steps(wanted.layers, layer_step, 1)
+        if (candidate := _fill(params, layers, hidden, wanted)) is not None
     ]
     if not found:
-        raise AssertionError(f"no shape for {params}")
+        raise AssertionError(f"no shape for {params}")  # a test walks the whole range
     return min(found, key=lambda one: one.strain).shape
 
 
-def _fill(params: float, layers: int, hidden: int, depth: float, width: float) -> _Candidate | None:
+def _fill(params: float, layers: int, hidden: int, wanted: _Wanted) -> _Candidate | None:
     """The shape of this depth and width whose feed-forward makes up the parameters; None where none does."""
     heads = hidden // HEAD_DIM
     large = params >= LARGE_VOCAB_FROM_PARAMS
@@ -149,10 +157,10 @@ def _fill(params: float, layers: int, hidden: int, depth: float, width: float) -
     shape = replace(shape, ffn_hidden=ffn)
     if not _near(shape.params_total, params, MATCH_RATIO):
         return None
-    strain = (
-        abs(math.log(layers / depth))
-        + abs(math.log(hidden / width))
-        + abs(math.log(ffn / hidden / FFN_PER_HIDDEN))
-        + 0.5 * abs(math.log(shape.kv_heads / min(KV_HEADS, heads)))
+    bends = (
+        layers / wanted.layers,
+        hidden / wanted.hidden,
+        ffn / hidden / wanted.ffn_per_hidden,
+        (shape.kv_heads / min(KV_HEADS, heads)) ** 0.25,  # few common divisors leave little to share out
     )
-    return _Candidate(shape=shape, strain=strain)
+    return _Candidate(shape=shape, strain=sum(abs(math.log(bend)) for bend in bends))

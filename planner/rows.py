@@ -22,7 +22,8 @@ CATALOG = Path(__file__).parent / "catalog"
 
 T = TypeVar("T")
 
-_NOT_ALNUM = re.compile(r"[^a-z0-9]+")
+_PUNCTUATION = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
+"""Everything but letters, digits and the point inside a number: `gpt-3-1.3b` is not `gpt-3-13b`."""
 _YES_NO = {"yes": True, "no": False}
 
 
@@ -187,7 +188,22 @@ def keyed(rows: Iterable[Row], build: Callable[[Row], T]) -> dict[str, T]:
 
 def compact(name: str) -> str:
     """A name without case and punctuation: `Llama 3.1 70B`, `llama-3.1-70b` and `llama3.1-70b` become one text."""
-    return _NOT_ALNUM.sub("", name.casefold())
+    return _PUNCTUATION.sub("", name.casefold())
+
+
+def lookup(name: str, ids: Mapping[str, str]) -> str | None:
+    """The id that a name stands for, or None.
+
+    Args:
+        name: as a person writes it; the points inside numbers may be missing where that leaves one reading.
+        ids: ids by compacted name.
+    """
+    key = compact(name)
+    if key in ids:
+        return ids[key]
+    loose = key.replace(".", "")
+    found = {one for other, one in ids.items() if loose and other.replace(".", "") == loose}
+    return found.pop() if len(found) == 1 else None
 
 
 def near_names(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
