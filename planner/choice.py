@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.case import Case
 from planner.errors import NoPlanError
@@ -16,8 +18,17 @@ from planner.rates import Draws
 from planner.search import FixedLayout, enumerate_layouts
 from planner.units import DAY_S, GIB
 
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
 MAX_GPUS = 1 << 20
 """No search goes beyond a million GPUs."""
+
+SLACK = 1.02
+"""How far the mid rates may miss a target before a layout is dropped: the mid of the draws decides afterwards."""
+
+ROUNDING = 1e-9
+"""What a figure may lose by a change of units and back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +59,53 @@ def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
 
 def _windows(case: Case, deadline_s: float | None) -> Iterator[tuple[float, float]]:
     """Ranges of GPU counts to look at, from the fewest that could meet the deadline at peak rate."""
-    low = 1.0
+    low = 1
     if deadline_s is not None:
         flop = case.tokens * model_flop_per_token(case.recipe.model, case.recipe.seq_len)
         peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
-        low = max(1.0, flop / deadline_s / peak / (1.0 if case.recipe.trains_all else 2.0))
+        low = max(1, math.floor(flop / deadline_s / peak / (1.0 if case.recipe.trains_all else 2.0)))
     while low <= MAX_GPUS:
-        high = max(low * 3.0, 8.0 * case.cluster.gpus_per_node)
+        high = max(low * 3, 8 * case.cluster.gpus_per_node)
         yield low, high
         low = high + 1
 
 
-def _targets_met(case: Case, scores: Score, deadline_s: float | None, budget_usd: float | None) -> np.ndarray:
+def _targets_met(case: Case, scores: Score, deadline_s: float | None, budget_usd: float | None) -> Bools:
     met = scores.memory_bytes <= case.cluster.gpu.memory_bytes
     if deadline_s is not None:
-        met &= scores.wall_s <= deadline_s * 1.02  # the mid of the draws decides, below
+        met &= scores.wall_s <= deadline_s * SLACK
     if budget_usd is not None:
-        met &= scores.cost_usd <= budget_usd * 1.02
+        met &= scores.cost_usd <= budget_usd * SLACK
     return met
+
+
+@dataclass(slots=True, kw_only=True)
+class _Nearest:
+    """What came closest to the targets, for the message when nothing meets them."""
+
+    evaluated: int = 0
+    smallest_bytes: float = math.inf
+    fastest: tuple[float, int] | None = None
+    """Seconds and GPUs of the fastest that fits."""
+    cheapest: tuple[float, int] | None = None
+    """USD and GPUs of the cheapest that fits, among those in time."""
+
+    def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
+        """Take a window of layouts into account."""
+        fits = scores.memory_bytes <= case.cluster.gpu.memory_bytes
+        in_time = fits if deadline_s is None else fits & (scores.wall_s <= deadline_s)
+        self.evaluated += len(layouts)
+        self.smallest_bytes = min(self.smallest_bytes, float(scores.memory_bytes.min()))
+        self.fastest = _least(self.fastest, scores.wall_s, fits, layouts)
+        self.cheapest = _least(self.cheapest, scores.cost_usd, in_time, layouts)
+
+
+def _least(so_far: tuple[float, int] | None, values: Floats, among: Bools, layouts: Layouts) -> tuple[float, int] | None:
+    if not among.any():
+        return so_far
+    at = int(np.argmin(np.where(among, values, np.inf)))
+    found = (float(values[at]), int(layouts.gpus[at]))
+    return found if so_far is None or found[0] < so_far[0] else so_far
 
 
 def fewest(
@@ -76,66 +116,68 @@ def fewest(
     Raises:
         NoPlanError: no number of GPUs does; says by how much, and what would fit.
     """
-    closest: tuple[float, int] | None = None
-    smallest: float | None = None
-    evaluated = 0
+    near = _Nearest()
     for window in _windows(case, deadline_s):
         layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=window)
         if not len(layouts):
-            if evaluated:
+            if near.evaluated:
                 break
             continue
         scores = case.score(layouts)
-        evaluated += len(layouts)
-        fits = scores.memory_bytes <= case.cluster.gpu.memory_bytes
-        smallest = min(smallest or np.inf, float(scores.memory_bytes.min()))
-        if fits.any():
-            wall = np.where(fits, scores.wall_s if deadline_s is not None else scores.cost_usd, np.inf)
-            at = int(np.argmin(wall))
-            if closest is None or wall[at] < closest[0]:
-                closest = (float(wall[at]), int(layouts.gpus[at]))
+        near.look(case, layouts, scores, deadline_s)
         met = _targets_met(case, scores, deadline_s, budget_usd)
         gpus = layouts.gpus
-        for count in np.unique(gpus[met])[:12]:
+        for count in np.unique(gpus[met]):
             among = np.flatnonzero(met & (gpus == count))
             best = int(among[np.argmin(scores.step_s[among])])
-            choice = Choice(layouts=layouts, scores=scores, best=best, evaluated=evaluated)
+            choice = Choice(layouts=layouts, scores=scores, best=best, evaluated=near.evaluated)
             if _mid_meets(case, choice, draws, deadline_s, budget_usd):
                 return choice
-        if closest is not None and budget_usd is not None and deadline_s is None and window[0] > 4096:
+        if near.cheapest is not None and deadline_s is None and window[0] > 4096:
             break  # more GPUs only add cost
-    raise _nothing(case, closest, smallest, deadline_s, budget_usd)
+    raise _nothing(case, near, deadline_s, budget_usd)
 
 
 def _mid_meets(
     case: Case, choice: Choice, draws: Draws, deadline_s: float | None, budget_usd: float | None
 ) -> bool:
     drawn = case.evaluate(choice.winner, draws)
-    in_time = deadline_s is None or float(np.median(drawn.wall_s)) <= deadline_s
-    in_budget = budget_usd is None or float(np.median(drawn.cost_usd)) <= budget_usd
+    # A deadline taken from a plan's own mid went through days and back: the same plan must still meet it.
+    in_time = deadline_s is None or float(np.median(drawn.wall_s)) <= deadline_s * (1.0 + ROUNDING)
+    in_budget = budget_usd is None or float(np.median(drawn.cost_usd)) <= budget_usd * (1.0 + ROUNDING)
     return in_time and in_budget
 
 
-def _nothing(
-    case: Case, closest: tuple[float, int] | None, smallest: float | None, deadline_s: float | None, budget_usd: float | None
-) -> NoPlanError:
+def _nothing(case: Case, near: _Nearest, deadline_s: float | None, budget_usd: float | None) -> NoPlanError:
     name, gpu = case.policy.precision, case.cluster.gpu
-    if closest is None:
-        need = (smallest or 0.0) / GIB
-        room = gpu.memory_bytes / GIB
+    if near.fastest is None:
+        return _too_big(case, near)
+    if near.cheapest is None:
+        value, gpus = near.fastest
         return NoPlanError(
-            f"{name} does not fit on {gpu.id} in any layout: the leanest needs {need:.1f} GiB per GPU, "
-            f"{need - room:.1f} GiB more than its {room:.1f} GiB",
-            hint="a larger global batch allows more GPUs; or --act-ckpt full, --zero 3, a GPU with more memory",
-        )
-    value, gpus = closest
-    if deadline_s is not None:
-        return NoPlanError(
-            f"no number of {gpu.id} finishes {name} in {deadline_s / DAY_S:.3g} days: "
+            f"no number of {gpu.id} finishes {name} in {(deadline_s or 0) / DAY_S:.3g} days: "
             f"the fastest takes {value / DAY_S:.3g} days on {gpus} GPUs",
             hint=f"allow `--deadline {value / DAY_S * 1.05:.2g}d`, or raise --global-batch so that more GPUs can share a step",
         )
+    value, gpus = near.cheapest
+    in_time = "" if deadline_s is None else f" within {deadline_s / DAY_S:.3g} days"
     return NoPlanError(
-        f"no number of {gpu.id} trains {name} for ${budget_usd or 0:,.0f}: the cheapest costs ${value:,.0f} on {gpus} GPUs",
+        f"no number of {gpu.id} trains {name} for ${budget_usd or 0:,.0f}{in_time}: "
+        f"the cheapest costs ${value:,.0f} on {gpus} GPUs",
         hint=f"allow `--budget {value * 1.05:.3g}`, fewer --tokens, or another --gpu or --precision",
+    )
+
+
+def _too_big(case: Case, near: _Nearest) -> NoPlanError:
+    gpu = case.cluster.gpu
+    if not near.evaluated:
+        return NoPlanError(
+            f"no number of {gpu.id} divides the model and the global batch of {case.recipe.global_batch} sequences evenly",
+            hint="use a global batch with more divisors, or leave --tp, --pp, --cp and --micro-batch to the planner",
+        )
+    need, room = near.smallest_bytes / GIB, gpu.memory_bytes / GIB
+    return NoPlanError(
+        f"{case.policy.precision} does not fit on {gpu.id} in any layout: the leanest needs {need:.1f} GiB per GPU, "
+        f"{need - room:.1f} GiB more than its {room:.1f} GiB",
+        hint="a larger global batch allows more GPUs; or --act-ckpt full, --zero 3, a GPU with more memory",
     )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from planner.cluster import Cluster
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware import Gpu
-from planner.parameters import Parameter, parameter
+from planner.parameters import Parameter, load_parameters, parameter
 from planner.recipe import Recipe
 from planner.units import GIB
 
@@ -196,10 +196,15 @@ def arch_family(gpu: Gpu) -> str:
     return ARCH_FAMILY.get(gpu.arch, gpu.arch)
 
 
+def arch_parameter(name: str, gpu: Gpu, *qualifiers: str) -> Parameter:
+    """The row of a GPU's own architecture where there is one, else that of the relative that stands for it."""
+    own = ".".join((name, *qualifiers, gpu.arch))
+    return load_parameters()[own] if own in load_parameters() else parameter(name, *qualifiers, arch_family(gpu))
+
+
 def _matmul_term(gpu: Gpu, name: str, compute: str) -> Term:
     family = arch_family(gpu)
-    qualifiers = (family,) if compute in ("fp16", "bf16") else (compute, family)
-    row = parameter("matmul_efficiency", *qualifiers)
+    row = arch_parameter("matmul_efficiency", gpu, *(() if compute in ("fp16", "bf16") else (compute,)))
     measured = gpu.measured_matmul_flop_per_s.get("bf16")
     reference = REFERENCE_GPU.get(family)
     own = measured / gpu.peak_flop_per_s["bf16"] / reference if measured and reference else 1.0
@@ -311,13 +316,14 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
     clock = clock_ratio(cluster)
     in_fp32 = policy.other_compute in ("fp32", "tf32")
     attention_peak = gpu.peak_flop_per_s["fp32" if in_fp32 else policy.other_compute]
-    kernel = ("fp32",) if in_fp32 else ("tuned" if recipe.stack == "tuned" else "torch", family)
+    kernel = "fp32" if in_fp32 else "tuned" if recipe.stack == "tuned" else "torch"
+    attention = arch_parameter("attention_efficiency", gpu, kernel)
     bandwidth = gpu.memory_bytes_per_s
     error = parameter("model_error", family)
     terms = [
         _clocked(_matmul_term(gpu, "linear_flop_per_s", policy.linear_compute), clock),
         _clocked(_matmul_term(gpu, "other_flop_per_s", policy.other_compute), clock),
-        _clocked(_from(parameter("attention_efficiency", *kernel), "attention_flop_per_s", attention_peak, 1.0), clock),
+        _clocked(_from(attention, "attention_flop_per_s", attention_peak, 1.0), clock),
         _from(parameter("operand_bandwidth"), "operand_bytes_per_s", bandwidth, 1.0),
         _from(parameter("memory_efficiency", family), "memory_bytes_per_s", bandwidth, 1.0),
         _from(parameter("optimizer_efficiency"), "optimizer_bytes_per_s", bandwidth, 1.0),
