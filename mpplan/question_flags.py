@@ -6,6 +6,7 @@ behave alike.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -16,27 +17,70 @@ MODEL, TRAINING, MACHINES, LAYOUT = "The model", "The training", "The machines",
 MONEY, EVIDENCE, LIMITS = "Money, power, carbon", "Evidence", "Limits"
 
 
-def _flag(section: str, metavar: str, help_text: str) -> Any:
-    return typer.Option(metavar=metavar, rich_help_panel=section, help=help_text)
+def _gpus() -> Iterable[str]:
+    from planner.gpus import load_gpus
+
+    return load_gpus()
+
+
+def _models() -> Iterable[str]:
+    from planner.models import load_models
+
+    return load_models()
+
+
+def _policies() -> Iterable[str]:
+    from planner.policies import load_policies
+
+    return load_policies()
+
+
+def _optimizers() -> Iterable[str]:
+    from planner.optimizers import load_optimizers
+
+    return load_optimizers()
+
+
+def _precisions() -> Iterable[str]:
+    from planner.precision import EXTRA_PRECISIONS, PRECISIONS
+
+    return (*PRECISIONS, *EXTRA_PRECISIONS)
+
+
+def _flag(section: str, metavar: str, help_text: str, names: Callable[[], Iterable[str]] | None = None) -> Any:
+    """An option of text; `names` are what a shell offers after it, loaded only when a shell asks."""
+
+    def complete(incomplete: str) -> list[str]:
+        done, comma, last = incomplete.rpartition(",")
+        return [f"{done}{comma}{name}" for name in (names() if names else ()) if name.startswith(last)]
+
+    return typer.Option(
+        metavar=metavar, rich_help_panel=section, help=help_text, autocompletion=complete if names else None
+    )
 
 
 Params = Annotated[str | None, _flag(MODEL, "N", "Parameters, like 70B; the shape is derived and shown.")]
-Model = Annotated[str | None, _flag(MODEL, "NAME", "A catalogue model or a Hugging Face config.json.")]
+Model = Annotated[str | None, _flag(MODEL, "NAME", "A catalogue model or a Hugging Face config.json.", _models)]
 Method = Annotated[str | None, _flag(TRAINING, "NAME", "pretrain, sft, lora or qlora. Default pretrain.")]
 Tokens = Annotated[str | None, _flag(TRAINING, "N", "Tokens to train on, like 1.5T. Default 20 per parameter.")]
 SeqLen = Annotated[str | None, _flag(TRAINING, "N", "Sequence length in tokens. Default 4096.")]
 GlobalBatch = Annotated[str | None, _flag(TRAINING, "N", "Sequences per step. Default the model's, or by model size.")]
 Precision = Annotated[
     str | None,
-    _flag(TRAINING, "NAME", "The precision asked for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). All are compared."),
+    _flag(
+        TRAINING,
+        "NAME",
+        "The precision asked for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). All are compared.",
+        _precisions,
+    ),
 ]
-Policy = Annotated[str | None, _flag(TRAINING, "NAME", "Named recipe behind the precision, like bf16-fsdp.")]
-Optimizer = Annotated[str | None, _flag(TRAINING, "NAME", "Optimizer. Default adamw.")]
+Policy = Annotated[str | None, _flag(TRAINING, "NAME", "Named recipe behind the precision, like bf16-fsdp.", _policies)]
+Optimizer = Annotated[str | None, _flag(TRAINING, "NAME", "Optimizer. Default adamw.", _optimizers)]
 ActCkpt = Annotated[str | None, _flag(TRAINING, "MODE", "none, selective or full. Default the planner's choice.")]
 Offload = Annotated[str | None, _flag(TRAINING, "WHAT", "none, optimizer or activations. Default none.")]
 Stack = Annotated[str | None, _flag(TRAINING, "NAME", "tuned, fsdp or eager. Default tuned.")]
 Attention = Annotated[str | None, _flag(TRAINING, "NAME", "fused or naive. Default fused.")]
-Gpu = Annotated[str | None, _flag(MACHINES, "ID,...", "GPUs of the catalogue; several are compared.")]
+Gpu = Annotated[str | None, _flag(MACHINES, "ID,...", "GPUs of the catalogue; several are compared.", _gpus)]
 Gpus = Annotated[str | None, _flag(MACHINES, "N", "Number of GPUs.")]
 Deadline = Annotated[str | None, _flag(MACHINES, "TIME", "Finish within, like 30d. Default 30d without --gpus.")]
 Budget = Annotated[str | None, _flag(MACHINES, "USD", "Spend at most, like 2M; sets the GPUs.")]
