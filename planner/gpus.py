@@ -8,7 +8,7 @@ from functools import cache
 from planner.errors import UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware import Gpu
-from planner.rows import CATALOG, Row, compact, keyed, lookup, read_rows, unknown_name
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
 from planner.units import GB, GIGA, MIB, TERA
 
 COMPUTE_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
@@ -109,7 +109,7 @@ def find_gpu(name: str) -> Gpu:
             list of its parts, since they differ by more than a third in speed and price.
     """
     gpus = load_gpus()
-    found = lookup(name, _ids_by_compact_name())
+    found = _ids_by_compact_name().get(compact(name))
     if found is not None:
         return gpus[found]
     family = [one for one in gpus if one.split("-")[0] == name.strip().casefold()]

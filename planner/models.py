@@ -6,7 +6,7 @@ from functools import cache
 
 from planner.evidence import Evidence, EvidenceKind
 from planner.model import ModelShape
-from planner.rows import CATALOG, Row, compact, keyed, lookup, read_rows, unknown_name
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
 
 KINDS = ("decoder", "encoder", "encoder-decoder", "cnn")
 
@@ -79,7 +79,7 @@ def find_model(name: str) -> ModelShape:
         UsageError: no such model; near names are offered.
     """
     models, names = _catalog()
-    found = lookup(name, names) or lookup(name.rsplit("/", 1)[-1], names)
+    found = names.get(compact(name)) or names.get(compact(name.rsplit("/", 1)[-1]))
     if found is not None:
         return models[found]
     raise unknown_name("model", name, models, "mpplan models")

@@ -6,7 +6,7 @@ from functools import cache
 
 from planner.evidence import Evidence, EvidenceKind
 from planner.optimizer import Optimizer
-from planner.rows import CATALOG, Row, compact, keyed, lookup, read_rows, unknown_name
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
 
 
 def _optimizer(row: Row) -> Optimizer:
@@ -51,7 +51,7 @@ def find_optimizer(name: str) -> Optimizer:
         UsageError: no such optimizer; near names are offered.
     """
     optimizers, names = _catalog()
-    found = lookup(name, names)
+    found = names.get(compact(name))
     if found is not None:
         return optimizers[found]
     raise unknown_name("optimizer", name, optimizers, "mpplan estimate --help")

@@ -22,8 +22,8 @@ CATALOG = Path(__file__).parent / "catalog"
 
 T = TypeVar("T")
 
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])[^a-z0-9]+(?=[0-9])")
 _PUNCTUATION = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
-"""Everything but letters, digits and the point inside a number: `gpt-3-1.3b` is not `gpt-3-13b`."""
 _YES_NO = {"yes": True, "no": False}
 
 
@@ -187,23 +187,11 @@ def keyed(rows: Iterable[Row], build: Callable[[Row], T]) -> dict[str, T]:
 
 
 def compact(name: str) -> str:
-    """A name without case and punctuation: `Llama 3.1 70B`, `llama-3.1-70b` and `llama3.1-70b` become one text."""
-    return _PUNCTUATION.sub("", name.casefold())
+    """A name without case and punctuation: `Llama 3.1 70B`, `llama-3-1-70b` and `llama3.1-70b` become one text.
 
-
-def lookup(name: str, ids: Mapping[str, str]) -> str | None:
-    """The id that a name stands for, or None.
-
-    Args:
-        name: as a person writes it; the points inside numbers may be missing where that leaves one reading.
-        ids: ids by compacted name.
+    What parts two digits stays, as a point: `gpt-3-1.3b` is not `gpt-3-13b`.
     """
-    key = compact(name)
-    if key in ids:
-        return ids[key]
-    loose = key.replace(".", "")
-    found = {one for other, one in ids.items() if loose and other.replace(".", "") == loose}
-    return found.pop() if len(found) == 1 else None
+    return _PUNCTUATION.sub("", _BETWEEN_DIGITS.sub(".", name.casefold()))
 
 
 def near_names(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
