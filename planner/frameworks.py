@@ -43,6 +43,9 @@ class Framework:
     policies: dict[str, PrecisionPolicy]
     """Policy by precision, where it is not the precision's default policy."""
     padding: str
+    """Of encoders: how sequences shorter than the longest are held."""
+    pipeline_splits_batch: bool
+    """The printed micro-batch is the local batch, which the pipeline cuts into single sequences."""
     mem_kind: str
     """What its own memory figure counts."""
     why: str
@@ -76,6 +79,7 @@ def _framework(row: Row) -> Framework:
         dropout=row.flag("dropout"),
         policies=_policies(row),
         padding=row.choice("padding", PADDINGS),
+        pipeline_splits_batch=row.flag("pipeline_splits_batch"),
         mem_kind=row.choice("mem_kind", MEM_KINDS),
         why=row.text("why"),
         source=f"{row.text('source')} ({row.text('date')})",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from planner.cluster import Cluster
@@ -21,6 +21,10 @@ _STAGE_WORDS = (
     (r"none|ddp|zero.?0|horovod|no", 0),
 )
 _GROUP = (r"within (\d+)", r"fsdp2?-(\d+)", r"hsdp-(\d+)", r"(\d+)-way")
+
+
+LONG_SEQUENCE = 32768
+"""Longer sequences are trained one at a time, so that no other micro-batch is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,22 +134,28 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: l
     """
     open_axes = [name for name in ("tp", "pp", "micro_batch") if getattr(wanted, name) is None]
     filled.append(f"{', '.join(open_axes)}: chosen by the layout search")
+    micro = 1 if recipe.seq_len > LONG_SEQUENCE and wanted.micro_batch is None else wanted.micro_batch
     fixed = FixedLayout(
-        tp=wanted.tp, pp=wanted.pp, vp=wanted.vp, cp=wanted.cp, ep=wanted.ep, micro_batch=wanted.micro_batch,
+        tp=wanted.tp, pp=wanted.pp, vp=wanted.vp, cp=wanted.cp, ep=wanted.ep, micro_batch=micro,
         act_ckpt=wanted.act_ckpt, zero=wanted.zero if wanted.zero != 1 else None,
     )  # fmt: skip
-    try:
-        layouts = enumerate_layouts(recipe, cluster, fixed, gpus=wanted.gpus)
-    except UsageError as error:
-        raise CannotPredictError(f"layout: {error.message}") from error
-    if not len(layouts):
-        raise CannotPredictError(f"layout: no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even")
-    return layouts
+    # Where the batch does not divide, the nearest one that does: whole sequences for every group of 8 GPUs, then of one.
+    group = wanted.gpus // 8 if wanted.gpus % 8 == 0 else wanted.gpus
+    nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, wanted.gpus)]
+    for batch in dict.fromkeys(nearest):
+        try:
+            layouts = enumerate_layouts(replace(recipe, global_batch=batch), cluster, fixed, gpus=wanted.gpus)
+        except UsageError as error:
+            raise CannotPredictError(f"layout: {error.message}") from error
+        if len(layouts):
+            return layouts
+    raise CannotPredictError(f"layout: no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even")
 
 
-def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None) -> Wanted:
-    """The row's own layout figures."""
+def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> Wanted:
+    """The row's own layout figures; `splits` says whether the framework's pipeline cuts the local batch into single sequences."""
+    local = splits and (run.pp or 1) > 1 and (run.micro_batch or 0) >= (run.pp or 1)
     return Wanted(
         gpus=gpus, zero=zero, act_ckpt=act_ckpt, tp=run.tp, pp=run.pp, vp=run.vp, cp=run.cp, ep=run.ep,
-        micro_batch=run.micro_batch, grad_accum=run.grad_accum,
+        micro_batch=1 if local else run.micro_batch, grad_accum=None if local else run.grad_accum,
     )  # fmt: skip

@@ -36,8 +36,12 @@ from planner.units import DAY_S, GIGA
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 """Metrics of a whole run: they need its tokens, and may lack its batch and GPUs."""
+POWERS = ("avg_gpu_power_w", "avg_node_power_w")
+"""Metrics of power."""
 DEFAULT_DAYS = 30.0
 """Length of a run that does not say on how many GPUs it ran (the default deadline of `mpplan estimate`)."""
+TOKENS_PER_GPU = 4096.0
+"""Tokens of a step that each GPU gets at least, where their number is not said: assumed."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -86,7 +90,7 @@ def _prepare(run: PublishedRun) -> Prepared:
         raise CannotPredictError("family: encoder-decoders are not modelled")
     framework = find_framework(run.framework)
     cluster = _cluster(run, filled)
-    policy = _policy(run, framework, cluster)
+    policy = _policy(run, framework, cluster, filled)
     model = _task_model(run, model_of(run, filled), framework)
     seq_len = _seq_len(run, model, filled)
     tokens = run.tokens_total
@@ -143,12 +147,16 @@ def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
     return cluster
 
 
-def _policy(run: PublishedRun, framework: Framework, cluster: Cluster) -> PrecisionPolicy:
-    if run.precision is None:
+def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: list[str]) -> PrecisionPolicy:
+    precision = run.precision
+    if precision is None and run.metric in POWERS:
+        precision = "fp32"  # a framework's own default; power near a limit depends little on it
+        filled.append("precision: fp32")
+    if precision is None:
         raise CannotPredictError("precision: blank")
-    if run.precision not in PRECISIONS + EXTRA_PRECISIONS:
-        raise CannotPredictError(f"precision: unknown `{run.precision}`")
-    policy = framework.policy(run.precision)
+    if precision not in PRECISIONS + EXTRA_PRECISIONS:
+        raise CannotPredictError(f"precision: unknown `{precision}`")
+    policy = framework.policy(precision)
     reason = why_unsupported(policy, cluster.gpu)
     if reason:
         raise CannotPredictError(f"precision: {reason}")
@@ -179,13 +187,15 @@ def _seq_len(run: PublishedRun, model: ModelShape, filled: list[str]) -> int:
 def _default_gpus(
     run: PublishedRun, model: ModelShape, seq_len: int, policy: PrecisionPolicy, cluster: Cluster, filled: list[str]
 ) -> int:
-    """Whole nodes, a power of two of them, that finish in about 30 days at 40 % of the peak."""
+    """Whole nodes, a power of two of them, that finish in about 30 days at 40 % of the peak, with a sensible share of the batch."""
     if run.metric not in TOTALS or run.tokens_total is None:
         raise CannotPredictError("n_gpus: blank")
     flop = model_flop_per_token(model, seq_len) * run.tokens_total
     need = flop / (0.4 * cluster.gpu.peak_flop_per_s[policy.linear_compute]) / (DEFAULT_DAYS * DAY_S)
+    batch = (run.global_batch_seqs or 0) * seq_len or model.global_batch_tokens or default_batch_tokens(model.params_total)
+    need = min(need, batch / TOKENS_PER_GPU, 16384.0)
     nodes = 2 ** max(0, round(math.log2(max(need, 1.0) / cluster.gpus_per_node)))
-    gpus = min(nodes * cluster.gpus_per_node, 16384)
+    gpus = nodes * cluster.gpus_per_node
     filled.append(f"n_gpus: {gpus}, about {DEFAULT_DAYS:g} days")
     return gpus
 
@@ -232,12 +242,14 @@ def _batch(
     ckpt = parse_ckpt(run.act_ckpt) or framework.act_ckpt
     if not run.act_ckpt:
         filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
-    wanted = wanted_layout(run, gpus, zero, ckpt)
+    wanted = wanted_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
+    if wanted.micro_batch != run.micro_batch:
+        filled.append(f"micro_batch: {wanted.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
     if gpus == 1 or (recipe.stack != "tuned" and run.tp is None and run.pp is None):
         wanted = replace(wanted, tp=wanted.tp or 1, pp=wanted.pp or 1)
     batch = run.global_batch_seqs
     if batch is None and run.micro_batch:
-        dp = run.dp or gpus // ((wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1))
+        dp = gpus // ((wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1))
         batch = float(max(1, dp) * run.micro_batch * (run.grad_accum or 1))
         if not run.grad_accum:
             filled.append("grad_accum: 1")
