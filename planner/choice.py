@@ -21,6 +21,9 @@ from planner.units import DAY_S, GIB
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
+Best = tuple[float, int] | None
+"""A figure and the GPUs it takes."""
+
 MAX_GPUS = 1 << 20
 """No search goes beyond a million GPUs."""
 
@@ -85,9 +88,9 @@ class _Nearest:
 
     evaluated: int = 0
     smallest_bytes: float = math.inf
-    fastest: tuple[float, int] | None = None
+    fastest: Best = None
     """Seconds and GPUs of the fastest that fits."""
-    cheapest: tuple[float, int] | None = None
+    cheapest: Best = None
     """USD and GPUs of the cheapest that fits, among those in time."""
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
@@ -100,7 +103,7 @@ class _Nearest:
         self.cheapest = _least(self.cheapest, scores.cost_usd, in_time, layouts)
 
 
-def _least(so_far: tuple[float, int] | None, values: Floats, among: Bools, layouts: Layouts) -> tuple[float, int] | None:
+def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best:
     if not among.any():
         return so_far
     at = int(np.argmin(np.where(among, values, np.inf)))
@@ -135,7 +138,17 @@ def fewest(
                 return choice
         if near.cheapest is not None and deadline_s is None and window[0] > 4096:
             break  # more GPUs only add cost
-    raise _nothing(case, near, deadline_s, budget_usd)
+    if not near.evaluated:
+        _look_everywhere(case, fixed, near, deadline_s)
+    raise _nothing(case, fixed, near, deadline_s, budget_usd)
+
+
+def _look_everywhere(case: Case, fixed: FixedLayout, near: _Nearest, deadline_s: float | None) -> None:
+    """The batch cannot keep as many GPUs busy as the deadline needs at peak rate: see what fewer can do."""
+    for window in _windows(case, None):
+        layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=window)
+        if len(layouts):
+            near.look(case, layouts, case.score(layouts), deadline_s)
 
 
 def _mid_meets(
@@ -148,19 +161,21 @@ def _mid_meets(
     return in_time and in_budget
 
 
-def _nothing(case: Case, near: _Nearest, deadline_s: float | None, budget_usd: float | None) -> NoPlanError:
+def _nothing(
+    case: Case, fixed: FixedLayout, near: _Nearest, deadline_s: float | None, budget_usd: float | None
+) -> NoPlanError:
     name, gpu = case.policy.precision, case.cluster.gpu
     if near.fastest is None:
-        return _too_big(case, near)
+        return _too_big(case, fixed, near)
     if near.cheapest is None:
         value, gpus = near.fastest
         return NoPlanError(
-            f"no number of {gpu.id} finishes {name} in {(deadline_s or 0) / DAY_S:.3g} days: "
-            f"the fastest takes {value / DAY_S:.3g} days on {gpus} GPUs",
-            hint=f"allow `--deadline {value / DAY_S * 1.05:.2g}d`, or raise --global-batch so that more GPUs can share a step",
+            f"no number of {gpu.id} finishes {name} in {days(deadline_s or 0)} days: "
+            f"the fastest takes {days(value)} days on {gpus} GPUs",
+            hint=f"allow `--deadline {days(value * 1.05)}d`, or raise --global-batch: more GPUs can share a step",
         )
     value, gpus = near.cheapest
-    in_time = "" if deadline_s is None else f" within {deadline_s / DAY_S:.3g} days"
+    in_time = "" if deadline_s is None else f" within {days(deadline_s)} days"
     return NoPlanError(
         f"no number of {gpu.id} trains {name} for ${budget_usd or 0:,.0f}{in_time}: "
         f"the cheapest costs ${value:,.0f} on {gpus} GPUs",
@@ -168,16 +183,37 @@ def _nothing(case: Case, near: _Nearest, deadline_s: float | None, budget_usd: f
     )
 
 
-def _too_big(case: Case, near: _Nearest) -> NoPlanError:
+def days(duration_s: float) -> str:
+    """A duration in days to three figures, as it can be typed after `--deadline`."""
+    value = duration_s / DAY_S
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _too_big(case: Case, fixed: FixedLayout, near: _Nearest) -> NoPlanError:
     gpu = case.cluster.gpu
     if not near.evaluated:
+        batch = case.recipe.global_batch
         return NoPlanError(
-            f"no number of {gpu.id} divides the model and the global batch of {case.recipe.global_batch} sequences evenly",
+            f"no whole number of nodes divides the model and the global batch of {batch} sequences evenly",
             hint="use a global batch with more divisors, or leave --tp, --pp, --cp and --micro-batch to the planner",
         )
     need, room = near.smallest_bytes / GIB, gpu.memory_bytes / GIB
     return NoPlanError(
         f"{case.policy.precision} does not fit on {gpu.id} in any layout: the leanest needs {need:.1f} GiB per GPU, "
         f"{need - room:.1f} GiB more than its {room:.1f} GiB",
-        hint="a larger global batch allows more GPUs; or --act-ckpt full, --zero 3, a GPU with more memory",
+        hint=f"a larger global batch allows more GPUs; or {leaner(case, fixed)}",
     )
+
+
+def leaner(case: Case, fixed: FixedLayout) -> str:
+    """What would need less memory and is not tried yet, as a list of flags."""
+    ways = [f"without --{name} {getattr(fixed, name)}" for name in ("tp", "pp", "zero") if getattr(fixed, name)]
+    if fixed.act_ckpt not in (None, "full"):
+        ways.append("--act-ckpt full")
+    if fixed.micro_batch not in (None, 1):
+        ways.append("--micro-batch 1")
+    if case.recipe.offload != "optimizer":
+        ways.append("--offload optimizer")
+    if case.recipe.optimizer.full_moments:
+        ways.append("--optimizer adamw-8bit")
+    return ", ".join([*ways, "a GPU with more memory"])

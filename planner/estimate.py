@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import numpy as np
 
 from planner.account import collect_assumptions, collect_evidence, collect_gaps
 from planner.case import Case, make_case
-from planner.choice import best_on, fewest
+from planner.choice import best_on, days, fewest, leaner
 from planner.cluster import Cluster
 from planner.errors import NoPlanError, UsageError
 from planner.plan import LOWER_IS_BETTER, Answer, Input, Plan, Saving, Unsupported
@@ -146,7 +147,7 @@ def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
     choice = best_on(case, question.fixed, question.gpus)
     if choice.best is None:
         raise NoPlanError(
-            f"{case.policy.precision} on {question.gpus} x {case.cluster.gpu.id} {why_not(case, choice)}",
+            f"{case.policy.precision} on {question.gpus} x {case.cluster.gpu.id}: {why_not(case, choice)}",
             hint=_what_would_fit(question, case, draws),
         )
     result = ranged_plan(case, choice, draws)
@@ -159,22 +160,24 @@ def _what_would_fit(question: Question, case: Case, draws: Draws) -> str:
         found = fewest(case, question.fixed, draws)
     except NoPlanError as error:
         return error.hint or "a GPU with more memory"
-    return f"it fits on {int(found.winner.gpus[0])} GPUs; or try --act-ckpt full, --zero 3, a GPU with more memory"
+    return f"it fits on {int(found.winner.gpus[0])} GPUs; or try {leaner(case, question.fixed)}"
 
 
 def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> None:
-    days, cost = plan.duration_days, plan.cost_usd
-    assert days is not None
+    duration, cost = plan.duration_days, plan.cost_usd
+    assert duration is not None
     assert cost is not None
-    if question.deadline_s is not None and days.mid * DAY_S > question.deadline_s:
-        short = days.mid - question.deadline_s / DAY_S
+    over_s = duration.mid * DAY_S - (question.deadline_s or math.inf)
+    if over_s > 0:
+        longer = f"--deadline {days(duration.mid * DAY_S * 1.02)}d"
         try:
             enough = fewest(case, question.fixed, draws, deadline_s=question.deadline_s)
-            hint = f"use --gpus {int(enough.winner.gpus[0])}, or --deadline {days.mid * 1.02:.3g}d"
-        except NoPlanError as error:
-            hint = error.hint or f"allow --deadline {days.mid * 1.02:.3g}d"
+            hint = f"use --gpus {int(enough.winner.gpus[0])}, or {longer}"
+        except NoPlanError:
+            hint = f"allow {longer}: no number of these GPUs is fast enough"
         raise NoPlanError(
-            f"{plan.gpus} x {plan.gpu} take {days.mid:.3g} days in {plan.precision}, {short:.3g} more than the deadline",
+            f"{plan.gpus} x {plan.gpu} take {days(duration.mid * DAY_S)} days in {plan.precision}, "
+            f"{days(over_s)} more than the deadline",
             hint=hint,
         )
     if question.budget_usd is not None and cost.mid > question.budget_usd:
@@ -203,6 +206,7 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) ->
 def _savings(side: _Side) -> list[Saving]:
     """1 - to/from of every figure, draw by draw with common draws."""
     found = []
+    gpu = side.cluster.gpu.id
     for view, results in (("same_gpus", side.same_gpus), ("same_deadline", side.same_deadline)):
         fitting = {r.plan.precision: r for r in results if r.plan.fits}
         for frm in (name for name in SAVINGS_FROM if name in fitting):
@@ -216,9 +220,7 @@ def _savings(side: _Side) -> list[Saving]:
                         continue
                     low, mid, high = (float(np.quantile(ratio, q)) for q in (0.05, 0.5, 0.95))
                     found.append(
-                        Saving(
-                            view=view, gpu=side.cluster.gpu.id, metric=metric, frm=frm, to=to, low=low, mid=mid, high=high
-                        )
+                        Saving(view=view, gpu=gpu, metric=metric, frm=frm, to=to, low=low, mid=mid, high=high)
                     )
     return found
 

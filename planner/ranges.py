@@ -82,7 +82,7 @@ def why_not(case: Case, choice: Choice) -> str:
         )
     need = float(choice.scores.memory_bytes.min()) / GIB
     return (
-        f"does not fit: the leanest of {len(choice.layouts)} layouts needs {need:.1f} GiB per GPU, "
+        f"does not fit, the leanest of {len(choice.layouts)} layouts needs {need:.1f} GiB per GPU, "
         f"{need - gpu.memory_bytes / GIB:.1f} GiB more than the {gpu.memory_bytes / GIB:.1f} GiB of {gpu.id}"
     )
 
