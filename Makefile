@@ -27,7 +27,7 @@ types: ## mypy --strict
 surface: ## write down the commands and flags anew, after a change that is meant
 	$(BIN)/python tests/contracts/test_cli_surface.py
 
-readme: ## write the help blocks of the README anew
+readme: ## write the capture and the help blocks of the README anew
 	$(BIN)/python tests/contracts/test_docs.py
 
 startup: ## cold start of the program as a ratio to `import numpy`

@@ -63,7 +63,7 @@ Params = Annotated[str | None, _flag(MODEL, "N", "Parameters, like 70B; the shap
 Model = Annotated[str | None, _flag(MODEL, "NAME", "A catalogue model or a Hugging Face config.json.", _models)]
 Method = Annotated[str | None, _flag(TRAINING, "NAME", "pretrain, sft, lora or qlora. Default pretrain.")]
 Tokens = Annotated[str | None, _flag(TRAINING, "N", "Tokens to train on, like 1.5T. Default 20 per parameter.")]
-SeqLen = Annotated[str | None, _flag(TRAINING, "N", "Sequence length in tokens. Default 4096.")]
+SeqLen = Annotated[str | None, _flag(TRAINING, "N", "Sequence length in tokens. Default 4096 or the model's.")]
 GlobalBatch = Annotated[str | None, _flag(TRAINING, "N", "Sequences per step. Default the model's, or by model size.")]
 Precision = Annotated[
     str | None,
@@ -78,14 +78,18 @@ Policy = Annotated[str | None, _flag(TRAINING, "NAME", "Named recipe behind the 
 Optimizer = Annotated[str | None, _flag(TRAINING, "NAME", "Optimizer. Default adamw.", _optimizers)]
 ActCkpt = Annotated[str | None, _flag(TRAINING, "MODE", "none, selective or full. Default the planner's choice.")]
 Offload = Annotated[str | None, _flag(TRAINING, "WHAT", "none, optimizer or activations. Default none.")]
-Stack = Annotated[str | None, _flag(TRAINING, "NAME", "tuned, fsdp or eager. Default tuned.")]
-Attention = Annotated[str | None, _flag(TRAINING, "NAME", "fused or naive. Default fused.")]
+Stack = Annotated[str | None, _flag(TRAINING, "NAME", "tuned, fsdp-compile or eager. Default tuned.")]
+Attention = Annotated[str | None, _flag(TRAINING, "NAME", "flash or naive. Default flash where the GPU has it.")]
 Gpu = Annotated[str | None, _flag(MACHINES, "ID,...", "GPUs of the catalogue; several are compared.", _gpus)]
 Gpus = Annotated[str | None, _flag(MACHINES, "N", "Number of GPUs.")]
-Deadline = Annotated[str | None, _flag(MACHINES, "TIME", "Finish within, like 30d. Default 30d without --gpus.")]
+Deadline = Annotated[
+    str | None, _flag(MACHINES, "TIME", "Finish within, like 30d. Default 30d without --gpus or --budget.")
+]
 Budget = Annotated[str | None, _flag(MACHINES, "USD", "Spend at most, like 2M; sets the GPUs.")]
 GpusPerNode = Annotated[str | None, _flag(MACHINES, "N", "GPUs per server. Default the GPU's.")]
-Network = Annotated[str | None, _flag(MACHINES, "NAME", "Network between servers. Default the GPU's usual one.")]
+Network = Annotated[
+    str | None, _flag(MACHINES, "RATE", "Between servers: 400Gb/s (per GPU), 8x400Gb/s, ib-ndr. Default the GPU's.")
+]
 PowerLimit = Annotated[str | None, _flag(MACHINES, "W", "Power limit per GPU. Default the board's.")]
 Tp = Annotated[str | None, _flag(LAYOUT, "N", "Tensor parallel.")]
 Pp = Annotated[str | None, _flag(LAYOUT, "N", "Pipeline parallel.")]
@@ -105,7 +109,7 @@ AsOf = Annotated[str | None, _flag(MONEY, "DATE", "Day of the prices, YYYY-MM-DD
 Records = Annotated[str | None, _flag(EVIDENCE, "PATH", "Measurement file or folder. Default your own records.")]
 Seed = Annotated[str | None, _flag(EVIDENCE, "N", "Seed of the draws behind the ranges.")]
 Report = Annotated[str | None, _flag(OUTPUT, "PATH", "Also write the HTML report; `-` is stdout.")]
-Format = Annotated[str | None, _flag(OUTPUT, "NAME", "Form of stdout. Default terminal.")]
+Format = Annotated[str | None, _flag(OUTPUT, "NAME", "terminal, json, csv, markdown or html. Default terminal.")]
 MaxCost = Annotated[str | None, _flag(LIMITS, "USD", "Exit 7 when the high cost is above.")]
 MaxDays = Annotated[str | None, _flag(LIMITS, "DAYS", "Exit 7 when the high duration is above.")]
 MaxEnergy = Annotated[str | None, _flag(LIMITS, "MWH", "Exit 7 when the high energy is above.")]

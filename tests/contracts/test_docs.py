@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,33 @@ def test_links_between_the_pages_lead_somewhere(page):
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
+MAIN_JOB = "mpplan estimate --params 70B --precision fp8 --report plan.html"
+CAPTURE = re.compile(rf"```console\n\$ {MAIN_JOB}\n.*?```", flags=re.DOTALL)
+
+
+def test_the_readme_shows_what_the_main_job_prints():
+    (shown,) = CAPTURE.findall(README)
+
+    assert [word for word in ("FP8", "BF16", "TF32", "FP32 (strict)", "On the same GPUs") if word not in shown] == []
+
+
+def capture() -> str:
+    """The first screen of the main job, as a terminal of 80 columns shows it."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", *MAIN_JOB.split()],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=folder,
+            env={**environment, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder},
+        )
+    first_screen = done.stdout.split("\nHow each precision runs")[0]
+    return f"```console\n$ {MAIN_JOB}\n{first_screen}…\n{done.stderr}```"
+
+
 if __name__ == "__main__":
     renewed = HELP_BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{help_of(block[1])}```", README)
+    renewed = CAPTURE.sub(lambda _: capture(), renewed)
     (ROOT / "README.md").write_text(renewed, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is not imported: the price of a quick answer. `benchmarks/startup.py` measures seconds; none are asserted here."""
+"""What is not imported: the price of a quick answer. `benchmarks/startup.py` measures seconds; none are asserted."""
 
 from __future__ import annotations
 
