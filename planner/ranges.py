@@ -15,7 +15,7 @@ from planner.operations import model_flop_per_token
 from planner.plan import Contribution, LostLayout, Plan
 from planner.price import CostLine
 from planner.rates import Draws, Value
-from planner.units import DAY_S, GIB, MWH_J, TERA
+from planner.units import DAY_S, GIB, KWH_J, MWH_J, TERA
 
 DRAWS = 1001
 """Odd, so that the median is one of the draws and its items sum to its total."""
@@ -219,19 +219,29 @@ def _cost(case: Case, drawn: Evaluation, draws: Draws) -> tuple[Value, tuple[Cos
         hours = percentiles(drawn.gpu_h, n).mid
         lines.append(
             CostLine(
-                id="gpu_rental", label="GPU rental", usd=percentiles(rental, n), quantity=hours, unit="GPU-hour",
-                unit_price_usd=case.price.usd_per_gpu_h, evidence_ids=ids,
-            )  # fmt: skip
+                id="gpu_rental",
+                label="GPU rental",
+                usd=percentiles(rental, n),
+                quantity=hours,
+                unit="GPU-hour",
+                unit_price_usd=case.price.usd_per_gpu_h,
+                evidence_ids=ids,
+            )
         )
     if prices.usd_per_kwh is not None:
-        kwh = drawn.energy.total / 3.6e6
+        kwh = drawn.energy.total / KWH_J
         bill = kwh * prices.usd_per_kwh
         total = total + bill
         ids = tuple(e.id for e in case.site.evidence if "electric" in e.id or "electric" in e.what)
         lines.append(
             CostLine(
-                id="electricity", label="Electricity", usd=percentiles(bill, n), quantity=percentiles(kwh, n).mid,
-                unit="kWh", unit_price_usd=case.site.electricity_usd_per_kwh, evidence_ids=ids,
-            )  # fmt: skip
+                id="electricity",
+                label="Electricity",
+                usd=percentiles(bill, n),
+                quantity=percentiles(kwh, n).mid,
+                unit="kWh",
+                unit_price_usd=case.site.electricity_usd_per_kwh,
+                evidence_ids=ids,
+            )
         )
     return total, tuple(lines), prices.usd_per_gpu_h is None

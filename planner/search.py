@@ -1,9 +1,9 @@
 """The layouts that a question allows, as arrays, and the best of them.
 
-What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline depths
-that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the experts;
-micro-batches 1 to 16; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed value replaces its
-list.
+What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
+depths that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the
+experts; micro-batches 1 to 16; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed value
+replaces its list.
 """
 
 from __future__ import annotations
@@ -91,10 +91,20 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
             f"--pp {fixed.pp} is more than the {model.layers} layers of {model.name}", hint="use fewer stages"
         )
     if fixed.ep and fixed.ep > 1 and (not model.experts or model.experts % fixed.ep):
-        what = f"the {model.experts} experts" if model.experts else "a dense model"
-        raise UsageError(f"--ep {fixed.ep} does not fit {what} of {model.name}", hint="leave --ep to the planner")
+        what = f"does not divide the {model.experts} experts of" if model.experts else "needs experts, not"
+        raise UsageError(f"--ep {fixed.ep} {what} {model.name}", hint="leave --ep to the planner")
     if fixed.vp and fixed.vp > 1 and (fixed.pp or 2) < 2:
         raise UsageError("--vp needs a pipeline of at least 2 stages", hint="set --pp, or leave out --vp")
+    if fixed.cp and recipe.seq_len % fixed.cp:
+        raise UsageError(
+            f"--cp {fixed.cp} does not divide the sequence of {recipe.seq_len} tokens", hint="use a power of two"
+        )
+    if fixed.micro_batch and recipe.global_batch % fixed.micro_batch:
+        sizes = [d for d in divisors(recipe.global_batch) if d <= 64]
+        raise UsageError(
+            f"--micro-batch {fixed.micro_batch} does not divide the global batch of {recipe.global_batch} sequences",
+            hint=f"use one of {', '.join(str(d) for d in sizes)}",
+        )
 
 
 def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[Ints]:
@@ -169,8 +179,10 @@ def _finish(
     if fixed.zero is None:
         # FSDP under a pipeline gathers every micro-batch anew: never better than ZeRO 1, and rarely supported.
         keep = (zero != 3) | (pp[index] == 1)
+        alone = dp[index] * cp[index] == 1
+        keep &= (zero == stages[0]) | ~alone  # nothing to shard over: one stage stands for all
         index, zero, ckpt = index[keep], zero[keep], ckpt[keep]
-        zero = np.where(dp[index] * cp[index] == 1, 0, zero)
+        zero = np.where(alone[keep], 0, zero)
     return Layouts(
         tp=tp[index], pp=pp[index], vp=vp[index], cp=cp[index], ep=ep[index], dp=dp[index], zero=zero,
         micro_batch=mb[index], grad_accum=accum[index], act_ckpt=ckpt,
@@ -189,6 +201,7 @@ def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     dp = gpus // inner
     if len(fixed_axes) == 3 and recipe.global_batch % dp:
         raise UsageError(
-            f"data parallel {dp} ({gpus} GPUs / {inner}) does not divide the global batch of {recipe.global_batch} sequences",
+            f"data parallel {dp} ({gpus} GPUs / {inner}) does not divide the global batch "
+            f"of {recipe.global_batch} sequences",
             hint=f"use --global-batch {-(-recipe.global_batch // dp) * dp}, or other --tp, --pp, --cp",
         )
