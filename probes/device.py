@@ -89,7 +89,6 @@ def _open_cuda(index: int) -> Device:
     count = torch.cuda.device_count()
     if not 0 <= index < count:
         raise UsageError(f"there is no GPU {index}", hint=f"this machine has GPUs 0 to {count - 1}")
-    torch.cuda.set_device(index)
     facts: Any = torch.cuda.get_device_properties(index)
     uuid = getattr(facts, "uuid", None)
     return Device(

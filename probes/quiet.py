@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 ACCEPTED_RATIO = 0.05
 """Largest share of the machine that others may use while a sample is taken."""
@@ -56,8 +58,24 @@ def other_load_ratio(start: CpuReading | None, end: CpuReading | None) -> float 
     return min(max(others / (end.total_s - start.total_s), 0.0), 1.0)
 
 
+class Gate(Protocol):
+    """Judges windows of work."""
+
+    window_s: float
+    """Shortest window that can be judged."""
+
+    def open(self) -> object:
+        """Note the state before a window."""
+
+    def judge(self, start: object) -> float | None:
+        """Share of the machine that others used since `open`; None where it cannot be told."""
+
+    def accepts(self, ratio: float | None) -> bool:
+        """Whether samples of a window may be trusted."""
+
+
 class LoadGate:
-    """Judges windows of work: `open` before, `close` after; the verdict waits until a window is long enough."""
+    """Other load on the CPUs, from the kernel's count of busy time less our own."""
 
     def __init__(self, accepted_ratio: float = ACCEPTED_RATIO, window_s: float = WINDOW_S) -> None:
         self.accepted_ratio = accepted_ratio
@@ -67,12 +85,42 @@ class LoadGate:
         """Note the load before a window."""
         return read_cpu()
 
-    def judge(self, start: CpuReading | None) -> float | None:
+    def judge(self, start: object) -> float | None:
         """Other load since `start`."""
-        return other_load_ratio(start, read_cpu())
+        return other_load_ratio(start, read_cpu()) if isinstance(start, CpuReading) else None
 
     def accepts(self, ratio: float | None) -> bool:
         """Whether samples of a window may be trusted. An unknown load is accepted: the record says that it is
         unknown.
         """
         return ratio is None or ratio <= self.accepted_ratio
+
+
+class DeviceGate:
+    """Other processes on a GPU. Its own work cannot be told from theirs by utilisation, so they are counted."""
+
+    window_s = 0.0
+
+    def __init__(self, processes: Callable[[], int | None]) -> None:
+        """Count processes now, when only ours should be there.
+
+        Args:
+            processes: how many compute processes the device has; None where it does not tell.
+        """
+        self._processes = processes
+        self._expected = processes()
+
+    def open(self) -> object:
+        """Nothing to note."""
+        return None
+
+    def judge(self, start: object) -> float | None:
+        """1 where a process has come that was not there at the start, 0 where none has, None where unknown."""
+        now = self._processes()
+        if now is None or self._expected is None:
+            return None
+        return 1.0 if now > self._expected else 0.0
+
+    def accepts(self, ratio: float | None) -> bool:
+        """See `Gate.accepts`."""
+        return ratio is None or ratio <= ACCEPTED_RATIO

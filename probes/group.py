@@ -1,0 +1,284 @@
+"""One group of points: built, measured side by side, read out, and turned into lines of the record.
+
+Nothing that happens to one point costs another: no memory, no support and errors are results.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from probes.clock import no_mark
+from probes.device import Device
+from probes.energy import energy_fields, measure_window, slowed_down, thermal_fields
+from probes.graphs import captured_if_short
+from probes.memory import MemoryReading, is_out_of_memory, live_bytes, peak_of, release
+from probes.protocol import Rules, Subject, Timing, measure
+from probes.quiet import Gate
+from probes.sensors.interface import Sensor, State, Trace
+from probes.statistics import Summary
+from probes.workloads.interface import Group, Point, Trial
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a point: fields of its line, and the trace of its energy window."""
+
+    point: Point
+    fields: Fields
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Everything that measuring needs besides the points."""
+
+    device: Device
+    gate: Gate | None
+    sensor: Sensor | None
+    no_sensor: str | None
+    """Why there is no sensor."""
+    rng: random.Random
+    rules: Callable[[Point], Rules]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Built:
+    point: Point
+    subject: Subject
+    steps: int = 1
+    memory: MemoryReading | None = None
+    fields: Fields = field(default_factory=dict)
+
+
+class DeviceLost(Exception):  # noqa: N818 - a state, not a mistake
+    """The CUDA context is broken; only a new process can go on."""
+
+
+def run_group(group: Group, bench: Bench) -> list[Result]:
+    """Measure a group; one result per point, in the order given.
+
+    Points that do not fit beside the others are measured in a second sitting.
+
+    Raises:
+        DeviceLost: after an error that leaves the device unusable.
+    """
+    results: dict[str, Result] = {}
+    waiting = list(group.points)
+    while waiting:
+        later: list[Point] = []
+        built = _build_all(waiting, bench, results, later)
+        _measure_all(built, bench, results)
+        built.clear()
+        release()
+        waiting = later
+    return [results[point.probe_id] for point in group.points]
+
+
+def _build_all(points: Sequence[Point], bench: Bench, results: dict[str, Result], later: list[Point]) -> list[_Built]:
+    built: list[_Built] = []
+    for point in points:
+        reason = point.unsupported or _missing(point)
+        if reason is not None:
+            results[point.probe_id] = _failed(point, "unsupported", reason)
+            continue
+        try:
+            built.append(_build(point, bench))
+        except Exception as error:
+            release()
+            if is_out_of_memory(error) and built:
+                later.append(point)
+            else:
+                results[point.probe_id] = _from_error(point, error)
+    return built
+
+
+def _missing(point: Point) -> str | None:
+    if point.needs and find_spec(point.needs) is None:
+        return f"needs {point.needs}, which is not installed"
+    return None
+
+
+def _build(point: Point, bench: Bench) -> _Built:
+    before = live_bytes(bench.device)
+    point.recipe.activate()
+    trial = point.build(bench.device)
+    built = _Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
+    if point.memory:
+        for _ in range(2):  # the first step makes gradients and states
+            trial.step(no_mark)
+        built.memory = peak_of(bench.device, trial.step, before_bytes=before, held_bytes=trial.held_bytes)
+    if point.graph and bench.device.kind == "cuda":
+        built.subject.trial, built.steps = captured_if_short(trial, bench.device.clock)
+    return built
+
+
+def _measure_all(built: Sequence[_Built], bench: Bench, results: dict[str, Result]) -> None:
+    """Measure together; if something fails, each alone, to find out which one it was."""
+    resting = [one for one in built if one.point.kind == "idle"]
+    timed = [one for one in built if one.point.kind != "idle"]
+    for one in resting:
+        results[one.point.probe_id] = _guarded(one, bench, _idle)
+    if not timed:
+        return
+    try:
+        timings = measure(
+            [one.subject for one in timed], bench.device.clock, _joint(timed, bench), bench.gate, bench.rng
+        )
+    except Exception:
+        if len(timed) == 1:
+            raise_or_keep(timed[0].point, results)
+            return
+        for one in timed:
+            one.subject = Subject(trial=one.subject.trial, recipe=one.point.recipe)
+            _measure_all([one], bench, results)
+        return
+    for one, timing in zip(timed, timings, strict=True):
+        results[one.point.probe_id] = _guarded(one, bench, lambda o, b, t=timing: _finish(o, b, t))  # type: ignore[misc]
+
+
+def raise_or_keep(point: Point, results: dict[str, Result]) -> None:
+    """Turn the error being handled into a result."""
+    import sys
+
+    error = sys.exc_info()[1]
+    if not isinstance(error, Exception):
+        raise AssertionError("called outside of an error")
+    results[point.probe_id] = _from_error(point, error)
+
+
+def _joint(built: Sequence[_Built], bench: Bench) -> Rules:
+    """One set of rules for points that are measured together: the most patient of theirs."""
+    return max((bench.rules(one.point) for one in built), key=lambda rules: rules.cap_s)
+
+
+def _guarded(one: _Built, bench: Bench, run: Callable[[_Built, Bench], Result]) -> Result:
+    try:
+        return run(one, bench)
+    except Exception as error:
+        return _from_error(one.point, error)
+
+
+def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
+    """Energy window, outcome, and all fields of one point."""
+    point, trial = one.point, one.subject.trial
+    fields: Fields = {"status": "ok", "recipe_flags": trial.flags, **timing_fields(timing, one.steps)}
+    fields["compile_s"] = timing.first_call_s if point.compiled else None
+    states: tuple[State, ...] = (bench.sensor.state(),) if bench.sensor and bench.device.kind == "cuda" else ()
+    trace = None
+    if point.energy_s and bench.sensor:
+        window = measure_window(
+            trial, point.recipe, bench.device.clock, bench.sensor,
+            window_s=point.energy_s, guess_s=timing.summary.median_s,
+        )  # fmt: skip
+        states, trace = window.states, window.trace
+        if window.timing is not None:
+            fields |= {"time_burst_median_s": fields["time_median_s"], "regime": "sustained", "stop_reason": "window"}
+            fields |= summary_fields(window.timing, one.steps)
+        fields |= energy_fields(window, bench.sensor.scope, fields["time_median_s"])
+    elif point.energy_s or bench.sensor is None:
+        fields |= {"energy_source": "none", "energy_reason": bench.no_sensor}
+    fields |= thermal_fields(states)
+    if slowed_down(states):
+        fields["quality"] = "throttled"
+    if one.memory is not None:
+        fields |= memory_fields(one.memory)
+    return Result(point=point, fields=fields | dict(trial.outcome()), trace=trace)
+
+
+def _idle(one: _Built, bench: Bench) -> Result:
+    if bench.sensor is None:
+        return _failed(one.point, "unsupported", bench.no_sensor or "no sensor")
+    window = measure_window(
+        one.subject.trial, one.point.recipe, bench.device.clock, bench.sensor,
+        window_s=one.point.energy_s, guess_s=0.05, idle=True,
+    )  # fmt: skip
+    fields = {"status": "ok", **energy_fields(window, bench.sensor.scope, None), **thermal_fields(window.states)}
+    fields["power_idle_w"] = window.power.mean_w
+    return Result(point=one.point, fields=fields, trace=window.trace)
+
+
+def timing_fields(timing: Timing, steps: int = 1) -> Fields:
+    """The fields on time of a `Measurement`; `steps` is how many iterations one timed step held."""
+    phases = timing.phases_s
+    return {
+        **summary_fields(timing.summary, steps),
+        "time_forward_median_s": phases.get("forward"),
+        "time_backward_median_s": phases.get("backward"),
+        "time_optimizer_median_s": phases.get("optimizer"),
+        "samples_gated": timing.samples_gated,
+        "rounds": timing.rounds,
+        "attempts": timing.attempts,
+        "iterations_per_sample": timing.iterations_per_sample * steps,
+        "stop_reason": timing.stop_reason,
+        "regime": "burst",
+        "warmup_s": timing.warmup_s,
+        "quality": timing.quality,
+        "other_load_ratio": timing.other_load_ratio,
+    }
+
+
+def summary_fields(summary: Summary, steps: int = 1) -> Fields:
+    """The median, its interval and the spread."""
+    return {
+        "time_median_s": summary.median_s / steps,
+        "time_ci_low_s": summary.ci_low_s / steps,
+        "time_ci_high_s": summary.ci_high_s / steps,
+        "time_iqr_s": summary.iqr_s / steps,
+        "time_p05_s": summary.p05_s / steps,
+        "time_p95_s": summary.p95_s / steps,
+        "time_min_s": summary.min_s / steps,
+        "samples": summary.samples,
+    }
+
+
+def memory_fields(memory: MemoryReading) -> Fields:
+    """The fields on memory of a `Measurement`."""
+    return {
+        "memory_allocated_peak_bytes": memory.allocated_peak_bytes,
+        "memory_active_peak_bytes": memory.active_peak_bytes,
+        "memory_reserved_peak_bytes": memory.reserved_peak_bytes,
+        "memory_forward_peak_bytes": memory.phases_bytes.get("forward"),
+        "memory_backward_peak_bytes": memory.phases_bytes.get("backward"),
+        "memory_optimizer_peak_bytes": memory.phases_bytes.get("optimizer"),
+        "memory_persistent_bytes": memory.persistent_bytes,
+        "memory_source": memory.source,
+        "alloc_retries": memory.alloc_retries,
+        "ooms": memory.ooms,
+    }
+
+
+def _failed(point: Point, status: str, reason: str) -> Result:
+    return Result(point=point, fields={"status": status, "reason": reason})
+
+
+def _from_error(point: Point, error: Exception) -> Result:
+    if is_out_of_memory(error):
+        release()
+        return _failed(point, "oom", "not enough memory on the device")
+    text = str(error)
+    if "CUDA error" in text or "device-side assert" in text or "illegal memory access" in text:
+        raise DeviceLost(cleaned(error)) from error
+    return _failed(point, "error", cleaned(error))
+
+
+def cleaned(error: BaseException) -> str:
+    """An error in one short line without paths, which may name a user."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    text = re.sub(r"(?:[A-Za-z]:)?[/\\][^\s'\"]*", "…", first)
+    return f"{type(error).__name__}: {text}"[:200]
+
+
+def trial_of(point: Point, device: Device) -> Trial:
+    """A warm trial of a point, for work outside of a group."""
+    point.recipe.activate()
+    trial = point.build(device)
+    for _ in range(3):
+        trial.step(no_mark)
+    return trial

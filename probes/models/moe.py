@@ -1,0 +1,60 @@
+"""A mixture-of-experts feed-forward of one expert parallel rank, with grouped matrix products.
+
+The rank routes its own tokens and computes its own experts. With `ep` ranks and balanced load it receives as many
+rows as it sends, so the exchange is replaced by dealing its own rows to its own experts; the collectives are left
+out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as fn
+
+
+def grouped_product() -> Any:
+    """`(rows [T, K], weights [E, K, N], offs=ends of the groups) -> [T, N]`; None where this torch has none."""
+    return getattr(fn, "grouped_mm", None) or getattr(torch, "_grouped_mm", None)
+
+
+class Experts(nn.Module):  # type: ignore[misc] # torch is untyped here
+    """Routed experts: router, top-k, permutation, grouped SwiGLU, weighted return."""
+
+    def __init__(self, hidden: int, ffn: int, experts: int, local: int, top_k: int) -> None:
+        super().__init__()
+        self.router = nn.Linear(hidden, experts, bias=False)
+        self.up = nn.Parameter(torch.empty(local, hidden, 2 * ffn))
+        self.down = nn.Parameter(torch.empty(local, ffn, hidden))
+        self.local, self.top_k = local, top_k
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        flat = x.reshape(-1, x.shape[-1])
+        scores = fn.softmax(self.router(flat).float(), dim=-1)
+        weights, chosen = scores.topk(self.top_k, dim=-1)
+        # Balanced: row i of the permuted rows goes to expert i mod local, whatever the router said.
+        deal = torch.arange(chosen.numel(), device=x.device) % self.local
+        order = torch.argsort(deal, stable=True)
+        rows = flat.repeat_interleave(self.top_k, dim=0)[order]
+        # Counted by arithmetic: `bincount` would make the host wait for the GPU.
+        ends = ((len(deal) + self.local - 1 - torch.arange(self.local, device=x.device)) // self.local).cumsum(0)
+        y = self._experts(rows, ends.to(torch.int32))
+        back = torch.empty_like(y).index_copy(0, order, y).view(-1, self.top_k, x.shape[-1])
+        return (back * weights.to(y.dtype).unsqueeze(-1)).sum(dim=1).reshape(x.shape)
+
+    def _experts(self, rows: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+        gate, up = _grouped(rows, self.up, ends).chunk(2, dim=-1)
+        return _grouped(fn.silu(gate) * up, self.down, ends)
+
+
+def _grouped(rows: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    product = grouped_product()
+    if torch.is_autocast_enabled(rows.device.type):  # grouped products are not on autocast's list
+        dtype = torch.get_autocast_dtype(rows.device.type)
+        rows, weights = rows.to(dtype), weights.to(dtype)
+    if product is not None and (rows.dtype == torch.bfloat16 or not rows.is_cuda):
+        return product(rows, weights, offs=ends)
+    starts = [0, *ends.tolist()]
+    return torch.cat([rows[a:b] @ w for a, b, w in zip(starts, starts[1:], weights, strict=False)])

@@ -1,0 +1,149 @@
+"""A Llama decoder layer as training frameworks write it: fused qkv and gate-up products, RMSNorm, RoPE, SwiGLU.
+
+A layer may be the shard of one tensor parallel rank. Its collectives are left out; with sequence parallelism the
+norms and residuals see `T/t` tokens, so the gathered input of a product is made by repeating the local part (what an
+all-gather would write) and the scattered output by keeping the local part.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as fn
+from torch.utils.checkpoint import checkpoint
+
+
+def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Fused causal attention; `q` `[B, n_q, S, d]`, `k` and `v` `[B, n_kv, S, d]`."""
+    groups = q.shape[1] // k.shape[1]
+    if groups > 1 and q.is_cuda and q.dtype == torch.float32:
+        # In FP32 only the memory-efficient kernel is fused, and it takes equal numbers of heads.
+        k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
+        groups = 1
+    return fn.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=groups > 1)
+
+
+def attention_backend(q: torch.Tensor) -> str:
+    """Which family of kernels `causal_attention` uses for such a query."""
+    if not q.is_cuda:
+        return "flash_cpu"
+    return "efficient" if q.dtype == torch.float32 else "flash"
+
+
+class _Gather(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
+    """Stand-in for the all-gather of sequence parallelism; its gradient keeps the local part."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, ranks: int) -> torch.Tensor:
+        ctx.rows = x.shape[1]
+        return x.repeat(1, ranks, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return grads[0][:, : ctx.rows].contiguous(), None
+
+
+class _Scatter(torch.autograd.Function):  # type: ignore[misc]
+    """Stand-in for the reduce-scatter; its gradient is gathered."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, ranks: int) -> torch.Tensor:
+        ctx.ranks = ranks
+        return x[:, : x.shape[1] // ranks].contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return grads[0].repeat(1, ctx.ranks, 1), None
+
+
+class Attention(nn.Module):  # type: ignore[misc]
+    """Grouped-query attention of one shard."""
+
+    def __init__(self, hidden: int, heads: int, kv_heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.sizes = (heads, kv_heads, head_dim)
+        self.qkv = nn.Linear(hidden, (heads + 2 * kv_heads) * head_dim, bias=False)
+        self.out = nn.Linear(heads * head_dim, hidden, bias=False)
+
+    def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        batch, length, _ = x.shape
+        heads, kv_heads, d = self.sizes
+        qkv = self.qkv(x).view(batch, length, heads + 2 * kv_heads, d).transpose(1, 2)
+        q, k, v = qkv.split([heads, kv_heads, kv_heads], dim=1)
+        y = causal_attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
+        return self.out(y.transpose(1, 2).reshape(batch, length, heads * d))
+
+
+class GatedMlp(nn.Module):  # type: ignore[misc]
+    """SwiGLU of one shard."""
+
+    def __init__(self, hidden: int, ffn: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(hidden, 2 * ffn, bias=False)
+        self.down = nn.Linear(ffn, hidden, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        gate, up = self.up(x).chunk(2, dim=-1)
+        return self.down(fn.silu(gate) * up)
+
+
+class DecoderLayer(nn.Module):  # type: ignore[misc]
+    """Attention and feed-forward with their norms and residuals."""
+
+    def __init__(self, attention: nn.Module, mlp: nn.Module, hidden: int, ranks: int) -> None:
+        super().__init__()
+        self.attention, self.mlp = attention, mlp
+        self.norm1, self.norm2 = nn.RMSNorm(hidden, eps=1e-5), nn.RMSNorm(hidden, eps=1e-5)
+        self.ranks = ranks
+
+    def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        """`[B, S/ranks, h] -> [B, S/ranks, h]`."""
+        x = x + self._scatter(self.attention(self._gather(self.norm1(x)), cos, sin))
+        return x + self._scatter(self.mlp(self._gather(self.norm2(x))))
+
+    def _gather(self, x: torch.Tensor) -> torch.Tensor:
+        return x if self.ranks == 1 else _Gather.apply(x, self.ranks)
+
+    def _scatter(self, x: torch.Tensor) -> torch.Tensor:
+        return x if self.ranks == 1 else _Scatter.apply(x, self.ranks)
+
+
+class Stack(nn.Module):  # type: ignore[misc]
+    """Layers on top of each other, optionally recomputing each in the backward pass."""
+
+    def __init__(self, layers: list[nn.Module], length: int, head_dim: int, *, recompute: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.recompute = recompute
+        angles = torch.outer(torch.arange(length), 500000.0 ** (-torch.arange(0, head_dim, 2) / head_dim))
+        self.register_buffer("cos", torch.cat([angles, angles], dim=-1).cos(), persistent=False)
+        self.register_buffer("sin", torch.cat([angles, angles], dim=-1).sin(), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, S/ranks, h] -> [B, S/ranks, h]`."""
+        cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
+        for layer in self.layers:
+            run = partial(checkpoint, layer, use_reentrant=False) if self.recompute else layer
+            x = run(x, cos, sin)
+        return x
+
+
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotary position embedding of `[B, n, S, d]` by tables `[S, d]`."""
+    half = x.shape[-1] // 2
+    turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+    return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
+
+
+def randomise(module: nn.Module, seed: int) -> None:
+    """Weights ~ N(0, 0.02), norms 1: values as in training, never zeros."""
+    generator = torch.Generator(device=next(module.parameters()).device).manual_seed(seed)
+    with torch.no_grad():
+        for one in module.parameters():
+            if one.dim() > 1:
+                one.normal_(0.0, 0.02, generator=generator)

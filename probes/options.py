@@ -1,0 +1,49 @@
+"""What a run was asked to do; crosses from the command to the probe process as one JSON argument."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+SUITES = ("quick", "default", "thorough")
+BUDGETS_S = {
+    "cuda": {"quick": 120.0, "default": 480.0, "thorough": 3600.0},
+    "cpu": {"quick": 20.0, "default": 60.0, "thorough": 600.0},
+}
+"""Default time by kind of device and suite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """One run of the probes."""
+
+    suite: str = "default"
+    device: str | None = None
+    """`cuda`, `cpu`, or None for a GPU."""
+    gpu_index: int = 0
+    precisions: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    budget_s: float | None = None
+    """None: the suite's own."""
+    path: str
+    """The record file."""
+    resume: bool = False
+    skip_failed: bool = False
+    """Resume after a crash: points that failed are not tried again."""
+    verify: bool = False
+    measure: bool = True
+    """False: only verify, from what the record holds already."""
+    seed: int = 0
+    threads: int | None = None
+
+    def to_json(self) -> str:
+        """For the command line of the probe process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Options:
+        """The inverse of `to_json`."""
+        values = json.loads(text)
+        for name in ("precisions", "workloads"):
+            values[name] = tuple(values[name])
+        return cls(**values)

@@ -1,0 +1,46 @@
+"""Workloads: what is run. One file per workload, listed here in the order of their worth to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.errors import UsageError
+from probes.workloads.attention import Attention
+from probes.workloads.bandwidth import Bandwidth
+from probes.workloads.block import Block
+from probes.workloads.canary import Canary
+from probes.workloads.end_to_end import EndToEnd
+from probes.workloads.gemm import Gemm
+from probes.workloads.idle import Idle
+from probes.workloads.interface import Workload
+from probes.workloads.memory_ops import MemoryOps
+from probes.workloads.optimizer import OptimizerStep
+from probes.workloads.power import Power
+
+WORKLOADS: tuple[Workload, ...] = (
+    Idle(),
+    Canary(),
+    Bandwidth(),
+    Block(),
+    EndToEnd(),
+    Gemm(),
+    OptimizerStep(),
+    Power(),
+    Attention(),
+    MemoryOps(),
+)
+"""All workloads; a run that is cut off has measured the first ones."""
+
+
+def choose(names: Iterable[str]) -> tuple[Workload, ...]:
+    """The workloads of the given names, in the order of the registry; all where no name is given.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    wanted = [name.strip().lower().replace("_", "-") for name in names if name.strip()]
+    known = [one.name for one in WORKLOADS]
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"unknown workload `{name}`", hint=f"one of {', '.join(known)}")
+    return tuple(one for one in WORKLOADS if not wanted or one.name in wanted or one.name == "canary")

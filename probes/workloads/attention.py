@@ -1,0 +1,120 @@
+"""Causal attention with grouped queries, forward and backward, by sequence length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from probes.clock import Mark
+from probes.device import Device
+from probes.precisions.interface import Recipe
+from probes.workloads.interface import Group, Plan, Point, Trial
+
+GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
+CPU_LENGTHS = {"quick": (512,), "default": (256, 512, 1024), "thorough": (256, 512, 1024, 2048)}
+TOKENS = 16384
+"""Tokens per iteration on a GPU: shorter sequences come in a batch."""
+Heads = tuple[int, int, int]
+GPU_HEADS: Heads = (32, 8, 128)
+"""Query heads, key and value heads, head size: an 8B model's."""
+CPU_HEADS: Heads = (8, 4, 64)
+
+
+class Attention:
+    """Rate of fused attention."""
+
+    name = "attention"
+    summary = "causal attention forward and backward by length"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """One group per length, all types side by side."""
+        lengths = (GPU_LENGTHS if plan.on_gpu else CPU_LENGTHS)[plan.suite]
+        groups = []
+        for length in lengths:
+            points = [_point(plan, recipe, length) for recipe in plan.kernel_recipes if _has_own_kernel(recipe)]
+            if points:
+                each = 0.7 if plan.on_gpu else 0.8
+                groups.append(Group(name=f"attention {length}", points=points, estimate_s=each * len(points)))
+        return groups
+
+
+def _has_own_kernel(recipe: Recipe) -> bool:
+    """FP8 recipes run attention in BF16; TF32 and FP32 share a kernel but not its products."""
+    return not recipe.operand.startswith("float8")
+
+
+def attention_flop(batch: int, heads: int, head_dim: int, length: int) -> float:
+    """Forward FLOP, half of the scores counted: `2 · 2 · S²/2 · d` per head (FlashAttention's own benchmark)."""
+    return 2.0 * batch * heads * head_dim * float(length) ** 2
+
+
+def _point(plan: Plan, recipe: Recipe, length: int) -> Point:
+    heads = GPU_HEADS if plan.on_gpu else CPU_HEADS
+    batch = max(TOKENS // length, 1) if plan.on_gpu else 1
+    forward = attention_flop(batch, heads[0], heads[2], length)
+    element = 4 if recipe.operand == "float32" else 2
+    moved = batch * length * heads[2] * element * (2 * heads[0] + 2 * heads[1])
+    return Point(
+        probe_id=f"attention/s{length}/{recipe.id}",
+        kind="attention",
+        workload="attention",
+        recipe=recipe,
+        facts={
+            "seq_len": length,
+            "micro_batch": batch,
+            "tokens": batch * length,
+            "heads": heads[0],
+            "kv_heads": heads[1],
+            "head_dim": heads[2],
+            "flop_model": 3.0 * forward,
+            "flop_hardware": 3.5 * forward,  # the backward pass forms the scores again
+            "bytes_min": 3.0 * moved,
+            "data_distribution": "normal",
+        },
+        build=partial(_build, recipe, heads, batch, length),
+        memory=True,
+        cap_s=0.6 if plan.on_gpu else None,
+        unsupported=recipe.unsupported_on(plan.device),
+    )
+
+
+class _AttentionTrial:
+    """Forward, then backward with a fixed random gradient."""
+
+    flags: tuple[str, ...] = ()
+
+    def __init__(self, recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> None:
+        import torch
+
+        n_q, n_kv, d = heads
+        dtype = getattr(torch, recipe.operand)
+
+        def random(count: int, *, grad: bool) -> Any:
+            made = torch.randn(batch, count, length, d, device=device.torch, dtype=torch.float32).to(dtype)
+            return made.requires_grad_(grad)
+
+        self.q, self.k, self.v = random(n_q, grad=True), random(n_kv, grad=True), random(n_kv, grad=True)
+        self.gradient = random(n_q, grad=False)
+        self.held_bytes = float(sum(one.nbytes for one in (self.q, self.k, self.v, self.gradient)))
+
+    def step(self, mark: Mark) -> None:
+        """See `Trial.step`."""
+        import torch
+
+        from probes.models.transformer import causal_attention
+
+        out = causal_attention(self.q, self.k, self.v)
+        mark("forward")
+        torch.autograd.grad(out, (self.q, self.k, self.v), self.gradient)
+        mark("backward")
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Which kernel ran."""
+        from probes.models.transformer import attention_backend
+
+        return {"attention_backend": attention_backend(self.q)}
+
+
+def _build(recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> Trial:
+    return _AttentionTrial(recipe, heads, batch, length, device)

@@ -1,0 +1,52 @@
+"""Memory bandwidth in four patterns: read, write, copy, and two reads with one write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.workloads.interface import CallTrial, Group, Plan, Point
+
+GPU_BYTES = 2**30
+CPU_BYTES = 2**27
+PATTERNS = {"read": 1.0, "write": 1.0, "copy": 2.0, "add": 3.0}
+"""Pattern to the buffers it moves."""
+
+
+class Bandwidth:
+    """The memory roof."""
+
+    name = "bandwidth"
+    summary = "memory bandwidth: read, write, copy, add"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """All patterns side by side."""
+        size = GPU_BYTES if plan.on_gpu else CPU_BYTES
+        points = [_point(pattern, size) for pattern in (PATTERNS if plan.suite != "quick" else ("copy", "add"))]
+        return [Group(name="memory bandwidth", points=points, estimate_s=2.0 if plan.on_gpu else 2.5)]
+
+
+def _point(pattern: str, size: int) -> Point:
+    return Point(
+        probe_id=f"bandwidth/{pattern}",
+        kind="bandwidth",
+        workload="bandwidth",
+        recipe=recipe_by_id("fp32"),
+        facts={"role": pattern, "bytes_min": PATTERNS[pattern] * size, "data_distribution": "normal"},
+        build=partial(_build, pattern, size),
+    )
+
+
+def _build(pattern: str, size: int, device: Device) -> CallTrial:
+    import torch
+
+    a, b, c = (torch.randn(size // 4, device=device.torch, dtype=torch.float32) for _ in range(3))
+    calls: dict[str, Callable[[], object]] = {
+        "read": lambda: a.sum(),
+        "write": lambda: c.fill_(1.5),
+        "copy": lambda: c.copy_(a),
+        "add": lambda: torch.add(a, b, out=c),
+    }
+    return CallTrial(call=calls[pattern], held_bytes=3.0 * size)

@@ -1,0 +1,244 @@
+"""Shards of transformer layers, forward and backward: the unit that plans are made of.
+
+A sum of matrix products explains only half to two thirds of a layer's time, so layers are measured whole, at their
+shard's exact shapes, at depths 1, 4 and 8: the slope over depth is the cost of a layer, without the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from probes.clock import Mark
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.precisions.interface import Recipe
+from probes.workloads import shapes
+from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.workloads.shapes import LayerShape
+
+ENERGY_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCase:
+    """One stack of layers."""
+
+    shape: LayerShape
+    layers: int
+    seq_len: int
+    micro_batch: int = 1
+    recompute: bool = False
+    compiled: bool = False
+    energy: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Tokens of one iteration."""
+        return self.seq_len * self.micro_batch
+
+    def probe_id(self, recipe: Recipe) -> str:
+        """Stable name."""
+        extra = ("/recompute" if self.recompute else "") + ("/compiled" if self.compiled else "")
+        return f"block/{self.shape.name}/L{self.layers}/s{self.seq_len}b{self.micro_batch}/{recipe.id}{extra}"
+
+
+class Block:
+    """Layer shards by depth, precision, recomputation and compilation."""
+
+    name = "block"
+    summary = "transformer layer shards, forward and backward, at depths 1, 4 and 8"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """Cases of the suite, all their precisions side by side."""
+        groups = []
+        for case, recipes in (_gpu_cases if plan.on_gpu else _cpu_cases)(plan):
+            points = [block_point(plan, case, recipe) for recipe in recipes]
+            if points:
+                groups.append(Group(name=_label(case), points=points, estimate_s=_estimate_s(plan, case, len(points))))
+        return groups
+
+
+def _label(case: BlockCase) -> str:
+    extra = (", recomputed" if case.recompute else "") + (", compiled" if case.compiled else "")
+    return f"{case.layers} × {case.shape.name}, {case.seq_len} tokens{extra}"
+
+
+def _estimate_s(plan: Plan, case: BlockCase, points: int) -> float:
+    if not plan.on_gpu:
+        return points * (1.0 + 0.15 * case.layers * (case.shape.hidden / 256) * case.rows / 256)
+    return points * (1.0 + (ENERGY_S + 1.0 if case.energy else 0.0) + (20.0 if case.compiled else 0.0))
+
+
+Cases = list[tuple[BlockCase, list[Recipe]]]
+
+
+def _gpu_cases(plan: Plan) -> Cases:
+    """In value order: what a plan for 70B and 8B needs first."""
+    chosen = list(plan.recipes)
+    quick = [one for one in chosen if one.id != "fp32"]
+    base = BlockCase(shape=shapes.LLAMA_70B_TP8, layers=4, seq_len=8192, energy=plan.has_sensor)
+    small = replace(base, shape=shapes.LLAMA_8B)
+    mixed = [one for one in quick if one.id in ("bf16-fsdp", "fp8")]
+    dense = [one for one in quick if one.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "fp8-rowwise")]
+    cases: Cases = [(small, dense)]
+    if plan.suite == "quick":
+        return [(small, mixed), (replace(small, layers=1, energy=False), mixed)]
+    cases += [
+        (base, mixed),
+        (replace(base, layers=1, energy=False), mixed),
+        (replace(base, layers=8, energy=False), mixed),
+        (replace(small, layers=1, energy=False), quick),
+        (replace(small, layers=8, energy=False), mixed),
+        (replace(small, recompute=True), mixed),
+        (replace(small, compiled=True), mixed),
+        (
+            replace(small, seq_len=2048, energy=False),
+            [one for one in chosen if one.id in ("fp32", "tf32", "bf16-fsdp")],
+        ),
+        (replace(base, shape=shapes.LLAMA_70B, layers=2), mixed),
+        (replace(base, shape=shapes.LLAMA_405B_TP8), mixed),
+        (replace(base, shape=shapes.QWEN3_30B_EP8, energy=False), [one for one in mixed if one.id == "bf16-fsdp"]),
+    ]
+    if plan.suite == "thorough":
+        cases += (
+            [(replace(case, micro_batch=2, energy=False), mixed) for case in (base, small)]
+            + [(replace(small, seq_len=length, energy=False), mixed) for length in (4096, 16384)]
+            + [(replace(base, compiled=True), mixed), (replace(small, layers=8, recompute=True), mixed)]
+        )
+    return cases
+
+
+def _cpu_cases(plan: Plan) -> Cases:
+    chosen = [one for one in plan.recipes if one.unsupported_on(plan.device) is None]
+    main = [one for one in chosen if one.id in ("fp32", "bf16-autocast")] or chosen[:2]
+    base = BlockCase(shape=shapes.TINY, layers=4, seq_len=256)
+    if plan.suite == "quick":
+        return [(replace(base, layers=1), main), (base, main)]
+    cases: Cases = [
+        (replace(base, layers=1), main),
+        (base, main),
+        (replace(base, layers=8), main),
+        (replace(base, recompute=True), main),
+        (replace(base, shape=shapes.SMALL, layers=2), main),
+        (replace(base, layers=2, seq_len=1024), main),
+    ]
+    if plan.suite == "thorough":
+        others = [one for one in chosen if one not in main and one.id != "fp16"]
+        cases += [
+            (replace(base, shape=shapes.TINY_TP2), main),
+            (replace(base, shape=shapes.TINY_MOE), main),
+            (base, others),
+            (replace(base, compiled=True), main[-1:]),
+        ]
+    return cases
+
+
+def block_point(plan: Plan, case: BlockCase, recipe: Recipe) -> Point:
+    """The point of a case in one precision."""
+    shape = case.shape
+    low = recipe.precision in ("fp8", "mxfp8")
+    odd = low and any(one % 16 for pair in shape.products for one in pair)
+    return Point(
+        probe_id=case.probe_id(recipe),
+        kind="block",
+        workload="block",
+        recipe=recipe,
+        facts=_facts(case, recipe),
+        build=partial(_build, case, recipe.id),
+        memory=True,
+        energy_s=ENERGY_S if case.energy else 0.0,
+        cap_s=(0.5 if plan.suite != "thorough" else 3.0) if plan.on_gpu else None,
+        compiled=case.compiled,
+        unsupported="FP8 needs sizes that are multiples of 16" if odd else recipe.unsupported_on(plan.device),
+    )
+
+
+def _facts(case: BlockCase, recipe: Recipe) -> dict[str, Any]:
+    shape = case.shape
+    return {
+        "model": shape.model,
+        "layers": case.layers,
+        "hidden": shape.hidden,
+        "heads": shape.local_heads,
+        "kv_heads": shape.local_kv_heads,
+        "head_dim": shape.head_dim,
+        "ffn_hidden": shape.local_ffn,
+        "experts": shape.local_experts or None,
+        "top_k": shape.top_k or None,
+        "seq_len": case.seq_len,
+        "micro_batch": case.micro_batch,
+        "tokens": case.rows,
+        "tp": shape.tp,
+        "ep": shape.ep,
+        "recompute": "full" if case.recompute else "none",
+        "compiled": case.compiled,
+        "grad_accumulation": True,
+        "data_distribution": "normal",
+        "params": shape.params * case.layers,
+        **block_flop(case),
+    }
+
+
+def block_flop(case: BlockCase) -> dict[str, float]:
+    """FLOP of forward and backward: `2·params·tokens` forward, causal attention, twice that backward.
+
+    Hardware FLOP add what flash attention forms again (3.5 instead of 3 times forward) and the recomputed forward pass.
+    """
+    shape, rows = case.shape, float(case.rows)
+    qkv, out, up, down = (2.0 * rows * k * n for k, n in shape.products)
+    linear = qkv + out + (up + down) * (shape.top_k or 1)
+    attention = 2.0 * case.micro_batch * shape.local_heads * shape.head_dim * float(case.seq_len) ** 2
+    again = linear + attention if case.recompute else 0.0
+    return {
+        "flop_model": case.layers * 3.0 * (linear + attention),
+        "flop_hardware": case.layers * (3.0 * linear + 3.5 * attention + again),
+    }
+
+
+class _BlockTrial:
+    """A stack with a random input, and a random gradient that arrives from the loss."""
+
+    def __init__(self, case: BlockCase, recipe: Recipe, device: Device) -> None:
+        import torch
+
+        from probes.models.stack import build_stack
+        from probes.precisions.training import Training
+
+        module = build_stack(case.shape, case.layers, case.seq_len, recompute=case.recompute, device=device.torch)
+        self.training = Training(module, recipe, device.kind)
+        self.flags = self.training.flags
+        if case.compiled:
+            for layer in module.layers:
+                layer.compile()
+        dtype = getattr(torch, recipe.held)
+        size = (case.micro_batch, case.seq_len // case.shape.tp, case.shape.hidden)
+        generator = torch.Generator(device=device.torch).manual_seed(1)
+        self.x = torch.randn(size, device=device.torch, generator=generator).to(dtype).requires_grad_()
+        self.gradient = torch.randn(size, device=device.torch, generator=generator).mul_(1e-3).to(dtype)
+        held = [*module.parameters(), *self.training.updated, *module.buffers(), self.x, self.gradient]
+        self._held = {id(one): one for one in held}
+
+    @property
+    def held_bytes(self) -> float:
+        """Weights, masters, inputs, and their gradients."""
+        grads = [one.grad for one in self._held.values() if one.grad is not None]
+        return float(sum(one.nbytes for one in [*self._held.values(), *grads]))
+
+    def step(self, mark: Mark) -> None:
+        """See `Trial.step`. Gradients add up, as in every micro-batch but the first."""
+        with self.training.region():
+            y = self.training.module(self.x)
+        mark("forward")
+        self.training.backward(y, self.gradient.to(y.dtype))
+        mark("backward")
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Nothing to add."""
+        return {}
+
+
+def _build(case: BlockCase, recipe_id: str, device: Device) -> Trial:
+    return _BlockTrial(case, recipe_by_id(recipe_id), device)

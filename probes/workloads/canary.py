@@ -1,0 +1,45 @@
+"""One fixed matrix product, measured again and again: when it drifts, the machine has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.workloads.interface import CallTrial, Group, Plan, Point
+
+GPU_SIZE = 8192
+CPU_SIZE = 512
+
+
+class Canary:
+    """The reference of the run's steadiness."""
+
+    name = "canary"
+    summary = "one fixed matrix product, about once a minute"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """One point; the session repeats it."""
+        return [Group(name="canary", points=[canary_point(plan)], estimate_s=0.4)]
+
+
+def canary_point(plan: Plan) -> Point:
+    """The canary of a device: BF16 where it has it, FP32 otherwise."""
+    bf16 = recipe_by_id("bf16-autocast")
+    recipe = bf16 if bf16.unsupported_on(plan.device) is None else recipe_by_id("fp32")
+    size = GPU_SIZE if plan.on_gpu else CPU_SIZE
+    return Point(
+        probe_id="canary",
+        kind="canary",
+        workload="canary",
+        recipe=recipe,
+        facts={"gemm_m": size, "gemm_n": size, "gemm_k": size, "role": "forward", "flop_model": 2.0 * size**3},
+        build=partial(_build, recipe.id, size),
+        cap_s=0.25,
+    )
+
+
+def _build(recipe_id: str, size: int, device: Device) -> CallTrial:
+    recipe = recipe_by_id(recipe_id)
+    return CallTrial(call=recipe.product(recipe, "forward", size, size, size, device, 2))

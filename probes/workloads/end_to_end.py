@@ -1,0 +1,145 @@
+"""Whole training steps of models from `transformers`, built from configurations with random weights.
+
+Forward, loss, backward, gradient clipping and optimizer step; the same start and data in every precision, so that the
+loss traces can be compared. At two depths, so that the cost of a layer and of the ends can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from probes.clock import Mark
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.precisions.interface import Recipe
+from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.workloads.whole_models import ModelCase, facts_of, params_of
+
+LOSS_STEPS = 12
+"""Steps whose loss is kept."""
+ENERGY_S = 3.0
+
+
+class EndToEnd:
+    """The check on everything below it: a real step of a real model."""
+
+    name = "end-to-end"
+    summary = "training steps of Llama, BERT-Large and ResNet-50"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """Cases of the suite, all their precisions side by side where they fit."""
+        groups = []
+        for case, recipes in _cases(plan):
+            points = [model_point(plan, case, recipe) for recipe in recipes]
+            if points:
+                each = 6.0 if plan.on_gpu else 1.2
+                groups.append(Group(name=case.name, points=points, estimate_s=each * len(points)))
+        return groups
+
+
+def _cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
+    if not plan.on_gpu:
+        return _cpu_cases(plan)
+    energy = plan.has_sensor
+    llama = ModelCase(family="llama", size="llama-3.2-1b", layers=4, batch=1, seq_len=4096, energy=energy)
+    bert = ModelCase(family="bert", size="bert-large", layers=24, batch=16, seq_len=512, energy=energy)
+    resnet = ModelCase(family="resnet", size="resnet-50", layers=50, batch=128, seq_len=224, energy=energy)
+    named = ("fp32", "tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8")
+    chosen = [one for one in plan.recipes if one.id in named]
+    short = [one for one in chosen if one.id in ("tf32", "fp16", "bf16-autocast")]
+    if plan.suite == "quick":
+        return [(llama, [one for one in chosen if one.id in ("tf32", "bf16-fsdp", "fp8")])]
+    return [
+        (llama, chosen),
+        (replace(llama, layers=2, energy=False), chosen),
+        (bert, short),
+        (resnet, [one for one in short if one.id != "fp16"]),
+    ]
+
+
+def _cpu_cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
+    chosen = [one for one in plan.recipes if one.unsupported_on(plan.device) is None and one.id != "fp16"]
+    main = [one for one in chosen if one.id in ("fp32", "bf16-autocast")] or chosen[:2]
+    llama = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
+    if plan.suite == "quick":
+        return [(replace(llama, layers=1), main)]
+    cases = [(replace(llama, layers=1), main), (llama, main)]
+    if plan.suite == "thorough":
+        bert = ModelCase(family="bert", size="tiny", layers=2, batch=2, seq_len=128)
+        resnet = ModelCase(family="resnet", size="resnet-50", layers=50, batch=2, seq_len=96)
+        cases += [(bert, main), (resnet, main), (llama, [one for one in chosen if one not in main])]
+    return cases
+
+
+def model_point(plan: Plan, case: ModelCase, recipe: Recipe) -> Point:
+    """The point of a whole model in one precision."""
+    return Point(
+        probe_id=f"end_to_end/{case.name}/{recipe.id}",
+        kind="end_to_end",
+        workload="end-to-end",
+        recipe=recipe,
+        facts={**facts_of(case), "optimizer": "adamw", "grad_accumulation": False, "data_distribution": "normal"},
+        build=partial(build_model_trial, case, recipe.id, plan.seed),
+        memory=True,
+        energy_s=ENERGY_S if case.energy else 0.0,
+        cap_s=1.0 if plan.on_gpu else None,
+        compiled=case.compiled,
+        needs="transformers",
+        unsupported=recipe.unsupported_on(plan.device),
+    )
+
+
+class _ModelTrial:
+    """One training step per call, on fixed data."""
+
+    def __init__(self, case: ModelCase, recipe: Recipe, seed: int, device: Device) -> None:
+        from probes.models.whole import build_model, make_batch
+        from probes.precisions.training import Training, fused_adamw
+
+        self.module = build_model(case, seed, device.torch)
+        self.training = Training(self.module, recipe, device.kind)
+        self.flags = self.training.flags
+        self.optimizer = fused_adamw(self.training.updated)
+        self.batch = make_batch(case, seed + 1, device.torch, recipe.held)
+        self.losses: list[Any] = []
+
+    @property
+    def held_bytes(self) -> float:
+        """Weights, masters, states and data; gradients are dropped after each step."""
+        states = [v for s in self.optimizer.state.values() for v in s.values() if hasattr(v, "nbytes")]
+        copies = self.training.updated if self.training.recipe.master_weights else []
+        held = [*self.module.parameters(), *copies, *self.module.buffers(), *states, *self.batch.values()]
+        return float(sum(one.nbytes for one in held))
+
+    def step(self, mark: Mark) -> None:
+        """See `Trial.step`."""
+        with self.training.region():
+            loss = self.module(**self.batch).loss
+        if len(self.losses) < LOSS_STEPS:
+            self.losses.append(loss.detach())
+        mark("forward")
+        self.training.backward(loss)
+        mark("backward")
+        self.training.update(self.optimizer)
+        mark("optimizer")
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Loss by step, where it stayed finite, and parameters as they are."""
+        import math
+
+        trace = tuple(float(one) for one in self.losses)
+        finite = all(math.isfinite(one) for one in trace)
+        return {
+            "loss_trace": trace if finite else (),
+            "loss_scale": self.training.loss_scale,
+            "params": params_of(self.module),
+            **({} if finite else {"reason": "the loss left the finite range within the first steps"}),
+        }
+
+
+def build_model_trial(case: ModelCase, recipe_id: str, seed: int, device: Device) -> Trial:
+    """Make the trial of a whole model."""
+    return _ModelTrial(case, recipe_by_id(recipe_id), seed, device)

@@ -1,0 +1,59 @@
+"""Power of a device that does nothing: as found, and with a context and memory held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.workloads.interface import CallTrial, Group, Plan, Point
+
+WINDOW_S = 4.0
+HELD_BYTES = 2**30
+
+
+class Idle:
+    """What the device draws before any work."""
+
+    name = "idle"
+    summary = "idle power with and without a context"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """Both states; nothing where there is no sensor.
+
+        Without a context comes first, and only if nothing has made one yet.
+        """
+        if not plan.has_sensor:
+            return []
+        states = ("bare", "context") if plan.on_gpu else ("bare",)
+        return [
+            Group(name=f"idle power ({state})", points=[_point(state)], estimate_s=WINDOW_S + 0.5) for state in states
+        ]
+
+
+def _point(state: str) -> Point:
+    return Point(
+        probe_id=f"idle/{state}",
+        kind="idle",
+        workload="idle",
+        recipe=recipe_by_id("fp32"),
+        facts={"role": state, "precision": None, "recipe": None},
+        build=partial(_build, state),
+        energy_s=WINDOW_S,
+    )
+
+
+def _build(state: str, device: Device) -> CallTrial:
+    held = None
+    if state == "context":
+        import torch
+
+        held = torch.randn(HELD_BYTES // 4, device=device.torch)
+
+    def rest() -> None:
+        time.sleep(0.05)
+        _ = held
+
+    return CallTrial(call=rest)

@@ -1,0 +1,168 @@
+"""Memory-bound operations, eager and compiled: norms, rotary embedding, gated activation, loss, and the casts of
+FP8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from probes.clock import Mark
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.precisions.interface import Recipe
+from probes.workloads.interface import Group, Plan, Point, Trial
+
+Sizes = tuple[int, int]
+"""Rows (tokens) and width."""
+GPU_SIZES: Sizes = (8192, 8192)
+CPU_SIZES: Sizes = (1024, 512)
+GPU_VOCAB, CPU_VOCAB = 128256, 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOp:
+    """One operation with the passes over its input that fused forward and backward kernels need."""
+
+    name: str
+    passes: float
+    """Reads and writes of `rows x width` elements, forward and backward, when each is one kernel."""
+    backward: bool = True
+    only_low: bool = False
+    """Measured in 16-bit types only (casts to FP8)."""
+
+
+OPS = (
+    MemoryOp(name="rmsnorm", passes=5.0),
+    MemoryOp(name="silu_mul", passes=8.0),
+    MemoryOp(name="rope", passes=4.0),
+    MemoryOp(name="residual", passes=3.0, backward=False),
+    MemoryOp(name="cross_entropy", passes=4.0),
+    MemoryOp(name="cast_fp8_tensorwise", passes=2.5, backward=False, only_low=True),
+    MemoryOp(name="cast_fp8_rowwise", passes=1.5, backward=False, only_low=True),
+)
+"""Passes: norm 1 read 1 write forward, 2 reads 1 write backward; SiLU·u 2 reads 1 write, 3 reads 2 writes; rotary 1
+read 1 write each way; cross-entropy reads the logits twice and writes their gradient, which is read; casts read once
+(per row) or twice (tensorwise: maximum first) and write one byte."""
+
+
+class MemoryOps:
+    """What the work between matrix products costs."""
+
+    name = "memory-ops"
+    summary = "norms, rotary embedding, activation, loss, FP8 casts; eager and compiled"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """One group per operation."""
+        recipes = [recipe for recipe in plan.kernel_recipes if recipe.id in ("fp32", "bf16-autocast")]
+        compiled = (False, True) if plan.on_gpu and plan.suite != "quick" else (False,)
+        groups = []
+        for op in OPS:
+            if op.only_low and not plan.on_gpu:
+                continue
+            points = [
+                _point(plan, recipe, op, mode)
+                for mode in compiled
+                for recipe in recipes
+                if not (op.only_low and recipe.id == "fp32") and not (mode and recipe.id == "fp32")
+            ]
+            if points:
+                each = 0.8 if plan.on_gpu else 0.7
+                groups.append(Group(name=f"{op.name} ", points=points, estimate_s=each * len(points)))
+        return groups
+
+
+def _point(plan: Plan, recipe: Recipe, op: MemoryOp, compiled: bool) -> Point:
+    rows, width = GPU_SIZES if plan.on_gpu else CPU_SIZES
+    if op.name == "cross_entropy":
+        width = GPU_VOCAB if plan.on_gpu else CPU_VOCAB
+        rows //= 2
+    element = 4 if recipe.id == "fp32" else 2
+    mode = "compiled" if compiled else "eager"
+    return Point(
+        probe_id=f"memory_op/{op.name}/{mode}/{recipe.id}",
+        kind="memory_op",
+        workload="memory-ops",
+        recipe=recipe,
+        facts={
+            "role": op.name,
+            "tokens": rows,
+            "hidden": width,
+            "bytes_min": op.passes * rows * width * element,
+            "compiled": compiled,
+            "data_distribution": "normal",
+        },
+        build=partial(_build, recipe.id, op, (rows, width), compiled),
+        compiled=compiled,
+        cap_s=0.4 if plan.on_gpu else None,
+        unsupported=recipe.unsupported_on(plan.device),
+    )
+
+
+def _functions(rows: int, width: int, device: Device, dtype: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
+    """Operation to its function and the arguments that get gradients."""
+    import torch
+    from torch.nn import functional as fn
+
+    from probes.models.transformer import rotate
+    from probes.precisions.products import quantise
+
+    def random(*shape: int) -> Any:
+        return torch.randn(*shape, device=device.torch, dtype=torch.float32).to(dtype).requires_grad_()
+
+    weight = torch.ones(width, device=device.torch, dtype=dtype)
+    head = min(128, width)
+    cos, sin = (torch.randn(rows, head, device=device.torch, dtype=dtype) for _ in range(2))
+    labels = torch.randint(0, width, (rows,), device=device.torch)
+    return {
+        "rmsnorm": (lambda x: fn.rms_norm(x, (width,), weight), [random(rows, width)]),
+        "silu_mul": (lambda x, y: fn.silu(x) * y, [random(rows, width), random(rows, width)]),
+        "rope": (lambda x: rotate(x, cos, sin), [random(1, width // head, rows, head)]),
+        "residual": (lambda x, y: x + y, [random(rows, width), random(rows, width)]),
+        "cross_entropy": (lambda x: fn.cross_entropy(x.float(), labels), [random(rows, width)]),
+        "cast_fp8_tensorwise": (lambda x: quantise(x, torch.float8_e4m3fn, None), [random(rows, width)]),
+        "cast_fp8_rowwise": (lambda x: quantise(x, torch.float8_e4m3fn, 1), [random(rows, width)]),
+    }
+
+
+class _OpTrial:
+    """Forward, and backward where the operation has one."""
+
+    flags: tuple[str, ...] = ()
+
+    def __init__(self, op: MemoryOp, function: Callable[..., Any], inputs: list[Any]) -> None:
+        import torch
+
+        self.op, self.function, self.inputs = op, function, inputs
+        self.held_bytes = float(sum(one.nbytes for one in inputs))
+        with torch.no_grad():
+            out = function(*inputs)
+        self.gradient = torch.randn_like(out) if op.backward else None
+
+    def step(self, mark: Mark) -> None:
+        """See `Trial.step`."""
+        import torch
+
+        if self.gradient is None:
+            with torch.no_grad():
+                self.function(*self.inputs)
+            mark("forward")
+            return
+        out = self.function(*self.inputs)
+        mark("forward")
+        torch.autograd.grad(out, self.inputs, self.gradient)
+        mark("backward")
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Nothing to add."""
+        return {}
+
+
+def _build(recipe_id: str, op: MemoryOp, sizes: Sizes, compiled: bool, device: Device) -> Trial:
+    import torch
+
+    dtype = getattr(torch, recipe_by_id(recipe_id).operand)
+    function, inputs = _functions(*sizes, device, dtype)[op.name]
+    return _OpTrial(op, torch.compile(function) if compiled else function, inputs)

@@ -1,0 +1,159 @@
+"""Optimizers: seconds, joules and bytes per parameter of one update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from probes.clock import Mark
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.workloads.interface import Group, Plan, Point, Trial
+
+GPU_PARAMS = 2**29
+CPU_PARAMS = 2**23
+MATRIX = {"cuda": 4096, "cpu": 512}
+"""Parameters come as square matrices of this size, as a model has many tensors, not one."""
+ENERGY_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerCase:
+    """One optimizer on parameters of one type."""
+
+    id: str
+    """For the record; the planner's id where it has one."""
+    make: Callable[[list[Any]], Any]
+    dtype: str = "float32"
+    suites: tuple[str, ...] = ("default", "thorough")
+    devices: tuple[str, ...] = ("cuda",)
+    needs: str | None = None
+    """Dotted name of what must be importable."""
+
+    def missing(self) -> str | None:
+        """What is not installed; None where everything is."""
+        if self.needs is None:
+            return None
+        package, _, attribute = self.needs.rpartition(".")
+        if find_spec(package.split(".")[0]) is None:
+            return f"needs {package.split('.')[0]}, which is not installed"
+        import importlib
+
+        return None if hasattr(importlib.import_module(package), attribute) else f"this version lacks {self.needs}"
+
+
+def _torch(name: str, **settings: Any) -> Callable[[list[Any]], Any]:
+    def make(tensors: list[Any]) -> Any:
+        import torch
+
+        return getattr(torch.optim, name)(tensors, lr=1e-4, **settings)
+
+    return make
+
+
+def _adamw_8bit(tensors: list[Any]) -> Any:
+    from torchao.optim import AdamW8bit
+
+    return AdamW8bit(tensors, lr=1e-4)
+
+
+OPTIMIZERS = (
+    OptimizerCase(
+        id="adamw", make=_torch("AdamW", fused=True), suites=("quick", "default", "thorough"), devices=("cuda", "cpu")
+    ),
+    OptimizerCase(id="adamw-bf16", make=_torch("AdamW", fused=True), dtype="bfloat16", devices=("cuda", "cpu")),
+    OptimizerCase(
+        id="adamw-foreach", make=_torch("AdamW", foreach=True), devices=("cuda", "cpu"), suites=("thorough",)
+    ),
+    OptimizerCase(id="adamw-8bit", make=_adamw_8bit, needs="torchao.optim.AdamW8bit"),
+    OptimizerCase(id="adafactor", make=_torch("Adafactor"), needs="torch.optim.Adafactor"),
+    OptimizerCase(id="sgd-momentum", make=_torch("SGD", momentum=0.9, fused=True), devices=("cuda", "cpu")),
+    OptimizerCase(id="muon", make=_torch("Muon"), needs="torch.optim.Muon", suites=("thorough",)),
+)
+"""All optimizers that are measured."""
+
+
+class OptimizerStep:
+    """Cost of an update per parameter."""
+
+    name = "optimizer"
+    summary = "optimizer updates: time, energy and state per parameter"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """One group per optimizer: each needs much of the memory."""
+        cases = [one for one in OPTIMIZERS if plan.suite in one.suites and plan.device.kind in one.devices]
+        each = 1.5 + (ENERGY_S + 1.0 if plan.has_sensor else 0.0)
+        return [
+            Group(name=f"optimizer {case.id}", points=[_point(plan, case)], estimate_s=each if plan.on_gpu else 0.8)
+            for case in cases
+        ]
+
+
+def _point(plan: Plan, case: OptimizerCase) -> Point:
+    size = MATRIX[plan.device.kind]
+    count = (GPU_PARAMS if plan.on_gpu else CPU_PARAMS) // size**2
+    recipe = recipe_by_id("fp32" if case.dtype == "float32" else "bf16-pure")
+    return Point(
+        probe_id=f"optimizer/{case.id}",
+        kind="optimizer",
+        workload="optimizer",
+        recipe=recipe,
+        facts={"optimizer": case.id, "params": count * size**2, "data_distribution": "normal"},
+        build=partial(_build, case.id, count, size),
+        memory=True,
+        energy_s=ENERGY_S if plan.has_sensor else 0.0,
+        unsupported=case.missing() or recipe.unsupported_on(plan.device),
+    )
+
+
+class _OptimizerTrial:
+    """Parameters with fixed random gradients, updated again and again."""
+
+    flags: tuple[str, ...] = ()
+
+    def __init__(self, case: OptimizerCase, count: int, size: int, device: Device) -> None:
+        import torch
+
+        dtype = getattr(torch, case.dtype)
+        self.tensors = [torch.randn(size, size, device=device.torch).to(dtype) for _ in range(count)]
+        for one in self.tensors:
+            one.requires_grad_()
+            one.grad = torch.randn(size, size, device=device.torch).mul_(1e-3).to(dtype)
+        self.optimizer = case.make(self.tensors)
+
+    @property
+    def held_bytes(self) -> float:
+        """Parameters, gradients and states."""
+        return float(sum(2 * one.nbytes for one in self.tensors)) + self._state_bytes()
+
+    def step(self, mark: Mark) -> None:
+        """See `Trial.step`."""
+        self.optimizer.step()
+        mark("optimizer")
+
+    def outcome(self) -> Mapping[str, Any]:
+        """State per parameter."""
+        params = sum(one.numel() for one in self.tensors)
+        return {"optimizer_state_bytes_per_param": self._state_bytes() / params}
+
+    def _state_bytes(self) -> float:
+        import torch
+
+        states = [v for state in self.optimizer.state.values() for v in state.values() if isinstance(v, torch.Tensor)]
+        return float(sum(_nbytes(one) for one in states))
+
+
+def _nbytes(tensor: Any) -> int:
+    """Bytes of a tensor; of a quantised one, of its parts."""
+    names = getattr(tensor, "__tensor_flatten__", None)
+    if names is None:
+        return int(tensor.nbytes)
+    return sum(_nbytes(getattr(tensor, name)) for name in names()[0])
+
+
+def _build(case_id: str, count: int, size: int, device: Device) -> Trial:
+    case = next(one for one in OPTIMIZERS if one.id == case_id)
+    return _OptimizerTrial(case, count, size, device)

@@ -1,0 +1,79 @@
+"""Sustained power and clock of each precision: large matrix products, hot, for several seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from probes.device import Device
+from probes.precisions.interface import Recipe
+from probes.workloads.interface import CallTrial, Group, Plan, Point
+
+SIZE = 8192
+WINDOW_S = {"quick": 3.0, "default": 3.0, "thorough": 10.0}
+
+
+class Power:
+    """What a precision draws when its matrix units never wait, and what memory traffic draws."""
+
+    name = "power"
+    summary = "sustained power and clock per precision"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """One point per kind of product and one for memory traffic; nothing without a sensor or on a CPU."""
+        if not (plan.has_sensor and plan.on_gpu):
+            return []
+        window = WINDOW_S[plan.suite]
+        points = [_point(plan, recipe, window) for recipe in plan.kernel_recipes]
+        if points:
+            points.append(_copy_point(points[0].recipe, window))
+        return [
+            Group(name=f"sustained power {one.probe_id.split('/')[1]}", points=[one], estimate_s=window + 2.0)
+            for one in points
+        ]
+
+
+def _point(plan: Plan, recipe: Recipe, window_s: float) -> Point:
+    return Point(
+        probe_id=f"power/{recipe.id}",
+        kind="power",
+        workload="power",
+        recipe=recipe,
+        facts={
+            "gemm_m": SIZE,
+            "gemm_n": SIZE,
+            "gemm_k": SIZE,
+            "role": "forward",
+            "flop_model": 2.0 * SIZE**3,
+            "flop_hardware": 2.0 * SIZE**3,
+            "data_distribution": "normal",
+        },
+        build=partial(_build, recipe),
+        energy_s=window_s,
+        cap_s=0.2,
+        unsupported=recipe.unsupported_on(plan.device),
+    )
+
+
+def _build(recipe: Recipe, device: Device) -> CallTrial:
+    return CallTrial(call=recipe.product(recipe, "forward", SIZE, SIZE, SIZE, device, 3), flags=recipe.flags)
+
+
+def _copy_point(recipe: Recipe, window_s: float) -> Point:
+    return Point(
+        probe_id="power/memory",
+        kind="power",
+        workload="power",
+        recipe=recipe,
+        facts={"role": "copy", "precision": None, "recipe": None, "bytes_min": 2.0 * 2**30},
+        build=_build_copy,
+        energy_s=window_s,
+        cap_s=0.2,
+    )
+
+
+def _build_copy(device: Device) -> CallTrial:
+    import torch
+
+    a, b = (torch.randn(2**28, device=device.torch) for _ in range(2))
+    return CallTrial(call=lambda: b.copy_(a))
