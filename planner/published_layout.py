@@ -142,14 +142,16 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: l
     # Where the batch does not divide, the nearest one that does: whole sequences for every group of 8 GPUs, then of one.
     group = wanted.gpus // 8 if wanted.gpus % 8 == 0 else wanted.gpus
     nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, wanted.gpus)]
+    refusal = f"no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even"
     for batch in dict.fromkeys(nearest):
         try:
             layouts = enumerate_layouts(replace(recipe, global_batch=batch), cluster, fixed, gpus=wanted.gpus)
         except UsageError as error:
-            raise CannotPredictError(f"layout: {error.message}") from error
+            refusal = error.message
+            continue
         if len(layouts):
             return layouts
-    raise CannotPredictError(f"layout: no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even")
+    raise CannotPredictError(f"layout: {refusal}")
 
 
 def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> Wanted:
