@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.evaluation import Evaluation, evaluate
 from planner.flop_convention import counted_flop_per_token, peak_of_convention
@@ -32,6 +33,15 @@ class Prediction:
     """Whether the predicted peak memory is within the GPU's, at mid."""
     memory_gib: float
     """Predicted peak as the driver shows it, at mid."""
+    memory_filling_ratio: float
+    """That peak over the GPU's memory."""
+    values: npt.NDArray[np.float64]
+    """The metric under each draw, `[draw]`; one value without draws."""
+
+    @property
+    def width_ratio(self) -> float:
+        """`(high - low) / mid`."""
+        return (self.high - self.low) / self.mid if self.mid else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,8 @@ def predict_prepared(
         filled=prepared.filled,
         fits=memory <= prepared.cluster.gpu.memory_bytes,
         memory_gib=memory / GIB,
+        memory_filling_ratio=memory / prepared.cluster.gpu.memory_bytes,
+        values=values,
     )
 
 
