@@ -46,7 +46,7 @@ class Case:
         return UnitPrices(
             usd_per_gpu_h=None if price is None else drawn(price, "price", draws),
             usd_per_kwh=None if electricity is None else drawn(electricity, "electricity", draws),
-            pue=drawn(site.pue, "pue", draws),
+            pue=np.maximum(drawn(site.pue, "pue", draws), 1.0),  # no facility draws less than its machines
             kg_co2e_per_kwh=drawn(site.grid_kg_co2e_per_kwh, "grid", draws),
         )
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from planner.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
-from planner.errors import UsageError
+from planner.errors import InputFileError, UsageError
 from planner.gpus import find_gpu
 from planner.layout import ACT_CKPT
 from planner.model import ModelShape
@@ -148,8 +148,10 @@ def _model(read: _Reader) -> ModelShape:
             raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read `{name}`: {error}", hint="pass a Hugging Face config.json") from error
+        except OSError as error:
+            raise UsageError(f"cannot read `{name}`: {error.strerror}", hint="check its permissions") from error
+        except UnicodeDecodeError as error:
+            raise InputFileError(f"{name}:1: expected JSON in UTF-8", hint="pass a Hugging Face config.json") from error
         from planner.model_config import shape_from_config
 
         shape = shape_from_config(text, name)
