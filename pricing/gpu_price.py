@@ -106,9 +106,18 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], question: Quest
     ballot = votes(rows, question.as_of, rates)
     if not ballot:
         return _no_rate(rows, question)
-    if question.provider is not None or (question.region and len(ballot) == 1):
-        return provider_price(ballot[0], question)
-    return market_price(rates, ballot, question)
+    one = question.provider is not None or (question.region and len(ballot) == 1)
+    priced = provider_price(ballot[0], question) if one else market_price(rates, ballot, question)
+    return replace(priced, warnings=(*priced.warnings, *_left_out(book, question)))
+
+
+def _left_out(book: PriceBook, question: Question) -> tuple[str, ...]:
+    """Rows from after the day: nothing to say where the day is meant, the only sign where the clock is wrong."""
+    later = [row for row in book.rows if row.gpu == question.gpu and row.date_earliest > question.as_of]
+    if not later:
+        return ()
+    newest = max(row.date_earliest for row in later)
+    return (f"{len(later)} rows from after {question.as_of} (up to {newest}) are left out; not meant? check the clock",)
 
 
 def _missing(book: PriceBook, question: Question) -> GpuPrice:

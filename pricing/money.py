@@ -63,15 +63,20 @@ def rounded(amount: Decimal, currency: str) -> Decimal:
     return amount.quantize(smallest_unit(currency), rounding=ROUND_HALF_EVEN)
 
 
-def rounded_lines(amounts: Sequence[Decimal], currency: str) -> tuple[Decimal, ...]:
+def rounded_lines(amounts: Sequence[Decimal], currency: str, total: Decimal | None = None) -> tuple[Decimal, ...]:
     """Round the lines of a bill so that they sum exactly to the rounded total (largest remainder method).
 
-    Each line moves by less than one smallest unit from its exact amount.
+    Args:
+        amounts: exact amounts; each moves by less than one smallest unit.
+        currency: ISO 4217 code, for its smallest unit.
+        total: a rounded total to hit instead of the rounded sum; at most one smallest unit per line away from it.
     """
     unit = smallest_unit(currency)
     floors = [amount.quantize(unit, rounding=ROUND_FLOOR) for amount in amounts]
-    missing = int((rounded(sum(amounts, Decimal(0)), currency) - sum(floors, Decimal(0))) / unit)
+    target = rounded(sum(amounts, Decimal(0)), currency) if total is None else total
+    missing = int((target - sum(floors, Decimal(0))) / unit)
     by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - amounts[index])
-    for index in by_remainder[:missing]:
-        floors[index] += unit
+    step = unit if missing > 0 else -unit
+    for index in (by_remainder if missing > 0 else by_remainder[::-1])[: abs(missing)]:
+        floors[index] += step
     return tuple(floors)

@@ -113,9 +113,11 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write `{path}`: {error.strerror}", hint="check the folder or set XDG_DATA_HOME"
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"cannot write `{path}`: {error.strerror}", hint="check the folder or set XDG_DATA_HOME")
 
 
 @contextmanager
@@ -126,9 +128,7 @@ def _alone() -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a")
     except OSError as error:
-        raise UsageError(
-            f"cannot write `{path.parent}`: {error.strerror}", hint="check the folder or set XDG_DATA_HOME"
-        ) from error
+        raise _unwritable(path.parent, error) from error
     with file:
         try:
             import fcntl

@@ -1,7 +1,7 @@
 """Azure Retail Prices API: list, spot and 1- and 3-year reserved prices of GPU machines, no key needed.
 
-Format: learn.microsoft.com, "Azure Retail Prices overview". A reservation's `retailPrice` is for the whole term although
-its `unitOfMeasure` says one hour. Not verified live: tested on recorded responses and a local server.
+Format: learn.microsoft.com, "Azure Retail Prices overview". A reservation's `retailPrice` is for the whole term,
+although its `unitOfMeasure` says one hour. Not verified live: tested on recorded responses and a local server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from planner.units import YEAR_H
 from pricing.book import DATA, HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 from pricing.money import plain
-from pricing.sources.base import Fetched, FetchError, Read, Source, get_json
+from pricing.sources.base import Fetched, FetchError, Read, Source, cheapest, get_json
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
 MOST_PAGES = 200
@@ -41,17 +41,16 @@ def fetch(address: str) -> Fetched:
     for sku in machines():
         wanted = f"serviceName eq 'Virtual Machines' and armSkuName eq '{sku}'"
         url: str | None = f"{address}?$filter={quote(wanted)}"
-        for _ in range(MOST_PAGES):
-            page = get_json(url) if url else {}
-            found = page.get("Items") if isinstance(page, dict) else None
-            if not isinstance(found, list):
+        pages = 0
+        while url:
+            page = get_json(url)
+            pages += 1
+            if not isinstance(page, dict) or not isinstance(page.get("Items"), list):
                 raise FetchError(f"{address}: an answer without `Items`")
-            items += found
+            if pages > MOST_PAGES:
+                raise FetchError(f"{address}: more than {MOST_PAGES} pages for {sku}")
+            items += page["Items"]
             url = page.get("NextPageLink")
-            if not url:
-                break
-        else:
-            raise FetchError(f"{address}: more than {MOST_PAGES} pages for {sku}")
     return Fetched(source="azure", text=json.dumps({"Items": items}))
 
 
@@ -63,7 +62,8 @@ def read(fetched: Fetched, day: date) -> Read:
     """
     try:
         items = json.loads(fetched.text, parse_float=Decimal)["Items"]
-        rows, skipped = [], {}
+        rows: list[PriceRow] = []
+        skipped: dict[str, int] = {}
         for item in items:
             row = _row(item, day)
             if isinstance(row, PriceRow):
@@ -72,7 +72,7 @@ def read(fetched: Fetched, day: date) -> Read:
                 skipped[row] = skipped.get(row, 0) + 1
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise FetchError(f"azure: an entry that cannot be read ({type(error).__name__}: {error})") from error
-    return Read(rows=tuple(rows), skipped=skipped)
+    return Read(rows=cheapest(rows), skipped=skipped)
 
 
 def _row(item: dict[str, Any], day: date) -> PriceRow | str:
@@ -80,6 +80,8 @@ def _row(item: dict[str, Any], day: date) -> PriceRow | str:
         return "not a GPU machine of the list"
     if "Windows" in item["productName"] or "Low Priority" in item["skuName"]:
         return "Windows, or low priority"
+    if str(item.get("effectiveStartDate", ""))[:10] > day.isoformat():
+        return "not in force yet"
     gpu, gpus = machines()[item["armSkuName"]]
     price = Decimal(item["retailPrice"])
     if item["type"] == "Reservation":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -51,6 +51,16 @@ class Source:
     """Ask at an address. Raises `FetchError`."""
     read: Callable[[Fetched, date], Read]
     """Make rows, dated with a day. Raises `FetchError` where the text is not what the source says."""
+
+
+def cheapest(rows: Iterable[PriceRow]) -> tuple[PriceRow, ...]:
+    """One row per provider, GPU, region, machine and commitment: the cheapest of its zones or meters."""
+    best: dict[tuple[str, ...], PriceRow] = {}
+    for row in rows:
+        key = (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment)
+        if key not in best or row.price_per_gpu_h < best[key].price_per_gpu_h:
+            best[key] = row
+    return tuple(best.values())
 
 
 def get_json(url: str, *, headers: dict[str, str] | None = None, pause_s: float = 1.0) -> Any:

@@ -18,7 +18,7 @@ from pricing.book import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 from pricing.gpu_names import identify
 from pricing.money import plain
 from pricing.skypilot import MARKETPLACES
-from pricing.sources.base import TIMEOUT_S, Fetched, FetchError, Read, Source
+from pricing.sources.base import TIMEOUT_S, Fetched, FetchError, Read, Source, cheapest
 
 _PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast"}
 
@@ -68,20 +68,18 @@ def read(fetched: Fetched, day: date) -> Read:
     Raises:
         FetchError: the text is not what `fetch` stores.
     """
-    best: dict[tuple[str, ...], PriceRow] = {}
+    rows: list[PriceRow] = []
     skipped: dict[str, int] = {}
     try:
         for item in json.loads(fetched.text, parse_float=Decimal):
             row = _row(item, day)
-            if not isinstance(row, PriceRow):
+            if isinstance(row, PriceRow):
+                rows.append(row)
+            else:
                 skipped[row] = skipped.get(row, 0) + 1
-                continue
-            key = (row.provider, row.gpu, row.region, row.instance, row.commitment)
-            if key not in best or row.price_per_gpu_h < best[key].price_per_gpu_h:
-                best[key] = row
     except (ValueError, KeyError, TypeError, InvalidOperation) as error:
         raise FetchError(f"gpuhunt: an entry that cannot be read ({type(error).__name__}: {error})") from error
-    return Read(rows=tuple(best.values()), skipped=skipped)
+    return Read(rows=cheapest(rows), skipped=skipped)
 
 
 def _row(item: dict[str, Any], day: date) -> PriceRow | str:

@@ -1,0 +1,130 @@
+"""A bill shaped like FinOps FOCUS 1.2 billing data, for tools that read it; an estimate, not a bill, and says so.
+
+FOCUS (FinOps Open Cost and Usage Specification 1.2, CC BY 4.0) describes charges that happened and knows no ranges,
+energy or carbon; these stand in `x_` columns, as it asks for custom ones. No conformance is claimed. `BilledCost` is
+0, since nothing is billed; the estimate's mid is the effective cost.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from pricing.audit import require_sound
+from pricing.bill_table import BilledPlan, BillRow, one_plan
+
+MANDATORY = (
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
+    "ServiceName",
+)
+CONDITIONAL = ("ConsumedQuantity", "ConsumedUnit", "PricingCategory", "RegionId", "SkuId", "Tags")
+CUSTOM = (
+    "x_IsEstimate",
+    "x_CostLow",
+    "x_CostHigh",
+    "x_CostAtLeast",
+    "x_EnergyKwh",
+    "x_CarbonKg",
+    "x_CarbonMethod",
+    "x_Precision",
+    "x_GpuCount",
+)
+COLUMNS = MANDATORY + CONDITIONAL + CUSTOM
+
+_SERVICE = {"storage": "Storage", "network": "Networking", "egress": "Networking", "electricity": "Other"}
+_PRICING = {"on-demand": "Standard", "spot": "Dynamic", "1y": "Committed", "3y": "Committed", "quote": "Committed"}
+
+
+def render(document: dict[str, Any], precision: str | None = None, view: str = "plans") -> bytes:
+    """One plan's lines without children, one row each; energy and carbon on the first row, so that they can be summed.
+
+    Raises:
+        UsageError: the document has no such plan with a cost.
+        InputFileError: its figures do not fit each other.
+    """
+    require_sound(document)
+    plan = one_plan(document, precision, view)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for at, row in enumerate(plan.leaves):
+        writer.writerow(_cells(document, plan, row, first=at == 0))
+    return buffer.getvalue().encode("utf-8")
+
+
+def _given(document: dict[str, Any], name: str) -> str:
+    value = document.get("question", {}).get(name, {}).get("value")
+    return "" if value is None else str(value)
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: bool) -> dict[str, Any]:
+    start = datetime.fromisoformat(document["created_at"].replace("Z", "+00:00"))
+    start = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    end = start + timedelta(days=plan.days_mid)
+    provider = _given(document, "provider") or "estimate"
+    once = row.line == "setup_fee"
+    zero = Decimal("0.00")
+    return {
+        "BilledCost": zero,
+        "BillingAccountId": "estimate",
+        "BillingAccountName": "mpplan estimate, not a bill",
+        "BillingCurrency": "USD",
+        "BillingPeriodStart": _time(start),
+        "BillingPeriodEnd": _time(end),
+        "ChargeCategory": "Purchase" if once else "Usage",
+        "ChargeClass": "",
+        "ChargeDescription": f"ESTIMATE: {row.label}",
+        "ChargePeriodStart": _time(start),
+        "ChargePeriodEnd": _time(end),
+        "ContractedCost": row.usd_mid,
+        "EffectiveCost": row.usd_mid,
+        "ListCost": row.usd_mid,
+        "InvoiceIssuerName": provider,
+        "ProviderName": provider,
+        "PublisherName": provider,
+        "PricingQuantity": row.quantity if row.quantity is not None else 1,
+        "PricingUnit": f"{row.unit}s" if row.unit == "GPU-hour" else row.unit or "Units",
+        "ServiceCategory": _SERVICE.get(row.line, "AI and Machine Learning"),
+        "ServiceName": "Model training",
+        "ConsumedQuantity": "" if once or row.quantity is None else row.quantity,
+        "ConsumedUnit": "" if once or row.quantity is None else f"{row.unit}s" if row.unit == "GPU-hour" else row.unit,
+        "PricingCategory": _PRICING.get(_given(document, "commitment") or "on-demand", "Other"),
+        "RegionId": _given(document, "region"),
+        "SkuId": row.gpu,
+        "Tags": '{"mpplan": "estimate"}',
+        "x_IsEstimate": "true",
+        "x_CostLow": row.usd_low,
+        "x_CostHigh": row.usd_high,
+        "x_CostAtLeast": "true" if row.at_least else "false",
+        "x_EnergyKwh": plan.energy_kwh[1] if first else 0,
+        "x_CarbonKg": plan.carbon_kg[1] if first else 0,
+        "x_CarbonMethod": "location-based",
+        "x_Precision": row.precision,
+        "x_GpuCount": row.gpus,
+    }
