@@ -22,6 +22,7 @@ _USED_IN: dict[str, tuple[str, ...]] = {
     "nccl_bytes": _MEMORY,
     "fragmentation": _MEMORY,
     "stored_extra": _MEMORY,
+    "logit_stored": _MEMORY,
     "mtbf_failures_per_gpu_h": _GOODPUT,
     "restart_s": _GOODPUT,
     "checkpoint_s": _GOODPUT,

@@ -1,8 +1,8 @@
 """Time of collectives from message size, ranks and where the ranks sit.
 
 `t = latency + bytes on the bus / bus bandwidth` (nccl-tests' factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather,
-reduce-scatter and all-to-all), at the slower of the two levels: inside the NVLink domain and between domains. The straight
-line is a fit of the measured tables in `catalog/interconnect.csv`; decision 0003 says what it leaves out.
+reduce-scatter and all-to-all), at the slower of the two levels: inside the NVLink domain and between domains. The
+straight line is a fit of the measured tables in `catalog/interconnect.csv`; decision 0003 says what it leaves out.
 """
 
 from __future__ import annotations

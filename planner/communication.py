@@ -1,4 +1,4 @@
-"""Communication of a step by axis: tensor, context, expert, pipeline, data. What is exposed after overlap is what counts.
+"""Communication of a step by axis (tensor, context, expert, pipeline, data): what is exposed after overlap counts.
 
 Bytes per axis: Korthikanti et al. 2022 (tensor and sequence parallel), Rajbhandari et al. 2020 (ZeRO), Megatron-LM docs
 (context parallel), GShard (expert parallel); bus factors: nccl-tests `doc/PERFORMANCE.md`.
@@ -56,7 +56,7 @@ def _tensor(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
 
 
 def _context(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> Value:
-    """Keys and values gathered forward, again backward, and their gradients scattered: 3 passes of the whole sequence."""
+    """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
     model = recipe.model
     group = place(at.cp, at.tp, cluster.nvlink_domain)
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
@@ -119,8 +119,8 @@ def _copies_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Valu
 def _chunks_behind(at: Layouts) -> Value:
     """Micro-batches of compute that one gradient reduction can hide behind.
 
-    One without interleaving: the last micro-batch's backward, bucket by bucket. With `vp` chunks a stage finishes a chunk's
-    gradients `pp` micro-batches before the next chunk's, so all but the last chunk have that long.
+    One without interleaving: the last micro-batch's backward, bucket by bucket. With `vp` chunks a stage finishes a
+    chunk's gradients `pp` micro-batches before the next chunk's, so all but the last chunk have that long.
     """
     return np.where(at.vp > 1, np.maximum(np.minimum(at.grad_accum, at.pp) * (at.vp - 1.0) / at.vp, 1.0), 1.0)
 
@@ -130,9 +130,9 @@ def data_parallel_s(
 ) -> Value:
     """Exposed gradient reduction and parameter gathering of one step.
 
-    ZeRO 0: one all-reduce; 1: reduce-scatter and all-gather, once; 2: a reduce-scatter per micro-batch, since no rank keeps
-    the whole gradient, and one all-gather; 3: two gathers (one without resharding) and one scatter per micro-batch, behind
-    all of its compute. With LoRA only the adapters are reduced, and gathered after the update.
+    ZeRO 0: one all-reduce; 1: reduce-scatter and all-gather, once; 2: a reduce-scatter per micro-batch, since no
+    rank keeps the whole gradient, and one all-gather; 3: two gathers (one without resharding) and one scatter per
+    micro-batch, behind all of its compute. With LoRA only the adapters are reduced, and gathered after the update.
     """
     policy = recipe.policy
     dense = place(at.dp * at.cp, at.tp, cluster.nvlink_domain)

@@ -1,7 +1,7 @@
 """Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations.
 
-A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`: the sum, not the larger of the two, since the tail of
-one hides little of the other; it gives the loss of efficiency of small shapes without a table.
+A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`: the sum, not the larger of the two, since
+the tail of one hides little of the other; it gives the loss of efficiency of small shapes without a table.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
 
 
 def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
-    """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of input, gradient and weight."""
+    """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of its three tensors."""
     per_element = recipe.policy.cast_bytes_per_element
     if not (per_element and op.low_precision):
         return 0.0

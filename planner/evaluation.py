@@ -1,4 +1,4 @@
-"""One pass over many layouts: time, memory, energy and cost of each, itemised. The single arithmetic behind every answer."""
+"""One pass over many layouts: time, memory, energy and cost, itemised: the single arithmetic of every answer."""
 
 from __future__ import annotations
 

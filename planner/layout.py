@@ -1,7 +1,8 @@
 """Layouts: how a model is split over GPUs. `Layout` is one, `Layouts` is many as columns of arrays.
 
-Order of the axes, innermost (closest together) first: tensor `tp`, context `cp`, data `dp` (expert parallel `ep` lies inside
-it), pipeline `pp`. `tp * cp * dp * pp == gpus` and `dp * micro_batch * grad_accum == global batch in sequences`.
+Order of the axes, innermost (closest together) first: tensor `tp`, context `cp`, data `dp` (expert parallel `ep`
+lies inside it), pipeline `pp`. `tp * cp * dp * pp == gpus` and `dp * micro_batch * grad_accum == global batch in
+sequences`.
 """
 
 from __future__ import annotations

@@ -56,6 +56,14 @@ class MemoryItems:
         return self.allocated + self.fragmentation
 
 
+def _input_bytes(recipe: Recipe) -> float:
+    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the original."""
+    policy = recipe.policy
+    if recipe.stack != "tuned" or policy.linear_compute not in ("fp8", "fp4"):
+        return policy.activation_bytes
+    return 1.0 if policy.linear_compute == "fp8" else 0.5
+
+
 def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
     """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
 
@@ -71,7 +79,10 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     routed = share * work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
     attention_out = work.tokens * model.heads * model.value_dim / at.tp
     masks = 2.0 * hidden if recipe.dropout else 0.0
-    plain = (4.0 * hidden + work.head_elements + attention_out + inner * ffn + 2.0 * routed) * each + masks
+    # Inputs of the linear layers: two norms' outputs, the attention output, the activation's output, the routed rows.
+    inputs = 2.0 * hidden + attention_out + ffn + routed
+    others = 2.0 * hidden + work.head_elements + (inner - 1.0) * ffn + routed
+    plain = others * each + inputs * _input_bytes(recipe) + masks
     scores: Value = 0.0
     if recipe.attention == "naive":
         scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
@@ -128,7 +139,10 @@ def _gathered(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
     ends = np.maximum(shards.first_extra, shards.last_extra) / np.where(at.pp == 1, 2.0, 1.0)
     largest = np.maximum(unit, ends)
     grads = policy.reduce_bytes if recipe.trains_all else 0.0
-    keep = 0.0 if recipe.reshard_after_forward else shards.layers_most * unit * policy.gather_bytes
+    whole_stage = shards.layers_most * unit
+    keep: Value = 0.0 if recipe.reshard_after_forward else whole_stage * policy.gather_bytes
+    # Under a pipeline FSDP keeps parameters gathered and gradients unreduced over all micro-batches of a step.
+    keep = np.where(at.pp > 1, whole_stage * (policy.gather_bytes + grads), keep)
     return np.where(at.zero == 3, (unit + largest) * policy.gather_bytes + largest * grads + keep, 0.0)
 
 
@@ -143,6 +157,17 @@ def _low_copies(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Valu
     return np.where(at.zero == 3, passing, held) * per_param
 
 
+def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) -> Value:
+    """Gradients that exist at the peak.
+
+    PyTorch allocates them during backward, while activations are freed; so with one micro-batch per step the peak is the
+    larger of the two. Accumulated gradients, and Megatron's gradient buffers, are there all the time.
+    """
+    if recipe.stack == "tuned":
+        return gradients
+    return np.where(at.grad_accum == 1, np.maximum(gradients - activations, 0.0), gradients)
+
+
 def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates, *, last: bool) -> MemoryItems:
     weights, gradients, master, states = _states(recipe, shards, at, last)
     kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
@@ -150,17 +175,22 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     flights = in_flight(at, last=last)
     # While one layer is recomputed or run backward, all of its activations and their gradients exist once.
     working = np.where(at.act_ckpt == FULL, whole, 0.25 * whole)
+    if recipe.sequence_parallel:
+        # A product's gathered input and its gradient, over the whole sequence.
+        working = working + np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0) * recipe.policy.activation_bytes
     activations = kept * layers * flights + working
     if recipe.offload == "activations":
         activations = kept * 2.0 + working
-    per_logit = recipe.policy.activation_bytes + (0.0 if recipe.chunked_loss else 4.0 + recipe.policy.activation_bytes)
+    each = recipe.policy.activation_bytes
+    per_logit = each if recipe.chunked_loss else rates.logit_stored + (each - 2.0)
     has_head = (at.pp == 1) | last
     logits = np.where(has_head, work.logit_elements * per_logit, 0.0)
     gathered = _gathered(recipe, shards, at)
     copies = _low_copies(recipe, shards, at, last)
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
     framework = rates.context_bytes + np.zeros(len(at))
-    moving = activations + logits + gathered + copies
+    gradients = _alive(gradients, activations + logits, recipe, at)
+    allocated = weights + gradients + master + states + activations + logits + gathered + copies
     return MemoryItems(
         weights=weights,
         gradients=gradients,
@@ -172,7 +202,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         gathered_params=gathered,
         comm_buffers=axes * rates.nccl_bytes,
         framework=framework,
-        fragmentation=moving * rates.fragmentation,
+        fragmentation=allocated * rates.fragmentation,
     )
 
 

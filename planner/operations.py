@@ -1,7 +1,8 @@
 """The operations of one micro-batch on one GPU, by their real shapes after sharding.
 
-Every quantity is an array over layouts, `[layout]`, or a scalar that broadcasts. The matrix products of a layer are listed
-once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions permuted.
+Every quantity is an array over layouts, `[layout]`, or a scalar that broadcasts. The matrix products of a layer are
+listed once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions
+permuted.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Work:
 def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
     """Tensor parallel size inside an expert: that of the layer where the expert groups leave room, else 1.
 
-    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` that does not divide `cp*dp` (for
-    one, because it is larger) takes the tensor parallel ranks too, so the expert itself is then not split.
+    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` that does not divide `cp*dp`
+    (for one, because it is larger) takes the tensor parallel ranks too, so the expert itself is then not split.
     """
     if not recipe.model.experts:
         return np.ones_like(at.tp)
@@ -159,8 +160,8 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
 def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
     """FLOP of forward and backward per token: 6 x matrix parameters plus attention, no recomputation.
 
-    `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times that with
-    backward; `keys` is S/2 when the causal half is counted, S in the full convention (design, section 3).
+    `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times
+    that with backward; `keys` is S/2 when the causal half is counted, S in the full convention (design, section 3).
     """
     keys = attended_tokens(model, seq_len, causal_half=causal_half)
     core = 2.0 * keys * model.heads * (model.head_dim + model.value_dim)

@@ -1,7 +1,7 @@
 """The physical parameters of the model: value, 90 % range, meaning and source of each. Rows: `catalog/parameters.csv`.
 
-Parameters with a qualifier (`fusion.eager`) hold for one stack or architecture. They are shared by all runs: none is keyed on
-a model, a source or a run.
+Parameters with a qualifier (`fusion.eager`) hold for one stack or architecture. They are shared by all runs: none is
+keyed on a model, a source or a run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The rates of one GPU, stack and precision policy, each with its range and evidence: the door for every measurement.
 
-`resolve_rates` walks the ladder of evidence for each term (measured here, shipped, published, transferred, datasheet times a
-typical efficiency); `RateSet.sample` turns the terms into numbers (`draws=None`: the mid values) or into draws `[draw]`.
+`resolve_rates` walks the ladder of evidence for each term (measured here, shipped, published, transferred, datasheet
+times a typical efficiency); `RateSet.sample` turns the terms into numbers (`draws=None`: the mid values) or into
+draws `[draw]`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Rates:
     nccl_bytes: Value
     fragmentation: Value
     stored_extra: Value
+    logit_stored: Value
+    """Bytes per logit at the peak of the loss, with 16-bit activations."""
     mtbf_failures_per_gpu_h: Value
     restart_s: Value
     checkpoint_s: Value
@@ -188,7 +191,9 @@ ARCH_FAMILY = {
 """Architectures that share the parameters of a relative."""
 
 REFERENCE_GPU = {"Ampere": 0.869, "Hopper": 0.803, "Blackwell": 0.776, "CDNA": 0.511}
-"""Measured BF16 maximum over peak of the GPU that stands for its architecture (A100, H100, B200, MI300X; `gpus.csv`)."""
+"""Measured BF16 maximum over peak of the GPU that stands for its architecture (A100, H100, B200, MI300X;
+`gpus.csv`).
+"""
 
 
 def arch_family(gpu: Gpu) -> str:
@@ -294,7 +299,7 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
     return [
         *(
             _from(parameter(n, stack), n)
-            for n in ("fusion", "framework", "cast_fusion", "kernels_per_layer", "stored_extra", "overlap_dp", "step_overhead_s", "launch_s")
+            for n in ("fusion", "framework", "cast_fusion", "kernels_per_layer", "stored_extra", "logit_stored", "fragmentation", "overlap_dp", "step_overhead_s", "launch_s")
         ),
         _from(parameter(tp), "overlap_tp", ceiling=1.0),
         _from(parameter("ffn_passes", gated), "ffn_passes"),
@@ -306,7 +311,7 @@ _PLAIN = (
     "small_matrix_tokens", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernels_moe",
     "grouped_efficiency", "kernel_s",
     "overlap_cp", "overlap_pp", "overlap_ep", "interference", "jitter", "expert_imbalance", "host_share",
-    "network_share", "fragmentation", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
+    "network_share", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
 )  # fmt: skip
 
 

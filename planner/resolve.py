@@ -1,4 +1,6 @@
-"""From what the user typed to a `Question`: reads every value, fills the defaults of the design, and notes each source."""
+"""From what the user typed to a `Question`: reads every value, fills the defaults of the design, and notes each
+source.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Parameters that one GPU holds, by pipeline end and by kind: what memory, optimizer and gradient traffic all start from."""
+"""Parameters that one GPU holds, by pipeline end and by kind: what memory, optimizer and gradient traffic all start
+from.
+"""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class StepTimes:
 def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -> Value:
     """Forward work done again in the backward pass of one layer.
 
-    Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al. 2022); FSDP
-    stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused attention recomputes
-    that kernel.
+    Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al.
+    2022); FSDP stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused
+    attention recomputes that kernel.
     """
     full = layer.forward + comm.tp_forward
     if recipe.attention == "naive":
