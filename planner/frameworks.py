@@ -19,8 +19,8 @@ from planner.published import MEM_KINDS
 from planner.recipe import ATTENTIONS, STACKS
 from planner.rows import CATALOG, Row, read_rows
 
-PADDINGS = ("packed", "padded", "binned")
-"""Whether sequences are filled with tokens, padded to their full length, or padded to the length of their bin."""
+PADDINGS = ("packed", "padded", "binned", "unpadded")
+"""Whether sequences are filled with tokens, padded to their full length, padded to the length of their bin, or not padded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,7 +100,7 @@ def predict(prepared: Prepared | Rejected, draws: Draws | None = None) -> Predic
 
 
 def _tokens_per_s(known: _Known) -> Value:
-    return known.result.tokens_per_s_per_gpu * known.prepared.useful_ratio
+    return known.result.tokens_per_s_per_gpu * known.prepared.nominal_ratio
 
 
 def _samples_per_s(known: _Known) -> Value:
