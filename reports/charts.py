@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -25,14 +26,15 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeRow:
-    """A bar with its range."""
+class Bar:
+    """What a row of a range chart shows."""
 
     label: str
     text: str
-    low: float
-    mid: float
-    high: float
+    low: float = 0.0
+    mid: float = 0.0
+    high: float = 0.0
+    """In the metric's unit."""
     strong: bool = False
     """The asked one."""
     at_least: bool = False
@@ -41,6 +43,36 @@ class RangeRow:
     """A reference only."""
     missing: bool = False
     """No figure: the text says why."""
+    beyond: bool = False
+    """Longer than the axis: drawn to its end and broken off there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRow:
+    """A bar with its range, placed: percent across, pixels down."""
+
+    lines: tuple[str, ...]
+    """The label, broken into lines."""
+    text: str
+    low: float
+    mid: float
+    high: float
+    y: int
+    y_value: int
+    """Base line of the value."""
+    y_bar: int
+    value_below: bool
+    """True: the value has a line of its own under the label."""
+    strong: bool
+    at_least: bool
+    quiet: bool
+    missing: bool
+    beyond: bool
+
+    @property
+    def label(self) -> str:
+        """The label on one line."""
+        return " ".join(self.lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +81,8 @@ class RangeDrawing:
 
     rows: tuple[RangeRow, ...]
     ticks: tuple[Tick, ...]
+    height: int
+    """Pixels of all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +108,8 @@ class StackRow:
     segments: tuple[Segment, ...]
     limit: float | None = None
     """Where the capacity line stands."""
+    beyond: bool = False
+    """Longer than the axis: its text says so, and no bar is drawn."""
     strong: bool = False
 
 
@@ -179,6 +215,17 @@ def end_anchor(index: int, count: int) -> str:
     return "start" if index == 0 else "end" if index == count - 1 else "middle"
 
 
+BEYOND = 1.5
+"""A reference this many times longer than all others does not set the scale; its bar is broken off."""
+
+
+def scale_top(sizes: Sequence[float], references: Sequence[float]) -> float:
+    """What the axis must cover: all sizes, and the references unless they dwarf the sizes."""
+    own = max(sizes, default=0.0)
+    others = max(references, default=0.0)
+    return own if own and others > BEYOND * own else max(own, others)
+
+
 def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
     """Ticks of a linear axis that begins at zero and ends at the last value."""
     top = values[-1] or 1.0
@@ -186,6 +233,62 @@ def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]
         Tick(at=percent(100 * value / top), label=label, anchor=end_anchor(i, len(values)))
         for i, (value, label) in enumerate(zip(values, labels, strict=True))
     )
+
+
+LINE = 36
+"""Columns of text that a chart of 280 pixels, the narrowest, has room for."""
+LINE_PIXELS = 17
+
+
+def columns_of(text: str) -> int:
+    """Width of a text in columns: wide characters take two."""
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def broken(text: str, width: int = LINE) -> tuple[str, ...]:
+    """A label cut at spaces into lines of at most `width` columns; a longer word is cut inside."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}".strip()
+        if columns_of(joined) <= width:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        for c in word:
+            if columns_of(lines[-1] + c) > width:
+                lines.append("")
+            lines[-1] += c
+    return tuple(lines)
+
+
+def place_rows(bars: Sequence[Bar], ticks: tuple[Tick, ...], top: float) -> RangeDrawing:
+    """Lay bars under each other on an axis from 0 to `top`; a value that has no room beside its label goes below it."""
+    rows, y = [], 0
+    for bar in bars:
+        lines = broken(bar.label)
+        below = columns_of(lines[-1]) + columns_of(bar.text) + 2 > LINE + 4
+        y_value = y + 15 + LINE_PIXELS * (len(lines) - 1 + below)
+        rows.append(
+            RangeRow(
+                lines=lines,
+                text=bar.text,
+                low=percent(100 * min(bar.low / top, 1)),
+                mid=percent(100 * min(bar.mid / top, 1)),
+                high=percent(100 * min(bar.high / top, 1)),
+                y=y,
+                y_value=y_value,
+                y_bar=y_value + 6,
+                value_below=below,
+                strong=bar.strong,
+                at_least=bar.at_least,
+                quiet=bar.quiet,
+                missing=bar.missing,
+                beyond=bar.beyond,
+            )
+        )
+        y = y_value + (12 if bar.missing else 26)
+    return RangeDrawing(rows=tuple(rows), ticks=ticks, height=y)
 
 
 def segments_of(parts: Sequence[tuple[int, float, str]], top: float, least_ratio: float = 0.035) -> tuple[Segment, ...]:

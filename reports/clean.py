@@ -17,6 +17,8 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 def clean(value: object) -> str:
     """One line of harmless text: no control, formatting or unpaired surrogate characters, spaces folded."""
     text = "" if value is None else str(value)
+    if text.isprintable() and "  " not in text and text == text.strip():
+        return text  # nearly all text; the rest is looked at sign by sign
     kept = (" " if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in text if c not in _BIDI)
     return " ".join("".join(c for c in kept if unicodedata.category(c) != "Cs").split())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.plan import LOWER_IS_BETTER
 from reports.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu, rung_of
-from reports.language import Figure, Span, Words
+from reports.language import Figure, Span, Words, strong
 from reports.sections.precisions import metric_chart, overview_table
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
@@ -104,7 +104,7 @@ def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     if saving["low"] < 0 < saving["high"]:
         return words("compare.unsure", share=figure.text, other=other, span=figure.span)
     key = "compare.less" if less else "compare.more"
-    return words(key, share=f"\x02{figure.text}\x03", other=other, span=words("range").format(figure.span))
+    return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
 
 
 def _budget(answer: Doc | None, words: Words) -> tuple[Span, ...]:
@@ -113,14 +113,10 @@ def _budget(answer: Doc | None, words: Words) -> tuple[Span, ...]:
     cost = words.figure("money", answer[MARKET])
     if cost is None:
         days = words.figure("days", answer[DURATION])
-        return words.spans("budget.days", high=_strong(days.high)) if days else ()
+        return words.spans("budget.days", high=strong(days.high)) if days else ()
     if cost.at_least:
-        return words.spans("budget.at_least", high=_strong(cost.high))
-    return words.spans("budget.cost", high=_strong(cost.high))
-
-
-def _strong(text: str) -> str:
-    return f"\x02{text}\x03"
+        return words.spans("budget.at_least", high=strong(cost.high))
+    return words.spans("budget.cost", high=strong(cost.high))
 
 
 def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
@@ -138,26 +134,46 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
     """What the figures rest on, in a line; each part leads to where the page says more."""
     doc = facts.doc
     parts = [Cell(text=_measured(facts, words), href="#sources")]
-    dates = sorted(one["date"] for one in facts.evidence_for(MARKET) if one["date"] and one["kind"] != "given")
-    if any(plan[MARKET] for plan in facts.fitting()):
-        given = facts.source_of("price") in ("flag", "file", "variable")
-        text = words("trust.price_given") if given else words("trust.prices", date=dates[-1]) if dates else ""
-        if text:
-            parts.append(Cell(text=text, href="#sources"))
+    prices = _prices(facts, words)
+    if prices and any(plan[MARKET] for plan in facts.fitting()):
+        parts.append(Cell(text=prices, href="#sources"))
     parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
     gaps = len(doc["gaps"])
     parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
     return tuple(parts)
 
 
+def _prices(facts: Facts, words: Words) -> str:
+    """Whose prices, as of when, and how old the rows are."""
+    if facts.source_of("price") in ("flag", "file", "variable"):
+        return words("trust.price_given")
+    rows = [one for one in facts.evidence_for(MARKET) if one["id"].startswith("price")]
+    dates = _years([str(one["date"]) for one in rows if one["date"]])
+    day = facts.given("as_of")
+    if not rows:
+        return ""
+    return words("trust.prices", date=day, rows=dates) if day else words("trust.prices_rows", rows=dates)
+
+
+def _years(dates: list[str]) -> str:
+    """First and last year that dates, or intervals of dates, name."""
+    years = sorted({part[:4] for date in dates for part in date.split("/")})
+    return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
+
+
+_RATE_IDS = ("rate:", "record:", "measured:", "measurement:", "surface:")
+
+
 def _measured(facts: Facts, words: Words) -> str:
-    """The best kind of evidence behind the speeds, with its dates."""
+    """The best kind of evidence behind the rates of the asked plan, with its dates."""
     found = facts.evidence_for(DURATION)
+    rates = [one for one in found if one["id"].startswith(_RATE_IDS)]
     for kind in ("measured", "shipped", "published", "transferred", "datasheet"):
-        own = [one for one in found if one["kind"] == kind]
+        own = [one for one in rates or found if one["kind"] == kind]
         if own:
-            years = sorted({str(one["date"])[: 10 if kind in ("measured", "shipped") else 4] for one in own if one["date"]})
-            when = years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
+            dates = sorted({str(one["date"]) for one in own if one["date"]})
+            exact = kind in ("measured", "shipped") and len(dates) == 1
+            when = dates[0] if exact else _years(dates)
             date = words("range").format(when) if when else ""
             return words(f"trust.{kind}", gpu=pretty_gpu(facts.gpu), date=date)
     return words("trust.assumed")

@@ -49,10 +49,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a sentence; strong pieces are the figures."""
+    """A piece of a sentence."""
 
     text: str
     strong: bool = False
+    """A figure."""
+    span: bool = False
+    """The range of a figure: kept on one line, quieter."""
 
 
 class Words:
@@ -121,20 +124,22 @@ class Words:
     def spans(self, key: str, /, **values: str | Figure) -> tuple[Span, ...]:
         """A sentence in pieces, with its figures strong."""
         marked: dict[str, object] = {
-            name: f"\x02{value.text}\x03" + (self._text["range"].format(value.span) if value.span else "")
-            if isinstance(value, Figure)
-            else value
+            name: strong(value.text) + self.ranged(value) if isinstance(value, Figure) else value
             for name, value in values.items()
         }
         return split_spans(self._text[key].format(**marked))
 
+    def ranged(self, figure: Figure) -> str:
+        """The range of a figure as it follows it in a sentence, marked for `split_spans`; empty where there is none."""
+        return f"\x04{self._text['range'].format(figure.span)}\x03" if figure.span else ""
+
     def number(self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False) -> Figure:
         """A figure in a given unit. The range decides how many decimals it is worth."""
         scaled = (low / rung.per, mid / rung.per, high / rung.per)
-        decimals = min(decimals_for(*scaled), rung.decimals)
+        decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
         texts = [grouped(one, decimals) for one in scaled]
         exact = texts[0] == texts[1] == texts[2]
-        if exact and "." in texts[1]:
+        if exact and "." in texts[1] and rung.least < 0:
             texts = [texts[1].rstrip("0").rstrip(".")] * 3
         joint = "range.signed" if low < 0 else "range.joint"
         bound = self._text["at_least"] if at_least else "{}"
@@ -164,22 +169,39 @@ class Words:
         """A single number with its unit."""
         return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
 
+    def fixed(self, size: float, rung: Rung, decimals: int) -> str:
+        """A part of a total with the decimals of its table; what would round to nothing is said to be less."""
+        least = 10.0**-decimals
+        scaled = size / rung.per
+        if 0 < scaled < least / 2:
+            return self._text["less_than"].format(grouped(least, decimals))
+        return grouped(scaled, decimals)
+
     def shared(self, quantity: str, estimates: list[Any]) -> Rung:
         """One unit for all numbers of a column."""
         mids = [float(e["mid"] if isinstance(e, Mapping) else e) for e in estimates if e is not None]
         return shared_rung(self._ladders[quantity], mids)
 
 
+def strong(text: str) -> str:
+    """A text marked as a figure for `split_spans`."""
+    return f"\x02{text}\x03"
+
+
+_MARKED = re.compile("([\x02\x04])([^\x03]*)\x03")
+
+
 def split_spans(text: str) -> tuple[Span, ...]:
-    """Cut a sentence at the marks that `Words.spans` sets around its figures."""
-    spans = []
-    for piece in text.split("\x02"):
-        strong, mark, plain = piece.partition("\x03")
-        if mark:
-            spans.append(Span(strong, strong=True))
-            strong = plain
-        if strong:
-            spans.append(Span(strong))
+    """Cut a sentence at the marks that `strong` and `Words.ranged` set."""
+    spans, at = [], 0
+    for found in _MARKED.finditer(text):
+        if found.start() > at:
+            spans.append(Span(text[at : found.start()]))
+        inner = found[2]
+        spans.append(Span(inner, strong=found[1] == "\x02", span=found[1] == "\x04"))
+        at = found.end()
+    if at < len(text):
+        spans.append(Span(text[at:]))
     return tuple(spans)
 
 

@@ -23,6 +23,8 @@ class Rung:
     """How the unit reads in a column's head: `million $`; empty where the name says it all."""
     decimals: int = 9
     """At most so many decimals, whatever the range."""
+    least: int = -99
+    """At least so many: cents of a price."""
 
 
 Ladder = tuple[Rung, ...]

@@ -68,6 +68,10 @@ class Table:
     """Lines under the table."""
     wide: bool = True
     """False: narrow, may stand beside its chart."""
+    folded: bool = False
+    """The same as a chart just above: shown when it is asked for, and in print."""
+    sortable: bool = True
+    """False where the order of the rows says something (items before their total)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,8 @@ class Knobs:
 
     price: float | None
     """USD per GPU-hour; None where the plan has no price."""
-    electricity: float | None
-    """USD per kWh; None where the plan names none."""
+    electricity: float
+    """USD per kWh; 0 where the plan bills none (rent holds it)."""
     pue: float
     grid: float
     """kg CO2e per kWh."""
@@ -60,8 +60,8 @@ class Outcome:
     gpu_hours: tuple[float, float, float]
     energy_mwh: tuple[float, float, float]
     carbon_t: tuple[float, float, float]
-    bill_usd: tuple[float, float, float] | None
-    """Electricity for all of the energy."""
+    bill_usd: tuple[float, float, float]
+    """Electricity for all of the energy, at the price of the slider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +93,13 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> Outcome:
     work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput)
     hours = work * knobs.runs
     energy = _times(base.energy_mwh, hours * (knobs.pue / plan.pue))
-    bill = None if knobs.electricity is None else _times(energy, KWH_PER_MWH * knobs.electricity)
     return Outcome(
         cost_usd=_cost(base, plan, knobs, hours),
         days=_times(base.days, work),
         gpu_hours=_times(base.gpu_hours, hours),
         energy_mwh=energy,
         carbon_t=_times(energy, KWH_PER_MWH * knobs.grid / KG_PER_T),
-        bill_usd=bill,
+        bill_usd=_times(energy, KWH_PER_MWH * knobs.electricity),
     )
 
 
@@ -109,7 +108,7 @@ def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, f
     if base.cost_usd is None:
         return None
     price = knobs.price / plan.price if knobs.price is not None and plan.price else 1.0
-    power = knobs.electricity / plan.electricity if knobs.electricity is not None and plan.electricity else 1.0
+    power = knobs.electricity / plan.electricity if plan.electricity else 1.0
     moved = base.rental_usd * hours * price + base.electricity_usd * hours * (knobs.pue / plan.pue) * power
     moved += base.other_usd * hours
     return _times(base.cost_usd, moved / (base.rental_usd + base.electricity_usd + base.other_usd))
@@ -143,20 +142,29 @@ def base_of(plan: Doc) -> Base:
     )
 
 
-def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
-    """The knobs at which a plan was made, read from the plan itself; None where it has no energy to start from."""
+def _pue(facts: Facts, plan: Doc) -> float | None:
+    """The PUE that was asked for, else the one that the items of the energy imply."""
+    said = facts.given("pue")
+    if isinstance(said, int | float) and said >= 1:
+        return float(said)
     items = plan["energy_items_mwh"] or {}
     machines = sum(size for name, size in items.items() if name not in ("pue_overhead", "total"))
-    tokens = facts.given("tokens")
-    if not (machines > 0 and plan[ENERGY] and plan[CARBON] and plan["goodput_ratio"] and tokens):
+    return 1.0 + float(items.get("pue_overhead", 0.0)) / machines if machines > 0 else None
+
+
+def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
+    """The knobs at which a plan was made, read from the plan itself; None where it has no energy to start from."""
+    pue, tokens = _pue(facts, plan), facts.given("tokens")
+    if not (pue and plan[ENERGY] and plan[CARBON] and plan["goodput_ratio"] and tokens):
         return None
     rental = _lines(plan, "gpu_rental")
     price = rental[0]["unit_price_usd"]["mid"] if rental and rental[0]["unit_price_usd"] else None
-    electricity = facts.given("electricity")
+    billed = _lines(plan, "electricity")
+    own = billed[0]["unit_price_usd"]["mid"] if billed and billed[0]["unit_price_usd"] else facts.given("electricity")
     return Knobs(
         price=float(price) if price else None,
-        electricity=float(electricity) if isinstance(electricity, int | float) else None,
-        pue=1.0 + items.get("pue_overhead", 0.0) / machines,
+        electricity=float(own) if isinstance(own, int | float) else 0.0,
+        pue=pue,
         grid=plan[CARBON]["mid"] * KG_PER_T / (plan[ENERGY]["mid"] * KWH_PER_MWH),
         tokens=float(tokens),
         goodput=float(plan["goodput_ratio"]["mid"]),
@@ -173,14 +181,17 @@ def sliders(knobs: Knobs, words: Words) -> tuple[Slider, ...]:
     found = []
     if knobs.price:
         found.append(slider("price", knobs.price, knobs.price * 0.25, knobs.price * 2.25, "unit_price"))
-    if knobs.electricity:
-        found.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
+    found.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
     found.append(slider("pue", knobs.pue, 1.0, max(2.0, knobs.pue), "plain"))
     found.append(slider("grid", knobs.grid, 0.0, max(1.0, knobs.grid), "plain"))
     found.append(slider("tokens", knobs.tokens, knobs.tokens * 0.1, knobs.tokens * 4, "tokens"))
     found.append(slider("goodput", knobs.goodput, 0.5, 1.0, "percent"))
     found.append(Slider(name="runs", label=words("whatif.runs"), value=1, low=1, high=10, step=1, quantity="plain"))
     return tuple(found)
+
+
+def _at_least(plan: Doc) -> bool:
+    return bool(plan[MARKET] and plan[MARKET].get("at_least"))
 
 
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
@@ -195,9 +206,9 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
     data = {
         "asked": facts.asked,
         "knobs": asdict(knobs),
-        "plans": [asdict(base_of(plan)) | {"knobs": asdict(one)} for plan in plans if (one := own[plan["precision"]])],
-        "ladders": {name: [[r.at, r.per, r.text] for r in words.ladder(name)] for name in quantities},
+        "plans": [asdict(base_of(plan)) | {"knobs": asdict(one), "at_least": _at_least(plan)} for plan in plans if (one := own[plan["precision"]])],
+        "ladders": {name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities},
         "words": {key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")},
-        "at_least": bool(answer[MARKET] and answer[MARKET]["at_least"]),
+        "at_least": _at_least(answer),
     }
     return data, sliders(knobs, words)

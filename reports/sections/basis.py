@@ -127,7 +127,7 @@ def sources(facts: Facts, words: Words) -> Section | None:
                 _foreign(one["what"], words),
                 Cell(text=clean(one["source"]), href=web_address(clean(one["source"]))),
                 Cell(text=clean(one["date"]) if one["date"] else words("undated")),
-                Cell(text=", ".join(_used(name, words) for name in one["used_in"])),
+                Cell(text=", ".join(_used(name, words) for name in direct(one["used_in"]))),
             )
         )
         for one in found
@@ -141,9 +141,29 @@ def sources(facts: Facts, words: Words) -> Section | None:
         caption=words("table.sources"),
         columns=tuple(Column(head=words(f"column.{h}")) for h in ("kind", "what", "source", "date", "used_in")),
         rows=rows,
+        notes=(words("note.sources"),),
     )
     lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
     return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(table,))
+
+
+_FOLLOWS = {
+    "duration_days": ("step_s", "goodput_ratio"),
+    "mfu": ("step_s",),
+    "tokens_per_s_per_gpu": ("step_s",),
+    "tflops_per_gpu": ("step_s",),
+    "gpu_hours": ("duration_days", "step_s"),
+    "cost_usd": ("gpu_hours", "duration_days", "step_s"),
+    "energy_mwh": ("gpu_power_w", "gpu_hours", "duration_days", "step_s"),
+    "carbon_tco2e": ("energy_mwh", "gpu_hours", "duration_days", "step_s"),
+}
+"""Figures that follow from others: a source of those is a source of these, which need not be said."""
+
+
+def direct(used_in: list[str]) -> list[str]:
+    """The figures that a source enters first, without those that only follow from them."""
+    there = {name.partition(".")[0] for name in used_in}
+    return [name for name in used_in if not there.intersection(_FOLLOWS.get(name, ()))]
 
 
 def _used(name: str, words: Words) -> str:

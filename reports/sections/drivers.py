@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from reports.charts import RangeDrawing, RangeRow, linear_ticks, percent, ticks_on
+from reports.charts import Bar, linear_ticks, place_rows, ticks_on
 from reports.facts import QUANTITY, Facts
 from reports.language import Words
 from reports.numbers import grouped
+from reports.sections.precisions import described
 from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
 
 
@@ -28,20 +29,17 @@ def drivers(facts: Facts, words: Words) -> Section | None:
 
 def _share_chart(shares: list[dict[str, object]], words: Words) -> RangeChart:
     top = linear_ticks(max(float(str(one["share_ratio"])) for one in shares))
-    rows = tuple(
-        RangeRow(label=words.phrase(one["label"]), text=words.value("percent", share), low=at, mid=at, high=at,
-                 strong=number < 2)
+    bars = [
+        Bar(label=words.phrase(one["label"]), text=words.value("percent", share), mid=share, strong=number < 2)
         for number, one in enumerate(shares)
         for share in [float(str(one["share_ratio"]))]
-        for at in [percent(100 * share / top[-1])]
-    )  # fmt: skip
+    ]
     title = words("chart.shares")
-    said = words("list.semicolon").join(f"{row.label}: {row.text}" for row in rows)
     labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
     return RangeChart(
         title=title,
-        description=words("chart.described", title=title, said=said),
-        drawing=RangeDrawing(rows=rows, ticks=ticks_on(top, labels)),
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, labels), top[-1]),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reports.charts import RangeDrawing, RangeRow, linear_ticks, percent, ticks_on
+from reports.charts import Bar, linear_ticks, place_rows, ticks_on
 from reports.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
 from reports.language import Words
-from reports.sections.precisions import axis_labels, comparison_table, figure_cell
+from reports.sections.precisions import axis_labels, comparison_table, described, figure_cell
 from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
 
 
@@ -32,27 +32,24 @@ def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeCh
     priced = [plan for plan in plans if plan[metric]]
     rung = words.shared(QUANTITY[metric], [plan[metric] for plan in priced])
     top = linear_ticks(max(plan[metric]["high"] for plan in priced))
-    rows = tuple(
-        RangeRow(
+    bars = [
+        Bar(
             label=words("gpus.row", gpus=f"{plan['gpus']:,}", gpu=pretty_gpu(plan["gpu"])),
             text=figure.full,
-            low=percent(100 * plan[metric]["low"] / top[-1]),
-            mid=percent(100 * plan[metric]["mid"] / top[-1]),
-            high=percent(100 * plan[metric]["high"] / top[-1]),
+            low=plan[metric]["low"],
+            mid=plan[metric]["mid"],
+            high=plan[metric]["high"],
             strong=plan["gpu"] == facts.gpu,
             at_least=figure.at_least,
         )
         for plan in priced
         if (figure := words.figure(QUANTITY[metric], plan[metric])) is not None
-    )
-    title = words(
-        "chart.gpus", metric=words.name("metric", metric), precision=words.name("precision", facts.asked)
-    )
-    said = words("list.semicolon").join(f"{row.label}: {row.text}" for row in rows)
+    ]
+    title = words("chart.gpus", metric=words.name("metric", metric), precision=words.name("precision", facts.asked))
     return RangeChart(
         title=title,
-        description=words("chart.described", title=title, said=said),
-        drawing=RangeDrawing(rows=rows, ticks=ticks_on(top, axis_labels(top, rung))),
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
     )
 
 

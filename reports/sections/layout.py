@@ -108,4 +108,5 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
             Column(head=words.head(words.name("metric", "memory_gib"), gib), numeric=True),
         ),
         rows=rows,
+        folded=True,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, segments_of, ticks_on
+from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, scale_top, segments_of, ticks_on
 from reports.facts import CARBON, ENERGY, MARKET, Doc, Facts
 from reports.language import Span, Words
-from reports.sections.precisions import axis_labels
+from reports.sections.precisions import axis_labels, described, is_reference
 from reports.view import Block, Cell, Column, Row, Section, StackChart, Table
 
 
@@ -79,6 +79,7 @@ def _cost_table(answer: Doc, words: Words) -> Table:
             Column(head=words.head(words.name("metric", MARKET), rung), numeric=True),
         ),
         rows=tuple(rows),
+        sortable=False,
     )
 
 
@@ -93,9 +94,17 @@ def _energy_chart(facts: Facts, plans: list[Doc], words: Words) -> StackChart:
     names = _energy_names(plans)
     totals = [sum(size for name, size in plan["energy_items_mwh"].items() if name != "total") for plan in plans]
     rung = words.shared("energy", totals)
-    top = linear_ticks(max(totals))
+    references = [is_reference(facts, plan) for plan in plans]
+    top = linear_ticks(
+        scale_top(
+            [total for total, other in zip(totals, references, strict=True) if not other],
+            [total for total, other in zip(totals, references, strict=True) if other],
+        )
+    )
     rows = []
     for plan, total in zip(plans, totals, strict=True):
+        beyond = total > top[-1] * 1.0001
+        text = words.number(total, total, total, rung).text
         parts = [
             (n, size, f"{words.name('energy', name)}: {words.number(size, size, size, rung).text}")
             for n, name in enumerate(names)
@@ -104,16 +113,16 @@ def _energy_chart(facts: Facts, plans: list[Doc], words: Words) -> StackChart:
         rows.append(
             StackRow(
                 label=words.name("precision", plan["precision"]),
-                text=words.number(total, total, total, rung).text,
-                segments=segments_of(parts, top[-1]),
+                text=words("chart.off_scale", text=text) if beyond else text,
+                segments=() if beyond else segments_of(parts, top[-1]),
+                beyond=beyond,
                 strong=plan["precision"] == facts.asked,
             )
         )
     title = words("chart.energy")
-    said = words("list.semicolon").join(f"{row.label}: {row.text}" for row in rows)
     return StackChart(
         title=title,
-        description=words("chart.described", title=title, said=said),
+        description=described(title, [(row.label, row.text) for row in rows], words),
         drawing=StackDrawing(
             rows=tuple(rows),
             ticks=ticks_on(top, axis_labels(top, rung)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
 from reports.facts import Doc, Facts, pretty_gpu
 from reports.language import Words
-from reports.sections.precisions import axis_labels, figure_cell
+from reports.sections.precisions import axis_labels, described, figure_cell
 from reports.view import Cell, Column, Row, ScatterChart, Section, Table
 
 
@@ -52,10 +52,9 @@ def _chart(facts: Facts, points: list[Doc], front: list[Doc], words: Words) -> S
                  label=_label(point, words))
         )  # fmt: skip
     title = words("chart.pareto")
-    said = words("list.semicolon").join(_label(point, words) for point in front)
     return ScatterChart(
         title=title,
-        description=words("chart.described", title=title, said=said),
+        description=described(title, [_label_parts(point, words) for point in front], words),
         drawing=ScatterDrawing(
             marks=tuple(marks),
             x_ticks=ticks_on(days, axis_labels(days, day_rung)),
@@ -69,10 +68,15 @@ def _chart(facts: Facts, points: list[Doc], front: list[Doc], words: Words) -> S
 
 
 def _label(point: Doc, words: Words) -> str:
+    name, text = _label_parts(point, words)
+    return words("chart.row", label=name, text=text)
+
+
+def _label_parts(point: Doc, words: Words) -> tuple[str, str]:
     days, cost = words.figure("days", point["duration_days"]), words.figure("money", point["cost_usd"])
     assert days is not None
     assert cost is not None
-    return words("pareto.point", name=_name(point, words), days=days.text, cost=cost.text)
+    return _name(point, words), words("pareto.point", days=days.text, cost=cost.text)
 
 
 def _table(facts: Facts, points: list[Doc], words: Words) -> Table:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from planner.plan import MEMORY_ITEMS, STEP_ITEMS
-from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, percent, segments_of, ticks_on
+from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, percent, scale_top, segments_of, ticks_on
 from reports.facts import Doc, Facts, pretty_gpu
 from reports.language import Words
-from reports.numbers import Rung, rung_for
-from reports.sections.precisions import axis_labels
+from reports.numbers import Rung, magnitude, rung_for
+from reports.sections.precisions import axis_labels, described, is_reference
 from reports.view import Cell, Column, Row, Section, StackChart, Table
 
 
@@ -17,43 +17,55 @@ def _items(plans: list[Doc], field: str, order: tuple[str, ...]) -> list[str]:
     return [name for name in order if name in there] + sorted(there - set(order))
 
 
+def _decimals(plans: list[Doc], field: str, rung: Rung) -> int:
+    """Decimals that give the smallest total three digits, so that a column of parts lines up."""
+    return max(0, 2 - magnitude(min(plan[field]["total"] for plan in plans) / rung.per))
+
+
 def _stack(
     facts: Facts, plans: list[Doc], field: str, names: list[str], top: float, rung: Rung, words: Words
 ) -> tuple[StackRow, ...]:
     group = field.split("_")[0]
+    decimals = _decimals(plans, field, rung)
+
+    def shown(size: float) -> str:
+        return rung.text.format(words.fixed(size, rung, decimals))
+
     rows = []
     for plan in plans:
-        parts = [
-            (number, plan[field].get(name, 0.0), f"{words.name(group, name)}: {_value(plan[field].get(name, 0), rung, words)}")
-            for number, name in enumerate(names)
-        ]
+        sizes = [plan[field].get(name, 0.0) for name in names]
+        labels = [words("chart.row", label=words.name(group, name), text=shown(size))
+                  for name, size in zip(names, sizes, strict=True)]  # fmt: skip
+        beyond = plan[field]["total"] > top * 1.0001
+        text = shown(plan[field]["total"])
         capacity = plan["memory_capacity_gib"] if group == "memory" else None
         rows.append(
             StackRow(
                 label=words.name("precision", plan["precision"]),
-                text=_value(plan[field]["total"], rung, words),
-                segments=segments_of(parts, top),
+                text=words("chart.off_scale", text=text) if beyond else text,
+                segments=() if beyond else segments_of(list(zip(range(len(names)), sizes, labels, strict=True)), top),
                 limit=percent(100 * capacity / top) if capacity else None,
                 strong=plan["precision"] == facts.asked,
+                beyond=beyond,
             )
         )
     return tuple(rows)
 
 
-def _value(size: float, rung: Rung, words: Words) -> str:
-    return words.number(size, size, size, rung).text
-
-
-def _table(facts: Facts, plans: list[Doc], field: str, names: list[str], caption: str, rung: Rung, words: Words) -> Table:
+def _table(
+    facts: Facts, plans: list[Doc], field: str, names: list[str], caption: str, rung: Rung, words: Words
+) -> Table:
     group = field.split("_")[0]
+    decimals = _decimals(plans, field, rung)
     rows = []
     for number, name in enumerate([*names, "total"]):
         cells = []
         for plan in plans:
             size = plan[field].get(name, 0.0)
             share = size / plan[field]["total"] if name != "total" and plan[field]["total"] else None
-            text = words.number(size, size, size, rung).bare if size else words("nothing")
-            cells.append(Cell(text=text, detail=words.value("percent", share) if share else "", sort=size))
+            text = words.fixed(size, rung, decimals) if size else words("nothing")
+            asked = plan["precision"] == facts.asked
+            cells.append(Cell(text=text, detail=words.value("percent", share) if share and asked else "", sort=size))
         swatch = LETTERS[number] if name != "total" else ""
         head = Cell(text=words.name(group, name), swatch=swatch, colour=number if swatch else None)
         rows.append(Row(cells=(head, *cells), strong=name == "total"))
@@ -61,25 +73,20 @@ def _table(facts: Facts, plans: list[Doc], field: str, names: list[str], caption
         caption=caption,
         columns=(
             Column(head=words("column.item")),
-            *(
-                Column(
-                    head=words.head(words.name("precision", plan["precision"]), rung),
-                    numeric=True,
-                )
-                for plan in plans
-            ),
+            *(Column(head=words.head(words.name("precision", plan["precision"]), rung), numeric=True) for plan in plans),
         ),
         rows=tuple(rows),
+        folded=True,
+        sortable=False,
     )
 
 
 def _chart(title: str, rows: tuple[StackRow, ...], names: list[str], group: str, top: tuple[float, ...], rung: Rung,
            words: Words, limit: str = "") -> StackChart:  # fmt: skip
-    said = words("list.semicolon").join(f"{row.label}: {row.text}" for row in rows)
     legend = tuple((LETTERS[n], n, words.name(group, name)) for n, name in enumerate(names))
     return StackChart(
         title=title,
-        description=words("chart.described", title=title, said=said),
+        description=described(title, [(row.label, row.text) for row in rows], words),
         drawing=StackDrawing(
             rows=rows, ticks=ticks_on(top, axis_labels(top, rung)), legend=legend, limit_text=limit
         ),
@@ -92,9 +99,13 @@ def step_time(facts: Facts, words: Words) -> Section | None:
     if not plans:
         return None
     names = _items(plans, "step_s", STEP_ITEMS)
-    longest = max(plan["step_s"]["total"] for plan in plans)
     rung = rung_for(words.ladder("seconds"), min(plan["step_s"]["total"] for plan in plans))
-    top = linear_ticks(longest)
+    top = linear_ticks(
+        scale_top(
+            [plan["step_s"]["total"] for plan in plans if not is_reference(facts, plan)],
+            [plan["step_s"]["total"] for plan in plans if is_reference(facts, plan)],
+        )
+    )
     rows = _stack(facts, plans, "step_s", names, top[-1], rung, words)
     answer = facts.answer or plans[0]
     parts = {name: size for name, size in answer["step_s"].items() if name != "total"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.charts import RangeDrawing, RangeRow, linear_ticks, percent, ticks_on
+from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
 from reports.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
 from reports.language import Figure, Words
 from reports.numbers import Rung, grouped
@@ -27,44 +27,52 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     plans = facts.plans(gpu, view)
     shown = [plan for plan in plans if plan["fits"] and plan[metric]]
     rung = words.shared(QUANTITY[metric], [plan[metric] for plan in shown])
-    top = linear_ticks(max(plan[metric]["high"] for plan in shown))
-    rows = [_bar(facts, plan, metric, top[-1], words) for plan in plans]
-    rows += [
-        RangeRow(
-            label=words.name("precision", one["precision"]),
-            text=words.phrase(one["reason"]),
-            low=0,
-            mid=0,
-            high=0,
-            missing=True,
+    top = linear_ticks(
+        scale_top(
+            [plan[metric]["high"] for plan in shown if not is_reference(facts, plan)],
+            [plan[metric]["high"] for plan in shown if is_reference(facts, plan)],
         )
+    )
+    bars = [_bar(facts, plan, metric, top[-1], words) for plan in plans]
+    bars += [
+        Bar(label=words.name("precision", one["precision"]), text=words("fits.unsupported"), missing=True)
         for one in facts.doc.get("unsupported") or ()
         if one.get("gpu") in (None, gpu or facts.gpu)
     ]
-    said = words("list.semicolon").join(f"{row.label}: {row.text}" for row in rows)
     title = words("chart.metric", metric=words.name("metric", metric))
     return RangeChart(
         title=title,
-        description=words("chart.described", title=title, said=said),
-        drawing=RangeDrawing(rows=tuple(rows), ticks=ticks_on(top, axis_labels(top, rung))),
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
     )
 
 
-def _bar(facts: Facts, plan: Doc, metric: str, top: float, words: Words) -> RangeRow:
+def described(title: str, rows: list[tuple[str, str]], words: Words) -> str:
+    """A chart in words, for readers who do not see it."""
+    said = words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
+    return words("chart.described", title=title, said=said)
+
+
+def is_reference(facts: Facts, plan: Doc) -> bool:
+    """Strict FP32 is a reference, unless it is what was asked."""
+    return bool(plan["precision"] == "fp32" and facts.asked != "fp32")
+
+
+def _bar(facts: Facts, plan: Doc, metric: str, top: float, words: Words) -> Bar:
     label = words.name("precision", plan["precision"])
     figure = words.figure(QUANTITY[metric], plan[metric]) if plan["fits"] else None
     if figure is None:
-        text = words.phrase(plan["why_not"]) if not plan["fits"] else words("none")
-        return RangeRow(label=label, text=text, low=0, mid=0, high=0, missing=True)
-    return RangeRow(
+        return Bar(label=label, text=words("none") if plan["fits"] else words("fits.no"), missing=True)
+    return Bar(
         label=label,
         text=figure.full,
-        low=percent(100 * plan[metric]["low"] / top),
-        mid=percent(100 * plan[metric]["mid"] / top),
-        high=percent(100 * plan[metric]["high"] / top),
+        low=plan[metric]["low"],
+        mid=plan[metric]["mid"],
+        high=plan[metric]["high"],
         strong=plan["precision"] == facts.asked,
         at_least=figure.at_least,
-        quiet=plan["precision"] == "fp32",
+        quiet=is_reference(facts, plan),
+        beyond=plan[metric]["high"] > top,
     )
 
 
@@ -146,7 +154,7 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
     saved = words("column.saving", asked=words.name("precision", facts.asked), metric=words.name("metric", lead))
     heads = [column for _, column, _ in metrics]
     return Table(
-        caption=caption or words(f"table.{view}"),
+        caption=caption or _caption(facts, view, words),
         columns=(
             Column(head=words("column.precision")),
             *((Column(head=words("column.gpus"), numeric=True),) if counted else ()),
@@ -155,6 +163,17 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
             *heads[first:],
         ),
         rows=tuple(rows + left_out_rows(facts, words, gpu)),
+    )
+
+
+def _caption(facts: Facts, view: str, words: Words) -> str:
+    first = facts.plans(view=view)[0]
+    deadline = facts.doc.get("deadline_days")
+    return words(
+        f"table.{view}",
+        gpus=f"{first['gpus']:,}",
+        gpu=pretty_gpu(first["gpu"]),
+        days=words.value("days", float(deadline)) if deadline else words("none"),
     )
 
 

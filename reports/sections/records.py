@@ -34,7 +34,7 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
     labels = [grouped(value, 0 if y_top[-1] >= 10 else 2) for value in y_top]
     return TraceChart(
         title=title,
-        description=words("chart.described", title=title, said=words("list.semicolon").join(t.name for t in drawn)),
+        description=words("chart.described", title=title, said=words.join([t.name for t in drawn])),
         drawing=TraceDrawing(
             traces=tuple(drawn),
             x_ticks=ticks_on(x_top, axis_labels(x_top, words.ladder("seconds")[-1])),

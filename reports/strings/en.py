@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - sentences are easier to compare between languages on one line
 """English: every sentence, label and unit of the report."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ LADDERS: dict[str, Ladder] = {
         Rung(at=1e6, per=1e6, text="${} million", column="million $"),
         Rung(at=1e9, per=1e9, text="${} billion", column="billion $"),
     ),
-    "unit_price": (Rung(at=0, per=1, text="${}", column="$"),),
+    "unit_price": (Rung(at=0, per=1, text="${}", column="$", decimals=3, least=2),),
     "days": (
         Rung(at=0, per=1 / 1440, text="{} minutes", column="minutes"),
         Rung(at=1 / 12, per=1 / 24, text="{} hours", column="hours"),
@@ -86,6 +87,7 @@ TEXT: dict[str, str] = {
     "range.signed": "{low} to {high}",
     "at_least": "≥ {}",
     "percent": "{}%",
+    "less_than": "<{}",
     "plus": "+{}",
     "none": "–",
     "nothing": "0",
@@ -125,7 +127,8 @@ TEXT: dict[str, str] = {
     "trust.transferred": "Speeds transferred from a measured GPU{date}",
     "trust.datasheet": "Speeds from the datasheet{date}, nothing measured",
     "trust.assumed": "Speeds assumed, nothing measured",
-    "trust.prices": "prices as of {date}",
+    "trust.prices": "prices as of {date}, rows of {rows}",
+    "trust.prices_rows": "prices of {rows}",
     "trust.price_given": "price as given",
     "trust.assumptions.none": "no assumptions",
     "trust.assumptions.one": "{n} assumption",
@@ -138,7 +141,7 @@ TEXT: dict[str, str] = {
     "tile.cost_usd": "Cost",
     "tile.duration_days": "Time",
     "tile.energy_mwh": "Energy",
-    "tile.budget": "Budget with {high}",
+    "tile.budget": "Figure to budget with: {high}",
     "tile.rests_on": "Rests on",
     "versus.label": "against {other}",
     "precision.fp8": "FP8",
@@ -177,7 +180,9 @@ TEXT: dict[str, str] = {
     "evidence.given": "given",
     "chart.metric": "{metric} by precision",
     "chart.gpus": "{metric} of {precision} by GPU",
+    "chart.off_scale": "{text}, off the scale",
     "chart.described": "{title}. {said}.",
+    "chart.row": "{label}: {text}",
     "chart.step": "Time of one step, by what it is spent on",
     "chart.memory": "Peak memory of one GPU, by what fills it",
     "chart.capacity": "capacity {capacity}",
@@ -236,8 +241,8 @@ TEXT: dict[str, str] = {
     "column.plan": "Plan",
     "column.whatif": "What if",
     "table.overview": "{gpus} × {gpu}, middle and range",
-    "table.plans": "On the same GPUs",
-    "table.same_deadline": "By the same deadline",
+    "table.plans": "On the same GPUs: {gpus} × {gpu}",
+    "table.same_deadline": "By the same deadline, {days}: the fewest whole nodes",
     "table.on_gpu": "On {gpu}",
     "table.gpus": "{precision} on each GPU",
     "table.step": "Time of one step by item",
@@ -304,11 +309,12 @@ TEXT: dict[str, str] = {
     "note.layout": "GPUs = TP × CP × DP × PP; sequences per step = DP × micro-batch × accumulation.",
     "note.mfu": "MFU counts six operations per matrix parameter and token plus causal attention, without recomputation, "
     "over the dense peak of the precision; HFU counts recomputation too.",
+    "note.sources": "A source is named with the figures that it enters first; what follows from them rests on it too.",
     "note.rows": "{shown} of {all} are shown.",
     "pareto.title": "Faster or cheaper: the front",
     "pareto.lead": "{count} plans were compared; {front} of them cannot be made cheaper without being slower.",
     "pareto.name": "{precision}, {gpus} × {gpu}",
-    "pareto.point": "{name}: {days}, {cost}",
+    "pareto.point": "{days}, {cost}",
     "pareto.on": "on the front",
     "pareto.off": "beaten by another",
     "drivers.title": "What matters most",
@@ -511,7 +517,7 @@ TEXT: dict[str, str] = {
     "whatif.lead": "Move what you know better. The plan's own figures stay as they are; everything here follows from them "
     "by the arithmetic below. What needs another layout or another measurement needs another run of mpplan.",
     "whatif.price": "Price per GPU-hour",
-    "whatif.electricity": "Electricity per kWh",
+    "whatif.electricity": "Electricity per kWh (0: held in the rent)",
     "whatif.pue": "PUE",
     "whatif.grid": "Grid factor, kg CO₂e per kWh",
     "whatif.tokens": "Tokens",
@@ -522,7 +528,7 @@ TEXT: dict[str, str] = {
     "whatif.moved": "This is no longer the plan.",
     "whatif.table": "{precision}: the plan and what if",
     "whatif.all": "Cost of each precision, what if",
-    "whatif.bill": "Electricity bill",
+    "whatif.bill": "Electricity bill, if it is yours",
     "whatif.formula": "GPU-hours = plan × tokens ÷ plan tokens × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
     "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
     "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",

@@ -1,0 +1,104 @@
+"""One HTML file that holds everything: no request, no script needed to read it, nothing from the document can inject."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reports.formats.csv import table_of
+from reports.view import View
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+TEMPLATES = Path(__file__).parent.parent / "templates"
+
+
+def render(view: View) -> str:
+    """The page, ending in a line break."""
+    from markupsafe import Markup
+
+    css, js = style(), script()
+    w = view.words
+    whatif = view.data.get("whatif") or {}
+    names = [one["precision"] for one in whatif.get("plans", ())]
+    rows = [("cost_usd", "metric.cost_usd"), ("days", "metric.duration_days"), ("gpu_hours", "metric.gpu_hours"),
+            ("energy_mwh", "metric.energy_mwh"), ("carbon_t", "metric.carbon_tco2e"), ("bill_usd", "whatif.bill")]  # fmt: skip
+    page = _template().render(
+        view=view,
+        w=w,
+        css=Markup(css),  # noqa: S704 - our own files
+        js=Markup(js),  # noqa: S704
+        csp=policy(css, js),
+        data=Markup(embedded(whatif or None)),  # noqa: S704 - escaped by `embedded`
+        packed=packed(page_data(view)),
+        whatif_after="gpus" if any(section.id == "gpus" for section in view.sections) else "views",
+        whatif_rows=[(name, w(key)) for name, key in rows],
+        whatif_plans=[(name, w.name("precision", name)) for name in names],
+        asked=w.name("precision", whatif.get("asked", "")),
+    )
+    return page.strip() + "\n"
+
+
+def page_data(view: View) -> dict[str, Any]:
+    """What the page holds for download: the document and its CSV."""
+    document = view.data["document"]
+    return {"document": document, "csv": view.data["csv"] if "csv" in view.data else table_of(document)}
+
+
+def packed(value: Any) -> str:
+    """JSON, compressed (gzip) and in base64: a document of 100 kB takes a tenth of that."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def embedded(value: Any) -> str:
+    """JSON that can stand inside a script element: nothing in it ends the element or starts a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for mark in "<>&\u2028\u2029":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return text
+
+
+def policy(css: str, js: str) -> str:
+    """Content security policy: this one style, this one script, pictures inside the page, nothing else."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js)]
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def short(value: float) -> str:
+    """A number for an attribute: six significant digits, no idle zeros."""
+    return f"{value:.6g}"
+
+
+@lru_cache
+def style() -> str:
+    """The style sheet."""
+    return (TEMPLATES / "report.css").read_text(encoding="utf-8").strip()
+
+
+@lru_cache
+def script() -> str:
+    """The script without its comment lines and indentation."""
+    lines = (TEMPLATES / "report.js").read_text(encoding="utf-8").splitlines()
+    kept = (line.strip() for line in lines)
+    return "\n".join(line for line in kept if line and not line.startswith("//"))
+
+
+@lru_cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, auto_reload=False
+    )
+    environment.filters["g"] = short
+    return environment.get_template("report.html.j2")

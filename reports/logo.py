@@ -1,0 +1,48 @@
+"""A logo as a `data:` address, so that the page stays one file."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from planner.errors import InputFileError, UsageError
+
+MOST_BYTES = 60_000
+"""Larger pictures would make the page heavier than its content."""
+
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
+
+
+def data_address(path: Path) -> str:
+    """Read a picture.
+
+    Raises:
+        UsageError: it cannot be read.
+        InputFileError: it is no PNG, JPEG, GIF, WebP or SVG, or larger than `MOST_BYTES`.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--logo: cannot read `{path}`: {error.strerror}", hint="check the path") from error
+    kind = _kind(content)
+    if kind is None:
+        raise InputFileError(f"{path}: not a PNG, JPEG, GIF, WebP or SVG picture", hint="convert it to PNG or SVG")
+    if len(content) > MOST_BYTES:
+        raise InputFileError(
+            f"{path}: {len(content):,} bytes, at most {MOST_BYTES:,} fit into the page", hint="make the picture smaller"
+        )
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _kind(content: bytes) -> str | None:
+    for magic, kind in _MAGIC:
+        if content.startswith(magic):
+            return kind
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    head = content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return "image/svg+xml" if head.startswith((b"<svg", b"<?xml", b"<!doctype svg")) and b"<svg" in head else None
