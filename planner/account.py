@@ -111,7 +111,8 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
         found += [
             Assumption(
                 id="host_share",
-                text=f"Hosts draw {float(rates.host_share):g} of what the GPUs draw, switches {float(rates.network_share):g}.",
+                text=f"Hosts draw {float(rates.host_share):g} of what the GPUs draw, "
+                f"switches {float(rates.network_share):g}.",
             ),
             Assumption(
                 id="goodput",

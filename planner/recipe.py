@@ -21,9 +21,7 @@ ATTENTIONS = ("flash", "naive")
 """Fused attention that never stores the score matrix, or the separate matrix products with a stored score matrix."""
 
 LORA_RANK = 16
-"""Adapter rank where none is said: the rank of the LoRA paper's larger runs (arXiv 2106.09685, table 9 uses 1 to
-64).
-"""
+"""Adapter rank where none is said: of the LoRA paper's larger runs (arXiv 2106.09685, table 9 uses 1 to 64)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

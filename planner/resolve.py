@@ -1,6 +1,4 @@
-"""From what the user typed to a `Question`: reads every value, fills the defaults of the design, and notes each
-source.
-"""
+"""From what the user typed to a `Question`: reads every value, fills the design's defaults, notes each source."""
 
 from __future__ import annotations
 
@@ -93,7 +91,8 @@ class _Reader:
 
     def note(self, name: str, value: object, source: str | None = None, note: str | None = None) -> None:
         given = self.text(name) is not None if hasattr(self.ask, name) else False
-        self.inputs[name] = Input(value=value, source=source or (self.ask.source(name) if given else "default"), note=note)
+        origin = source or (self.ask.source(name) if given else "default")
+        self.inputs[name] = Input(value=value, source=origin, note=note)
 
     def choice(self, name: str, options: tuple[str, ...], default: str, also: dict[str, str] | None = None) -> str:
         text = self.text(name)
@@ -108,10 +107,7 @@ class _Reader:
         if text is None:
             return None
         flag = f"--{name.replace('_', '-')}"
-        if low == 0 and text == "0":
-            value = 0.0
-        else:
-            value = parse_count(text, flag)
+        value = 0.0 if low == 0 and text == "0" else parse_count(text, flag)
         if value != int(value) or value < low:
             raise UsageError(f"{flag}: `{text}` must be a whole number of at least {low}", hint=f"for example {flag} 8")
         self.note(name, int(value))
@@ -167,7 +163,9 @@ def _model(read: _Reader) -> ModelShape:
 
 def describe(shape: ModelShape) -> str:
     """A shape in one line."""
-    ffn = f"{shape.experts} experts of {shape.expert_ffn}, top {shape.top_k}" if shape.experts else f"FFN {shape.ffn_hidden}"
+    ffn = f"FFN {shape.ffn_hidden}"
+    if shape.experts:
+        ffn = f"{shape.experts} experts of {shape.expert_ffn}, top {shape.top_k}"
     size = shape.params_total
     unit, letter = (1e9, "B") if size >= 1e9 else (1e6, "M")
     return (
@@ -217,11 +215,19 @@ def _policies(read: _Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ..
     return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
 
 
-NETWORKS_GBIT = {"ib-edr": 100.0, "ib-hdr": 200.0, "ib-ndr": 400.0, "ib-xdr": 800.0, "roce-100": 100.0, "roce-400": 400.0}
+NETWORKS_GBIT = {
+    "ib-edr": 100.0,
+    "ib-hdr": 200.0,
+    "ib-ndr": 400.0,
+    "ib-xdr": 800.0,
+    "roce-100": 100.0,
+    "roce-400": 400.0,
+}
 """Per GPU and direction, Gbit/s: one port of the named generation per GPU (InfiniBand Trade Association roadmap)."""
 
 _NETWORK = re.compile(
-    r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|Gbit|Gbps|GB)(?:it)?(?:/s|ps)?\s*(?P<node>(?:/|per )\s*node)?"
+    r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|Gbit|Gbps|GB)(?:it)?(?:/s|ps)?"
+    r"\s*(?P<node>(?:/|per )\s*node)?"
 )
 
 
@@ -239,7 +245,8 @@ def parse_network_bytes_per_s(text: str, gpus_per_node: int) -> float:
     if match is None or float(match["rate"]) <= 0:
         raise UsageError(
             f"--network: `{text}` is not a network rate",
-            hint=f"write it like `400Gb/s` (per GPU), `8x400Gb/s` (per node), `50GB/s`, or one of {', '.join(NETWORKS_GBIT)}",
+            hint="write it like `400Gb/s` (per GPU), `8x400Gb/s` (per node), `50GB/s`, or one of "
+            + ", ".join(NETWORKS_GBIT),
         )
     rate = float(match["rate"]) * (GIGA if match["unit"] == "GB" else GIGA / 8)
     per_node = match["links"] or match["node"]
@@ -264,7 +271,8 @@ def _clusters(read: _Reader) -> tuple[Cluster, ...]:
         read.note("gpus_per_node", clusters[0].gpus_per_node, "catalogue")
     rate = clusters[0].nic_bytes_per_s * 8 / GIGA
     assumed = clusters[0].nic_assumed
-    note = f"{DEFAULT_NIC_BYTES_PER_S * 8 / GIGA:g} Gbit/s per GPU is assumed: the catalogue has none" if assumed else None
+    default = f"{DEFAULT_NIC_BYTES_PER_S * 8 / GIGA:g} Gbit/s per GPU is assumed: the catalogue has none"
+    note = default if assumed else None
     read.note("network", f"{rate:g} Gbit/s per GPU", None if network else ("default" if assumed else "catalogue"), note)
     return tuple(clusters)
 

@@ -1,6 +1,4 @@
-"""Parameters that one GPU holds, by pipeline end and by kind: what memory, optimizer and gradient traffic all start
-from.
-"""
+"""Parameters that one GPU holds, by pipeline end and by kind: where memory, optimizer and gradients start from."""
 
 from __future__ import annotations
 
