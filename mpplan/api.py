@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from mpplan.version import __version__
@@ -77,10 +78,20 @@ def estimate(**asked: Unpack[Asked]) -> Answer:
 
         raise unknown_name("part of a question", unknown, Asked.__annotations__, "mpplan estimate --help")
     texts = {name: _text(name, value) for name, value in asked.items() if value is not None}
-    return answer(texts, sources={})
+    found = find_answer(texts, sources={})
+    return replace(found.answer, warnings=(*found.answer.warnings, *found.damage))
 
 
-def answer(given: Mapping[str, str], *, sources: Mapping[str, str], command: tuple[str, ...] = ()) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An answer, and what was wrong with the measurements that the user named for it."""
+
+    answer: Answer
+    damage: tuple[str, ...]
+    """`file:line: key: what` of each line that could not be used."""
+
+
+def find_answer(given: Mapping[str, str], *, sources: Mapping[str, str], command: tuple[str, ...] = ()) -> Found:
     """Resolve, price and plan.
 
     Args:
@@ -96,10 +107,20 @@ def answer(given: Mapping[str, str], *, sources: Mapping[str, str], command: tup
     from pricing import site_facts
 
     parts = dict(given)
-    records = parts.pop("records", None)
+    named = parts.pop("records", None)
     question = resolve(Ask(**parts, sources=dict(sources)))
     money = question.money
-    prices = {cluster.gpu.id: _price(cluster.gpu.id, money) for cluster in question.clusters}
+    gpus = [cluster.gpu.id for cluster in question.clusters]
+    lines_lost: tuple[str, ...] = ()
+    if named is not None:
+        from mpplan.measurements import damage, named_records
+        from planner.plan import Input
+
+        records = named_records(named, gpus)
+        lines_lost = damage(records)
+        used = Input(value=named, source=sources.get("records", "flag"), note=", ".join(one.name for one in records))
+        question = question.with_inputs(records=used)
+    prices = {gpu: _price(gpu, money) for gpu in gpus}
     site = site_facts(
         region=money.region,
         provider=money.provider,
@@ -108,7 +129,8 @@ def answer(given: Mapping[str, str], *, sources: Mapping[str, str], command: tup
         grid=money.grid,
         as_of=money.as_of,
     )
-    return plan(question, prices, site, version=__version__, command=command)
+    answer = plan(question, prices, site, version=__version__, command=command)
+    return Found(answer=answer, damage=lines_lost)
 
 
 def _price(gpu: str, money: MoneyInputs) -> GpuPrice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,8 +14,11 @@ from mpplan.config import sources
 from mpplan.console import note, warn
 from mpplan.limits import Limits, check_limits, read_limits
 from mpplan.output import Output, open_output
-from planner.errors import IncompleteError, UsageError
+from planner.errors import IncompleteError, InputFileError, UsageError
 from reports.formats import FORMATS
+
+if TYPE_CHECKING:
+    from mpplan.api import Found
 
 
 def estimate(
@@ -87,26 +90,43 @@ def _run(values: dict[str, Any], where: dict[str, str]) -> None:
     """Check, answer, print, then say what the user wanted to be told.
 
     Raises:
-        MpplanError: see `mpplan.api.estimate`; and LimitError and IncompleteError after the answer is printed.
+        MpplanError: see `mpplan.api.estimate`, and `_verdict` for what comes after the answer is printed.
     """
-    from mpplan.api import Asked, answer
+    from mpplan.api import Asked, find_answer
     from planner.document import to_document
 
     wanted = _wanted(values)
     given = {name: values[name] for name in Asked.__annotations__ if values[name] is not None}
-    found = answer(given, sources=where, command=("mpplan", *sys.argv[1:]))
-    document = to_document(found)
+    found = find_answer(given, sources=where, command=("mpplan", *sys.argv[1:]))
+    answer = found.answer
+    document = to_document(answer)
     content = _rendered(document, wanted.form)
     page = _rendered(document, "html") if wanted.page is not None else ""
-    for warning in found.warnings:
+    for warning in answer.warnings:
         warn(warning, quiet=wanted.quiet)
     open_output("-").write(content)
     if wanted.page is not None:
         wanted.page.write(page)
         note(f"wrote {wanted.page.path}", quiet=wanted.quiet)
-    check_limits(wanted.limits, found)
-    if wanted.strict and found.gaps:
-        first = found.gaps[0]
+    _verdict(found, wanted)
+
+
+def _verdict(found: Found, wanted: _Wanted) -> None:
+    """What the exit code has to say about an answer that was given all the same.
+
+    Raises:
+        LimitError: the plan is above a limit.
+        InputFileError: lines of the measurements that the user named could not be used.
+        IncompleteError: something is missing, and `--strict`.
+    """
+    check_limits(wanted.limits, found.answer)
+    if found.damage:
+        more = f", and {len(found.damage) - 1} lines more" if len(found.damage) > 1 else ""
+        raise InputFileError(
+            f"{found.damage[0]}{more}", hint="the other lines were used; `mpplan check` says which to measure again"
+        )
+    if wanted.strict and found.answer.gaps:
+        first = found.answer.gaps[0]
         raise IncompleteError(f"{first.what}: {first.why}", hint=first.effect)
 
 
