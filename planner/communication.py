@@ -108,12 +108,12 @@ def layer_comm(
     )
 
 
-def _copies_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Value:
+def _copies_s(recipe: Recipe, shards: Shards, gathers: Value, scatters: Value, rates: Rates) -> Value:
     """FSDP copies parameters out of the gather buffer and gradients into the reduce buffer: read and write each."""
     policy = recipe.policy
     params = shards.dense(last=False) + shards.expert(last=False)
-    per_param = 4.0 * policy.gather_bytes + (2.0 * policy.reduce_bytes if recipe.trains_all else 0.0)
-    return at.grad_accum * params * per_param / rates.memory_bytes_per_s
+    reduced = policy.reduce_bytes if recipe.trains_all else 0.0
+    return 2.0 * params * (gathers * policy.gather_bytes + scatters * reduced) / rates.memory_bytes_per_s
 
 
 def _chunks_behind(at: Layouts) -> Value:
@@ -132,7 +132,8 @@ def data_parallel_s(
 
     ZeRO 0: one all-reduce; 1: reduce-scatter and all-gather, once; 2: a reduce-scatter per micro-batch, since no
     rank keeps the whole gradient, and one all-gather; 3: two gathers (one without resharding) and one scatter per
-    micro-batch, behind all of its compute. With LoRA only the adapters are reduced, and gathered after the update.
+    micro-batch, behind all of its compute, but under a pipeline one of each per step, since parameters stay gathered
+    and gradients whole over its micro-batches. With LoRA only the adapters are reduced, and gathered after the update.
     """
     policy = recipe.policy
     dense = place(at.dp * at.cp, at.tp, cluster.nvlink_domain)
@@ -148,17 +149,15 @@ def data_parallel_s(
         gather = gather + gather_s(params * policy.gather_bytes, group, rates)
         updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates)
         ring = ring + all_reduce_s(params * policy.reduce_bytes * trained, group, rates)
-    gathers = 2.0 if recipe.reshard_after_forward else 1.0
-    every = at.zero >= 2
-    micro = at.grad_accum
+    every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
+    scatters = np.where(every, at.grad_accum, 1.0)
+    gathers = scatters * np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
     busy = np.select(
-        [at.zero == 0, at.zero == 1, at.zero == 2],
-        [ring, reduce_s + updated, micro * reduce_s + updated],
-        micro * (gathers * gather + reduce_s),
+        [at.zero == 0, at.zero == 3], [ring, gathers * gather + scatters * reduce_s], scatters * reduce_s + updated
     )
-    window = np.where(every, micro * micro_batch_s, micro_batch_s * _chunks_behind(at))
-    tail = busy / (shards.layers_most + 1.0) / np.where(every, micro, 1.0)
+    window = micro_batch_s * np.where(every, at.grad_accum, _chunks_behind(at))
+    tail = busy / (shards.layers_most + 1.0) / scatters
     exposed = np.maximum(busy - rates.overlap_dp * window, tail)
-    copies = np.where(at.zero == 3, _copies_s(recipe, shards, at, rates), 0.0)
+    copies = np.where(at.zero == 3, _copies_s(recipe, shards, gathers, scatters, rates), 0.0)
     slowed = rates.interference * np.minimum(busy, window) + copies
     return np.where(at.dp * at.cp == 1, 0.0, exposed + slowed)

@@ -177,7 +177,7 @@ def _finish(
     ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
     index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
     if fixed.zero is None:
-        # FSDP under a pipeline gathers every micro-batch anew: never better than ZeRO 1, and rarely supported.
+        # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
         keep = (zero != 3) | (pp[index] == 1)
         alone = dp[index] * cp[index] == 1
         keep &= (zero == stages[0]) | ~alone  # nothing to shard over: one stage stands for all
