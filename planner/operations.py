@@ -163,6 +163,28 @@ def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool =
     `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times
     that with backward; `keys` is S/2 when the causal half is counted, S in the full convention (design, section 3).
     """
+    core = attention_flop_per_token(model, seq_len, causal_half=causal_half)
+    return 6.0 * model.matrix_params_active + 3.0 * core
+
+
+def attention_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
+    """Forward FLOP per token of the attention core (scores and their product with the values), all layers."""
     keys = attended_tokens(model, seq_len, causal_half=causal_half)
-    core = 2.0 * keys * model.heads * (model.head_dim + model.value_dim)
-    return 6.0 * model.matrix_params_active + 3.0 * model.layers * core
+    return 2.0 * model.layers * keys * model.heads * (model.head_dim + model.value_dim)
+
+
+def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:
+    """FLOP per token that checkpointing does again; what HFU counts beyond MFU.
+
+    `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3). `selective`:
+    the attention core (Korthikanti et al. 2022), but in FSDP stacks half of the matrix products (torchtitan's
+    per-operation policy, which keeps attention).
+    """
+    if act_ckpt == "none":
+        return 0.0
+    model = recipe.model
+    core = attention_flop_per_token(model, recipe.seq_len, causal_half=causal_half)
+    layers = 2.0 * (model.matrix_params_active - model.head_params)
+    if act_ckpt == "full":
+        return layers + core
+    return core if recipe.attention == "naive" or recipe.stack == "tuned" else 0.5 * layers

@@ -11,7 +11,7 @@ from planner.case import Case
 from planner.choice import Choice
 from planner.evaluation import Evaluation
 from planner.evidence import Estimate
-from planner.operations import model_flop_per_token
+from planner.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.plan import Contribution, LostLayout, Plan
 from planner.price import CostLine
 from planner.rates import Draws, Value
@@ -152,7 +152,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     middle_energy = _median_draw(drawn.energy.total, n)
     cost, lines, at_least = _cost(case, drawn, draws)
     mid = case.evaluate(at)
-    again = _at(mid.step.recompute, 0) / max(_at(mid.step.matmul + mid.step.attention, 0), 1e-12)
+    again = recomputed_flop_per_token(case.recipe, at.at(0).act_ckpt) / causal
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
         "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
