@@ -36,7 +36,10 @@ class _Side:
     cases: tuple[Case, ...]
     same_gpus: tuple[Ranged, ...]
     same_deadline: tuple[Ranged, ...]
-    deadline_s: float
+    deadline_s: float | None
+    """The deadline of the second view; None where there is none because the asked precision has no plan here."""
+    failure: NoPlanError | None
+    """Why the asked precision has no plan on this GPU."""
 
 
 def estimate(
@@ -70,8 +73,11 @@ def estimate(
     for cluster in question.clusters:
         if (question.asked.precision, cluster.gpu.id) in {(u.precision, u.gpu) for u in unsupported}:
             continue
-        deadline_s = question.deadline_s or (sides[0].deadline_s if sides else None)
+        deadline_s = question.deadline_s or next((s.deadline_s for s in sides if s.deadline_s), None)
         sides.append(_side(question, cluster, prices, site, measured or {}, draws, deadline_s))
+    if all(side.failure for side in sides):
+        raise next(side.failure for side in sides if side.failure)
+    deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     same_deadline = tuple(r.plan for s in sides for r in s.same_deadline)
     cases = tuple(c for s in sides for c in s.cases)
@@ -80,7 +86,7 @@ def estimate(
         model=question.model,
         plans=plans,
         same_deadline=same_deadline,
-        deadline_days=sides[0].deadline_s / DAY_S,
+        deadline_days=deadline_s / DAY_S,
         savings=tuple(s for side in sides for s in _savings(side)),
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(question, cases),
@@ -125,7 +131,12 @@ def _side(
         if why_unsupported(p, gpu) is None
     )
     asked = next(c for c in cases if c.policy.id == question.asked.id)
-    anchor = _anchor(question, asked, draws)
+    try:
+        anchor = _anchor(question, asked, draws)
+    except NoPlanError as error:
+        if len(question.clusters) == 1:
+            raise
+        return _failed_side(question, cluster, cases, error, draws, deadline_s)
     gpus = anchor.plan.gpus
     same_gpus = tuple(anchor if c is asked else _on(c, question, gpus, draws) for c in cases)
     assert anchor.plan.duration_days is not None
@@ -136,7 +147,40 @@ def _side(
         else _in_time(c, question, limit_s, draws)
         for c in cases
     )
-    return _Side(cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s)
+    return _Side(
+        cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s, failure=None
+    )
+
+
+def _failed_side(
+    question: Question,
+    cluster: Cluster,
+    cases: tuple[Case, ...],
+    error: NoPlanError,
+    draws: Draws,
+    deadline_s: float | None,
+) -> _Side:
+    """The asked precision has no plan: one of several GPUs is then shown with the reason beside the others."""
+    gpus = question.gpus
+
+    def on_same(case: Case) -> Ranged:
+        if gpus is None or case.policy.id == question.asked.id:
+            return infeasible(case, gpus or 0, -(-(gpus or 0) // cluster.gpus_per_node), error.message)
+        return _on(case, question, gpus, draws)
+
+    def in_time(case: Case) -> Ranged:
+        if deadline_s is None:
+            return infeasible(case, 0, 0, error.message)
+        return _in_time(case, question, deadline_s, draws)
+
+    return _Side(
+        cluster=cluster,
+        cases=cases,
+        same_gpus=tuple(on_same(c) for c in cases),
+        same_deadline=tuple(in_time(c) for c in cases),
+        deadline_s=None,
+        failure=error,
+    )
 
 
 def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
