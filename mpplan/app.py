@@ -6,13 +6,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
-from mpplan.console import fail
+from mpplan.console import did_you_mean, fail
 from mpplan.group import NAMES, LazyCommands, plain, silence_stdout
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
@@ -88,9 +87,7 @@ def _usage_error(error: typer.TyperException, given: Sequence[str]) -> UsageErro
     if type(error).__name__ != "NoSuchOption" or option is None:
         return UsageError(error.format_message().strip().rstrip("."), hint=see)
     possible = getattr(error, "possibilities", None) or ()
-    near = get_close_matches(option, possible, n=2, cutoff=0.8) or list(possible)[:1]
-    hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else see
-    return UsageError(f"`{command}` has no option `{option}`", hint=hint)
+    return UsageError(f"`{command}` has no option `{option}`", hint=did_you_mean(option, possible, see))
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:

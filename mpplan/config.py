@@ -14,12 +14,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from mpplan.console import did_you_mean
 from planner.errors import InputFileError, UsageError
 
 CONFIG_NAME = "mpplan.toml"
@@ -161,10 +161,9 @@ def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> 
 
 
 def _unknown(file: ConfigFile, path: tuple[str, ...], known: Sequence[str], what: str) -> InputFileError:
-    near = get_close_matches(path[-1], known, n=3, cutoff=0.5)
     return InputFileError(
         f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: not {what}",
-        hint=f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else f"known: {', '.join(known)}",
+        hint=did_you_mean(path[-1], known, f"known: {', '.join(known)}"),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 def _paint(text: str, code: str) -> str:
@@ -39,3 +41,10 @@ def fail(message: str, hint: str | None = None) -> None:
     _say(f"{_paint('error:', '1;31')} {one_line(message)}")
     if hint:
         _say(f"{_paint('hint:', '36')} {one_line(hint)}")
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The hint for a misspelt name: the near ones, or else what to do instead."""
+    names = list(known)
+    near = get_close_matches(name, names, n=2, cutoff=0.8) or get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else otherwise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -13,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from mpplan.commands import COMMANDS, Command
 from mpplan.config import config_paths, defaults_for, read_config
-from mpplan.console import fail
+from mpplan.console import did_you_mean, fail
 from planner.errors import UsageError
 
 NAMES = tuple(command.name for command in COMMANDS)
@@ -119,11 +118,7 @@ class LazyCommands(_EasyHelp, TyperGroup):
         """
         name = args[0]
         if name not in NAMES and not name.startswith("-"):
-            near = get_close_matches(name, NAMES, n=3, cutoff=0.5)
-            raise UsageError(
-                f"`mpplan` has no command `{name}`",
-                hint=f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else "see `mpplan --help`",
-            )
+            raise UsageError(f"`mpplan` has no command `{name}`", hint=did_you_mean(name, NAMES, "see `mpplan --help`"))
         name_found, command, rest = super().resolve_command(ctx, args)
         if name_found is not None and "--help" not in rest:
             ctx.default_map = {name_found: defaults_for(read_config(config_paths()), NAMES, name_found, command)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,37 @@ def test_an_unreadable_file_is_a_usage_error(tmp_path, monkeypatch):
 
     with pytest.raises(UsageError, match="Permission denied"):
         read_config([path])
+
+
+def test_the_users_file_is_read_and_the_working_directorys_is_stronger(run, home):
+    user, here = config_paths()
+    user.parent.mkdir(parents=True)
+    user.write_text('[estimate]\npue = 1.4\nseq-len = "2048"\n', encoding="utf-8")
+    here.write_text("[estimate]\npue = 1.1\n", encoding="utf-8")
+    question = json.loads(run("estimate", "--params", "7B", "--gpus", "8", "--json").out)["question"]
+
+    assert (question["pue"]["value"], question["pue"]["source"]) == (1.1, "file")
+    assert (question["seq_len"]["value"], question["seq_len"]["source"]) == (2048, "file")
+
+
+def test_a_variable_is_stronger_than_a_file_and_a_flag_than_both(run, home, monkeypatch):
+    (home / "mpplan.toml").write_text("[estimate]\npue = 1.1\nseq-len = 1024\n", encoding="utf-8")
+    monkeypatch.setenv("MPPLAN_ESTIMATE_PUE", "1.2")
+    monkeypatch.setenv("MPPLAN_ESTIMATE_SEQ_LEN", "2048")
+    out = run("estimate", "--params", "7B", "--gpus", "8", "--seq-len", "4096", "--json").out
+    question = json.loads(out)["question"]
+
+    assert (question["pue"]["value"], question["pue"]["source"]) == (1.2, "environment")
+    assert (question["seq_len"]["value"], question["seq_len"]["source"]) == (4096, "flag")
+
+
+def test_a_mistake_in_the_file_stops_the_command_but_not_its_help(run, home):
+    (home / "mpplan.toml").write_text("[estimate]\nprecison = 'fp8'\n", encoding="utf-8")
+    result = run("estimate", "--params", "7B", "--gpus", "8")
+
+    assert result.code == 3
+    assert result.err == (
+        "error: mpplan.toml:2: estimate.precison: not a flag of `mpplan estimate`\nhint: did you mean `precision`?\n"
+    )
+    assert run("estimate", "--help").code == 0
+    assert run("gpus").code == 0
