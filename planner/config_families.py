@@ -211,6 +211,7 @@ def _bert(config: ConfigJson) -> ModelShape:
     return _decoder(
         config,
         kind="encoder",
+        head_ratio=0.15,  # masked language modelling (arXiv 1810.04805)
         gated_mlp=False,
         context=min(positions, 512),  # RoBERTa's table has two rows that no token uses
         tied_embeddings=config.flag("tie_word_embeddings", True),

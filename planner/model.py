@@ -60,6 +60,14 @@ class ModelShape:
     """MoE: leading layers with a dense feed-forward."""
     moe_every: int = 1
     """MoE: after the dense layers, every n-th layer is a mixture of experts."""
+    cross_attention_layers: int = 0
+    """Encoder-decoder: layers (of `layers`) that also attend to the encoder's output."""
+    cached_segments: int = 0
+    """Transformer-XL: earlier segments, each as long as the sequence, whose states are attended to and projected again."""
+    relative_positions: bool = False
+    """Transformer-XL: positions are projected by a matrix of their own and scored by a product of their own."""
+    head_ratio: float = 1.0
+    """Share of tokens times vocabulary that the output layer multiplies: masked tokens only, or an adaptive softmax."""
     params_published: float | None = None
     """Parameter count that the publisher states, for the check against our own count."""
     global_batch_tokens: float | None = None
@@ -72,17 +80,24 @@ class ModelShape:
         return 0 if not self.experts else -(-(self.layers - self.dense_layers) // self.moe_every)
 
     @property
+    def cross_share(self) -> float:
+        """Layers with cross-attention over all layers."""
+        return self.cross_attention_layers / max(self.layers, 1)
+
+    @property
     def value_dim(self) -> int:
         """Size of one value head."""
         return self.head_dim if self.v_head_dim is None else self.v_head_dim
 
     @property
     def attention_params(self) -> float:
-        """Matrix parameters of attention in one layer: q, k, v, o (or the MLA chain)."""
+        """Matrix parameters of attention in the mean layer: q, k, v, o (or the MLA chain), cross-attention included."""
         h, d, dv, n_q, n_kv = self.hidden, self.head_dim, self.value_dim, self.heads, self.kv_heads
         out = n_q * dv * h
         if self.kv_lora_rank is None:
-            return float(h * (n_q * d + n_kv * (d + dv)) + out)
+            one = float(h * (n_q * d + n_kv * (d + dv)) + out)
+            positions = n_q * d * h if self.relative_positions else 0.0
+            return one * (1.0 + self.cross_share) + positions
         nope = d - self.rope_head_dim
         q = h * n_q * d if self.q_lora_rank is None else self.q_lora_rank * (h + n_q * d)
         kv = h * (self.kv_lora_rank + self.rope_head_dim) + self.kv_lora_rank * n_q * (nope + dv)
@@ -162,4 +177,4 @@ class ModelShape:
         """Matrix parameters that one token meets, output layer included, input embedding excluded: the N of 6N."""
         moe = self.moe_layers
         layers = moe * self.layer_params_moe_active + (self.layers - moe) * self.layer_params_dense
-        return layers + self.head_params
+        return layers + self.head_params * self.head_ratio

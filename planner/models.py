@@ -43,6 +43,10 @@ def _shape(row: Row) -> ModelShape:
         expert_ffn=count("expert_ffn"),
         dense_layers=count("dense_layers"),
         moe_every=count("moe_every", 1),
+        cross_attention_layers=count("cross_attention_layers"),
+        cached_segments=count("cached_segments"),
+        relative_positions=row.opt_text("relative_positions") == "yes",
+        head_ratio=row.opt_number("head_ratio", high=1.0) or 1.0,
         params_published=row.opt_number("params_published", low=1e6, high=1e14),
         global_batch_tokens=row.opt_number("global_batch_tokens", low=1e4, high=1e9),
         evidence=Evidence(

@@ -72,12 +72,32 @@ def attended_tokens(model: ModelShape, seq_len: int, causal_half: bool = True) -
     """Mean keys that one query meets, averaged over layers (sliding windows included)."""
     causal = model.kind != "encoder" and causal_half
     everything = seq_len / 2 if causal else float(seq_len)
+    if causal and model.kind == "encoder-decoder":  # the encoder's layers see the whole sequence
+        everything += (1.0 - model.cross_share) * seq_len / 2
+    everything += model.cached_segments * float(seq_len)
     window = model.sliding_window
     if window is None or window >= seq_len:
         return everything
     local = window - window * window / (2.0 * seq_len) if causal else min(float(seq_len), 2.0 * window)
     share = 0.0 if model.global_attention_every <= 1 else 1.0 / model.global_attention_every
     return share * everything + (1.0 - share) * local
+
+
+def _further_products(model: ModelShape, tokens: Array, seq_len: int, tp: Array) -> tuple[MatMul, ...]:
+    """Cross-attention, keys and values of cached segments, and relative positions, where the model has them."""
+    h, q = float(model.hidden), model.heads * model.head_dim / tp
+    kv = model.kv_heads * (model.head_dim + model.value_dim) / np.minimum(tp, model.kv_heads)
+    found: list[MatMul] = []
+    if model.cross_attention_layers:
+        share = model.cross_share
+        out = MatMul(m=tokens, n=h, k=model.heads * model.value_dim / tp, count=share)
+        found += [MatMul(m=tokens, n=q, k=h, count=share), MatMul(m=tokens, n=kv, k=h, count=share), out]
+    if model.cached_segments:
+        found.append(MatMul(m=tokens * model.cached_segments, n=kv, k=h))
+    if model.relative_positions:
+        rows = np.full_like(tokens, seq_len * (1.0 + model.cached_segments))
+        found.append(MatMul(m=rows, n=q, k=h))
+    return tuple(found)
 
 
 def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:
@@ -135,9 +155,12 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     tp = at.tp.astype(np.float64)
     tokens = at.micro_batch * (recipe.seq_len / at.cp)
     split = tp if recipe.sequence_parallel else 1.0
-    products = _attention_products(model, tokens, tp)
+    products = _attention_products(model, tokens, tp) + _further_products(model, tokens, recipe.seq_len, tp)
     # Naive attention computes the whole square and masks afterwards, whatever the window.
-    keys = attended_tokens(model, recipe.seq_len) if recipe.attention == "flash" else float(recipe.seq_len)
+    square = recipe.seq_len * (1.0 + model.cached_segments)
+    keys = attended_tokens(model, recipe.seq_len) if recipe.attention == "flash" else square
+    keys = keys + model.cross_share * recipe.seq_len
+    scored = 1.5 if model.relative_positions else 1.0  # a third product beside scores and values
     heads = model.heads / tp
     kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
     local_tokens = tokens / tp if model.experts else tokens
@@ -146,14 +169,14 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         tokens=tokens,
         dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
-        head=MatMul(m=tokens, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
-        attention_flop=2.0 * tokens * keys * heads * (model.head_dim + model.value_dim),
-        attention_scores=tokens * float(recipe.seq_len) * heads,
-        split_elements=tokens * model.hidden / split,
+        head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
+        attention_flop=2.0 * scored * tokens * keys * heads * (model.head_dim + model.value_dim),
+        attention_scores=tokens * (square * (2.0 if model.relative_positions else 1.0) + model.cross_share * recipe.seq_len) * heads,
+        split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
         ffn_elements=tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,
         head_elements=tokens * (heads * model.head_dim + kv_heads * (model.head_dim + model.value_dim)),
-        logit_elements=tokens * model.vocab / tp,
+        logit_elements=tokens * model.head_ratio * model.vocab / tp,
     )
 
 

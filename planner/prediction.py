@@ -100,7 +100,9 @@ def predict(prepared: Prepared | Rejected, draws: Draws | None = None) -> Predic
 
 
 def _tokens_per_s(known: _Known) -> Value:
-    return known.result.tokens_per_s_per_gpu * known.prepared.nominal_ratio
+    """An encoder-decoder's sample counts as the tokens of both sides, each of which passes one half of the layers."""
+    sides = 2.0 if known.prepared.recipe.model.kind == "encoder-decoder" else 1.0
+    return known.result.tokens_per_s_per_gpu * known.prepared.nominal_ratio * sides
 
 
 def _samples_per_s(known: _Known) -> Value:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from planner.errors import UsageError
 from planner.model import ModelShape
-from planner.model_family import shape_from_params
 from planner.models import find_model
 from planner.published import PublishedRun
 
@@ -52,7 +51,7 @@ def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
     if base is not None and not _agrees(run, base):
         base = None
     if base is None and run.hidden is None:
-        return _from_size(run, filled)
+        raise CannotPredictError("shape: n_layers, hidden, n_heads blank, and the model is not in the catalogue")
     if base is None and run.n_layers is None and run.params_total is None:
         raise CannotPredictError("n_layers: blank, and the model is not in the catalogue")
     shape = _assembled(run, base, filled)
@@ -61,14 +60,6 @@ def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
     if base is None:
         shape = _closest_variant(run, shape, filled)
     return shape
-
-
-def _from_size(run: PublishedRun, filled: list[str]) -> ModelShape:
-    if run.params_total is None or run.family not in ("dense", ""):
-        raise CannotPredictError("shape: n_layers, hidden, n_heads blank, and the model is not in the catalogue")
-    shape = shape_from_params(run.params_total)
-    filled.append(f"shape: derived from {run.params_total:.3g} parameters")
-    return replace(shape, layers=run.n_layers or shape.layers)
 
 
 def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) -> ModelShape:
@@ -95,11 +86,11 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
         if any(not getattr(run, name) for name in ("n_layers", "hidden", "n_heads")):
             filled.append(f"shape: {base.name} of the catalogue")
         return replace(base, dense_layers=min(base.dense_layers, max(layers - 1, 0)), **kept)
-    encoder = run.family == "bert"
+    encoder, both = run.family == "bert", run.family == "encdec"
     expert_ffn = run.expert_ffn or ffn or 0
     return ModelShape(
         name=run.model,
-        kind="encoder" if encoder else "decoder",
+        kind="encoder" if encoder else "encoder-decoder" if both else "decoder",
         layers=layers,
         hidden=hidden,
         heads=heads,
@@ -112,6 +103,8 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
         tied_embeddings=encoder,
         learned_positions=512 if encoder else 0,
         biases=encoder,
+        cross_attention_layers=layers // 2 if both else 0,
+        head_ratio=MASKED_SHARE if encoder else 1.0,
         experts=experts,
         top_k=run.top_k or min(2, experts),
         shared_experts=run.n_shared_experts or 0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from planner.frameworks import Framework, find_framework
 from planner.gpus import find_gpu
 from planner.layout import Layouts
 from planner.model import ModelShape
-from planner.operations import model_flop_per_token
 from planner.policies import why_unsupported
 from planner.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.published import PublishedRun, Rejected
@@ -28,20 +26,17 @@ from planner.published_layout import (
     stated_layouts,
     wanted_layout,
 )
-from planner.published_model import MASKED_SHARE, CannotPredictError, model_of
+from planner.published_model import CannotPredictError, model_of
 from planner.rates import resolve_rates
 from planner.recipe import METHODS, Recipe
-from planner.resolve import default_batch_tokens
-from planner.units import DAY_S, GIGA
+from planner.units import GIGA
 
 TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
-"""Metrics of a whole run: they need its tokens, and may lack its batch and GPUs."""
+"""Metrics of a whole run: they need its tokens."""
 POWERS = ("avg_gpu_power_w", "avg_node_power_w")
 """Metrics of power."""
-DEFAULT_DAYS = 30.0
-"""Length of a run that does not say on how many GPUs it ran (the default deadline of `mpplan estimate`)."""
-TOKENS_PER_GPU = 4096.0
-"""Tokens of a step that each GPU gets at least, where their number is not said: assumed."""
+TASK_HEAD_RATIO = 1e-4
+"""Two or three classes over a vocabulary of 30 522."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -86,20 +81,19 @@ def _prepare(run: PublishedRun) -> Prepared:
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
     if run.family == "cnn":
         raise CannotPredictError("family: convolutional networks are not modelled")
-    if run.family == "encdec":
-        raise CannotPredictError("family: encoder-decoders are not modelled")
     framework = find_framework(run.framework)
     cluster = _cluster(run, filled)
     policy = _policy(run, framework, cluster, filled)
-    model = _task_model(run, model_of(run, filled), framework)
+    model = _task_model(run, model_of(run, filled))
     seq_len = _seq_len(run, model, filled)
     tokens = run.tokens_total
     if tokens is None and run.metric in TOTALS:
         raise CannotPredictError("tokens_total: blank")
-    gpus = run.n_gpus or _default_gpus(run, model, seq_len, policy, cluster, filled)
+    if run.n_gpus is None:
+        raise CannotPredictError("n_gpus: blank")
     mean_len = _mean_length(run, model, framework, seq_len, filled)
     recipe = _recipe(run, model, policy, framework, mean_len, filled)
-    recipe, wanted = _batch(run, recipe, gpus, framework, filled)
+    recipe, wanted = _batch(run, recipe, run.n_gpus, framework, filled)
     layouts = _choose(recipe, cluster, wanted, framework, filled)
     one = layouts.at(0)
     batch = one.dp * one.micro_batch * one.grad_accum
@@ -164,22 +158,17 @@ def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: l
     return policy
 
 
-def _task_model(run: PublishedRun, model: ModelShape, framework: Framework) -> ModelShape:
-    """An encoder's output layer sees the masked tokens only, or none where it is fine-tuned for another task.
-
-    The rows of the embedding that the output layer does not multiply are kept as positions, so that all parameters count.
-    """
-    if model.kind != "encoder":
+def _task_model(run: PublishedRun, model: ModelShape) -> ModelShape:
+    """An encoder that is fine-tuned has a small output layer of its task's instead of the vocabulary's."""
+    if model.kind != "encoder" or run.method in ("", "pretrain"):
         return model
-    share = MASKED_SHARE if run.method in ("", "pretrain") else 0.0
-    used = max(2, round(model.vocab * share))
-    return replace(model, vocab=used, learned_positions=model.learned_positions + model.vocab - used, tied_embeddings=True)
+    return replace(model, head_ratio=TASK_HEAD_RATIO)
 
 
 def _seq_len(run: PublishedRun, model: ModelShape, filled: list[str]) -> int:
     if run.seq_len:
         return run.seq_len
-    if run.metric in TOTALS or run.group == "energy":
+    if run.metric in POWERS:
         filled.append(f"seq_len: {model.context}")
         return model.context
     raise CannotPredictError("seq_len: blank")
@@ -200,22 +189,6 @@ def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq
     mean = round(seq_len * float(np.interp(seq_len, ends, values)))
     filled.append(f"mean sequence: {mean} of {seq_len} tokens, {framework.padding}")
     return mean
-
-
-def _default_gpus(
-    run: PublishedRun, model: ModelShape, seq_len: int, policy: PrecisionPolicy, cluster: Cluster, filled: list[str]
-) -> int:
-    """Whole nodes, a power of two of them, that finish in about 30 days at 40 % of the peak, with a sensible share of the batch."""
-    if run.metric not in TOTALS or run.tokens_total is None:
-        raise CannotPredictError("n_gpus: blank")
-    flop = model_flop_per_token(model, seq_len) * run.tokens_total
-    need = flop / (0.4 * cluster.gpu.peak_flop_per_s[policy.linear_compute]) / (DEFAULT_DAYS * DAY_S)
-    batch = (run.global_batch_seqs or 0) * seq_len or model.global_batch_tokens or default_batch_tokens(model.params_total)
-    need = min(need, batch / TOKENS_PER_GPU, 16384.0)
-    nodes = 2 ** max(0, round(math.log2(max(need, 1.0) / cluster.gpus_per_node)))
-    gpus = nodes * cluster.gpus_per_node
-    filled.append(f"n_gpus: {gpus}, about {DEFAULT_DAYS:g} days")
-    return gpus
 
 
 def _recipe(
@@ -271,10 +244,6 @@ def _batch(
         batch = float(max(1, dp) * run.micro_batch * (run.grad_accum or 1))
         if not run.grad_accum:
             filled.append("grad_accum: 1")
-    if batch is None and run.metric in TOTALS:
-        tokens = recipe.model.global_batch_tokens or default_batch_tokens(recipe.model.params_total)
-        batch = float(max(1, round(tokens / recipe.seq_len)))
-        filled.append(f"global_batch_seqs: {batch:g}")
     if batch is None:
         raise CannotPredictError("batch: neither global_batch_seqs nor micro_batch is given")
     return replace(recipe, global_batch=max(1, round(batch))), wanted
