@@ -18,6 +18,9 @@ from planner.question import Question
 from planner.rates import Draws, Rates, RateSet, Term, Value, resolve_rates
 from planner.recipe import Recipe
 
+LEAST_LOW = 0.001
+"""Least low end over mid that is drawn: a range down to 0 has no logarithm."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -66,7 +69,7 @@ def drawn(estimate: Estimate, name: str, draws: Draws | None) -> Value:
         return estimate.mid
     z = draws.normal(name)
     up = np.log(estimate.high / estimate.mid) / Z90
-    down = np.log(estimate.mid / max(estimate.low, estimate.mid * 1e-3)) / Z90
+    down = np.log(estimate.mid / max(estimate.low, estimate.mid * LEAST_LOW)) / Z90
     result: Value = estimate.mid * np.exp(np.where(z > 0, up, down) * z)
     return result
 

@@ -16,7 +16,7 @@ from planner.operations import model_flop_per_token
 from planner.rates import Rates, Value
 from planner.recipe import Recipe
 from planner.step import StepTimes, step_times
-from planner.units import HOUR_S
+from planner.units import HOUR_S, KWH_J
 
 CHUNK = 8192
 """Layouts per pass: the working set of a pass stays in the processor's cache."""
@@ -81,7 +81,7 @@ def evaluate(
     gpu_h = gpus * wall_s / HOUR_S
     power = gpu_step_j(step, rates) / step_s
     energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
-    facility_kwh = energy.total / 3.6e6
+    facility_kwh = energy.total / KWH_J
     rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
     electricity = facility_kwh * prices.usd_per_kwh if prices.usd_per_kwh is not None else 0.0
     return Evaluation(

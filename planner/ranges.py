@@ -15,7 +15,7 @@ from planner.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.plan import Contribution, LostLayout, Plan
 from planner.price import CostLine
 from planner.rates import Draws, Value
-from planner.units import DAY_S, GIB, KWH_J, MWH_J, TERA
+from planner.units import DAY_S, GIB, KWH_J, MWH_J, TERA, TONNE_KG, mw_from_w
 
 DRAWS = 1001
 """Odd, so that the median is one of the draws and its items sum to its total."""
@@ -161,7 +161,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         "gpu_hours": drawn.gpu_h,
         "energy_mwh": drawn.energy.total / MWH_J,
         "cost_usd": cost,
-        "carbon_tco2e": drawn.carbon_kg / 1000.0,
+        "carbon_tco2e": drawn.carbon_kg / TONNE_KG,
     }
     arrays = {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (n,)) for name, v in metrics.items()}
     ranges = {name: percentiles(v, n) for name, v in arrays.items()}
@@ -203,7 +203,7 @@ def _peak_mw(case: Case, gpus: int) -> float:
     """GPUs at their limit plus host and network at their shares, times PUE."""
     limit = min(case.cluster.power_limit_w or case.cluster.gpu.tdp_w, case.cluster.gpu.tdp_w)
     it_w = gpus * limit * (1.0 + float(case.mid.host_share) + float(case.mid.network_share))
-    return it_w * case.site.pue.mid / 1e6
+    return mw_from_w(it_w * case.site.pue.mid)
 
 
 def _cost(case: Case, drawn: Evaluation, draws: Draws) -> tuple[Value, tuple[CostLine, ...], bool]:

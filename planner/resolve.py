@@ -20,7 +20,7 @@ from planner.question import MoneyInputs, Question
 from planner.recipe import METHODS, OFFLOADS, STACKS
 from planner.rows import near_names
 from planner.search import FixedLayout
-from planner.units import GIGA, parse_count, parse_duration_s
+from planner.units import GIGA, MEGA, parse_count, parse_duration_s
 
 DEFAULT_GPU = "h100-sxm5-80gb"
 DEFAULT_DEADLINE = "30d"
@@ -188,7 +188,7 @@ def _global_batch(read: _Reader, model: ModelShape, seq_len: int) -> int:
     sequences = max(1, round(tokens / seq_len))
     step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
     sequences = max(1, round(sequences / step) * step)
-    note = f"{sequences * seq_len / 1e6:.3g}M tokens per step; "
+    note = f"{sequences * seq_len / MEGA:.3g}M tokens per step; "
     note += "the model's published batch" if published else "by model size"
     read.note("global_batch", sequences, "catalogue" if published else "default", note)
     return sequences

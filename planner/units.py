@@ -15,6 +15,7 @@ KIB = 1024.0
 GB = 1e9
 TERA = 1e12
 GIGA = 1e9
+MINUTE_S = 60.0
 HOUR_S = 3600.0
 DAY_S = 86400.0
 YEAR_H = 8760.0
@@ -22,6 +23,7 @@ MONTH_H = 730.0
 """A twelfth of a year, as cloud providers bill it."""
 KWH_J = 3.6e6
 MWH_J = 3.6e9
+TONNE_KG = 1e3
 MICRO = 1e-6
 MILLI = 1e-3
 MEGA = 1e6
