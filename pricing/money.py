@@ -69,14 +69,14 @@ def rounded_lines(amounts: Sequence[Decimal], currency: str, total: Decimal | No
     Args:
         amounts: exact amounts; each moves by less than one smallest unit.
         currency: ISO 4217 code, for its smallest unit.
-        total: a rounded total to hit instead of the rounded sum; at most one smallest unit per line away from it.
+        total: a rounded total to hit instead of the rounded sum; what it differs by is spread over the lines.
     """
     unit = smallest_unit(currency)
     floors = [amount.quantize(unit, rounding=ROUND_FLOOR) for amount in amounts]
     target = rounded(sum(amounts, Decimal(0)), currency) if total is None else total
     missing = int((target - sum(floors, Decimal(0))) / unit)
+    each, rest = divmod(missing, len(floors)) if floors else (0, 0)
     by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - amounts[index])
-    step = unit if missing > 0 else -unit
-    for index in (by_remainder if missing > 0 else by_remainder[::-1])[: abs(missing)]:
-        floors[index] += step
+    for place, index in enumerate(by_remainder):
+        floors[index] += unit * (each + (place < rest))
     return tuple(floors)

@@ -63,6 +63,7 @@ def site_facts(
     grid: str | float | None = None,
     as_of: date,
     market_grid_g_per_kwh: float | None = None,
+    live_grid: Fact | None = None,
 ) -> SiteFacts:
     """PUE, electricity price and grid factor of a place, each the given value, else a row, else the printed default.
 
@@ -76,6 +77,7 @@ def site_facts(
         grid: location-based; a zone, country, US state or region, or a number in g CO2e per kWh.
         as_of: the day; rows from after it are not used.
         market_grid_g_per_kwh: market-based factor of the user's contract, reported as a second number; 0 is allowed.
+        live_grid: an intensity of now (`pricing.live_grid`), used where no `grid` is given.
 
     Raises:
         UsageError: a value that cannot be (PUE under 1, a location-based factor of 0), an unknown zone.
@@ -88,7 +90,7 @@ def site_facts(
         if electricity_usd_per_kwh is not None
         else electricity_of(place if region else DEFAULT_ZONE, region, as_of)
     )
-    carbon = _grid(grid, region, operator)
+    carbon = live_grid if live_grid is not None and grid is None else _grid(grid, region, operator)
     if market_grid_g_per_kwh is not None and not 0 <= market_grid_g_per_kwh <= 2000:
         raise UsageError(
             f"`--market-grid {market_grid_g_per_kwh:g}` is not a factor in g CO2e per kWh",

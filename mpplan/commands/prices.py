@@ -333,7 +333,7 @@ def refresh_sources(
         raise UsageError("--address goes with one --source", hint="name the source with --source")
     outcomes = [refresh(known[name], date.today(), address=address, offline=offline) for name in names]
     for one in outcomes:
-        if one.failure is not None:
+        if one.failure is not None and len(outcomes) > 1:
             warn(f"{one.source}: {one.failure}; the book holds what it held")
         elif one.added is not None and not json:
             counts = {"added": len(one.added.added), "known": one.added.known, "conflicts": len(one.added.conflicts)}
