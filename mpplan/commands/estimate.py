@@ -151,13 +151,10 @@ def _wanted(values: dict[str, Any]) -> _Wanted:
 
 
 def _rendered(document: dict[str, Any], form: str) -> str | bytes:
-    if form == "json":  # no view is needed, and no template engine
+    if form == "json":  # as it is: no view is needed, and nothing is cleaned for a reader
         import json
 
         return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    from importlib import import_module
+    from reports import render
 
-    from reports.build import build
-
-    rendered: str | bytes = import_module(f"reports.formats.{form}").render(build(document))
-    return rendered
+    return render(document, form)
