@@ -111,15 +111,7 @@ def find_answer(given: Mapping[str, str], *, sources: Mapping[str, str], command
     question = resolve(Ask(**parts, sources=dict(sources)))
     money = question.money
     gpus = [cluster.gpu.id for cluster in question.clusters]
-    lines_lost: tuple[str, ...] = ()
-    if named is not None:
-        from mpplan.measurements import damage, named_records
-        from planner.plan import Input
-
-        records = named_records(named, gpus)
-        lines_lost = damage(records)
-        used = Input(value=named, source=sources.get("records", "flag"), note=", ".join(one.name for one in records))
-        question = question.with_inputs(records=used)
+    damage, notices = _checked_records(named, gpus) if named is not None else ((), ())
     prices = {gpu: _price(gpu, money) for gpu in gpus}
     site = site_facts(
         region=money.region,
@@ -130,7 +122,20 @@ def find_answer(given: Mapping[str, str], *, sources: Mapping[str, str], command
         as_of=money.as_of,
     )
     answer = plan(question, prices, site, version=__version__, command=command)
-    return Found(answer=answer, damage=lines_lost)
+    return Found(answer=replace(answer, warnings=(*answer.warnings, *notices)), damage=damage)
+
+
+def _checked_records(name: str, gpus: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is wrong with the records that the user named, and what the user must know about their use."""
+    from mpplan.measurements import damage, named_records
+
+    records = named_records(name, gpus)
+    notices = tuple(
+        f"`{one.name}`: {one.verdict.points} points of {one.gpu} were read and checked; this version plans from published "
+        "rates and does not derive rates from records yet"
+        for one in records
+    )
+    return damage(records), notices
 
 
 def _price(gpu: str, money: MoneyInputs) -> GpuPrice:
