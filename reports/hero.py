@@ -92,7 +92,7 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
         saving = facts.saving(metric, other)
         if saving is not None and (other != "fp32" or not parts) and len(parts) < 2:
             parts.append(saving_phrase(saving, words.name("precision", other), words))
-    return words("headline.compared", parts=words.join(parts)) if parts else ""
+    return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
 
 
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:

@@ -23,6 +23,8 @@ class Figure:
 
     text: str
     """Middle with its unit, `$2.31 million`; begins with `≥` where it is a lower bound."""
+    full: str
+    """Middle with its unit and its range, as a sentence has them."""
     bare: str
     """Middle without its unit, for a column whose head has it."""
     low: str
@@ -35,16 +37,6 @@ class Figure:
     """The middle as the document has it, for sorting and drawing."""
     at_least: bool = False
     """True for a lower bound."""
-
-    @property
-    def full(self) -> str:
-        """Middle with its unit and its range."""
-        return f"{self.text} ({self.span})" if self.span else self.text
-
-    @property
-    def cell(self) -> str:
-        """Middle and range for a column whose head has the unit."""
-        return f"{self.bare} ({self.span})" if self.span else self.bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ class Words:
         for pattern, template in self._phrases:
             found = pattern.fullmatch(sentence)
             if found:
-                return template.format(*("" if group is None else group for group in found.groups()))
+                return template.format(*("" if group is None else group.rstrip(".") for group in found.groups()))
         return sentence if self.lang == "en" else None
 
     def ladder(self, quantity: str) -> Ladder:
@@ -143,12 +135,15 @@ class Words:
             texts = [texts[1].rstrip("0").rstrip(".")] * 3
         joint = "range.signed" if low < 0 else "range.joint"
         bound = self._text["at_least"] if at_least else "{}"
+        text = bound.format(rung.text.format(texts[1]))
+        span = "" if exact else self._text[joint].format(low=texts[0], high=texts[2])
         return Figure(
-            text=bound.format(rung.text.format(texts[1])),
+            text=text,
+            full=text + self._text["range"].format(span) if span else text,
             bare=bound.format(texts[1]),
             low=bound.format(rung.text.format(texts[0])),
             high=bound.format(rung.text.format(texts[2])),
-            span="" if exact else self._text[joint].format(low=texts[0], high=texts[2]),
+            span=span,
             value=mid,
             at_least=at_least,
         )

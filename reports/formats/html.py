@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reports.formats.csv import table_of
+from reports.formats import csv
 from reports.view import View
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def render(view: View) -> str:
 
 def page_data(view: View) -> dict[str, Any]:
     """What the page holds for download: the document and its CSV."""
-    document = view.data["document"]
-    return {"document": document, "csv": view.data["csv"] if "csv" in view.data else table_of(document)}
+    return {"document": view.data["document"], "csv": csv.render(view)}
 
 
 def packed(value: Any) -> str:

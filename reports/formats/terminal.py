@@ -28,7 +28,7 @@ def render(view: View, *, width: int | None = None, color: bool | None = None) -
     pen.paragraph((Span(" · ".join(part.text for part in hero.trust)),), quiet=True)
     for alert in hero.alerts:
         pen.paragraph((Span(f"! {alert}"),))
-    if hero.table is not None and not any(section.id == "views" for section in view.sections):
+    if hero.table is not None and not hero.tiles:  # with an answer, the first part says the same and more
         pen.table(hero.table)
     for section in view.sections:
         if section.id in IN_SHORT:

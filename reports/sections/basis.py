@@ -54,7 +54,7 @@ def question(facts: Facts, words: Words) -> Section | None:
         Row(
             cells=(
                 Cell(text=words.name("input", name)),
-                Cell(text=_input_text(name, entry, words)),
+                Cell(text=input_text(name, entry, words)),
                 Cell(text=words.name("given", str(entry["source"])), detail=words.phrase(entry.get("note") or "")),
             )
         )
@@ -98,7 +98,8 @@ def _shape(facts: Facts, words: Words) -> Table:
 _INPUT_QUANTITY = {"tokens": "tokens", "params": "params", "deadline_days": "days", "budget": "money", "budget_usd": "money"}
 
 
-def _input_text(name: str, entry: dict[str, Any], words: Words) -> str:
+def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
+    """The value of an input as it is shown."""
     value = entry["value"]
     if isinstance(value, bool):
         return words("yes") if value else words("no")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
-from reports.facts import QUANTITY, Facts
+from reports.facts import QUANTITY, Doc, Facts
 from reports.language import Words
 from reports.numbers import grouped
 from reports.sections.precisions import described
@@ -22,17 +22,24 @@ def drivers(facts: Facts, words: Words) -> Section | None:
         blocks.append(_moves(rows, words))
     if not blocks:
         return None
-    named = [words.phrase(one["label"]) for one in shares[:2]]
+    named = [driver_name(one, words) for one in shares[:2]]
     lead = words.spans("drivers.lead", names=words.join(named)) if named else ()
     return Section(id="drivers", title=words("drivers.title"), lead=lead, blocks=tuple(blocks), group="sure")
 
 
-def _share_chart(shares: list[dict[str, object]], words: Words) -> RangeChart:
-    top = linear_ticks(max(float(str(one["share_ratio"])) for one in shares))
+def driver_name(one: Doc, words: Words) -> str:
+    """The name of an uncertain input: ours where we know its term, else the planner's."""
+    term = str(one["term"])
+    key = f"driver.{term if words.has(f'driver.{term}') else term.partition('.')[0]}"
+    return words(key) if words.has(key) else words.phrase(one["label"])
+
+
+def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
+    top = linear_ticks(max(float(one["share_ratio"]) for one in shares))
     bars = [
-        Bar(label=words.phrase(one["label"]), text=words.value("percent", share), mid=share, strong=number < 2)
+        Bar(label=driver_name(one, words), text=words.value("percent", share), mid=share, strong=number < 2)
         for number, one in enumerate(shares)
-        for share in [float(str(one["share_ratio"]))]
+        for share in [float(one["share_ratio"])]
     ]
     title = words("chart.shares")
     labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
@@ -43,7 +50,7 @@ def _share_chart(shares: list[dict[str, object]], words: Words) -> RangeChart:
     )
 
 
-def _share_table(shares: list[dict[str, object]], words: Words) -> Table:
+def _share_table(shares: list[Doc], words: Words) -> Table:
     return Table(
         caption=words("table.shares"),
         columns=(
@@ -54,28 +61,28 @@ def _share_table(shares: list[dict[str, object]], words: Words) -> Table:
         rows=tuple(
             Row(
                 cells=(
-                    Cell(text=words.phrase(one["label"])),
+                    Cell(text=driver_name(one, words)),
                     Cell(text=words.value("percent", share), sort=share),
                     Cell(text=words.phrase(one["measure_with"]) if one["measure_with"] else words("none")),
                 )
             )
             for one in shares
-            for share in [float(str(one["share_ratio"]))]
+            for share in [float(one["share_ratio"])]
         ),
         wide=False,
     )
 
 
-def _moves(rows: list[dict[str, object]], words: Words) -> Table:
+def _moves(rows: list[Doc], words: Words) -> Table:
     cells = []
     for row in rows:
-        kind = QUANTITY.get(str(row["metric"]), "plain")
+        kind = QUANTITY.get(row["metric"], "plain")
         texts = [words.figure(kind, row[name]) for name in ("at_low", "at_high")]
         cells.append(
             Row(
                 cells=(
                     Cell(text=words.phrase(row["label"])),
-                    Cell(text=words.name("metric", str(row["metric"]))),
+                    Cell(text=words.name("metric", row["metric"])),
                     Cell(text=words.phrase(row["low_value"])),
                     *(Cell(text=one.text if one else words("none"), sort=one.value if one else None) for one in texts[:1]),
                     Cell(text=words.phrase(row["high_value"])),
