@@ -1,0 +1,212 @@
+"""Builders of the planner's nouns for its tests: real types and catalogue rows; a test says only what it varies."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import date
+
+from hypothesis import strategies as st
+
+from planner.cluster import Cluster, make_cluster
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.gpus import find_gpu
+from planner.layout import Layout, Layouts
+from planner.model import ModelShape
+from planner.models import find_model
+from planner.optimizers import find_optimizer
+from planner.policies import find_policy, load_policies
+from planner.price import GpuPrice, SiteFacts
+from planner.question import Question
+from planner.rates import Rates, resolve_rates
+from planner.recipe import STACKS, Recipe
+from planner.resolve import Ask, resolve
+
+TODAY = date(2026, 11, 20)
+
+SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", source="this test", date="2026-11-20")
+
+_NOTHING = (
+    "small_matrix_tokens", "kernels_per_layer", "kernels_moe", "kernel_s", "launch_s", "step_overhead_s",
+    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "overlap_dp", "overlap_tp", "overlap_cp", "overlap_pp",
+    "overlap_ep", "interference", "jitter", "context_bytes", "nccl_bytes", "fragmentation", "host_share",
+    "network_share", "mtbf_failures_per_gpu_h", "restart_s", "evaluation_share",
+)  # fmt: skip
+
+
+def plain_rates(**changes: float) -> Rates:
+    """Every rate and factor 1, everything that is added on top 0: what is left is the equation itself."""
+    values = {f.name: 0.0 if f.name in _NOTHING else 1.0 for f in fields(Rates)}
+    return Rates(**(values | changes))
+
+
+def mid_rates(recipe: Recipe, cluster: Cluster) -> Rates:
+    """The planner's own mid values."""
+    return resolve_rates(cluster, recipe).sample()
+
+
+def shape(**changes: object) -> ModelShape:
+    """A small dense decoder with a gated MLP and grouped queries."""
+    values: dict[str, object] = {
+        "name": "small", "kind": "decoder", "layers": 8, "hidden": 1024, "heads": 16, "kv_heads": 4, "head_dim": 64,
+        "ffn_hidden": 2816, "gated_mlp": True, "vocab": 32000, "context": 2048,
+    }  # fmt: skip
+    return ModelShape(**(values | changes))  # type: ignore[arg-type]
+
+
+def gpt(layers: int, hidden: int, heads: int, vocab: int = 51200) -> ModelShape:
+    """A GPT-2 style block: 4 h wide GELU MLP, as many key/value heads as query heads, tied output layer."""
+    return shape(
+        layers=layers, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden // heads, ffn_hidden=4 * hidden,
+        gated_mlp=False, vocab=vocab, tied_embeddings=True,
+    )  # fmt: skip
+
+
+def recipe(model: ModelShape | str = "llama-3.1-8b", policy: str = "bf16", **changes: object) -> Recipe:
+    """A recipe of a catalogue model or a shape."""
+    values: dict[str, object] = {
+        "model": find_model(model) if isinstance(model, str) else model,
+        "policy": find_policy(policy),
+        "optimizer": find_optimizer("adamw"),
+        "method": "pretrain",
+        "seq_len": 4096,
+        "global_batch": 256,
+    }
+    return Recipe(**(values | changes))  # type: ignore[arg-type]
+
+
+def cluster(gpu: str = "h100-sxm5-80gb", **changes: object) -> Cluster:
+    """Nodes of a GPU of the catalogue."""
+    return make_cluster(find_gpu(gpu), **changes)  # type: ignore[arg-type]
+
+
+def layout(**changes: object) -> Layout:
+    """One GPU, one sequence at a time."""
+    values: dict[str, object] = {
+        "tp": 1, "pp": 1, "vp": 1, "cp": 1, "ep": 1, "dp": 1, "zero": 0, "micro_batch": 1, "grad_accum": 1,
+        "act_ckpt": "none",
+    }  # fmt: skip
+    return Layout(**(values | changes))  # type: ignore[arg-type]
+
+
+def layouts(**changes: object) -> Layouts:
+    """The same as columns of length 1."""
+    return Layouts.of(layout(**changes))
+
+
+def price(gpu: str = "h100-sxm5-80gb", low: float = 2.0, mid: float = 2.5, high: float = 4.0) -> GpuPrice:
+    """A price per GPU-hour with a range."""
+    return GpuPrice(
+        gpu=gpu, usd_per_gpu_h=Estimate(low=low, mid=mid, high=high), basis="said by the test", evidence=(SAID,)
+    )
+
+
+def unknown_price(gpu: str = "h100-sxm5-80gb") -> GpuPrice:
+    """No price at all."""
+    return GpuPrice(gpu=gpu, usd_per_gpu_h=None, basis="no row", evidence=())
+
+
+def site(**changes: object) -> SiteFacts:
+    """PUE 1.25, 8 cents per kWh, 0.37 kg CO2e per kWh."""
+    values: dict[str, object] = {
+        "pue": Estimate(low=1.1, mid=1.25, high=1.5),
+        "electricity_usd_per_kwh": Estimate(low=0.06, mid=0.08, high=0.11),
+        "grid_kg_co2e_per_kwh": Estimate(low=0.34, mid=0.37, high=0.40),
+        "market_kg_co2e_per_kwh": None,
+        "evidence": (SAID,),
+    }
+    return SiteFacts(**(values | changes))  # type: ignore[arg-type]
+
+
+def question(**asked: str) -> Question:
+    """A question as typed, resolved; `as_of` is fixed."""
+    return resolve(Ask(**({"params": "8B", "as_of": TODAY.isoformat()} | asked)))  # type: ignore[arg-type]
+
+
+def prices(asked: Question) -> dict[str, GpuPrice]:
+    """The same price for every GPU of a question."""
+    return {one.gpu.id: price(one.gpu.id) for one in asked.clusters}
+
+
+GPUS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb", "l40s", "mi300x-192gb")
+"""One part of each generation that behaves differently."""
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> ModelShape:
+    """Small models of every kind that the planner knows: gated or not, windows, grouped queries, MLA, experts."""
+    heads = draw(st.sampled_from((4, 8, 16, 24)))
+    head_dim = draw(st.sampled_from((32, 64, 128)))
+    hidden = heads * head_dim * draw(st.sampled_from((1, 2)))
+    kv_heads = draw(st.sampled_from([k for k in (1, 2, 4, 8, 16, 24) if heads % k == 0]))
+    one = shape(
+        kind=draw(st.sampled_from(("decoder", "decoder", "encoder"))),
+        layers=draw(st.integers(2, 24)),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn_hidden=draw(st.sampled_from((2, 3, 4))) * hidden,
+        gated_mlp=draw(st.booleans()),
+        vocab=draw(st.sampled_from((1000, 32000, 128_256))),
+        tied_embeddings=draw(st.booleans()),
+        biases=draw(st.booleans()),
+        learned_positions=draw(st.sampled_from((0, 2048))),
+        sliding_window=draw(st.sampled_from((None, None, 512))),
+        global_attention_every=draw(st.sampled_from((1, 2))),
+    )
+    if draw(st.booleans()):
+        one = replace(
+            one, kv_lora_rank=128, rope_head_dim=16, v_head_dim=head_dim // 2, kv_heads=heads,
+            q_lora_rank=draw(st.sampled_from((None, 192))),
+        )  # fmt: skip
+    if draw(st.booleans()):
+        experts = draw(st.sampled_from((4, 8, 16)))
+        one = replace(
+            one, experts=experts, top_k=draw(st.integers(1, 4)), expert_ffn=draw(st.sampled_from((256, 1024))),
+            shared_experts=draw(st.integers(0, 2)), dense_layers=draw(st.integers(0, 1)),
+            moe_every=draw(st.sampled_from((1, 2))),
+        )  # fmt: skip
+    return one
+
+
+@st.composite
+def layouts_of(draw: st.DrawFn, model: ModelShape, *, gated_pipeline: bool = True) -> Layout:
+    """Any consistent layout of a model."""
+    tp = draw(st.sampled_from([t for t in (1, 2, 4, 8, 16) if model.heads % t == 0]))
+    pp = draw(st.integers(1, min(4, model.layers))) if gated_pipeline else 1
+    vp = draw(st.sampled_from((1, 2))) if pp > 1 and model.layers % (2 * pp) == 0 else 1
+    cp, dp = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2, 3, 8, 64)))
+    ranks = tp * cp * dp
+    ep = draw(st.sampled_from([e for e in (1, 2, 4, 8, 16) if model.experts % e == 0 and ranks % e == 0] or [1]))
+    return Layout(
+        tp=tp, pp=pp, vp=vp, cp=cp, ep=ep if model.experts else 1, dp=dp,
+        zero=draw(st.integers(0, 3)), micro_batch=draw(st.sampled_from((1, 2, 4))),
+        grad_accum=draw(st.sampled_from((1, 2, 3))) * (pp if vp > 1 else 1),
+        act_ckpt=draw(st.sampled_from(("none", "selective", "full"))),
+    )  # fmt: skip
+
+
+@st.composite
+def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
+    """A random model, method, policy, stack and layout that belong together, on a GPU that supports the policy."""
+    machine = cluster(draw(st.sampled_from(GPUS)), power_limit_w=draw(st.sampled_from((None, None, 250.0))))
+    peaks = set(machine.gpu.peak_flop_per_s)
+    known = [p for p in load_policies().values() if {p.linear_compute, p.other_compute} <= peaks]
+    model = draw(shapes())
+    where = draw(layouts_of(model))
+    one = recipe(
+        model, draw(st.sampled_from(sorted(p.id for p in known))),
+        optimizer=find_optimizer(draw(st.sampled_from(("adamw", "adamw-8bit", "adafactor", "muon", "sgd-momentum")))),
+        method=draw(st.sampled_from(("pretrain", "sft", "lora", "qlora"))),
+        seq_len=draw(st.sampled_from((512, 2048, 16384))),
+        global_batch=where.dp * where.micro_batch * where.grad_accum,
+        stack=draw(st.sampled_from(STACKS)),
+        attention=draw(st.sampled_from(("flash", "naive"))),
+        sequence_parallel=draw(st.booleans()),
+        offload=draw(st.sampled_from(("none", "none", "optimizer", "activations"))),
+        chunked_loss=draw(st.booleans()),
+        dropout=draw(st.booleans()),
+        reshard_after_forward=draw(st.booleans()),
+        tp_overlap=draw(st.booleans()),
+    )  # fmt: skip
+    return one, where, machine
