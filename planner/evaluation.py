@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster import Cluster
+from planner.convolution import network_memory, network_of, network_step
 from planner.energy import RunEnergy, gpu_step_j, run_energy
 from planner.goodput import goodput_ratio
 from planner.layout import Layouts
@@ -56,6 +57,27 @@ class Evaluation:
     carbon_kg: Value
 
 
+def step_of(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
+    """Itemised step of a transformer or a convolutional network."""
+    if recipe.model.kind == "cnn":
+        return network_step(network_of(recipe.model), recipe, cluster, at, rates)
+    return step_times(recipe, cluster, at, rates)
+
+
+def memory_of(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
+    """Itemised peak memory of a transformer or a convolutional network."""
+    if recipe.model.kind == "cnn":
+        return network_memory(network_of(recipe.model), recipe, at, rates)
+    return memory_items(recipe, at, rates)
+
+
+def flop_of(recipe: Recipe) -> float:
+    """Model FLOP per token (per image of a convolutional network), forward and backward."""
+    if recipe.model.kind == "cnn":
+        return 3.0 * network_of(recipe.model).flop_per_image
+    return model_flop_per_token(recipe.model, recipe.seq_len)
+
+
 def evaluate(
     recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float
 ) -> Evaluation:
@@ -69,12 +91,11 @@ def evaluate(
         prices: unit prices, scalars or draws.
         tokens: length of the run.
     """
-    step = step_times(recipe, cluster, at, rates)
+    step, memory = step_of(recipe, cluster, at, rates), memory_of(recipe, at, rates)
     step_s = step.total
-    memory = memory_items(recipe, at, rates)
     gpus = at.gpus.astype(np.float64)
     per_gpu = recipe.tokens_per_step / step_s / gpus
-    flop = model_flop_per_token(recipe.model, recipe.seq_len)
+    flop = flop_of(recipe)
     goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / recipe.tokens_per_step) * step_s
     wall_s = busy_s / goodput

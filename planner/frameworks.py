@@ -46,6 +46,8 @@ class Framework:
     """Of encoders: how sequences shorter than the longest are held."""
     pipeline_splits_batch: bool
     """The printed micro-batch is the local batch, which the pipeline cuts into single sequences."""
+    channels_last: bool
+    """Convolutional networks keep their activations channels last."""
     mem_kind: str
     """What its own memory figure counts."""
     why: str
@@ -80,6 +82,7 @@ def _framework(row: Row) -> Framework:
         policies=_policies(row),
         padding=row.choice("padding", PADDINGS),
         pipeline_splits_batch=row.flag("pipeline_splits_batch"),
+        channels_last=row.flag("channels_last"),
         mem_kind=row.choice("mem_kind", MEM_KINDS),
         why=row.text("why"),
         source=f"{row.text('source')} ({row.text('date')})",

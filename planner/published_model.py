@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from planner.convolution import find_network, shape_of_network
 from planner.errors import UsageError
 from planner.model import ModelShape
 from planner.models import find_model
@@ -47,6 +48,8 @@ def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
     Raises:
         CannotPredictError: neither the row nor the catalogue gives a shape.
     """
+    if run.family == "cnn":
+        return _network(run)
     base = catalogue_model(run.model)
     if base is not None and not _agrees(run, base):
         base = None
@@ -60,6 +63,13 @@ def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
     if base is None:
         shape = _closest_variant(run, shape, filled)
     return shape
+
+
+def _network(run: PublishedRun) -> ModelShape:
+    network = find_network(run.model)
+    if network is None:
+        raise CannotPredictError(f"shape: no convolutional network is called `{run.model}`; known are ResNet-50, 101 and 152")
+    return shape_of_network(network)
 
 
 def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) -> ModelShape:

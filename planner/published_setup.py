@@ -15,6 +15,7 @@ from planner.frameworks import Framework, find_framework
 from planner.gpus import find_gpu
 from planner.layout import Layouts
 from planner.model import ModelShape
+from planner.optimizers import find_optimizer
 from planner.policies import why_unsupported
 from planner.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.published import PublishedRun, Rejected
@@ -79,13 +80,11 @@ def _prepare(run: PublishedRun) -> Prepared:
     filled: list[str] = []
     if run.gpu.lower().startswith("tpu"):
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
-    if run.family == "cnn":
-        raise CannotPredictError("family: convolutional networks are not modelled")
     framework = find_framework(run.framework)
     cluster = _cluster(run, filled)
     policy = _policy(run, framework, cluster, filled)
     model = _task_model(run, model_of(run, filled))
-    seq_len = _seq_len(run, model, filled)
+    seq_len = 1 if model.kind == "cnn" else _seq_len(run, model, filled)
     tokens = run.tokens_total
     if tokens is None and run.metric in TOTALS:
         raise CannotPredictError("tokens_total: blank")
@@ -197,6 +196,7 @@ def _recipe(
     attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
     if attention is None:
         attention = framework.attention
+    if not run.attention and model.kind != "cnn":
         filled.append(f"attention: {attention}")
     stack = framework.stack
     if run.compile.lower() in ("y", "yes") and stack != "tuned":
@@ -210,7 +210,7 @@ def _recipe(
     return Recipe(
         model=model,
         policy=policy,
-        optimizer=framework.optimizer,
+        optimizer=find_optimizer("sgd-momentum") if model.kind == "cnn" else framework.optimizer,
         method=method,
         seq_len=seq_len,
         global_batch=1,
@@ -219,6 +219,7 @@ def _recipe(
         sequence_parallel=framework.sequence_parallel,
         dropout=framework.dropout,
         tp_overlap=framework.tp_overlap,
+        channels_last=framework.channels_last,
     )
 
 
@@ -231,7 +232,9 @@ def _batch(
     if sharding is None and gpus > 1:
         filled.append(f"zero: {zero}")
     ckpt = parse_ckpt(run.act_ckpt) or framework.act_ckpt
-    if not run.act_ckpt:
+    if recipe.model.kind == "cnn":
+        ckpt = "none"
+    elif not run.act_ckpt:
         filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
     wanted = wanted_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
     if wanted.micro_batch != run.micro_batch:

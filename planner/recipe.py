@@ -11,8 +11,9 @@ from planner.precision import PrecisionPolicy
 METHODS = ("pretrain", "sft", "lora", "qlora")
 """Training methods: all weights from scratch, all weights from a checkpoint, adapters, adapters on 4-bit weights."""
 
-STACKS = ("tuned", "fsdp-compile", "eager")
-"""Software stacks: Megatron-style tuned kernels with overlap; PyTorch FSDP with torch.compile; plain eager PyTorch."""
+STACKS = ("tuned", "classic", "fsdp-compile", "eager")
+"""Software stacks: Megatron-style fused kernels with overlapped communication (2023 and later); the same kernels without
+the overlap and allocator care of later years (2019 to 2022, DeepSpeed); PyTorch FSDP with torch.compile; eager PyTorch."""
 
 OFFLOADS = ("none", "optimizer", "activations")
 """What is kept in host memory and moved over PCIe."""
@@ -49,6 +50,13 @@ class Recipe:
     lora_rank: int = LORA_RANK
     tp_overlap: bool = False
     """Tensor parallel communication split and overlapped with the matrix products."""
+    channels_last: bool = True
+    """Convolutional networks: activations lie channels last, so that norm and ReLU fuse and tensor cores read them."""
+
+    @property
+    def fused(self) -> bool:
+        """Whether the stack brings its own fused kernels and gradient buffers (Megatron and relatives)."""
+        return self.stack in ("tuned", "classic")
 
     @property
     def trains_all(self) -> bool:

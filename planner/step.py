@@ -66,14 +66,14 @@ def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -
     full = layer.forward + comm.tp_forward
     if recipe.attention == "naive":
         selective = layer.attention_forward + layer.scores_forward
-    elif recipe.stack == "tuned":
+    elif recipe.fused:
         selective = layer.attention_forward + 0.5 * layer.memory_forward
     else:
         selective = 0.5 * layer.matmul_forward + layer.memory_forward
     return np.where(at.act_ckpt == FULL, full, np.where(at.act_ckpt == SELECTIVE, selective, 0.0))
 
 
-def _expected_max(gpus: Value) -> Value:
+def expected_max(gpus: Value) -> Value:
     """Expected largest of N standard normal draws (asymptotic form, within 0.1 from 8 to 16 384)."""
     n = np.maximum(gpus, 2.0)
     x = np.sqrt(2.0 * np.log(n))
@@ -108,7 +108,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, shards, at, work, busy, n, rates)
-    jitter = rates.jitter * _expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
+    jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
     error = rates.model_error
     work_error = error * rates.framework
     return StepTimes(
