@@ -9,6 +9,7 @@ from planner.case import Case
 from planner.evidence import Assumption, Evidence, Gap
 from planner.price import GpuPrice, SiteFacts
 from planner.question import Question
+from planner.units import MINUTE_S
 
 _TIME = ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e")
 _POWER = ("energy_mwh", "carbon_tco2e")
@@ -21,6 +22,7 @@ _USED_IN: dict[str, tuple[str, ...]] = {
     "context_bytes": _MEMORY,
     "nccl_bytes": _MEMORY,
     "fragmentation": _MEMORY,
+    "memory_error": _MEMORY,
     "stored_extra": _MEMORY,
     "logit_stored": _MEMORY,
     "mtbf_failures_per_gpu_h": _GOODPUT,
@@ -117,7 +119,7 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
             Assumption(
                 id="goodput",
                 text=f"A GPU fails every {1 / float(rates.mtbf_failures_per_gpu_h):,.0f} hours of use; a restart takes "
-                f"{float(rates.restart_s) / 60:.0f} minutes.",
+                f"{float(rates.restart_s) / MINUTE_S:.0f} minutes.",
             ),
         ]
     return tuple(found)

@@ -69,7 +69,8 @@ def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
     operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
-    one = flop / rate * (1.0 + rates.small_matrix_tokens / op.m) + operands / rates.operand_bytes_per_s
+    arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
+    one = arithmetic + traffic - rates.matmul_overlap * np.minimum(arithmetic, traffic)
     return one * op.count + rates.kernel_s
 
 

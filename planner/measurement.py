@@ -16,6 +16,7 @@ STATUSES = ("ok", "unsupported", "oom", "gated", "error")
 """`gated`: the machine was never quiet enough to take a sample. A line with another status than `ok` has a `reason`."""
 
 KINDS = (
+    "support",
     "idle",
     "canary",
     "bandwidth",
@@ -180,7 +181,7 @@ class Measurement:
     energy_source: str | None = None
     """`counter`, `instant`, `rapl` or `none`."""
     energy_quality: str | None = None
-    """`ok`; `inconsistent`: counter and power differ by more than 5 %; `short`: too few ticks; `single`: one source only."""
+    """`ok`; `inconsistent`: counter and power differ by more than 5 %; `short`: too few ticks; `single`: one source."""
     energy_scope: str | None = None
     """`board`, `module` (Grace Hopper: CPU included) or `package` (RAPL)."""
     energy_reason: str | None = None
@@ -208,6 +209,8 @@ class Measurement:
     attempts: int | None = None
 
     # -- numerics
+    product_error_ratio: float | None = None
+    """Relative error of a matrix product against FP64: shows which arithmetic really ran."""
     loss_trace: tuple[float, ...] = ()
     """Loss of successive steps with the same start and data in every precision."""
     loss_scale: float | None = None

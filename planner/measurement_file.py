@@ -22,6 +22,8 @@ from planner.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement
 
 _CHOICES = {"status": STATUSES, "kind": KINDS, "quality": QUALITIES}
 _MAY_BE_NEGATIVE = ("_c", "loss_trace", "monotonic_s")
+_TIMELESS = ("support", "idle", "meter")
+"""Kinds whose points have no time of their own."""
 _POSITIVE = ("time_median_s", "tokens", "layers")
 
 
@@ -80,7 +82,7 @@ def read_measurements(path: Path) -> MeasurementFile:
     parsed: list[tuple[int, Measurement]] = []
     problems: list[RecordProblem] = []
     for number, text in _lines(path, problems):
-        outcome = _parse(number, text)
+        outcome = parse_line(text, number)
         if isinstance(outcome, RecordProblem):
             problems.append(outcome)
         else:
@@ -115,7 +117,8 @@ def _lines(path: Path, problems: list[RecordProblem]) -> Iterator[tuple[int, str
             problems.append(RecordProblem(line=number + 1, key=None, what=f"the file ends early: {error}"))
 
 
-def _parse(number: int, text: str) -> Measurement | RecordProblem:
+def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
+    """One line as a measurement, or what is wrong with it."""
     try:
         document = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
@@ -137,7 +140,7 @@ def _parse(number: int, text: str) -> Measurement | RecordProblem:
             values[name] = _value(name, kind, value)
         except ValueError as error:
             return RecordProblem(line=number, key=name, what=str(error))
-    if values["status"] == "ok" and values["kind"] not in ("idle", "meter") and "time_median_s" not in values:
+    if values["status"] == "ok" and values["kind"] not in _TIMELESS and "time_median_s" not in values:
         return RecordProblem(line=number, key="time_median_s", what="expected with status `ok`, but missing")
     return Measurement(**values)  # type: ignore[arg-type]
 

@@ -59,7 +59,7 @@ class MemoryItems:
 def _input_bytes(recipe: Recipe) -> float:
     """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the original."""
     policy = recipe.policy
-    if recipe.stack != "tuned" or policy.linear_compute not in ("fp8", "fp4"):
+    if not recipe.fused or policy.linear_compute not in ("fp8", "fp4"):
         return policy.activation_bytes
     return 1.0 if policy.linear_compute == "fp8" else 0.5
 
@@ -90,7 +90,7 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     selective: Value
     if recipe.attention == "naive":
         selective = plain * rates.stored_extra
-    elif recipe.stack == "tuned":
+    elif recipe.fused:
         selective = none - attention_out * each
     else:
         # Per-operation policy of torchtitan: half of the matrix products' outputs, attention, no element-wise results.
@@ -163,7 +163,7 @@ def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) ->
     PyTorch allocates them during backward, while activations are freed; so with one micro-batch per step the peak is the
     larger of the two. Accumulated gradients, and Megatron's gradient buffers, are there all the time.
     """
-    if recipe.stack == "tuned":
+    if recipe.fused:
         return gradients
     return np.where(at.grad_accum == 1, np.maximum(gradients - activations, 0.0), gradients)
 
@@ -191,7 +191,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     framework = rates.context_bytes + np.zeros(len(at))
     gradients = _alive(gradients, activations + logits, recipe, at)
     allocated = weights + gradients + master + states + activations + logits + gathered + copies
-    return MemoryItems(
+    items = MemoryItems(
         weights=weights,
         gradients=gradients,
         master_weights=master,
@@ -204,6 +204,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         framework=framework,
         fragmentation=allocated * rates.fragmentation,
     )
+    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error for f in fields(MemoryItems)})
 
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:

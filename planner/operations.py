@@ -210,4 +210,4 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
     layers = 2.0 * (model.matrix_params_active - model.head_params)
     if act_ckpt == "full":
         return layers + core
-    return core if recipe.attention == "naive" or recipe.stack == "tuned" else 0.5 * layers
+    return core if recipe.attention == "naive" or recipe.fused else 0.5 * layers

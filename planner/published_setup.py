@@ -199,9 +199,9 @@ def _recipe(
     if not run.attention and model.kind != "cnn":
         filled.append(f"attention: {attention}")
     stack = framework.stack
-    if run.compile.lower() in ("y", "yes") and stack != "tuned":
+    if run.compile.lower() in ("y", "yes") and stack not in ("tuned", "classic"):
         stack = "fsdp-compile"
-    if run.compile.lower() in ("n", "no") and stack != "tuned":
+    if run.compile.lower() in ("n", "no") and stack not in ("tuned", "classic"):
         stack = "eager"
     filled.append(f"stack: {stack}")
     method = run.method or "pretrain"
@@ -239,7 +239,7 @@ def _batch(
     wanted = wanted_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
     if wanted.micro_batch != run.micro_batch:
         filled.append(f"micro_batch: {wanted.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
-    if gpus == 1 or (recipe.stack != "tuned" and run.tp is None and run.pp is None):
+    if gpus == 1 or (not recipe.fused and run.tp is None and run.pp is None):
         wanted = replace(wanted, tp=wanted.tp or 1, pp=wanted.pp or 1)
     batch = run.global_batch_seqs
     if batch is None and run.micro_batch:

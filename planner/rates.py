@@ -34,9 +34,9 @@ class Rates:
     """Asymptotic rate of matrix products in the policy's linear compute type."""
     other_flop_per_s: Value
     """The same in the policy's other compute type."""
-    small_matrix_tokens: Value
-    """Rows at which a product reaches half of that rate."""
     operand_bytes_per_s: Value
+    matmul_overlap: Value
+    """Share of the lesser of arithmetic and operand traffic that hides behind the greater."""
     memory_bytes_per_s: Value
     attention_flop_per_s: Value
     norm_passes: Value
@@ -78,6 +78,9 @@ class Rates:
     jitter: Value
     expert_imbalance: Value
     model_error: Value
+    """What the equations leave out, on the step time."""
+    memory_error: Value
+    """The same on the peak memory."""
     power_idle_w: Value
     power_linear_w: Value
     power_other_w: Value
@@ -308,7 +311,7 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
 
 
 _PLAIN = (
-    "small_matrix_tokens", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernels_moe",
+    "matmul_overlap", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernels_moe",
     "grouped_efficiency", "kernel_s",
     "overlap_cp", "overlap_pp", "overlap_ep", "interference", "jitter", "expert_imbalance", "host_share",
     "network_share", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
@@ -321,10 +324,10 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
     clock = clock_ratio(cluster)
     in_fp32 = policy.other_compute in ("fp32", "tf32")
     attention_peak = gpu.peak_flop_per_s["fp32" if in_fp32 else policy.other_compute]
-    kernel = "fp32" if in_fp32 else "tuned" if recipe.stack == "tuned" else "torch"
+    kernel = "fp32" if in_fp32 else "tuned" if recipe.fused else "torch"
     attention = arch_parameter("attention_efficiency", gpu, kernel)
     bandwidth = gpu.memory_bytes_per_s
-    error = parameter("model_error", family)
+    kind = "moe" if recipe.model.experts else recipe.model.kind
     terms = [
         _clocked(_matmul_term(gpu, "linear_flop_per_s", policy.linear_compute), clock),
         _clocked(_matmul_term(gpu, "other_flop_per_s", policy.other_compute), clock),
@@ -338,7 +341,8 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
         *(_from(parameter(n), n) for n in _PLAIN),
         _from(parameter("context_gib"), "context_bytes", GIB),
         _from(parameter("nccl_gib"), "nccl_bytes", GIB),
-        _from(error, "model_error"),
+        _from(parameter("model_error", recipe.stack, kind), "model_error"),
+        _from(parameter("memory_error", recipe.stack, kind), "memory_error"),
     ]
     by_name = {term.name: term for term in terms} | dict(overrides or {})
     return RateSet(terms={f.name: by_name[f.name] for f in fields(Rates)})

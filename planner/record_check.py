@@ -66,7 +66,7 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement]) -> list
         ("drift", [m for m in timed if _drifted(m)], "measured while the canary had drifted"),
         ("few-samples", [m for m in timed if (m.samples or 0) < MIN_SAMPLES], f"with fewer than {MIN_SAMPLES} samples"),
         ("wide", [m for m in timed if _wide(m)], f"with a confidence interval wider than ±{MAX_CI_RATIO:.0%}"),
-        ("energy", [m for m in points if m.energy_quality == "inconsistent"], "whose energy counter and power disagree"),
+        ("energy", [m for m in points if m.energy_quality == "inconsistent"], "whose energy counter and power differ"),
         ("alloc-retries", [m for m in points if m.alloc_retries], "whose allocator had to retry: times not used"),
         ("failed", [m for m in points if m.status in ("error", "gated")], "without a result (error, or never quiet)"),
     ]

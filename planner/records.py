@@ -1,7 +1,7 @@
 """The store of records: the user's own and the shipped ones, and which of them speaks for a GPU.
 
-Own records live in the user's data directory, shipped ones in `catalog/records/`. The newest trustworthy record of a GPU wins,
-an own one before a shipped one.
+Own records live in the user's data directory, shipped ones in `catalog/records/`. The newest trustworthy record of a
+GPU wins, an own one before a shipped one.
 """
 
 from __future__ import annotations
@@ -113,9 +113,10 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
         raise InputFileError(first.said_of(str(path)), hint="measure anew with `mpplan probe`")
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
+        wanted = f"pass a record of `{gpu}`"
         raise InputFileError(
             f"{path}:1: device_name: expected a record of `{gpu}`, found `{record.device_name}`{is_a}",
-            hint=f"plan with `--gpu {record.gpu}`, or pass a record of `{gpu}`" if record.gpu else "pass another record",
+            hint=f"plan with `--gpu {record.gpu}`, or {wanted}" if record.gpu else wanted,
         )
     return record
 
