@@ -168,4 +168,4 @@ def test_what_is_recomputed_depends_on_the_stack():
     assert recomputed_flop_per_token(dense, "none") == 0
     assert recomputed_flop_per_token(dense, "full") == 2 * layers + core
     assert recomputed_flop_per_token(dense, "selective") == core  # Korthikanti et al. 2022
-    assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # every second product
+    assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # half
