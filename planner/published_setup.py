@@ -38,6 +38,8 @@ POWERS = ("avg_gpu_power_w", "avg_node_power_w")
 """Metrics of power."""
 TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
+FIT_TOLERANCE = 1.3
+"""A stated layout ran: how far the predicted memory may lie above the GPU's before more checkpointing is assumed."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -252,6 +254,10 @@ def _batch(
     return replace(recipe, global_batch=max(1, round(batch))), wanted
 
 
+RAN_RATIO = 1.25
+"""A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's own error."""
+
+
 def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, framework: Framework, filled: list[str]) -> Layouts:
     """The one layout that is evaluated: the fastest that fits of those that the row allows."""
     if wanted.tp is None or wanted.pp is None:
@@ -262,7 +268,9 @@ def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, framework: Framewo
         return layouts
     rates = resolve_rates(cluster, recipe).sample()
     found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    fits = np.flatnonzero(found.memory_bytes <= cluster.gpu.memory_bytes)
+    stated = wanted.tp is not None and wanted.pp is not None
+    limit = cluster.gpu.memory_bytes * (FIT_TOLERANCE if stated else 1.0)
+    fits = np.flatnonzero(found.memory_bytes <= limit)
     speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
     best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
     return layouts.take(slice(best, best + 1))
