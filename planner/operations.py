@@ -207,7 +207,7 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
         return 0.0
     model = recipe.model
     core = attention_flop_per_token(model, recipe.seq_len, causal_half=causal_half)
-    layers = 2.0 * (model.matrix_params_active - model.head_params)
+    layers = 2.0 * (model.matrix_params_active - model.head_params * model.head_ratio)
     if act_ckpt == "full":
         return layers + core
     return core if recipe.attention == "naive" or recipe.fused else 0.5 * layers
