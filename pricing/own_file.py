@@ -135,8 +135,6 @@ def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...
     file = read_toml(path)
     file.only([default.key for default in DEFAULTS] + list(_OTHER_KEYS))
     values = {default.key: file.number(default.key, default.low, default.high, default.value) for default in DEFAULTS}
-    if values["capital.network_ratio"] + values["capital.storage_ratio"] >= 1:
-        raise file.fail("capital.network_ratio", "expected network and storage to leave a share for the servers")
     server, server_evidence = _server_price(file, gpu)
     kind = file.word("housing.kind", ("colocation", "own"), "colocation")
     facility = file.number("housing.facility_usd_per_kw", 100, 100_000) if kind == "own" else 0.0

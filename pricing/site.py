@@ -182,7 +182,7 @@ def _given_grid(g_per_kwh: float) -> Fact:
     if not 1 <= g_per_kwh <= 2000:
         raise UsageError(
             f"`--grid {g_per_kwh:g}` is not a plausible factor in g CO2e per kWh",
-            hint="grids run from about 2 to 900 g per kWh; 0.385 kg are 385",
+            hint="grids run from 2 to 1300 g per kWh; 0.385 kg are 385",
         )
     what = f"grid factor {g_per_kwh:g} g CO2e per kWh, location-based"
     return Fact(

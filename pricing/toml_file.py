@@ -49,7 +49,7 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= value <= high:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= float(value) <= high:
             found = "nothing" if value is None else f"`{value}`"
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {found}")
         return float(value)

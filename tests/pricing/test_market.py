@@ -21,7 +21,7 @@ def asked(today):
     return Question(gpu="h100-sxm5-80gb", provider=None, region=None, commitment="on-demand", as_of=today)
 
 
-@given(st.lists(st.integers(50, 2000), min_size=1, max_size=12))
+@given(cents=st.lists(st.integers(50, 2000), min_size=1, max_size=12))
 def test_the_range_holds_the_median_and_stays_within_the_votes(cents, row):
     rows = [row(str(Decimal(price) / 100), id=str(at), provider=f"p{at}") for at, price in enumerate(cents)]
     price = market_price((), votes(rows, TODAY, ()), asked(TODAY)).usd_per_gpu_h

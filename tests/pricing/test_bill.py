@@ -1,0 +1,154 @@
+"""The bill of a run: every line visible, and together the total to the cent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.evidence import Estimate
+from planner.price import GpuPrice
+from planner.quantity import DataSize, Energy
+from pricing.beside import Beside
+from pricing.bill import RunDraws, run_bill
+from pricing.gpu_price import given_price
+from pricing.own_file import OwnedPrice
+from pricing.quote_file import Quote
+
+PRICE = given_price("h100-sxm5-80gb", 2.0)
+BESIDE = Beside(
+    storage_usd_per_gb_month=0.023,
+    checkpoints_kept=5,
+    data=DataSize.from_gb(40_000),
+    months_after=12,
+    egress_usd_per_gb=0.09,
+    egress=DataSize.from_gb(500),
+    network_ratio=0.05,
+    hosts=8,
+    usd_per_host_h=1.5,
+    experiments_ratio=1.2,
+    failed_ratio=0.07,
+)
+QUOTE = Quote(vendor="Acme", price=PRICE, minimum_term_h=2160.0, minimum_gpus=256, setup_fee_usd=25_000.0)
+
+
+def run_of(hours, gpus=256, **changes):
+    gpu_h = gpus * np.atleast_1d(np.asarray(hours, dtype=float))
+    draws = RunDraws(gpus=gpus, gpu_h=gpu_h, usd_per_gpu_h=np.full(gpu_h.shape, 2.0))
+    return replace(draws, checkpoint=DataSize.from_gb(1_000), **changes)
+
+
+def by_id(lines):
+    return {line.id: line.usd.mid for line in lines}
+
+
+def test_without_more_a_bill_is_the_gpu_line():
+    total, lines = run_bill(run_of(1000.0), PRICE)
+
+    assert [line.id for line in lines] == ["gpu_rental"]
+    assert total.mid == lines[0].usd.mid == 512_000.0
+    assert (lines[0].quantity, lines[0].unit, lines[0].evidence_ids) == (256_000.0, "GPU-hour", ("price:given",))
+
+
+def test_every_line_beside_the_gpus_is_visible_and_written_out():
+    total, lines = run_bill(run_of(730.0), PRICE, beside=BESIDE)
+
+    gpu = 256 * 730 * 2.0
+    assert by_id(lines) == pytest.approx({
+        "gpu_rental": gpu,
+        "network": 0.05 * gpu,
+        "storage": 45_000 * 13 * 0.023,  # 5 TB of checkpoints and 40 TB of data, for the run's month and 12 more
+        "egress": 45.0,
+        "cpu_hosts": 8 * 730 * 1.5,
+        "failed_work": 0.07 * gpu,
+        "experiments": 1.2 * gpu,
+    })  # fmt: skip
+    assert total.mid == pytest.approx(sum(by_id(lines).values()))
+
+
+def test_what_is_not_stated_has_no_line():
+    _, lines = run_bill(run_of(730.0), PRICE, beside=Beside(failed_ratio=0.1))
+
+    assert list(by_id(lines)) == ["gpu_rental", "failed_work"]
+
+
+def test_an_offer_bills_its_minimum_term_size_and_fee():
+    _, lines = run_bill(run_of(1000.0, gpus=128), PRICE, quote=QUOTE)
+
+    assert by_id(lines) == {
+        "gpu_rental": 128 * 1000 * 2.0,
+        "minimum_term": (256 * 2160 - 128 * 1000) * 2.0,
+        "setup_fee": 25_000.0,
+    }
+
+
+def test_a_run_that_fills_its_term_pays_no_minimum():
+    _, lines = run_bill(run_of(3000.0), PRICE, quote=QUOTE)
+
+    assert "minimum_term" not in by_id(lines)
+
+
+def test_electricity_is_a_line_only_where_it_is_paid_apart():
+    energy = Energy.from_mwh(np.array([250.0]))
+    _, lines = run_bill(run_of(1000.0, energy=energy, usd_per_kwh=np.array([0.08])), PRICE)
+
+    assert by_id(lines)["electricity"] == pytest.approx(20_000.0)
+    assert (lines[1].quantity, lines[1].unit) == (pytest.approx(250_000.0), "kWh")
+
+
+def test_own_machines_show_their_items_within_the_gpu_line():
+    items = {"server": 0.9, "network": 0.2, "storage": 0.0, "financing": 0.0, "housing": 0.3, "electricity": 0.1,
+             "staff": 0.5}  # fmt: skip
+    owned = OwnedPrice(
+        price=PRICE, items_usd_per_gpu_h=items, break_even_utilisation_ratio=0.5, rental_usd_per_gpu_h=3.0
+    )
+
+    _, lines = run_bill(run_of(1000.0), PRICE, owned=owned)
+
+    assert lines[0].id == "gpu_owned"
+    assert by_id(lines[0].children) == pytest.approx({
+        "owned_server": 0.9 * 256_000,
+        "owned_network": 0.2 * 256_000,
+        "owned_housing": 0.3 * 256_000,
+        "owned_electricity": 0.1 * 256_000,
+        "owned_staff": 0.5 * 256_000,
+    })  # fmt: skip
+
+
+def test_an_unknown_price_makes_the_bill_a_lower_bound():
+    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis="no price", evidence=())
+    run = replace(run_of(1000.0), usd_per_gpu_h=np.array([0.0]))
+
+    total, _ = run_bill(run, nothing, beside=BESIDE)
+
+    assert total.at_least
+    assert total.mid > 0  # what is known
+
+
+def test_a_price_that_is_itself_a_lower_bound_makes_the_bill_one():
+    bound = replace(PRICE, usd_per_gpu_h=Estimate(low=1.0, mid=2.0, high=3.0, at_least=True))
+
+    assert run_bill(run_of(10.0), bound)[0].at_least
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1.0, 5000.0), st.floats(0.0, 0.6))
+def test_a_bill_of_uncertain_draws_sums_at_low_mid_and_high(seed, hours, spread):
+    rng = np.random.default_rng(seed)
+    run = run_of(hours * rng.lognormal(0.0, spread, 200))
+    run = replace(run, usd_per_gpu_h=rng.lognormal(0.7, 0.3, 200))
+
+    total, lines = run_bill(run, PRICE, beside=BESIDE, quote=QUOTE)
+
+    for end in ("low", "mid", "high"):
+        assert abs(sum(getattr(line.usd, end) for line in lines) - getattr(total, end)) < 0.005
+
+
+@given(st.floats(1.0, 5000.0), st.floats(0.0, 5000.0))
+def test_more_hours_never_cost_less_whatever_lines_are_on(hours, more):
+    less = run_bill(run_of(hours), PRICE, beside=BESIDE, quote=QUOTE)[0]
+    longer = run_bill(run_of(hours + more), PRICE, beside=BESIDE, quote=QUOTE)[0]
+
+    assert longer.mid >= less.mid * (1 - 1e-12)
