@@ -26,7 +26,7 @@ TODAY = date(2026, 11, 20)
 SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", source="this test", date="2026-11-20")
 
 _NOTHING = (
-    "small_matrix_tokens", "kernels_per_layer", "kernels_moe", "kernel_s", "launch_s", "step_overhead_s",
+    "matmul_overlap", "kernels_per_layer", "kernels_moe", "kernel_s", "launch_s", "step_overhead_s",
     "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "overlap_dp", "overlap_tp", "overlap_cp", "overlap_pp",
     "overlap_ep", "interference", "jitter", "context_bytes", "nccl_bytes", "fragmentation", "host_share",
     "network_share", "mtbf_failures_per_gpu_h", "restart_s", "evaluation_share",
