@@ -1,7 +1,7 @@
-"""Convolutional networks: time and memory of one training step from a table of convolutions, by the rates of everything else.
+"""Convolutional networks: time and memory of one training step from a table of convolutions.
 
-A convolution is an implicit matrix product: `m = batch x output pixels`, `n = output channels`, `k = input channels x kernel
-area` (cuDNN's implicit GEMM, Chetlur et al., arXiv 1410.0759). Batch norm, ReLU and residual additions are passes over the
+A convolution is an implicit matrix product: `m = batch x output pixels`, `n = output channels`, `k = input channels x
+kernel area` (cuDNN, Chetlur et al., arXiv 1410.0759). Batch norm, ReLU and residual additions are passes over the
 activations: what a convolutional network mostly does on a tensor-core GPU.
 """
 
@@ -91,7 +91,7 @@ _BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 
 @cache
 def resnet(depth: int, image: int = 224) -> Network:
-    """ResNet v1.5 with bottleneck blocks: the stride lies in the 3x3 convolution (NVIDIA DeepLearningExamples, ResNet-50 v1.5).
+    """ResNet v1.5 with bottleneck blocks: the stride lies in the 3x3 convolution (NVIDIA DeepLearningExamples).
 
     Raises:
         KeyError: no such depth.
@@ -123,7 +123,8 @@ def resnet(depth: int, image: int = 224) -> Network:
 def find_network(name: str) -> Network | None:
     """The network that a name starts with (`ResNet-50 v1.5`, `resnet50`), or None."""
     compact = "".join(c for c in name.lower() if c.isalnum())
-    return next((resnet(depth) for depth in sorted(_BLOCKS, reverse=True) if compact.startswith(f"resnet{depth}")), None)
+    depth = next((depth for depth in _BLOCKS if compact.startswith(f"resnet{depth}")), None)
+    return None if depth is None else resnet(depth)
 
 
 def network_of(shape: ModelShape) -> Network:
@@ -195,10 +196,10 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
 
 
 def network_memory(network: Network, recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
-    """Itemised peak: every convolution keeps its output for the norm's backward, and the ReLU's result as the next input."""
+    """Itemised peak: a convolution keeps its output for the norm, and the ReLU's result as the next input."""
     policy, zero = recipe.policy, np.zeros(len(at))
     kept = 1.0 + sum(one.elements for one in network.convolutions if one.relu) / network.elements_per_image
-    activations = at.micro_batch * network.elements_per_image * kept * policy.activation_bytes
+    activations: Value = at.micro_batch.astype(np.float64) * network.elements_per_image * kept * policy.activation_bytes
     low = network.params * policy.low_weight_copy_bytes
     items = MemoryItems(
         weights=zero + network.params * (policy.weight_bytes or policy.master_bytes),

@@ -19,8 +19,10 @@ def counts_recompute(convention: str) -> bool:
 
 
 def counts_half_attention(convention: str) -> bool:
-    """Whether a source counts only the causal half of attention (the definition of `mfu` in this project)."""
+    """Whether a source counts only the causal half of attention: if it says so, or nothing (then as this project)."""
     text = convention.lower()
+    if not text:
+        return True
     return "halved" in text and "non-causal" not in text and "not causal" not in text
 
 
@@ -32,8 +34,8 @@ def counts_parameters_only(convention: str) -> bool:
 def counted_flop_per_token(convention: str, recipe: Recipe, act_ckpt: str) -> float:
     """FLOP per token as the source counts them.
 
-    Hardware FLOP under full checkpointing are those of Narayanan et al. 2021: `96 B s l h^2 (1 + s/6h + V/16lh)`, that is
-    four thirds of the layers and no recomputed output layer. A blank convention counts full attention, as most tools print.
+    Hardware FLOP under full checkpointing are those of Narayanan et al. 2021, `96 B s l h^2 (1 + s/6h + V/16lh)`: four
+    thirds of the layers and no recomputed output layer.
     """
     model = recipe.model
     again = 4.0 / 3.0 if act_ckpt == "full" and counts_recompute(convention) else 1.0

@@ -1,7 +1,7 @@
 """What a training framework does where a published run does not say: rows of `catalog/frameworks.csv`, matched by name.
 
-The first row whose pattern is found in the framework's name holds; the last one matches everything, so an unknown framework
-still gets a stack, an attention kernel and a ZeRO stage, which are then listed as filled in.
+The first row whose pattern is found in the framework's name holds; the last one matches everything, so an unknown
+framework still gets a stack, an attention kernel and a ZeRO stage, which are then listed as filled in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from planner.recipe import ATTENTIONS, STACKS
 from planner.rows import CATALOG, Row, read_rows
 
 PADDINGS = ("packed", "padded", "binned", "unpadded")
-"""Whether sequences are filled with tokens, padded to their full length, padded to the length of their bin, or not padded."""
+"""Sequences are filled with tokens, padded to the longest, padded to the longest of their bin, or not padded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

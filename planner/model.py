@@ -63,7 +63,7 @@ class ModelShape:
     cross_attention_layers: int = 0
     """Encoder-decoder: layers (of `layers`) that also attend to the encoder's output."""
     cached_segments: int = 0
-    """Transformer-XL: earlier segments, each as long as the sequence, whose states are attended to and projected again."""
+    """Transformer-XL: earlier segments of one sequence length that are attended to and projected again."""
     relative_positions: bool = False
     """Transformer-XL: positions are projected by a matrix of their own and scored by a product of their own."""
     head_ratio: float = 1.0

@@ -161,6 +161,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     keys = attended_tokens(model, recipe.seq_len) if recipe.attention == "flash" else square
     keys = keys + model.cross_share * recipe.seq_len
     scored = 1.5 if model.relative_positions else 1.0  # a third product beside scores and values
+    scores = square * (2.0 if model.relative_positions else 1.0) + model.cross_share * recipe.seq_len
     heads = model.heads / tp
     kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
     local_tokens = tokens / tp if model.experts else tokens
@@ -171,7 +172,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
         attention_flop=2.0 * scored * tokens * keys * heads * (model.head_dim + model.value_dim),
-        attention_scores=tokens * (square * (2.0 if model.relative_positions else 1.0) + model.cross_share * recipe.seq_len) * heads,
+        attention_scores=tokens * scores * heads,
         split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
         ffn_elements=tokens * model.ffn_hidden / tp,
         expert_elements=expert_elements,

@@ -1,4 +1,4 @@
-"""What the planner predicts for a published run: low, mid and high of the row's own metric, before its answer is read."""
+"""What the planner predicts for a published run: low, mid and high of its own metric, before its answer is read."""
 
 from __future__ import annotations
 

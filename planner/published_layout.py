@@ -1,4 +1,4 @@
-"""From the layout columns of a published run to layouts: what the row fixes, and the candidates for what it leaves open."""
+"""From the layout columns of a published run to layouts: what the row fixes, and candidates for what it leaves open."""
 
 from __future__ import annotations
 
@@ -112,17 +112,16 @@ def stated_layouts(recipe: Recipe, wanted: Wanted, filled: list[str]) -> Layouts
     ckpts = [wanted.act_ckpt] if wanted.act_ckpt else list(ACT_CKPT)
     vp = wanted.vp or 1
     vp = vp if pp > 1 and vp * pp <= model.layers + 2 else 1
+    zero = wanted.zero if dp * cp > 1 or wanted.zero == 3 else 0
     found = []
     for ep, mb, ckpt in product(eps, micro, ckpts):
         # The nearest even split of a batch that micro-batches do not divide: 20 in steps of 8 is three of 7.
         accum = max(1, -(-round(per_rank) // mb))
         even = max(1, round(per_rank / accum))
-        found.append(
-            Layout(
-                tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=wanted.zero if dp * cp > 1 or wanted.zero == 3 else 0,
-                micro_batch=even, grad_accum=accum, act_ckpt=ckpt,
-            )  # fmt: skip
+        one = Layout(
+            tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt
         )
+        found.append(one)
     return Layouts.of(*found)
 
 
@@ -139,7 +138,7 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: l
         tp=wanted.tp, pp=wanted.pp, vp=wanted.vp, cp=wanted.cp, ep=wanted.ep, micro_batch=micro,
         act_ckpt=wanted.act_ckpt, zero=wanted.zero if wanted.zero != 1 else None,
     )  # fmt: skip
-    # Where the batch does not divide, the nearest one that does: whole sequences for every group of 8 GPUs, then of one.
+    # Where the batch does not divide, the nearest one that does: whole sequences for groups of 8 GPUs, then of one.
     group = wanted.gpus // 8 if wanted.gpus % 8 == 0 else wanted.gpus
     nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, wanted.gpus)]
     refusal = f"no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even"
@@ -155,7 +154,7 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: l
 
 
 def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> Wanted:
-    """The row's own layout figures; `splits` says whether the framework's pipeline cuts the local batch into single sequences."""
+    """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch into sequences."""
     local = splits and (run.pp or 1) > 1 and (run.micro_batch or 0) >= (run.pp or 1)
     return Wanted(
         gpus=gpus, zero=zero, act_ckpt=act_ckpt, tp=run.tp, pp=run.pp, vp=run.vp, cp=run.cp, ep=run.ep,

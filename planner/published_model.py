@@ -23,7 +23,7 @@ class CannotPredictError(Exception):
 
 
 def catalogue_model(name: str) -> ModelShape | None:
-    """The catalogue model that a run's model name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
+    """The catalogue model that a name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
     words = re.sub(r"\(.*?\)", " ", name).split()
     for last in range(len(words), 0, -1):
         try:
@@ -68,7 +68,7 @@ def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
 def _network(run: PublishedRun) -> ModelShape:
     network = find_network(run.model)
     if network is None:
-        raise CannotPredictError(f"shape: no convolutional network is called `{run.model}`; known are ResNet-50, 101 and 152")
+        raise CannotPredictError(f"shape: no network is called `{run.model}`; known are ResNet-50, 101 and 152")
     return shape_of_network(network)
 
 
@@ -90,12 +90,16 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
         filled.append(f"vocab: {vocab}")
     layers = _first(run.n_layers, base.layers if base else None) or 1
     if base is not None:
-        kept = {"layers": layers, "vocab": vocab, "kv_heads": run.n_kv_heads or base.kv_heads}
-        if not experts:
-            kept["ffn_hidden"] = ffn or base.ffn_hidden
         if any(not getattr(run, name) for name in ("n_layers", "hidden", "n_heads")):
             filled.append(f"shape: {base.name} of the catalogue")
-        return replace(base, dense_layers=min(base.dense_layers, max(layers - 1, 0)), **kept)
+        return replace(
+            base,
+            layers=layers,
+            vocab=vocab,
+            kv_heads=run.n_kv_heads or base.kv_heads,
+            ffn_hidden=base.ffn_hidden if experts or not ffn else ffn,
+            dense_layers=min(base.dense_layers, max(layers - 1, 0)),
+        )
     encoder, both = run.family == "bert", run.family == "encdec"
     expert_ffn = run.expert_ffn or ffn or 0
     return ModelShape(
@@ -131,10 +135,11 @@ def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: list[
 
 
 def _closest_variant(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
-    """Gated or plain feed-forward, tied or untied output: the combination whose parameter count is the published one."""
+    """Gated or plain feed-forward, tied or untied output: the combination that comes closest to the parameter count."""
     if shape.kind == "encoder" or run.n_layers is None:
         return shape
-    variants = [replace(shape, gated_mlp=gated, tied_embeddings=tied) for gated in (False, True) for tied in (True, False)]
+    options = ((False, True), (False, False), (True, True), (True, False))
+    variants = [replace(shape, gated_mlp=gated, tied_embeddings=tied) for gated, tied in options]
     if run.params_total is None:
         gated = bool(run.ffn_hidden) and run.ffn_hidden != 4 * shape.hidden
         filled.append(f"feed-forward: {'gated' if gated else 'plain'}, by its width")

@@ -1,4 +1,4 @@
-"""From a published run to what is evaluated: `Prepared`, with the list of what was filled in by a documented default."""
+"""From a published run to what is evaluated: `Prepared`, with the list of what a documented default filled in."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ POWERS = ("avg_gpu_power_w", "avg_node_power_w")
 """Metrics of power."""
 TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
-FIT_TOLERANCE = 1.3
-"""A stated layout ran: how far the predicted memory may lie above the GPU's before more checkpointing is assumed."""
+RAN_RATIO = 1.25
+"""A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's error."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -95,7 +95,7 @@ def _prepare(run: PublishedRun) -> Prepared:
     mean_len = _mean_length(run, model, framework, seq_len, filled)
     recipe = _recipe(run, model, policy, framework, mean_len, filled)
     recipe, wanted = _batch(run, recipe, run.n_gpus, framework, filled)
-    layouts = _choose(recipe, cluster, wanted, framework, filled)
+    layouts = _choose(recipe, cluster, wanted, filled)
     one = layouts.at(0)
     batch = one.dp * one.micro_batch * one.grad_accum
     scale = recipe.global_batch / batch
@@ -118,9 +118,9 @@ _GENERATIONS_GBIT = {"xdr": 800.0, "ndr": 400.0, "hdr": 200.0, "edr": 100.0, "sl
 
 
 def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
-    """Network rate per GPU and direction from a source's words, such as `4x100Gb Omni-Path per node`; None if none is said.
+    """Network rate per GPU and direction from a source's words, such as `4x100Gb Omni-Path per node`.
 
-    `NxRATE` and `per node` are totals of a node; a bare generation counts as one port per GPU.
+    None if no rate is said. `NxRATE` and `per node` are totals of a node; a bare generation counts as one port per GPU.
     """
     found = _RATE.search(text)
     if found:
@@ -182,7 +182,7 @@ BINNED_SHARE = ((128, 0.89), (512, 0.55))
 
 
 def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq_len: int, filled: list[str]) -> int:
-    """Tokens per sequence that are computed: encoders are pre-trained on sentences, most of them shorter than the longest."""
+    """Tokens per sequence that are computed: encoders are pre-trained on sentences, most shorter than the longest."""
     shares = {"binned": BINNED_SHARE, "unpadded": UNPADDED_SHARE}.get(framework.padding)
     if shares is None or model.kind != "encoder" or run.method not in ("", "pretrain"):
         return seq_len
@@ -254,11 +254,7 @@ def _batch(
     return replace(recipe, global_batch=max(1, round(batch))), wanted
 
 
-RAN_RATIO = 1.25
-"""A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's own error."""
-
-
-def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, framework: Framework, filled: list[str]) -> Layouts:
+def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str]) -> Layouts:
     """The one layout that is evaluated: the fastest that fits of those that the row allows."""
     if wanted.tp is None or wanted.pp is None:
         layouts = searched_layouts(recipe, cluster, wanted, filled)
@@ -268,9 +264,7 @@ def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, framework: Framewo
         return layouts
     rates = resolve_rates(cluster, recipe).sample()
     found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    stated = wanted.tp is not None and wanted.pp is not None
-    limit = cluster.gpu.memory_bytes * (FIT_TOLERANCE if stated else 1.0)
-    fits = np.flatnonzero(found.memory_bytes <= limit)
+    fits = np.flatnonzero(found.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
     speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
     best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
     return layouts.take(slice(best, best + 1))

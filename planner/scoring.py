@@ -1,7 +1,7 @@
 """How far predictions are from published runs: errors by row, by pair of precisions and by group, weighted by series.
 
-Error is `mid / published - 1`. Rows of one series are one configuration measured again with other software: together they
-weigh as much as one row without a series. Flagged rows (the source contradicts itself) are predicted and shown, not scored.
+Error is `mid / published - 1`. Rows of one series are one configuration measured again with other software: together
+they weigh as much as one row without a series. Flagged rows (the source contradicts itself) are predicted, not scored.
 """
 
 from __future__ import annotations
@@ -136,11 +136,12 @@ def _scored(
 
 
 def score_pairs(rows: Iterable[ScoredRun]) -> list[ScoredPair]:
-    """Every two precisions of one pair and metric, from the wider to the narrower; draw by draw where there are draws."""
+    """Every two precisions of one pair and metric, from the wider to the narrower, draw by draw."""
     groups: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for row in rows:
-        if row.run is not None and row.run.pair and row.run.precision in PRECISION_ORDER and row.prediction and not row.run.flag:
-            groups[row.run.pair, row.metric].append(row)
+        run = row.run
+        if run is not None and run.pair and run.precision in PRECISION_ORDER and row.prediction and not run.flag:
+            groups[run.pair, row.metric].append(row)
     return [found for members in groups.values() for a, b in combinations(members, 2) if (found := _pair(a, b))]
 
 
@@ -152,13 +153,11 @@ def _pair(one: ScoredRun, other: ScoredRun) -> ScoredPair | None:
     if first == second:
         return None
     wide, narrow = (one, other) if first < second else (other, one)
-    assert wide.prediction is not None and wide.run is not None
-    assert narrow.prediction is not None and narrow.run is not None
-    if wide.metric in TIMES:
-        top, bottom = wide, narrow
-    else:
-        top, bottom = narrow, wide
-    assert top.prediction is not None and bottom.prediction is not None
+    assert wide.run is not None
+    assert narrow.run is not None
+    top, bottom = (wide, narrow) if wide.metric in TIMES else (narrow, wide)
+    assert top.prediction is not None
+    assert bottom.prediction is not None
     ratio = top.prediction.values / bottom.prediction.values
     low, mid, high = (float(q) for q in np.quantile(ratio, QUANTILES))
     published = top.published / bottom.published if top.published and bottom.published else None
@@ -215,7 +214,13 @@ def summarize_by(rows: Iterable[ScoredRun], key: Callable[[Prepared], str]) -> d
     return {name: summarize(groups[name]) for name in sorted(groups, key=lambda name: (-len(groups[name]), name))}
 
 
-SIZES = ((1e9, "under 1B"), (13e9, "1B to 13B"), (70e9, "13B to 70B"), (200e9, "70B to 200B"), (float("inf"), "200B and more"))
+SIZES = (
+    (1e9, "under 1B"),
+    (13e9, "1B to 13B"),
+    (70e9, "13B to 70B"),
+    (200e9, "70B to 200B"),
+    (float("inf"), "200B and more"),
+)
 """Upper ends of the classes of model size."""
 
 

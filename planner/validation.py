@@ -64,7 +64,7 @@ def _rejected(run: Rejected) -> Outcome:
 
 
 def _outcome(run: PublishedRun, known: dict[PublishedRun, Outcome], draws: Draws | None) -> Outcome:
-    same = replace(run, id="", pair="", series="", tier="", flag="", source_kind="", group="energy" if run.group == "energy" else "")
+    same = replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="")
     if same not in known:
         prepared = prepare_run(same)
         known[same] = (prepared, predict(prepared, draws))

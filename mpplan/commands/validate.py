@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 File = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="CSV of published runs; `-` is stdin; without it, the runs that mpplan ships."),
+    typer.Argument(
+        metavar="[FILE]", help="CSV of published runs; `-` is stdin; without it, the runs that mpplan ships."
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print every row, not only the summary and the largest misses.")]
 
@@ -60,7 +62,9 @@ def validate(
     if json:
         import json as format_json
 
-        place.write(format_json.dumps(to_validation_document(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        place.write(
+            format_json.dumps(to_validation_document(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        )
     else:
         place.write(_shown(found, all_rows))
     if not any(row.prediction for row in found.runs):
@@ -87,7 +91,9 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
             sys.stdin.buffer if name == "-" else path, dtype=str, keep_default_na=False, encoding="utf-8-sig"
         )
     except OSError as error:
-        raise UsageError(f"cannot read `{name}`: {error.strerror or error}", hint="check the path and its permissions") from error
+        raise UsageError(
+            f"cannot read `{name}`: {error.strerror or error}", hint="check the path and its permissions"
+        ) from error
     except pd.errors.EmptyDataError as error:
         raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint()) from error
     except UnicodeDecodeError as error:
@@ -169,7 +175,9 @@ def _headline(found: Validation) -> str:
     rows, skipped = len(found.runs), found.skipped
     wrong = sum(row.misjudged_fit for row in found.runs)
     verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in found.runs if row.prediction)
-    lines = [f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {found.overall.n} scored by series"]
+    lines = [
+        f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {found.overall.n} scored by series"
+    ]
     if verdicts:
         lines.append(f"fits or not: {verdicts - wrong} of {verdicts} verdicts right within 5 % of the memory")
     return "\n".join(lines) + "\n"
@@ -208,7 +216,11 @@ def _runs(runs: Iterable[ScoredRun]) -> str:
     for row in runs:
         prediction = row.prediction
         published = "OOM" if row.out_of_memory else _figure(row.published)
-        verdict = "" if prediction is None or row.metric != "peak_mem_gib" else ("fits" if prediction.fits else "does not fit")
+        verdict = (
+            ""
+            if prediction is None or row.metric != "peak_mem_gib"
+            else ("fits" if prediction.fits else "does not fit")
+        )
         rows.append(
             (
                 row.id,
@@ -227,5 +239,3 @@ def _runs(runs: Iterable[ScoredRun]) -> str:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
-
-
