@@ -47,7 +47,7 @@ def check_record(file: MeasurementFile) -> Verdict:
     """Look for everything that makes the figures of a record doubtful."""
     points = file.latest()
     timed = [one for one in points if one.status == "ok" and one.time_median_s is not None]
-    found = [*_damaged(file), *_faults(points, timed)]
+    found = [*_damaged(file), *_faults(points, timed, _drifted(file, timed))]
     if not timed:
         found.append(_finding("empty", "no point has a time", (), serious=True))
     elif not any(one.kind == "canary" for one in timed):
@@ -59,11 +59,11 @@ def check_record(file: MeasurementFile) -> Verdict:
     )
 
 
-def _faults(points: Sequence[Measurement], timed: Sequence[Measurement]) -> list[Finding]:
+def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted: list[Measurement]) -> list[Finding]:
     tests: list[tuple[str, list[Measurement], str]] = [
         ("contended", [m for m in timed if m.quality == "contended"], "measured while something else ran"),
         ("throttled", [m for m in timed if m.quality == "throttled"], "measured while the device slowed itself down"),
-        ("drift", [m for m in timed if _drifted(m)], "measured while the canary had drifted"),
+        ("drift", drifted, "measured next to a canary that had drifted"),
         ("few-samples", [m for m in timed if (m.samples or 0) < MIN_SAMPLES], f"with fewer than {MIN_SAMPLES} samples"),
         ("wide", [m for m in timed if _wide(m)], f"with a confidence interval wider than ±{MAX_CI_RATIO:.0%}"),
         ("energy", [m for m in points if m.energy_quality == "inconsistent"], "whose energy counter and power differ"),
@@ -87,10 +87,19 @@ def _damaged(file: MeasurementFile) -> list[Finding]:
     return [_finding("damaged", f"{len(lines)} {word} cannot be used ({shown})", ())]
 
 
-def _drifted(one: Measurement) -> bool:
-    if one.quality == "drift":
-        return True
-    return one.canary_ratio is not None and abs(one.canary_ratio - 1) > DRIFT_RATIO.get(one.device_kind, 0.02)
+def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measurement]:
+    """Points whose canary before or after differs from the first by more than the limit, or that say so themselves."""
+    canaries = [m for m in file.measurements if m.kind == "canary" and m.status == "ok" and m.time_median_s]
+    first = canaries[0].time_median_s if canaries else None
+    ratios = [(m.seq, (m.time_median_s or 0.0) / (first or 1.0)) for m in canaries]
+    bad = []
+    for one in timed:
+        before = [ratio for seq, ratio in ratios if seq <= one.seq][-1:]
+        after = [ratio for seq, ratio in ratios if seq >= one.seq][:1]
+        limit = DRIFT_RATIO.get(one.device_kind, 0.02)
+        if one.quality == "drift" or any(abs(ratio - 1) > limit for ratio in before + after):
+            bad.append(one)
+    return bad
 
 
 def _wide(one: Measurement) -> bool:

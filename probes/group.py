@@ -262,10 +262,15 @@ def _from_error(point: Point, error: Exception) -> Result:
     if is_out_of_memory(error):
         release()
         return _failed(point, "oom", "not enough memory on the device")
-    text = str(error)
-    if "CUDA error" in text or "device-side assert" in text or "illegal memory access" in text:
+    if is_lost(error):
         raise DeviceLost(cleaned(error)) from error
     return _failed(point, "error", cleaned(error))
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error leaves the CUDA context broken."""
+    text = str(error)
+    return any(part in text for part in ("CUDA error", "device-side assert", "illegal memory access"))
 
 
 def cleaned(error: BaseException) -> str:

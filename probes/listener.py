@@ -23,8 +23,11 @@ class Progress:
 class Listener(Protocol):
     """Told of everything that happens in a run."""
 
-    def began(self, device_name: str, groups: int, estimate_s: float) -> None:
-        """The device is open and the plan is made."""
+    def began(self, path: str, device_name: str) -> None:
+        """The device is open, and the record is begun at `path`."""
+
+    def planned(self, groups: int, estimate_s: float) -> None:
+        """The plan is made."""
 
     def started(self, progress: Progress) -> None:
         """A group of points begins."""
@@ -39,7 +42,10 @@ class Listener(Protocol):
 class Silence:
     """Tells nobody."""
 
-    def began(self, device_name: str, groups: int, estimate_s: float) -> None:
+    def began(self, path: str, device_name: str) -> None:
+        """See `Listener`."""
+
+    def planned(self, groups: int, estimate_s: float) -> None:
         """See `Listener`."""
 
     def started(self, progress: Progress) -> None:

@@ -25,8 +25,10 @@ class Options:
     workloads: tuple[str, ...] = ()
     budget_s: float | None = None
     """None: the suite's own."""
-    path: str
-    """The record file."""
+    path: str | None = None
+    """The record file; None: one with a name of its own in `store`."""
+    store: str | None = None
+    """Directory that keeps the record, or a copy of it where `path` is given."""
     resume: bool = False
     skip_failed: bool = False
     """Resume after a crash: points that failed are not tried again."""

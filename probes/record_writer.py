@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,29 +19,32 @@ TRACE_SCHEMA = "mpplan.trace/1"
 
 
 class RecordWriter:
-    """Appends measurements to a record and traces to the file beside it."""
+    """Appends measurements to a record and its copies, and traces to files beside them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, *paths: Path) -> None:
         """Open for appending; a last line that was cut off is removed first.
 
+        Args:
+            paths: the record, and copies of it that are written along.
+
         Raises:
-            UsageError: the place cannot be written.
+            UsageError: a place cannot be written.
         """
-        self.path = path
-        self.trace_path = trace_path(path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                mend(path)
-            self._file: TextIO = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(
-                f"cannot write `{path}`: {error.strerror}", hint="choose another place with `-o`"
-            ) from error
+        self.paths = paths
+        self._files: list[TextIO] = []
+        for path in paths:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if path.exists():
+                    mend(path)
+                self._files.append(path.open("a", encoding="utf-8"))
+            except OSError as error:
+                raise UsageError(f"cannot write `{path}`: {error.strerror}", hint="choose another path") from error
 
     def add(self, measurement: Measurement) -> None:
         """Write one line and wait until the disk has it."""
-        _through(self._file, to_line(measurement))
+        for file in self._files:
+            _through(file, to_line(measurement))
 
     def add_trace(self, run_id: str, probe_id: str, trace: Trace) -> None:
         """Write what a sensor told during one point, as columns."""
@@ -52,12 +57,36 @@ class RecordWriter:
             "readings": {f.name: [getattr(r, f.name) for r in trace.readings] for f in fields(Reading)},
             "states": {f.name: [getattr(s, f.name) for s in trace.states] for f in fields(State)},
         }
-        with self.trace_path.open("a", encoding="utf-8") as file:
-            _through(file, json.dumps(document, separators=(",", ":")))
+        for path in self.paths:
+            with trace_path(path).open("a", encoding="utf-8") as file:
+                _through(file, json.dumps(document, separators=(",", ":")))
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+        """Let go of the files."""
+        for file in self._files:
+            file.close()
+
+
+class UnderWay:
+    """Remembers on disk which points are being measured, so that the next process knows which ones killed this one."""
+
+    def __init__(self, record: Path) -> None:
+        self._path = record.with_name(record.name + ".underway")
+
+    def begin(self, probe_ids: Sequence[str]) -> None:
+        """Note the points that are about to be measured."""
+        self._path.write_text(json.dumps(list(probe_ids)), encoding="utf-8")
+
+    def end(self) -> None:
+        """They are done, or were interrupted from outside."""
+        self._path.unlink(missing_ok=True)
+
+    def left_behind(self) -> tuple[str, ...]:
+        """Points that were under way when the last process died."""
+        try:
+            return tuple(json.loads(self._path.read_text(encoding="utf-8")))
+        except (OSError, json.JSONDecodeError):
+            return ()
 
 
 def trace_path(path: Path) -> Path:
@@ -82,8 +111,6 @@ def mend(path: Path) -> None:
 
 def read_traces(path: Path) -> dict[str, Trace]:
     """Traces by probe id, from `name.trace.jsonl` or its `.gz`; unreadable lines are left out."""
-    import gzip
-
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found: dict[str, Trace] = {}
     for line in data.decode("utf-8", errors="replace").splitlines():

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import random
 import time
-import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.errors import MpplanError, UsageError
 from planner.measurement import Measurement
-from planner.measurement_file import read_measurements
-from planner.record_check import doubtful
 from probes import precisions, workloads
 from probes.device import Device, open_device
 from probes.energy import heat_soak
-from probes.group import Bench, DeviceLost, Result, run_group, trial_of
+from probes.group import Bench, DeviceLost, run_group, trial_of
+from probes.ledger import Ledger
 from probes.listener import Listener, Progress, Silence
 from probes.memory import release
 from probes.options import BUDGETS_S, Options
+from probes.precisions.interface import Recipe
 from probes.protocol import Rules
-from probes.provenance import SUITE_VERSION, provenance
+from probes.provenance import provenance
 from probes.quiet import DeviceGate, Gate, LoadGate
-from probes.record_writer import RecordWriter
 from probes.sensors import open_sensor
+from probes.sensors.interface import Trace
+from probes.support import check_support
 from probes.workloads.canary import canary_point
-from probes.workloads.interface import Group, Plan, Point
+from probes.workloads.interface import Group, Plan, Point, Trial
 
 CANARY_EVERY_S = 60.0
 
@@ -67,7 +64,7 @@ class Session:
         self.plan = Plan(
             device=self.device,
             suite=options.suite,
-            recipes=precisions.choose(options.precisions),
+            recipes=self._asked(),
             seed=options.seed,
             has_sensor=self.sensor is not None,
         )
@@ -79,104 +76,121 @@ class Session:
             rng=random.Random(options.seed),
             rules=self._rules,
         )
-        self.facts = provenance(self.device)
-        self._path = Path(options.path)
-        earlier = self._earlier()
-        self.known: dict[str, Measurement] = {one.probe_id: one for one in earlier}
-        self.run_id = earlier[0].run_id if earlier else str(uuid.uuid4())
-        self._next = max((one.seq for one in earlier), default=-1) + 1
-        self.writer = RecordWriter(self._path)
-        self._first_canary = next((one.time_median_s for one in earlier if one.kind == "canary"), None)
+        self.ledger = Ledger(options, provenance(self.device))
+        self._first_canary = self.ledger.known["canary"].time_median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
         self.began = time.monotonic()
-        self.written = 0
 
     @property
     def budget_s(self) -> float:
         """Time that the run may take."""
         return self.options.budget_s or BUDGETS_S[self.device.kind][self.options.suite]
 
+    @property
+    def elapsed_s(self) -> float:
+        """Time since the session was opened."""
+        return time.monotonic() - self.began
+
     def groups(self) -> list[Group]:
         """What is to be measured, in order: everything asked for that the record does not hold yet."""
-        found = [g for w in workloads.choose(self.options.workloads) for g in w.groups(self.plan) if w.name != "canary"]
-        kept = [_without(group, self._is_done) for group in found]
+        chosen = workloads.choose(self.options.workloads)
+        found = [group for one in chosen for group in one.groups(self.plan) if one.name != "canary"]
+        kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in found]
         return [group for group in kept if group.points]
 
     def run(self) -> Outcome:
         """Measure until everything is done or the time is used up; what was measured is in the record at any moment.
 
         Raises:
-            KeyboardInterrupt: passed on after the record is closed.
+            KeyboardInterrupt: passed on.
         """
-        groups = self.groups()
-        self.listener.began(self.device.name, len(groups), sum(one.estimate_s for one in groups))
         left_out: list[str] = []
-        lost: str | None = None
         try:
+            self.listener.began(str(self.ledger.path), self.device.name)
+            self._read_bare_idle()
+            self._check_recipes()
+            self._give_up_on(self.ledger.under_way.left_behind())
+            groups = self.groups() if self.options.measure else []
+            self.listener.planned(len(groups), sum(one.estimate_s for one in groups))
             for group, left_s in _with_rest(groups):
-                if time.monotonic() - self.began + group.estimate_s > self.budget_s:
+                if self.elapsed_s + group.estimate_s > self.budget_s:
                     left_out.append(group.name)
                     continue
-                if group.points[0].kind != "idle":  # idle power is read before anything has warmed the device
-                    self._keep_steady()
-                done_s = time.monotonic() - self.began
-                self.listener.started(Progress(label=group.name, done_s=done_s, left_s=left_s))
-                self._measure(group)
+                self.measure(group, left_s)
             if self._canary_at is not None:
                 self._canary()
         except DeviceLost as error:
-            lost = str(error)
+            return Outcome(points=self.ledger.written, left_out=tuple(left_out), lost_device=str(error))
         if left_out:
-            self.listener.noted(f"no time was left for {len(left_out)} of {len(groups)} groups")
-        return Outcome(points=self.written, left_out=tuple(left_out), lost_device=lost)
+            self.listener.noted(f"no time was left for {len(left_out)} of {len(groups)} groups of points")
+        return Outcome(points=self.ledger.written, left_out=tuple(left_out))
 
-    def close(self) -> None:
-        """Let go of the record and the sensor."""
-        self.writer.close()
-        if self.sensor is not None:
-            self.sensor.close()
+    def measure(self, group: Group, left_s: float) -> list[Measurement]:
+        """Measure one group and write it down.
 
-    def write(self, point: Point, fields: dict[str, Any]) -> Measurement:
-        """Add a line to the record and tell the listener."""
-        values: dict[str, Any] = {
-            **self.facts,
-            "run_id": self.run_id,
-            "probe_id": point.probe_id,
-            "seq": self._next,
-            "kind": point.kind,
-            "workload": point.workload,
-            "precision": point.recipe.precision,
-            "recipe": point.recipe.id,
-            "seed": self.options.seed,
-            **point.facts,
-            "canary_ratio": self._canary_ratio,
-            "timestamp_utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "monotonic_s": time.monotonic(),
-            **fields,
-        }
-        measurement = Measurement(**values)
-        self.writer.add(measurement)
-        self._next += 1
-        self.written += 1
-        self.known[point.probe_id] = measurement
-        self.listener.measured(measurement)
-        return measurement
-
-    def _measure(self, group: Group) -> None:
+        Raises:
+            DeviceLost: after the lines are written.
+        """
+        if group.points[0].kind != "idle":  # idle power is read before anything has warmed the device
+            self._keep_steady()
+        self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
+        self.ledger.under_way.begin([point.probe_id for point in group.points])
         try:
             results = run_group(group, self.bench)
         except DeviceLost as error:
             for point in group.points:
                 self.write(point, {"status": "error", "reason": f"the device was lost: {error}"})
             raise
-        for result in results:
-            self._keep(result)
+        finally:  # not reached when the process is killed: then the next one finds the note
+            self.ledger.under_way.end()
+        return [self.write(one.point, one.fields, one.trace) for one in results]
 
-    def _keep(self, result: Result) -> Measurement:
-        if result.trace is not None:
-            self.writer.add_trace(self.run_id, result.point.probe_id, result.trace)
-        return self.write(result.point, result.fields)
+    def write(self, point: Point, fields: dict[str, Any], trace: Trace | None = None) -> Measurement:
+        """Add a line to the record and tell the listener."""
+        one = self.ledger.write(point, {"canary_ratio": self._canary_ratio, **fields}, trace)
+        self.listener.measured(one)
+        return one
+
+    def close(self) -> None:
+        """Let go of the record and the sensor."""
+        self.ledger.close()
+        if self.sensor is not None:
+            self.sensor.close()
+
+    def _asked(self) -> tuple[Recipe, ...]:
+        """Recipes that were asked for; on a CPU, FP16 only by name: it is ten times slower than FP32 there."""
+        chosen = precisions.choose(self.options.precisions)
+        named = {name.strip().lower() for name in self.options.precisions}
+        slow = self.device.kind == "cpu" and "fp16" not in named
+        return tuple(one for one in chosen if not (slow and one.id == "fp16"))
+
+    def _check_recipes(self) -> None:
+        """Find out which recipes run here, once per record, and go on with those."""
+        kept = []
+        for recipe in self.plan.recipes:
+            known = self.ledger.known.get(f"support/{recipe.id}")
+            if known is None:
+                known = self.write(_support_point(recipe), _support_fields(recipe, self.device))
+            if known.status == "ok":
+                kept.append(recipe)
+        self.plan = replace(self.plan, recipes=tuple(kept))
+
+    def _give_up_on(self, fatal: Sequence[str]) -> None:
+        """Write down the points that the last process died of."""
+        if not fatal:
+            return
+        for point in (point for group in self.groups() for point in group.points if point.probe_id in fatal):
+            self.write(point, {"status": "error", "reason": "the process died while this was measured"})
+        self.ledger.under_way.end()
+
+    def _read_bare_idle(self) -> None:
+        """Idle power before anything has made a context on the device."""
+        for workload in workloads.choose(self.options.workloads):
+            if workload.name == "idle":
+                for group in workload.groups(self.plan)[:1]:
+                    if not self.ledger.is_done(group.points[0]):
+                        self.measure(group, group.estimate_s)
 
     def _keep_steady(self) -> None:
         """Heat before the first timed group, and a canary when the last one is old."""
@@ -195,7 +209,7 @@ class Session:
         if self.options.suite == "quick":
             return
         point = canary_point(self.plan)
-        self.listener.started(Progress(label="warming the GPU up", done_s=time.monotonic() - self.began, left_s=0.0))
+        self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
         heat_soak(trial_of(point, self.device), point.recipe, self.device.clock, self.sensor)
         release()
 
@@ -206,7 +220,7 @@ class Session:
         if median is not None:
             self._first_canary = self._first_canary or median
             self._canary_ratio = median / self._first_canary
-        self._keep(result)
+        self.write(point, result.fields)
         self._canary_at = time.monotonic()
 
     def _gate(self) -> Gate:
@@ -218,47 +232,35 @@ class Session:
     def _rules(self, point: Point) -> Rules:
         gpu = self.device.kind == "cuda"
         patience = 5.0 if self.options.suite == "thorough" else 1.0
-        caps = {"gemm": 0.2, "block": 0.5, "end_to_end": 1.0} if gpu else {"block": 0.9, "end_to_end": 1.0}
-        cap_s = (point.cap_s or caps.get(point.kind, 0.4 if gpu else 0.5)) * patience
+        caps = {"gemm": 0.2, "block": 0.5, "end_to_end": 1.0} if gpu else {"block": 0.8, "end_to_end": 0.8}
+        cap_s = (point.cap_s or caps.get(point.kind, 0.4)) * patience
         return Rules(
             ci_ratio=0.005 if gpu else 0.01,
             cap_s=cap_s,
-            warmup_s=min(0.3, cap_s / 3),
-            min_total_s=0.5 if point.kind in ("block", "end_to_end") and not gpu else 0.05,
+            warmup_s=min(0.3, cap_s / (3 if gpu else 6)),
+            min_total_s=0.4 if point.kind in ("block", "end_to_end") and not gpu else 0.05,
         )
 
-    def _earlier(self) -> tuple[Measurement, ...]:
-        """Lines of the record that is resumed."""
-        if not self._path.exists() or self._path.stat().st_size == 0:
-            return ()
-        if not self.options.resume:
-            raise UsageError(f"`{self._path}` exists already", hint="continue it with `--resume`, or name another file")
-        found = read_measurements(self._path).latest()
-        for one in found:
-            self._must_fit(one)
-        return found
 
-    def _must_fit(self, one: Measurement) -> None:
-        """A record is continued only on its own device and software."""
-        for name in ("device_name", "device_hash", "torch_version", "driver_version"):
-            have, want = self.facts.get(name), getattr(one, name)
-            if have != want:
-                raise UsageError(
-                    f"the record was begun with {name} `{want}`, this is `{have}`",
-                    hint="start a new record without `--resume`",
-                )
+def no_trial(device: Device) -> Trial:
+    """For points that are not run by the clock.
 
-    def _is_done(self, point: Point) -> bool:
-        one = self.known.get(point.probe_id)
-        if one is None or one.suite_version != SUITE_VERSION:
-            return False
-        if self.options.skip_failed and one.status == "error":
-            return True
-        return not doubtful(one)
+    Raises:
+        AssertionError: always.
+    """
+    raise AssertionError("this point has no trial")
 
 
-def _without(group: Group, is_done: Any) -> Group:
-    return Group(name=group.name, points=[p for p in group.points if not is_done(p)], estimate_s=group.estimate_s)
+def _support_point(recipe: Recipe) -> Point:
+    return Point(
+        probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, facts={}, build=no_trial
+    )
+
+
+def _support_fields(recipe: Recipe, device: Device) -> dict[str, Any]:
+    support = check_support(recipe, device)
+    status = "ok" if support.reason is None else "unsupported"
+    return {"status": status, "reason": support.reason, "product_error_ratio": support.error_ratio}
 
 
 def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
@@ -280,6 +282,3 @@ def run(options: Options, listener: Listener | None = None) -> Outcome:
         return session.run()
     finally:
         session.close()
-
-
-__all__ = ["Device", "MpplanError", "Outcome", "Session", "run"]

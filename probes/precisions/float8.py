@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,6 @@ def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool 
 
         swap(module, rowwise=rowwise)
         return ("scaled_mm", *common)
-    # Its CUDA libraries are for inference; loading them only prints warnings where they do not fit this torch.
-    os.environ.setdefault("TORCHAO_FORCE_SKIP_LOADING_SO_FILES", "1")
     from dataclasses import replace
 
     from torchao.float8 import Float8LinearConfig, convert_to_float8_training

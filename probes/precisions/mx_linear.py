@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ BLOCK = 32
 
 
 def _torchao() -> Any:
-    os.environ.setdefault("TORCHAO_FORCE_SKIP_LOADING_SO_FILES", "1")
     from torchao.prototype.moe_training import mxfp8_linear
 
     return mxfp8_linear

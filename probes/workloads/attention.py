@@ -75,7 +75,6 @@ def _point(plan: Plan, recipe: Recipe, length: int) -> Point:
         build=partial(_build, recipe, heads, batch, length),
         memory=True,
         cap_s=0.6 if plan.on_gpu else None,
-        unsupported=recipe.unsupported_on(plan.device),
     )
 
 

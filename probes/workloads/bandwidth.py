@@ -42,7 +42,8 @@ def _point(pattern: str, size: int) -> Point:
 def _build(pattern: str, size: int, device: Device) -> CallTrial:
     import torch
 
-    a, b, c = (torch.randn(size // 4, device=device.torch, dtype=torch.float32) for _ in range(3))
+    a = torch.randn(size // 4, device=device.torch, dtype=torch.float32)
+    b, c = a.flip(0), a.clone()
     calls: dict[str, Callable[[], object]] = {
         "read": lambda: a.sum(),
         "write": lambda: c.fill_(1.5),

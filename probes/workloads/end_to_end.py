@@ -61,7 +61,7 @@ def _cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
 
 
 def _cpu_cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
-    chosen = [one for one in plan.recipes if one.unsupported_on(plan.device) is None and one.id != "fp16"]
+    chosen = list(plan.recipes)
     main = [one for one in chosen if one.id in ("fp32", "bf16-autocast")] or chosen[:2]
     llama = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
     if plan.suite == "quick":
@@ -88,7 +88,6 @@ def model_point(plan: Plan, case: ModelCase, recipe: Recipe) -> Point:
         cap_s=1.0 if plan.on_gpu else None,
         compiled=case.compiled,
         needs="transformers",
-        unsupported=recipe.unsupported_on(plan.device),
     )
 
 

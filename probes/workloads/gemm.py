@@ -101,7 +101,6 @@ def _point(plan: Plan, recipe: Recipe, role: str, mnk: MNK) -> Point:
         },
         build=partial(_build, recipe, role, mnk, size),
         graph=True,
-        unsupported=recipe.unsupported_on(plan.device),
     )
 
 

@@ -79,7 +79,7 @@ class Plan:
     suite: str
     """quick, default or thorough."""
     recipes: tuple[Recipe, ...]
-    """Recipes that were asked for, unsupported ones included."""
+    """Recipes to measure: asked for, and supported by the device."""
     seed: int = 0
     has_sensor: bool = False
     """Whether energy can be read."""

@@ -97,7 +97,6 @@ def _point(plan: Plan, recipe: Recipe, op: MemoryOp, compiled: bool) -> Point:
         build=partial(_build, recipe.id, op, (rows, width), compiled),
         compiled=compiled,
         cap_s=0.4 if plan.on_gpu else None,
-        unsupported=recipe.unsupported_on(plan.device),
     )
 
 

@@ -51,7 +51,6 @@ def _point(plan: Plan, recipe: Recipe, window_s: float) -> Point:
         build=partial(_build, recipe),
         energy_s=window_s,
         cap_s=0.2,
-        unsupported=recipe.unsupported_on(plan.device),
     )
 
 
