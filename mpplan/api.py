@@ -131,8 +131,8 @@ def _checked_records(name: str, gpus: list[str]) -> tuple[tuple[str, ...], tuple
 
     records = named_records(name, gpus)
     notices = tuple(
-        f"`{one.name}`: {one.verdict.points} points of {one.gpu} were read and checked; this version plans from published "
-        "rates and does not derive rates from records yet"
+        f"`{one.name}`: {one.verdict.points} points of {one.gpu} were read and checked; this version plans from "
+        "published rates and does not derive rates from records yet"
         for one in records
     )
     return damage(records), notices
