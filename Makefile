@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types surface readme startup clean
+.PHONY: help run test check lint types surface readme startup calibrate clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -32,6 +32,9 @@ readme: ## write the capture and the help blocks of the README anew
 
 startup: ## cold start of the program as a ratio to `import numpy`
 	$(BIN)/python benchmarks/startup.py
+
+calibrate: ## fit the parameters to the shipped published runs and write them down
+	$(BIN)/python benchmarks/calibrate.py
 
 clean: ## remove what the commands above made
 	rm -rf .venv build dist plan.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
