@@ -41,7 +41,12 @@ def test_a_line_of_a_price_list_finds_its_part(provider, name, instance, memory,
 
 @pytest.mark.parametrize(
     ("provider", "name", "instance"),
-    [("vultr", "H100", "vcg-h100-8"), ("vultr", "A100", "vcg-a100-8"), ("aws", "M60", "g3.4xlarge"), ("gcp", "P100", "n1")],
+    [
+        ("vultr", "H100", "vcg-h100-8"),
+        ("vultr", "A100", "vcg-a100-8"),
+        ("aws", "M60", "g3.4xlarge"),
+        ("gcp", "P100", "n1"),
+    ],
 )
 def test_a_name_that_may_be_several_parts_or_none_is_not_guessed(provider, name, instance):
     assert identify(provider, name, instance) is None

@@ -102,7 +102,10 @@ def test_without_an_electricity_price_the_cost_is_a_lower_bound(own, today):
         ("[capital]\ndepreciation = 'fast'\n", ":2: capital.depreciation: expected one of straight-line, economic"),
         ("[capital]\nlife = 5\n", ":2: capital.life: unknown key"),
         ("[housing]\nkind = 'own'\n", "housing.facility_usd_per_kw: expected a number from 100"),
-        ("[capital]\nnetwork_ratio = 0.6\nstorage_ratio = 0.9\n", ":3: capital.storage_ratio: expected a number from 0 to 0.3"),
+        (
+            "[capital]\nnetwork_ratio = 0.6\nstorage_ratio = 0.9\n",
+            ":3: capital.storage_ratio: expected a number from 0 to 0.3",
+        ),
     ],
 )
 def test_a_wrong_key_is_named(own, text, said):

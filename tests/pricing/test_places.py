@@ -46,7 +46,9 @@ def test_a_place_is_found_by_code_name_or_region(name, zone):
     assert require_zone(name).zone == zone
 
 
-@pytest.mark.parametrize(("name", "hint"), [("Georgia", "GEO (Georgia), US-GA (Georgia)"), ("VA", "US-VA"), ("DE", "US-DE")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("Georgia", "GEO (Georgia), US-GA (Georgia)"), ("VA", "US-VA"), ("DE", "US-DE")]
+)
 def test_a_name_that_stands_for_several_places_is_refused_with_their_codes(name, hint):
     with pytest.raises(UsageError) as caught:
         require_zone(name)

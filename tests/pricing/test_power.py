@@ -48,9 +48,7 @@ def test_a_lower_limit_takes_longer_and_less_energy():
 
 
 def test_under_a_cap_a_lower_limit_can_train_faster():
-    top, low = limit_effects(
-        RATES, host=Power(w=100.0), pue=1.25, gpus_per_node=8, cap=Power.from_mw(1.0)
-    )
+    top, low = limit_effects(RATES, host=Power(w=100.0), pue=1.25, gpus_per_node=8, cap=Power.from_mw(1.0))
 
     assert (top.gpus_under_cap, low.gpus_under_cap) == (125 * 8, 166 * 8)
     assert low.capped_tokens_per_s == 166 * 8 * 9_000.0
