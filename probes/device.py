@@ -85,7 +85,9 @@ def _open_cuda(index: int) -> Device:
     import torch
 
     if not torch.cuda.is_available():
-        raise CannotMeasureError(why_no_cuda(), hint="`mpplan probe --device cpu` measures the CPU instead")
+        why, help_ = why_no_cuda()
+        instead = "`mpplan probe --device cpu` measures the CPU"
+        raise CannotMeasureError(why, hint=f"{help_}, or: {instead}" if help_ else instead)
     count = torch.cuda.device_count()
     if not 0 <= index < count:
         raise UsageError(f"there is no GPU {index}", hint=f"this machine has GPUs 0 to {count - 1}")
@@ -103,13 +105,21 @@ def _open_cuda(index: int) -> Device:
     )
 
 
-def why_no_cuda() -> str:
-    """Why torch sees no GPU, in one sentence."""
+def why_no_cuda() -> tuple[str, str | None]:
+    """Why torch sees no GPU, in one sentence, and what would help."""
     import torch
 
+    from probes.sensors.nvml import load_nvml
+
+    try:
+        seen = int(load_nvml().nvmlDeviceGetCount())
+    except CannotMeasureError:
+        seen = 0
+    if not seen:
+        return "this machine shows no NVIDIA GPU", None
     if torch.version.cuda is None:
-        return "this torch was built without CUDA, so it can use no GPU"
-    return "torch sees no NVIDIA GPU on this machine"
+        return "there is an NVIDIA GPU, but this torch was built without CUDA", "install a CUDA build of torch"
+    return "there is an NVIDIA GPU, but torch cannot use it", "install a driver that fits torch's CUDA"
 
 
 def cpu_name() -> str:

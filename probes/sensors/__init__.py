@@ -20,6 +20,9 @@ class OpenedSensor:
 
     sensor: Sensor | None
     reason: str | None
+    """Why there is none."""
+    hint: str | None = None
+    """What would help."""
 
 
 def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
@@ -31,4 +34,4 @@ def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
             return OpenedSensor(sensor=NvmlSensor(uuid), reason=None)
         return OpenedSensor(sensor=RaplSensor(), reason=None)
     except CannotMeasureError as error:
-        return OpenedSensor(sensor=None, reason=error.message)
+        return OpenedSensor(sensor=None, reason=error.message, hint=error.hint)
