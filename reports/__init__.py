@@ -1,8 +1,8 @@
-"""Reports: an answer's document becomes a view (strings, rounded once), and a view becomes HTML, text, CSV, JSON or PDF.
+"""Reports: an answer's document becomes a view (strings, rounded once), a view becomes HTML, text, CSV, JSON or PDF.
 
-    from reports import render
+from reports import render
 
-    page = render(document, "html", title="Project Aurora", lang="zh")
+page = render(document, "html", title="Project Aurora", lang="zh")
 """
 
 from __future__ import annotations
@@ -68,19 +68,11 @@ def render_comparison(
     width: int | None = None,
     color: bool | None = None,
 ) -> str | bytes:
-    """Render what changes from one document to another; arguments and errors as for `render`.
-
-    Args:
-        first: the document to compare with.
-        second: the document that is compared.
-        names: how the two are called in the text.
-    """
+    """Render what changes from `first` to `second`, which are called by `names`; the rest is as for `render`."""
     from reports.comparison import build_comparison
 
     _known(fmt)
-    view = build_comparison(
-        first, second, names=names, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang
-    )
+    view = build_comparison(first, second, names=names, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
     return _written(view, fmt, width, color)
 
 

@@ -17,9 +17,9 @@ from reports.view import Section, View
 from reports.whatif import page_data
 
 _NEEDED = ("question", "model", "plans", "savings", "assumptions", "gaps", "evidence")
-_PLAN_KEYS = ("precision", "policy", "gpu", "gpus", "fits", "why_not", "memory_gib", "step_s", "duration_days", "gpu_hours",
-              "energy_mwh", "cost_usd", "carbon_tco2e")  # fmt: skip
-_OPTIONAL_PLAN = {
+_PLAN_KEYS = ("precision", "policy", "gpu", "gpus", "fits", "why_not", "memory_gib", "step_s", "duration_days",
+              "gpu_hours", "energy_mwh", "cost_usd", "carbon_tco2e")  # fmt: skip
+_OPTIONAL_PLAN: Doc = {
     "memory_capacity_gib": 0.0, "step_range_s": None, "mfu_full_attention": None, "hfu": None, "goodput_ratio": None,
     "energy_items_mwh": None, "gpu_power_w": None, "peak_power_mw": None, "cost_lines": [], "carbon_market_tco2e": None,
     "uncertainty": [], "lost_layouts": [], "layouts_evaluated": 0, "layout": None,
@@ -107,7 +107,9 @@ def _sections(facts: Facts, words: Words) -> tuple[Section, ...]:
 
 
 def _footer(doc: Doc, words: Words) -> tuple[str, ...]:
-    lines = [words("page.by", version=doc.get("mpplan") or "", date=str(doc.get("created_at") or "")[:16].replace("T", " "))]
+    lines = [
+        words("page.by", version=doc.get("mpplan") or "", date=str(doc.get("created_at") or "")[:16].replace("T", " "))
+    ]
     if doc.get("command"):
         lines.append(words("page.command", command=" ".join(doc["command"])))
     if doc.get("redacted"):

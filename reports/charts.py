@@ -226,12 +226,26 @@ def scale_top(sizes: Sequence[float], references: Sequence[float]) -> float:
     return own if own and others > BEYOND * own else max(own, others)
 
 
+NARROW = 280
+"""Pixels of the narrowest chart."""
+DIGIT = 6.6
+"""Pixels of a letter of a tick's label."""
+
+
 def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
-    """Ticks of a linear axis that begins at zero and ends at the last value."""
+    """Ticks of a linear axis that begins at zero and ends at the last value.
+
+    The last label carries the unit and hangs inwards; where it would run into the one before it on a narrow screen,
+    that one keeps its line and loses its label.
+    """
     top = values[-1] or 1.0
+    shown = list(labels)
+    if len(shown) > 2:
+        room = NARROW * (1 - values[-2] / top) - DIGIT * (columns_of(shown[-1]) + columns_of(shown[-2]) / 2 + 1)
+        shown[-2] = shown[-2] if room >= 0 else ""
     return tuple(
         Tick(at=percent(100 * value / top), label=label, anchor=end_anchor(i, len(values)))
-        for i, (value, label) in enumerate(zip(values, labels, strict=True))
+        for i, (value, label) in enumerate(zip(values, shown, strict=True))
     )
 
 

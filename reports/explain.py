@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil, isclose, prod
+from math import ceil, isclose
 from typing import Any
 
 from planner.errors import UsageError
 from planner.units import DAY_S, TERA
 from reports.build import checked
+from reports.derivation import STEP_SOURCES, Node, remainder
 from reports.facts import Doc, Facts, pretty_gpu
 from reports.language import Words, words_for
 
@@ -24,28 +25,6 @@ KWH_PER_MWH = 1000.0
 W_PER_MW = 1e6
 FLOP_PER_PARAM = 6.0
 """Operations per matrix parameter and token, forward and backward (the 6 of 6N)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One number with how it comes from others."""
-
-    label: str
-    value: float | None
-    unit: str = ""
-    formula: str = ""
-    """How the children make the value, in words; empty for an input."""
-    how: str = ""
-    """`product`, `sum` or empty: what the children's values, each to its power, do."""
-    power: int = 1
-    """-1 where the parent divides by this."""
-    low: float | None = None
-    high: float | None = None
-    note: str = ""
-    """Where an input came from, or what a remainder is."""
-    evidence: tuple[str, ...] = ()
-    """Ids of the sources, best first."""
-    children: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,26 +39,6 @@ class Explanation:
     """The evidence rows that the tree names."""
 
 
-def remainder(label: str, stated: float, children: list[Node], how: str) -> Node | None:
-    """The node that makes the children come out at the stated value; None where they do already."""
-    values = [child.value for child in children]
-    if any(value is None for value in values):
-        return None
-    found = made_of(children, how)
-    if isclose(found, stated, rel_tol=1e-9):
-        return None
-    note = "the middle is the median of the draws, which is not made of the medians of its parts"
-    if how == "sum":
-        return Node(label=label, value=stated - found, note=note)
-    return Node(label=label, value=stated / found, note=note) if found else None
-
-
-def made_of(children: list[Node] | tuple[Node, ...], how: str) -> float:
-    """What the children's values come to."""
-    values = [(child.value or 0.0, child.power) for child in children]
-    return sum(value for value, _ in values) if how == "sum" else prod(value**power for value, power in values)
-
-
 class Derivation:
     """The trees of one plan."""
 
@@ -91,9 +50,10 @@ class Derivation:
     def figures(self) -> dict[str, Callable[[], Node]]:
         """Every figure that can be taken apart."""
         return {
-            "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps, "tokens": self.tokens,
-            "step": self.step, "goodput": self.goodput, "throughput": self.throughput, "rate": self.rate, "mfu": self.mfu,
-            "memory": self.memory, "energy": self.energy, "power": self.power, "carbon": self.carbon,
+            "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
+            "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
+            "rate": self.rate, "mfu": self.mfu, "memory": self.memory, "energy": self.energy, "power": self.power,
+            "carbon": self.carbon,
         }  # fmt: skip
 
     def _made(
@@ -193,7 +153,12 @@ class Derivation:
 
     def time(self) -> Node:
         """Duration in days."""
-        children = [self.steps(), self.step(), self.goodput(power=-1), Node(label="Seconds per day", value=DAY_S, power=-1)]
+        children = [
+            self.steps(),
+            self.step(),
+            self.goodput(power=-1),
+            Node(label="Seconds per day", value=DAY_S, power=-1),
+        ]
         return self._made("Time", self._plan["duration_days"], "days",
                           "steps × step time ÷ goodput ÷ seconds per day", "product", children)  # fmt: skip
 
@@ -226,8 +191,8 @@ class Derivation:
             return self._made(line["label"], line["usd"], "USD", "", "", [], evidence=tuple(line["evidence_ids"]))
         children = [
             self._quantity(line),
-            Node(label=f"Price per {line['unit']}", value=price["mid"], low=price["low"], high=price["high"], unit="USD",
-                 note=self._note("price") if line["id"] == "gpu_rental" else "",
+            Node(label=f"Price per {line['unit']}", value=price["mid"], low=price["low"], high=price["high"],
+                 unit="USD", note=self._note("price") if line["id"] == "gpu_rental" else "",
                  evidence=tuple(line["evidence_ids"])),
         ]  # fmt: skip
         formula = f"{children[0].label.lower()} × price"
@@ -249,7 +214,12 @@ class Derivation:
     def energy(self) -> Node:
         """Energy at the meter of the building."""
         items = self._plan["energy_items_mwh"] or {}
-        starts = {"gpu": "parameter:power", "host": "parameter:host", "network": "parameter:network", "pue_overhead": "pue"}
+        starts = {
+            "gpu": "parameter:power",
+            "host": "parameter:host",
+            "network": "parameter:network",
+            "pue_overhead": "pue",
+        }
         children = [
             self._gpu_energy(size) if name == "gpu" else
             Node(label=self._words.name("energy", name), value=size, unit="MWh",
@@ -322,24 +292,8 @@ class Derivation:
         items = [Node(label=self._words.name("memory", name), value=size, unit="GiB")
                  for name, size in plan["memory_gib"].items() if name != "total" and size > 0]  # fmt: skip
         return self._made("Memory", plan["memory_gib"]["total"], "GiB", "sum of its items", "sum", items,
-                          note=f"of {plan['memory_capacity_gib']:.4g} GiB", evidence=self._ids("memory_gib"))  # fmt: skip
-
-
-STEP_SOURCES = {
-    "matmul": ("rate:", "record:", "parameter:operand", "parameter:small_matrix", "parameter:framework"),
-    "attention": ("parameter:attention", "record:"),
-    "memory_bound": ("parameter:memory_eff", "parameter:norm", "parameter:ffn", "parameter:qkv", "parameter:logit_bytes",
-                     "parameter:fusion", "parameter:cast", "parameter:dropout"),
-    "launch": ("parameter:kernel", "parameter:launch", "parameter:step_overhead"),
-    "tp_comm": ("parameter:nvlink", "parameter:hop", "parameter:overlap_tp"),
-    "cp_comm": ("parameter:overlap_cp",),
-    "ep_comm": ("parameter:overlap_ep", "parameter:expert"),
-    "pp_comm": ("parameter:overlap_pp",),
-    "dp_comm": ("parameter:nic", "parameter:overlap_dp"),
-    "optimizer": ("optimizer:", "parameter:optimizer"),
-    "jitter": ("parameter:jitter",),
-}  # fmt: skip
-"""Which sources an item of the step rests on, by the beginning of their ids."""
+                          note=f"of {plan['memory_capacity_gib']:.4g} GiB",
+                          evidence=self._ids("memory_gib"))  # fmt: skip
 
 
 ALIASES = {

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
-from reports.explain import EXPLAIN_SCHEMA, Explanation, Node
+from reports.derivation import Node
+from reports.explain import EXPLAIN_SCHEMA, Explanation
 from reports.facts import pretty_gpu
 from reports.language import words_for
 

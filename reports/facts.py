@@ -39,7 +39,15 @@ QUANTITY = {
 
 RESTS_ON = {
     MARKET: ("cost_usd", "price"),
-    DURATION: ("step_s", "tokens_per_s_per_gpu", "duration_days", "goodput_ratio", "tflops_per_gpu", "mfu", "gpu_hours"),
+    DURATION: (
+        "step_s",
+        "tokens_per_s_per_gpu",
+        "duration_days",
+        "goodput_ratio",
+        "tflops_per_gpu",
+        "mfu",
+        "gpu_hours",
+    ),
     ENERGY: ("energy_mwh", "gpu_power_w", "energy_items_mwh", "peak_power_mw"),
     CARBON: ("carbon_tco2e",),
     "memory_gib": ("memory_gib", "memory_capacity_gib"),
@@ -167,7 +175,11 @@ def rung_of(kind: str) -> int:
 
 _KNOWN = {
     **{name: name.upper() for name in ("gpt", "opt", "mpt", "bert", "bloom", "rtx", "sxm", "nvl", "gh", "pcie")},
-    **{"deepseek": "DeepSeek", "olmo": "OLMo", "neox": "NeoX", "pcie": "PCIe", "resnet": "ResNet"},
+    "deepseek": "DeepSeek",
+    "olmo": "OLMo",
+    "neox": "NeoX",
+    "pcie": "PCIe",
+    "resnet": "ResNet",
 }
 
 
@@ -175,7 +187,7 @@ def _pretty_word(word: str) -> str:
     if word in _KNOWN:
         return _KNOWN[word]
     if re.fullmatch(r"\d+gb", word):
-        return f"{word[:-2]} GB"
+        return f"{word[:-2]}\u00a0GB"
     if re.fullmatch(r"\d+x\d+b|[a-z]?\d[\d.]*[a-z]*", word):
         return word.upper().replace("X", "x") if re.match(r"\d+x", word) else word.upper()
     return word[:1].upper() + word[1:]

@@ -8,6 +8,7 @@ from reports.language import Figure, Span, Words, strong
 from reports.sections.precisions import metric_chart, overview_table
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
+
 def hero(facts: Facts, words: Words) -> Hero:
     """Build the first screen; where the asked precision does not fit, it says so instead of an answer."""
     answer = facts.answer
@@ -87,7 +88,7 @@ def why_none(facts: Facts, words: Words) -> str:
 
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
-    parts = []
+    parts: list[str] = []
     for other in facts.references():
         saving = facts.saving(metric, other)
         if saving is not None and (other != "fp32" or not parts) and len(parts) < 2:
@@ -246,4 +247,3 @@ def evidence_line(facts: Facts, metric: str, words: Words) -> str:
         kinds = [one["kind"] for name in (metric, DURATION) for one in facts.evidence_for(name)]
     names = [words.name("evidence", kind) for kind in sorted(set(kinds), key=rung_of)]
     return " · ".join(names)
-

@@ -174,8 +174,12 @@ class Words:
 
     def shared(self, quantity: str, estimates: list[Any]) -> Rung:
         """One unit for all numbers of a column."""
-        mids = [float(e["mid"] if isinstance(e, Mapping) else e) for e in estimates if e is not None]
-        return shared_rung(self._ladders[quantity], mids)
+        ends = [
+            (float(e["mid"]), float(e["high"])) if isinstance(e, Mapping) else (float(e), float(e))
+            for e in estimates
+            if e is not None
+        ]
+        return shared_rung(self._ladders[quantity], ends)
 
 
 def strong(text: str) -> str:

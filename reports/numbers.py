@@ -59,8 +59,8 @@ def grouped(value: float, decimals: int) -> str:
 
 NEARLY = 0.5
 """A range whose high reaches the next unit is written in it when its middle is at least half of one."""
-SHARED = 0.1
-"""A column takes the largest unit of which its smallest value is at least a tenth."""
+LONGEST = 1e5
+"""A column takes a larger unit when its largest value would have more digits than this."""
 
 
 def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
@@ -73,13 +73,13 @@ def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
     return chosen
 
 
-def shared_rung(ladder: Ladder, values: list[float]) -> Rung:
-    """One unit for a column: a large one, but not so large that the smallest value is rounded to nothing."""
-    sizes = [abs(value) for value in values if value]
+def shared_rung(ladder: Ladder, values: list[tuple[float, float]]) -> Rung:
+    """One unit for a column of (middle, high): that of the smallest, or a larger one where numbers would get long."""
+    sizes = [(abs(mid), abs(high)) for mid, high in values if mid]
     if not sizes:
         return ladder[0]
-    chosen = ladder[0]
-    for rung in ladder:
-        if max(sizes) >= rung.at and min(sizes) >= SHARED * rung.at:
-            chosen = rung
-    return chosen
+    place = ladder.index(rung_for(ladder, *min(sizes)))
+    largest = max(mid for mid, _ in sizes)
+    while place + 1 < len(ladder) and largest / ladder[place].per >= LONGEST:
+        place += 1
+    return ladder[place]

@@ -1,4 +1,4 @@
-"""What a copy of the answer leaves out: `prices` or `names`. Done on the document, before anything is written from it."""
+"""What a copy of the answer leaves out: `prices` or `names`. Done on the document, before anything is made from it."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def _without_names(doc: Doc) -> Doc:
     secret = sorted({text for text in secret if len(text) > 2}, key=len, reverse=True)
     doc["question"] = {name: one for name, one in doc["question"].items() if name not in _NAME_INPUTS}
     doc["model"] = doc["model"] | {"name": ""}
-    doc["evidence"] = [
-        one for one in doc["evidence"] if not one["id"].startswith(("price", "model", "quote", "own"))
-    ]
+    doc["evidence"] = [one for one in doc["evidence"] if not one["id"].startswith(("price", "model", "quote", "own"))]
     return {key: _masked(value, secret) for key, value in doc.items()}
 
 

@@ -129,7 +129,9 @@ def base_of(plan: Doc) -> Base:
     cost = _ends(plan[MARKET]) if plan[MARKET] and plan[MARKET]["mid"] > 0 else None
     if cost and not plan["cost_lines"]:
         rental = cost[1]
-    other = sum(float(line["usd"]["mid"]) for line in plan["cost_lines"]) - rental - power if plan["cost_lines"] else 0.0
+    other = (
+        sum(float(line["usd"]["mid"]) for line in plan["cost_lines"]) - rental - power if plan["cost_lines"] else 0.0
+    )
     return Base(
         precision=plan["precision"],
         gpu_hours=_ends(plan["gpu_hours"]),
@@ -206,9 +208,17 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
     data = {
         "asked": facts.asked,
         "knobs": asdict(knobs),
-        "plans": [asdict(base_of(plan)) | {"knobs": asdict(one), "at_least": _at_least(plan)} for plan in plans if (one := own[plan["precision"]])],
-        "ladders": {name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities},
-        "words": {key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")},
+        "plans": [
+            asdict(base_of(plan)) | {"knobs": asdict(one), "at_least": _at_least(plan)}
+            for plan in plans
+            if (one := own[plan["precision"]])
+        ],
+        "ladders": {
+            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities
+        },
+        "words": {
+            key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")
+        },
         "at_least": _at_least(answer),
     }
     return data, sliders(knobs, words)

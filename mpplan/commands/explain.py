@@ -14,7 +14,8 @@ Figure = Annotated[
     str,
     typer.Argument(
         metavar="FIGURE",
-        help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power, carbon.",
+        help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power "
+        "or carbon.",
     ),
 ]
 Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Precision of the plan. Default the asked one.")]

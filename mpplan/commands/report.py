@@ -28,7 +28,9 @@ Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate
 Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second answer, to say what changes.")]
 Format = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="html, markdown, terminal, csv, json or pdf. Default by the output's name, else html."),
+    typer.Option(
+        metavar="NAME", help="html, markdown, terminal, csv, json or pdf. Default by the output's name, else html."
+    ),
 ]
 Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")]
 Logo = Annotated[str | None, typer.Option(metavar="PATH", help="Picture for the page: PNG, JPEG, GIF, WebP or SVG.")]

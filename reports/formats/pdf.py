@@ -12,7 +12,15 @@ from planner.errors import UsageError
 from reports.formats import html
 from reports.view import View
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+    "msedge",
+)
 """Commands that print a page with `--print-to-pdf`."""
 PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",

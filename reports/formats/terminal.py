@@ -65,9 +65,7 @@ def _color(color: bool | None) -> bool:
 
 def cells_wide(text: str) -> int:
     """Columns that a text takes in a terminal: two for a wide character, none for a combining one."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def pad(text: str, width: int, *, right: bool) -> str:

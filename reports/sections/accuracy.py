@@ -51,7 +51,9 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> ScatterChart:
         x, y = on_log(p["published"], ticks), on_log(p["mid"], ticks)
         y_low = on_log(p["low"], ticks) if p.get("low") else y
         y_high = on_log(p["high"], ticks) if p.get("high") else y
-        label = words("accuracy.point", name=p["id"], published=_plain(p["published"], words), mid=_plain(p["mid"], words))
+        label = words(
+            "accuracy.point", name=p["id"], published=_plain(p["published"], words), mid=_plain(p["mid"], words)
+        )
         marks.append(Mark(x=x, y=y, x_low=x, x_high=x, y_low=y_low, y_high=y_high, strong=own, label=label,
                           shape="dot" if own else "ring"))  # fmt: skip
     title = words("chart.accuracy", metric=words.name("metric", metric))
@@ -59,7 +61,10 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> ScatterChart:
         title=title,
         description=words("chart.accuracy_described", title=title, n=f"{len(drawn):,}"),
         drawing=ScatterDrawing(
-            marks=tuple(marks), x_ticks=log_axis(ticks, labels), y_ticks=log_axis(ticks, labels), line=((0, 0), (100, 100))
+            marks=tuple(marks),
+            x_ticks=log_axis(ticks, labels),
+            y_ticks=log_axis(ticks, labels),
+            line=((0, 0), (100, 100)),
         ),
         x_label=words("accuracy.published"),
         y_label=words("accuracy.predicted"),
@@ -85,7 +90,9 @@ def _summary(summary: Doc, words: Words) -> Table:
             Cell(text=words.value("percent", ratio), sort=ratio) if ratio is not None else Cell(text=words("none"))
             for ratio in ratios
         ]
-        rows.append(Row(cells=(Cell(text=label), Cell(text=f"{one['n']:,}", sort=one["n"]), *cells), strong=name == "overall"))
+        rows.append(
+            Row(cells=(Cell(text=label), Cell(text=f"{one['n']:,}", sort=one["n"]), *cells), strong=name == "overall")
+        )
     heads = ("runs", "median_error", "p90_error", "bias", "coverage")
     return Table(
         caption=words("table.accuracy_summary"),

@@ -27,7 +27,7 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     warnings = [_foreign(one, words) for one in doc.get("warnings") or ()]
     if warnings:
         blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
-    taken = [_foreign(one["text"], words, detail=clean(one["change_with"])) for one in doc["assumptions"]]
+    taken = [_assumption(facts, one, words) for one in doc["assumptions"]]
     if taken:
         blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
     if not blocks:
@@ -36,12 +36,25 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     return Section(id="assumptions", title=words("assumptions.title"), lead=lead, blocks=tuple(blocks), group="basis")
 
 
+def _assumption(facts: Facts, one: dict[str, Any], words: Words) -> Cell:
+    """Ours where we know what is assumed, with the value as the page writes it; else the planner's sentence."""
+    key, flag = f"assumption.{one['id']}", clean(one["change_with"])
+    entry = facts.doc["question"].get(one["id"])
+    if not (words.has(key) and entry and entry["value"] is not None):
+        return _foreign(one["text"], words, detail=flag)
+    note = words.phrase(entry["note"]) if entry.get("note") else ""
+    text = words(key, value=input_text(one["id"], entry, words), note=words("range").format(note) if note else "")
+    return Cell(text=text, detail=flag)
+
+
 def _foreign(text: object, words: Words, detail: str = "") -> Cell:
     return Cell(text=words.phrase(text), detail=detail, foreign=words.translated(text) is None)
 
 
 def _gap_cell(gap: dict[str, Any], words: Words) -> Cell:
-    text = words("gap", what=words.phrase(gap["what"]), why=words.phrase(gap["why"]), effect=words.phrase(gap["effect"]))
+    text = words(
+        "gap", what=words.phrase(gap["what"]), why=words.phrase(gap["why"]), effect=words.phrase(gap["effect"])
+    )
     return Cell(text=text, foreign=words.translated(gap["what"]) is None)
 
 
@@ -62,9 +75,11 @@ def question(facts: Facts, words: Words) -> Section | None:
         if entry["value"] is not None
     )
     model = facts.doc["model"]
+    derived = facts.given("params") and not facts.given("model")
+    sparse = model["params_active"] < model["params_total"]
     lead = words.spans(
-        "question.lead",
-        model=facts.model_name,
+        "question.lead" if sparse else "question.lead_dense",
+        model=words("question.derived") if derived else facts.model_name,
         params=words.value("params", model["params_total"]),
         active=words.value("params", model["params_active"]),
     )
@@ -95,7 +110,13 @@ def _shape(facts: Facts, words: Words) -> Table:
     )
 
 
-_INPUT_QUANTITY = {"tokens": "tokens", "params": "params", "deadline_days": "days", "budget": "money", "budget_usd": "money"}
+_INPUT_QUANTITY = {
+    "tokens": "tokens",
+    "params": "params",
+    "deadline_days": "days",
+    "budget": "money",
+    "budget_usd": "money",
+}
 
 
 def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
@@ -127,7 +148,7 @@ def sources(facts: Facts, words: Words) -> Section | None:
                 Cell(text=words.name("evidence", one["kind"])),
                 _foreign(one["what"], words),
                 Cell(text=clean(one["source"]), href=web_address(clean(one["source"]))),
-                Cell(text=clean(one["date"]) if one["date"] else words("undated")),
+                _date_cell(one["date"], words),
                 Cell(text=", ".join(_used(name, words) for name in direct(one["used_in"]))),
             )
         )
@@ -146,6 +167,12 @@ def sources(facts: Facts, words: Words) -> Section | None:
     )
     lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
     return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(table,))
+
+
+def _date_cell(date: object, words: Words) -> Cell:
+    """A day or a year on one line; an interval may break at its dash."""
+    text = clean(date) if date else words("undated")
+    return Cell(text=text.replace("/", " – "), tone="" if "/" in text else "nowrap")
 
 
 _FOLLOWS = {
@@ -197,5 +224,3 @@ def glossary(_facts: Facts, words: Words) -> Section | None:
     """The field's words, each in a sentence."""
     pairs = tuple((words(f"glossary.{key}.term"), words(f"glossary.{key}.text")) for key in GLOSSARY)
     return Section(id="glossary", title=words("glossary.title"), lead=(), blocks=(Pairs(pairs=pairs),))
-
-

@@ -84,9 +84,15 @@ def _moves(rows: list[Doc], words: Words) -> Table:
                     Cell(text=words.phrase(row["label"])),
                     Cell(text=words.name("metric", row["metric"])),
                     Cell(text=words.phrase(row["low_value"])),
-                    *(Cell(text=one.text if one else words("none"), sort=one.value if one else None) for one in texts[:1]),
+                    *(
+                        Cell(text=one.text if one else words("none"), sort=one.value if one else None)
+                        for one in texts[:1]
+                    ),
                     Cell(text=words.phrase(row["high_value"])),
-                    *(Cell(text=one.text if one else words("none"), sort=one.value if one else None) for one in texts[1:]),
+                    *(
+                        Cell(text=one.text if one else words("none"), sort=one.value if one else None)
+                        for one in texts[1:]
+                    ),
                 )
             )
         )

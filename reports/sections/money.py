@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, scale_top, segments_of, ticks_on
 from reports.facts import CARBON, ENERGY, MARKET, Doc, Facts
 from reports.language import Span, Words
-from reports.sections.precisions import axis_labels, described, is_reference
-from reports.view import Block, Cell, Column, Row, Section, StackChart, Table
+from reports.sections.precisions import figure_cell
+from reports.sections.stacks import Stack, size_cell, stack_chart, stack_of
+from reports.view import Block, Cell, Column, Row, Section, Table
 
 
 def money(facts: Facts, words: Words) -> Section | None:
@@ -20,7 +20,8 @@ def money(facts: Facts, words: Words) -> Section | None:
         blocks.append(_cost_table(answer, words))
     with_energy = [plan for plan in plans if plan["energy_items_mwh"] and plan[ENERGY]]
     if with_energy:
-        blocks += [_energy_chart(facts, with_energy, words), _energy_table(facts, with_energy, words)]
+        stack = _energy_stack(with_energy, words)
+        blocks += [stack_chart(facts, stack, words("chart.energy"), words), _energy_table(facts, stack, words)]
     if not blocks:
         return None
     return Section(id="money", title=words("money.title"), lead=_lead(answer, words), blocks=tuple(blocks))
@@ -32,7 +33,7 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     parts = words.spans("money.lead", energy=energy) if energy else ()
     if answer["gpu_power_w"] and answer["peak_power_mw"]:
         power = words.figure("power_w", answer["gpu_power_w"])
-        parts += words.spans("money.power", power=power, peak=words.value("power_mw", answer["peak_power_mw"]))
+        parts += words.spans("money.power", power=power or "", peak=words.value("power_mw", answer["peak_power_mw"]))
     if carbon:
         parts += words.spans("money.carbon", carbon=carbon)
     if answer["carbon_market_tco2e"] is not None:
@@ -63,7 +64,9 @@ def _cost_table(answer: Doc, words: Words) -> Table:
                     Cell(text=words("tree.indent") * depth + label),
                     Cell(text=quantity, sort=line["quantity"]),
                     Cell(text=price.text if price else "", detail=price.span if price else ""),
-                    Cell(text=figure.bare, detail=figure.span, sort=figure.value) if figure else Cell(text=words("none")),
+                    Cell(text=figure.bare, detail=figure.span, sort=figure.value)
+                    if figure
+                    else Cell(text=words("none")),
                 )
             )
         )
@@ -83,70 +86,32 @@ def _cost_table(answer: Doc, words: Words) -> Table:
     )
 
 
-def _energy_names(plans: list[Doc]) -> list[str]:
-    order = ("gpu", "host", "network", "pue_overhead")
-    there = {name for plan in plans for name, size in plan["energy_items_mwh"].items() if size > 0}
-    there.discard("total")
-    return [name for name in order if name in there] + sorted(there - set(order))
+ENERGY_ITEMS = ("gpu", "host", "network", "pue_overhead")
+"""Items of `energy_items_mwh`."""
 
 
-def _energy_chart(facts: Facts, plans: list[Doc], words: Words) -> StackChart:
-    names = _energy_names(plans)
-    totals = [sum(size for name, size in plan["energy_items_mwh"].items() if name != "total") for plan in plans]
-    rung = words.shared("energy", totals)
-    references = [is_reference(facts, plan) for plan in plans]
-    top = linear_ticks(
-        scale_top(
-            [total for total, other in zip(totals, references, strict=True) if not other],
-            [total for total, other in zip(totals, references, strict=True) if other],
-        )
-    )
-    rows = []
-    for plan, total in zip(plans, totals, strict=True):
-        beyond = total > top[-1] * 1.0001
-        text = words.number(total, total, total, rung).text
-        parts = [
-            (n, size, f"{words.name('energy', name)}: {words.number(size, size, size, rung).text}")
-            for n, name in enumerate(names)
-            for size in [plan["energy_items_mwh"].get(name, 0.0)]
-        ]
-        rows.append(
-            StackRow(
-                label=words.name("precision", plan["precision"]),
-                text=words("chart.off_scale", text=text) if beyond else text,
-                segments=() if beyond else segments_of(parts, top[-1]),
-                beyond=beyond,
-                strong=plan["precision"] == facts.asked,
-            )
-        )
-    title = words("chart.energy")
-    return StackChart(
-        title=title,
-        description=described(title, [(row.label, row.text) for row in rows], words),
-        drawing=StackDrawing(
-            rows=tuple(rows),
-            ticks=ticks_on(top, axis_labels(top, rung)),
-            legend=tuple((LETTERS[n], n, words.name("energy", name)) for n, name in enumerate(names)),
-        ),
-    )
+def _energy_items(plan: Doc) -> Doc:
+    items = {name: size for name, size in plan["energy_items_mwh"].items() if name != "total"}
+    return items | {"total": sum(items.values())}
 
 
-def _energy_table(facts: Facts, plans: list[Doc], words: Words) -> Table:
-    names = _energy_names(plans)
+def _energy_stack(plans: list[Doc], words: Words) -> Stack:
     rung = words.shared("energy", [plan[ENERGY] for plan in plans])
-    carbon = words.shared("carbon", [plan[CARBON] for plan in plans])
+    return stack_of(plans, _energy_items, "energy", ENERGY_ITEMS, rung)
+
+
+def _energy_table(facts: Facts, stack: Stack, words: Words) -> Table:
+    carbon = words.shared("carbon", [plan[CARBON] for plan in stack.plans])
     rows = []
-    for plan in plans:
-        sizes = [plan["energy_items_mwh"].get(name, 0.0) for name in names]
-        cells = [Cell(text=words.number(size, size, size, rung).bare, sort=size) for size in sizes]
-        for figure in (words.figure("energy", plan[ENERGY], rung), words.figure("carbon", plan[CARBON], carbon)):
-            cells.append(
-                Cell(text=figure.bare, detail=figure.span, sort=figure.value) if figure else Cell(text=words("none"))
-            )
+    for plan in stack.plans:
+        items = stack.read(plan)
+        cells = [size_cell(stack, items.get(name, 0.0), words) for name in stack.names]
+        cells.append(figure_cell(words.figure("energy", plan[ENERGY], stack.rung), words))
+        cells.append(figure_cell(words.figure("carbon", plan[CARBON], carbon), words))
         head = Cell(text=words.name("precision", plan["precision"]))
         rows.append(Row(cells=(head, *cells), strong=plan["precision"] == facts.asked))
-    heads = [words.head(words.name("energy", name), rung) for name in names]
-    heads.append(words.head(words.name("metric", ENERGY), rung))
+    heads = [words.head(words.name("energy", name), stack.rung) for name in stack.names]
+    heads.append(words.head(words.name("metric", ENERGY), stack.rung))
     heads.append(words.head(words.name("metric", CARBON), carbon))
     return Table(
         caption=words("table.energy"),

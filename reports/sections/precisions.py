@@ -181,16 +181,19 @@ def runs_table(facts: Facts, words: Words) -> Table:
     """How each precision runs: layout, step time, rates, memory."""
     plans = facts.fitting()
     kinds = (("step", "seconds", _step), ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"]),
-             ("tflops", "tflops", lambda p: p["tflops_per_gpu"]), ("mfu", "percent", lambda p: p["mfu"]),
-             ("memory", "gib", lambda p: p["memory_gib"]["total"]))  # fmt: skip
+             ("tflops", "tflops", lambda p: p["tflops_per_gpu"]), ("mfu", "percent", lambda p: p["mfu"]))  # fmt: skip
     rungs = {name: words.shared(kind, [read(plan) for plan in plans]) for name, kind, read in kinds}
+    gib = words.ladder("gib")[0]
     rows = []
     for plan in plans:
         cells = [figure_cell(words.figure(kind, read(plan), rungs[name]), words) for name, kind, read in kinds]
+        used = plan["memory_gib"]["total"]
+        cells.append(Cell(text=words.fixed(used, gib, 1), sort=used))
         layout = Cell(text=layout_text(plan["layout"]) if plan["layout"] else words("none"))
         name_cell = Cell(text=words.name("precision", plan["precision"]))
         rows.append(Row(cells=(name_cell, layout, *cells), strong=plan["precision"] == facts.asked))
     heads = [words.head(words(f"runs.{name}"), rungs[name]) for name, _, _ in kinds]
+    heads.append(words.head(words("runs.memory"), gib))
     return Table(
         caption=words("table.runs"),
         columns=(

@@ -130,6 +130,11 @@
   }
   if (data && data.plans) sliders(data);
 
+  const number = (cell) => {
+    if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
+    const text = cell.firstChild ? cell.firstChild.textContent.trim() : '';
+    return /^([≥<] ?)?[−+]?[\d,]+(\.\d+)?%?$/.test(text) ? Number(text.replace(/[≥<,%+ ]/g, '').replace('−', '-')) : text;
+  };
   // Sorting: by the number behind a cell, else by its text; rows without figures stay last.
   document.querySelectorAll('table[data-sortable]').forEach((table) => {
     const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0], first = [...body.rows];
@@ -144,7 +149,7 @@
         heads.forEach((one) => one.removeAttribute('aria-sort'));
         const key = (row) => {
           const cell = row.cells.length === heads.length ? row.cells[column] : null;
-          return cell && (cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v));
+          return cell && number(cell);
         };
         const order = (a, b) => {
           const [x, y] = [key(a), key(b)];

@@ -92,7 +92,9 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
         ),
         lost_layouts=(
             LostLayout(layout=layout(tp=4, dp=32, grad_accum=32), step_s=step * 1.06, memory_gib=77.0, why="slower"),
-            LostLayout(layout=layout(tp=2, dp=64, grad_accum=16), step_s=step * 0.9, memory_gib=104, why="does not fit"),
+            LostLayout(
+                layout=layout(tp=2, dp=64, grad_accum=16), step_s=step * 0.9, memory_gib=104, why="does not fit"
+            ),
         ),
         layouts_evaluated=12_345,
     )

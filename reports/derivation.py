@@ -1,0 +1,64 @@
+"""The nodes of an explanation, and the arithmetic between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isclose, prod
+
+STEP_SOURCES = {
+    "matmul": ("rate:", "record:", "parameter:operand", "parameter:small_matrix", "parameter:framework"),
+    "attention": ("parameter:attention", "record:"),
+    "memory_bound": ("parameter:memory_eff", "parameter:norm", "parameter:ffn", "parameter:qkv",
+                     "parameter:logit_bytes", "parameter:fusion", "parameter:cast", "parameter:dropout"),
+    "launch": ("parameter:kernel", "parameter:launch", "parameter:step_overhead"),
+    "tp_comm": ("parameter:nvlink", "parameter:hop", "parameter:overlap_tp"),
+    "cp_comm": ("parameter:overlap_cp",),
+    "ep_comm": ("parameter:overlap_ep", "parameter:expert"),
+    "pp_comm": ("parameter:overlap_pp",),
+    "dp_comm": ("parameter:nic", "parameter:overlap_dp"),
+    "optimizer": ("optimizer:", "parameter:optimizer"),
+    "jitter": ("parameter:jitter",),
+}  # fmt: skip
+"""Which sources an item of the step rests on, by the beginning of their ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One number with how it comes from others."""
+
+    label: str
+    value: float | None
+    unit: str = ""
+    formula: str = ""
+    """How the children make the value, in words; empty for an input."""
+    how: str = ""
+    """`product`, `sum` or empty: what the children's values, each to its power, do."""
+    power: int = 1
+    """-1 where the parent divides by this."""
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    """Where an input came from, or what a remainder is."""
+    evidence: tuple[str, ...] = ()
+    """Ids of the sources, best first."""
+    children: tuple[Node, ...] = ()
+
+
+def remainder(label: str, stated: float, children: list[Node], how: str) -> Node | None:
+    """The node that makes the children come out at the stated value; None where they do already."""
+    values = [child.value for child in children]
+    if any(value is None for value in values):
+        return None
+    found = made_of(children, how)
+    if isclose(found, stated, rel_tol=1e-9):
+        return None
+    note = "the middle is the median of the draws, which is not made of the medians of its parts"
+    if how == "sum":
+        return Node(label=label, value=stated - found, note=note)
+    return Node(label=label, value=stated / found, note=note) if found else None
+
+
+def made_of(children: list[Node] | tuple[Node, ...], how: str) -> float:
+    """What the children's values come to."""
+    values = [(child.value or 0.0, child.power) for child in children]
+    return sum(value for value, _ in values) if how == "sum" else prod(value**power for value, power in values)
