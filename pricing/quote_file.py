@@ -73,39 +73,41 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
     usd = _price(file, commitment) * rate.usd_per_unit
     fee = file.amount("setup_fee", Decimal(0)) * rate.usd_per_unit
     term = file.get("minimum_term")
-    vendor = file.text_of("vendor")
-    until = file.day("valid_until")
-    ended = until is not None and until < as_of
-    gap = Gap(what="stale quote", why=f"the offer ended on {until}", effect="ask for a new one") if ended else None
-    what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
-    if currency != "USD":
-        what += f", at {rate.usd_per_unit} USD per {currency} of {rate.date} ({rate.source})"
     return Quote(
-        vendor=vendor,
-        price=GpuPrice(
-            gpu=gpu,
-            usd_per_gpu_h=Estimate.exactly(float(usd)),
-            basis=f"offer of {vendor}, {commitment}",
-            evidence=(
-                Evidence(
-                    id="price:quote",
-                    kind=EvidenceKind.GIVEN,
-                    what=what,
-                    source=file.name,
-                    date=f"until {until}" if until else None,
-                    gpu=gpu,
-                    used_in=("cost_usd",),
-                ),
-            ),
-            gap=gap,
-            commitment=commitment,
-            provider=vendor,
-            region=file.get("region"),
-            stale=ended,
-        ),
+        vendor=file.text_of("vendor"),
+        price=_gpu_price(file, gpu, commitment, usd, rate, as_of),
         minimum_term_h=parse_duration_s(str(term), "minimum_term") / HOUR_S if term is not None else 0.0,
         minimum_gpus=int(file.number("minimum_gpus", 1, 1_000_000, 1)),
         setup_fee_usd=float(fee),
+    )
+
+
+def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: ExchangeRate, as_of: date) -> GpuPrice:
+    vendor = file.text_of("vendor")
+    until = file.day("valid_until")
+    ended = until is not None and until < as_of
+    what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
+    if rate.currency != "USD":
+        what += f", at {rate.usd_per_unit} USD per {rate.currency} of {rate.date} ({rate.source})"
+    evidence = Evidence(
+        id="price:quote",
+        kind=EvidenceKind.GIVEN,
+        what=what,
+        source=file.name,
+        date=f"until {until}" if until else None,
+        gpu=gpu,
+        used_in=("cost_usd",),
+    )
+    return GpuPrice(
+        gpu=gpu,
+        usd_per_gpu_h=Estimate.exactly(float(usd)),
+        basis=f"offer of {vendor}, {commitment}",
+        evidence=(evidence,),
+        gap=Gap(what="stale quote", why=f"the offer ended on {until}", effect="ask for a new one") if ended else None,
+        commitment=commitment,
+        provider=vendor,
+        region=file.get("region"),
+        stale=ended,
     )
 
 

@@ -52,5 +52,5 @@ def test_half_a_line_and_wrong_keys_are_named(beside, text, said):
 
 
 def test_a_size_needs_a_unit(beside):
-    with pytest.raises(UsageError, match="storage.data: `40` is not a size"):
+    with pytest.raises(UsageError, match=r"storage\.data: `40` is not a size"):
         beside("[storage]\nusd_per_gb_month = 0.02\ndata = 40\n")

@@ -64,7 +64,7 @@ def test_epochs_depreciation_charges_0_322_of_the_value_a_year_and_leaves_27_6_p
 
 
 def test_epochs_method_on_llama_65b():
-    # 1,022,362 A100-hours (arXiv 2302.13971, Table 15) on 8-GPU servers at 17,900 USD per GPU, one year old, 19 % network:
+    # 1,022,362 A100-hours (arXiv 2302.13971, Table 15), servers at 17,900 USD per GPU, one year old, 19 % network:
     # 17 900 / 0.81 x 10^-0.14 x 0.3224 / 8 760 = 0.5892 USD per hour
     owned = replace(DGX_H100, server_usd_per_gpu=17_900.0, depreciation="economic", age_years=1.0)
 

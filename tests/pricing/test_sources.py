@@ -126,7 +126,7 @@ def test_a_server_that_fails_is_given_up_after_bounded_tries(server, status, bod
 
 
 def test_a_server_that_is_not_there_is_said():
-    with pytest.raises(FetchError, match="127.0.0.1:9/prices"):
+    with pytest.raises(FetchError, match=r"127\.0\.0\.1:9/prices"):
         get_json("http://127.0.0.1:9/prices?key=secret")
 
 
