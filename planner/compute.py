@@ -132,13 +132,14 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     total: Value = 0.0
     casts: Value = 0.0
     memory: Value = 0.0
+    accumulate: Value = 0.0
     for ops, weight, moe in ((work.dense_layer, 1.0 - share, False), (work.moe_layer, share, True)):
         if weight > 0:
             f, t, c = _products(ops, recipe, rates)
             forward, total, casts = forward + weight * f, total + weight * t, casts + weight * c
             memory = memory + weight * _memory(recipe, work, at, rates, moe)
+            accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
     att_forward, attention, traffic = _attention(recipe, work, rates)
-    accumulate = _accumulate_s(recipe, work, rates)
     gaps = kernels(recipe, rates) * rates.kernel_s
     memory = memory + traffic + casts + gaps
     return LayerTime(
@@ -152,11 +153,10 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     )
 
 
-def _accumulate_s(recipe: Recipe, work: Work, rates: Rates) -> Value:
+def _accumulate_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
     """Read-modify-write of the accumulated weight gradients, once per micro-batch."""
     if not recipe.trains_all:
         return 0.0
-    ops = work.moe_layer or work.dense_layer
     weights: Value = 0.0
     for op in ops:
         weights = weights + op.n * op.k * op.count
