@@ -10,13 +10,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from planner.layout import ACT_CKPT, Layouts
+from planner.layout import ACT_CKPT, FULL_SHARE, Layouts
 from planner.operations import Work, count_work
 from planner.rates import Rates, Value
 from planner.recipe import Recipe
 from planner.shards import Shards, shard_params, trained_share
 
-FULL = ACT_CKPT.index("full")
 SELECTIVE = ACT_CKPT.index("selective")
 
 QLORA_WEIGHT_BYTES = 0.516
@@ -96,7 +95,8 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
         # Per-operation policy of torchtitan: half of the matrix products' outputs, attention, no element-wise results.
         selective = (2.0 * hidden + 0.5 * work.head_elements + attention_out + 0.5 * ffn * (inner - 1.0)) * each
     full = hidden * each
-    kept = np.where(at.act_ckpt == FULL, full, np.where(at.act_ckpt == SELECTIVE, selective, none))
+    whole_share = FULL_SHARE[at.act_ckpt]
+    kept = np.where(at.act_ckpt == SELECTIVE, selective, none + whole_share * (full - none))
     return kept, none
 
 
@@ -174,7 +174,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     layers = shards.layers_last if last else shards.layers_most
     flights = in_flight(at, last=last)
     # While one layer is recomputed or run backward, all of its activations and their gradients exist once.
-    working = np.where(at.act_ckpt == FULL, whole, 0.25 * whole)
+    working = np.where(FULL_SHARE[at.act_ckpt] > 0, whole, 0.25 * whole)
     if recipe.sequence_parallel:
         # A product's gathered input and its gradient, over the whole sequence.
         working = working + np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0) * recipe.policy.activation_bytes

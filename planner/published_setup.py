@@ -192,6 +192,15 @@ def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq
     return mean
 
 
+_RELEASE = re.compile(r"\bv?(2[0-9])\.(0[1-9]|1[0-2])\b")
+
+
+def software_year(framework: str) -> float | None:
+    """Decimal year of a release named by year and month, like `NeMo 25.04`; None where the name has no such release."""
+    match = _RELEASE.search(framework)
+    return 2000.0 + int(match[1]) + (int(match[2]) - 0.5) / 12.0 if match else None
+
+
 def _recipe(
     run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: list[str]
 ) -> Recipe:
@@ -220,6 +229,7 @@ def _recipe(
         attention=attention,
         sequence_parallel=framework.sequence_parallel,
         dropout=framework.dropout,
+        software_year=software_year(run.framework),
         tp_overlap=framework.tp_overlap,
         channels_last=framework.channels_last,
     )

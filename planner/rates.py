@@ -318,6 +318,19 @@ _PLAIN = (
 )  # fmt: skip
 
 
+CURRENT_YEAR = 2026.0
+"""The year of software for which the parameters of routed layers are stated."""
+
+_MATURING = ("kernels_moe", "moe_passes")
+
+
+def _age_factor(name: str, recipe: Recipe) -> float:
+    """Routing got fewer and larger kernels year by year: older releases pay more of both."""
+    if name not in _MATURING or recipe.software_year is None:
+        return 1.0
+    return float(np.exp(parameter("moe_progress").value * (CURRENT_YEAR - recipe.software_year)))
+
+
 def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term] | None = None) -> RateSet:
     """The terms for one GPU, stack and policy; `overrides` are terms from measurement records, which win."""
     gpu, policy, family = cluster.gpu, recipe.policy, arch_family(cluster.gpu)
@@ -338,7 +351,7 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
         *_network_terms(cluster),
         *_power_terms(cluster),
         *_stack_terms(recipe),
-        *(_from(parameter(n), n) for n in _PLAIN),
+        *(_from(parameter(n), n, scale=_age_factor(n, recipe)) for n in _PLAIN),
         _from(parameter("context_gib"), "context_bytes", GIB),
         _from(parameter("nccl_gib"), "nccl_bytes", GIB),
         _from(parameter("model_error", recipe.stack, kind), "model_error"),

@@ -48,6 +48,8 @@ class Recipe:
     reshard_after_forward: bool = True
     """ZeRO-3: gather the parameters again for the backward pass."""
     lora_rank: int = LORA_RANK
+    software_year: float | None = None
+    """Release of the software as a decimal year; None: what is current."""
     tp_overlap: bool = False
     """Tensor parallel communication split and overlapped with the matrix products."""
     channels_last: bool = True

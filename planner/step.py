@@ -13,14 +13,13 @@ import numpy as np
 from planner.cluster import Cluster
 from planner.communication import LayerComm, data_parallel_s, layer_comm
 from planner.compute import LayerTime, head_time, kernels, layer_time
-from planner.layout import ACT_CKPT, Layouts
+from planner.layout import ACT_CKPT, FULL_SHARE, Layouts
 from planner.operations import count_work
 from planner.optimizer_step import offload_s, optimizer_s
 from planner.rates import Rates, Value
 from planner.recipe import Recipe
 from planner.shards import Shards, shard_params
 
-FULL = ACT_CKPT.index("full")
 SELECTIVE = ACT_CKPT.index("selective")
 
 
@@ -70,7 +69,7 @@ def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -
         selective = layer.attention_forward + 0.5 * layer.memory_forward
     else:
         selective = 0.5 * layer.matmul_forward + layer.memory_forward
-    return np.where(at.act_ckpt == FULL, full, np.where(at.act_ckpt == SELECTIVE, selective, 0.0))
+    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
 
 
 def expected_max(gpus: Value) -> Value:
@@ -131,6 +130,6 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
 
 def _launch(recipe: Recipe, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
     """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound."""
-    again = np.where(at.act_ckpt == FULL, 4.0 / 3.0, 1.0)
+    again = 1.0 + FULL_SHARE[at.act_ckpt] / 3.0
     wanted = (layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s
     return np.maximum(0.0, wanted - gpu_s)
