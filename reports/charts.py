@@ -23,6 +23,8 @@ class Tick:
     label: str
     anchor: str = "middle"
     """SVG text-anchor: the labels at both ends stay inside the drawing."""
+    tight: bool = False
+    """True: the label has no room on a narrow screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,16 +238,15 @@ def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]
     """Ticks of a linear axis that begins at zero and ends at the last value.
 
     The last label carries the unit and hangs inwards; where it would run into the one before it on a narrow screen,
-    that one keeps its line and loses its label.
+    that one is marked as tight.
     """
-    top = values[-1] or 1.0
-    shown = list(labels)
-    if len(shown) > 2:
-        room = NARROW * (1 - values[-2] / top) - DIGIT * (columns_of(shown[-1]) + columns_of(shown[-2]) / 2 + 1)
-        shown[-2] = shown[-2] if room >= 0 else ""
+    top, count = values[-1] or 1.0, len(values)
+    room = 0.0
+    if count > 2:
+        room = NARROW * (1 - values[-2] / top) - DIGIT * (columns_of(labels[-1]) + columns_of(labels[-2]) / 2 + 1)
     return tuple(
-        Tick(at=percent(100 * value / top), label=label, anchor=end_anchor(i, len(values)))
-        for i, (value, label) in enumerate(zip(values, shown, strict=True))
+        Tick(at=percent(100 * value / top), label=label, anchor=end_anchor(i, count), tight=i == count - 2 and room < 0)
+        for i, (value, label) in enumerate(zip(values, labels, strict=True))
     )
 
 

@@ -36,9 +36,9 @@
     if (exact && texts[1].includes('.') && least < 0) texts = texts.map(() => texts[1].replace(/\.?0+$/, ''));
     const bound = atLeast ? page.words.at_least : '{}';
     const text = bound.replace('{}', () => form.replace('{}', () => texts[1]));
-    if (exact) return text;
+    if (exact) return [text, ''];
     const span = page.words['range.joint'].replace('{low}', () => texts[0]).replace('{high}', () => texts[2]);
-    return text + page.words.range.replace('{}', () => span);
+    return [text, page.words.range.replace('{}', () => span)];
   };
 
   // The closed form, as reports/whatif.py.
@@ -64,14 +64,18 @@
       bill_usd: times(energy, 1000 * knobs.electricity),
     };
   };
-  const quantities = { cost_usd: 'money', days: 'days', gpu_hours: 'gpu_hours', energy_mwh: 'energy', carbon_t: 'carbon', bill_usd: 'money' };
+  const quantities = { cost_usd: 'money', days: 'days', gpu_hours: 'plain', energy_mwh: 'energy', carbon_t: 'carbon', bill_usd: 'money' };
 
   function sliders(page) {
     const inputs = [...document.querySelectorAll('#sliders input')];
     const plan = page.knobs;
     let knobs = { ...plan };
-    const put = (row, where, text) => { row.querySelector('[data-' + where + ']').textContent = text; };
-    const shown = (ends, quantity, atLeast) => (ends && ends[1] ? write(page, quantity, ends, atLeast) : page.words.none);
+    const put = (row, where, [text, range]) => {
+      const small = document.createElement('small');
+      small.textContent = range;
+      row.querySelector('[data-' + where + ']').replaceChildren(text, small);
+    };
+    const shown = (ends, quantity, atLeast) => (ends && ends[1] ? write(page, quantity, ends, atLeast) : [page.words.none, '']);
     // Another precision has knobs of its own; what is moved here moves it in proportion.
     const own = (theirs) => Object.fromEntries(Object.keys(theirs).map((name) =>
       [name, knobs[name] === plan[name] ? theirs[name] : theirs[name] === null ? null : knobs[name]]));
@@ -91,7 +95,7 @@
     const show = () => {
       inputs.forEach((input) => {
         const value = knobs[input.name];
-        const text = write(page, input.dataset.quantity, [value, value, value], false);
+        const [text] = write(page, input.dataset.quantity, [value, value, value], false);
         find('o-' + input.name).textContent = text;
         input.setAttribute('aria-valuetext', text);
         if (Number(input.value) !== value) input.value = value;
