@@ -133,11 +133,6 @@ def w_from_mw(value_mw: float) -> float:
     return value_mw * 1e6
 
 
-def usd_from_cents(value_cents: float) -> float:
-    """US dollars in a number of cents."""
-    return value_cents / 100.0
-
-
 def kwh_from_mwh(value_mwh: float) -> float:
     """Kilowatt-hours in a number of megawatt-hours."""
     return value_mwh * 1e3
