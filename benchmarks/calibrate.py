@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.evaluation import evaluate, step_of
-from planner.parameters import Parameter, load_parameters
+from planner.parameters import Parameter, load_parameters, read_parameters
 from planner.prediction import predict_prepared
 from planner.published import PublishedResult, parse_result, parse_run
 from planner.published_setup import NO_PRICES, Prepared, prepare
@@ -352,9 +352,10 @@ def write_parameters(rows: dict[str, Parameter]) -> None:
 
 def main() -> None:
     """Fit, cross-validate, write."""
-    PARAMETERS.write_bytes(PRIORS.read_bytes())
-    load_parameters.cache_clear()
-    priors = dict(load_parameters())
+    priors = read_parameters(PRIORS)
+    installed = load_parameters()  # the cached rows that every equation reads: from here on, those of this process
+    installed.clear()
+    installed.update(priors)
     corpus = read_corpus()
     today = date.today().isoformat()
     result = dict(priors)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from planner.case import Case
+from planner.compute import aligned
 from planner.evidence import Assumption, Evidence, Gap
 from planner.price import GpuPrice, SiteFacts
 from planner.question import Question
@@ -43,6 +44,7 @@ def _needed(case: Case, term: str) -> bool:
     recipe = case.recipe
     unused = {
         "score_passes": recipe.attention != "naive",
+        "misaligned_rate": recipe.attention != "naive" or aligned(recipe.model, recipe.policy.activation_bytes),
         "attention_flop_per_s": recipe.attention != "flash",
         "dropout_passes": not recipe.dropout,
         "moe_passes": not recipe.model.experts,

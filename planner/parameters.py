@@ -49,8 +49,12 @@ class Parameter:
 
 @cache
 def load_parameters() -> dict[str, Parameter]:
-    """All rows by id."""
-    path = Path(__file__).parent / "catalog" / "parameters.csv"
+    """All rows of the catalogue by id."""
+    return read_parameters(Path(__file__).parent / "catalog" / "parameters.csv")
+
+
+def read_parameters(path: Path) -> dict[str, Parameter]:
+    """All rows of a file by id."""
     with path.open(encoding="utf-8", newline="") as lines:
         return {
             row["id"]: Parameter(

@@ -44,6 +44,8 @@ class Rates:
     ffn_passes: Value
     qkv_passes: Value
     score_passes: Value
+    misaligned_rate: Value
+    """Rate of the score products with a head that is no multiple of 16 bytes, over the usual rate."""
     moe_passes: Value
     logit_bytes: Value
     fusion: Value
@@ -311,7 +313,7 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
 
 
 _PLAIN = (
-    "matmul_overlap", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "moe_passes", "kernels_moe",
+    "matmul_overlap", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "misaligned_rate", "moe_passes", "kernels_moe",
     "grouped_efficiency", "kernel_s",
     "overlap_cp", "overlap_pp", "overlap_ep", "interference", "jitter", "expert_imbalance", "host_share",
     "network_share", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
