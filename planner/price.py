@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.evidence import Estimate, Evidence, Gap
+from planner.quantity import DataSize
+
+NO_DATA = DataSize(size_bytes=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +68,56 @@ class CostLine:
     unit_price_usd: Estimate | None = None
     evidence_ids: tuple[str, ...] = ()
     children: tuple[CostLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Lines beside the GPUs; a 0 leaves the line out."""
+
+    storage_usd_per_gb_month: float = 0.0
+    checkpoints_kept: float = 0.0
+    """Checkpoints that are stored at once."""
+    data: DataSize = NO_DATA
+    """Data set kept for the run."""
+    months_after: float = 0.0
+    """How long everything is kept after the run."""
+    egress_usd_per_gb: float = 0.0
+    egress: DataSize = NO_DATA
+    """Moved out once."""
+    network_ratio: float = 0.0
+    """Network between servers, where it is billed apart, as a share of the GPU line."""
+    hosts: float = 0.0
+    """CPU machines for data and control."""
+    usd_per_host_h: float = 0.0
+    experiments_ratio: float = 0.0
+    """GPU-hours of experiments before the run over those of the run."""
+    failed_ratio: float = 0.0
+    """Whole runs or parts of it done again, beyond the restarts that goodput counts, over the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """An offer as it bills."""
+
+    vendor: str
+    price: GpuPrice
+    """With commitment as quoted."""
+    minimum_term_h: float
+    """Hours billed at least; 0 where there is no minimum."""
+    minimum_gpus: int
+    """GPUs billed at least."""
+    setup_fee_usd: float
+    """Paid once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedPrice:
+    """What the user's own GPU-hour costs, beside what renting would."""
+
+    price: GpuPrice
+    """With commitment `owned`; electricity is in it."""
+    items_usd_per_gpu_h: dict[str, float]
+    """At mid: server, network, storage, financing, housing, electricity, staff; they sum to the mid."""
+    break_even_utilisation_ratio: float | None
+    """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price."""
+    rental_usd_per_gpu_h: float | None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from planner.price import Beside
 from planner.quantity import DataSize
 from planner.units import parse_bytes
 from pricing.toml_file import TomlFile, read_toml
-
-NO_DATA = DataSize(size_bytes=0.0)
 
 _KEYS = (
     "storage.usd_per_gb_month",
@@ -24,31 +22,6 @@ _KEYS = (
     "experiments.ratio",
     "failed.ratio",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Lines beside the GPUs; a 0 leaves the line out."""
-
-    storage_usd_per_gb_month: float = 0.0
-    checkpoints_kept: float = 0.0
-    """Checkpoints that are stored at once."""
-    data: DataSize = NO_DATA
-    """Data set kept for the run."""
-    months_after: float = 0.0
-    """How long everything is kept after the run."""
-    egress_usd_per_gb: float = 0.0
-    egress: DataSize = NO_DATA
-    """Moved out once."""
-    network_ratio: float = 0.0
-    """Network between servers, where it is billed apart, as a share of the GPU line."""
-    hosts: float = 0.0
-    """CPU machines for data and control."""
-    usd_per_host_h: float = 0.0
-    experiments_ratio: float = 0.0
-    """GPU-hours of experiments before the run over those of the run."""
-    failed_ratio: float = 0.0
-    """Whole runs or parts of it done again, beyond the restarts that goodput counts, over the run."""
 
 
 def read_beside(path: Path) -> Beside:

@@ -116,3 +116,8 @@ def sci_score(
         grid_kg_co2e_per_kwh=grid_kg_co2e_per_kwh,
         embodied_kg=embodied,
     )
+
+
+def embodied_kg_per_gpu_h(embodied: Embodied, *, utilisation: float = 1.0) -> Estimate:
+    """Embodied carbon of one GPU per hour that it is held; add it times GPU-hours where the switch is on."""
+    return embodied_kg(embodied, 1.0, utilisation=utilisation)

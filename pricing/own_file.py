@@ -9,7 +9,7 @@ from pathlib import Path
 
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware import Gpu
-from planner.price import GpuPrice, SiteFacts
+from planner.price import GpuPrice, OwnedPrice, SiteFacts
 from planner.quantity import Power
 from pricing.book import DATA
 from pricing.owned import ITEMS, Owned, break_even_ratio, items_usd_per_gpu_h, usd_per_gpu_h
@@ -103,19 +103,6 @@ _OTHER_KEYS = (
     "housing.kind",
     "housing.facility_usd_per_kw",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedPrice:
-    """What the user's own GPU-hour costs, beside what renting would."""
-
-    price: GpuPrice
-    """With commitment `owned`; electricity is in it."""
-    items_usd_per_gpu_h: dict[str, float]
-    """At mid, by `ITEMS`; they sum to the mid."""
-    break_even_utilisation_ratio: float | None
-    """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price."""
-    rental_usd_per_gpu_h: float | None
 
 
 @lru_cache(maxsize=1)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from planner.price import GpuPrice
+from planner.price import GpuPrice, Quote
 from planner.units import HOUR_S, parse_duration_s
 from pricing.book import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
 from pricing.money import CURRENCIES
@@ -28,21 +27,6 @@ _KEYS = (
     "valid_until",
     "on_demand_price_per_gpu_h",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quote:
-    """An offer as it bills."""
-
-    vendor: str
-    price: GpuPrice
-    """With commitment as quoted."""
-    minimum_term_h: float
-    """Hours billed at least; 0 where there is no minimum."""
-    minimum_gpus: int
-    """GPUs billed at least."""
-    setup_fee_usd: float
-    """Paid once."""
 
 
 def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...] | None = None) -> Quote:

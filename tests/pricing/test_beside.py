@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputFileError, UsageError
-from pricing.beside import Beside, read_beside
+from planner.price import Beside
+from pricing.beside import read_beside
 
 
 @pytest.fixture

@@ -19,12 +19,9 @@ from planner.cost import (
     storage_usd,
 )
 from planner.evidence import Estimate
-from planner.price import CostLine, GpuPrice
+from planner.price import NO_DATA, Beside, CostLine, GpuPrice, OwnedPrice, Quote
 from planner.quantity import DataSize, Energy
 from planner.units import MONTH_H
-from pricing.beside import NO_DATA, Beside
-from pricing.own_file import OwnedPrice
-from pricing.quote_file import Quote
 
 Draws = npt.NDArray[np.float64]
 

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.evidence import Estimate
-from planner.price import GpuPrice
+from planner.bill import RunDraws, run_bill
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.price import Beside, GpuPrice, OwnedPrice, Quote
 from planner.quantity import DataSize, Energy
-from pricing.beside import Beside
-from pricing.bill import RunDraws, run_bill
-from pricing.gpu_price import given_price
-from pricing.own_file import OwnedPrice
-from pricing.quote_file import Quote
 
-PRICE = given_price("h100-sxm5-80gb", 2.0)
+PRICE = GpuPrice(
+    gpu="h100-sxm5-80gb",
+    usd_per_gpu_h=Estimate.exactly(2.0),
+    basis="given",
+    evidence=(Evidence(id="price:given", kind=EvidenceKind.GIVEN, what="2 USD", source="--price"),),
+)
 BESIDE = Beside(
     storage_usd_per_gb_month=0.023,
     checkpoints_kept=5,
