@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from pricing.book import DATA, STALE_AFTER_DAYS
+from pricing.book import DATA
 from pricing.current import quantile
 from pricing.fact import Fact, given
 from pricing.rates import load_rates, usd_rate
@@ -102,15 +102,7 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
         )
     usd = row.price_per_kwh * rate.usd_per_unit
     low, high = _state_range(as_of) if row.zone == DEFAULT_ZONE and not region else (usd, usd)
-    age_days = (as_of - row.date_latest).days
-    gap = None
-    if age_days > 365 + STALE_AFTER_DAYS:
-        gap = Gap(
-            what="electricity price",
-            why=f"{row.id} is of {row.date_latest.year}",
-            effect="it may be off by some percent; give --electricity",
-        )
-    what = f"{row.name}, {row.consumer}: {row.price_per_kwh} {row.currency} per kWh"
+    what = f"{row.name}, {row.consumer}, {row.date_latest.year}: {row.price_per_kwh} {row.currency} per kWh"
     if row.currency != "USD":
         what += f" = {usd:f} USD at {rate.usd_per_unit} of {rate.date} ({rate.source})"
     return Fact(
@@ -123,7 +115,6 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
             date=f"{row.date_earliest}/{row.date_latest}",
             used_in=("cost_usd",),
         ),
-        gap=gap,
     )
 
 

@@ -23,7 +23,7 @@ def test_a_state_has_its_own_price(today):
     fact = electricity_of("US-TX", "US-TX", today)
 
     assert fact.estimate.low == fact.estimate.high == 0.066  # 6.60 cents, EIA Electric Power Annual 2023
-    assert "2023" in fact.gap.why
+    assert "industrial, 2023: 0.066 USD per kWh" in fact.evidence.what
 
 
 def test_a_whole_year_goes_before_a_newer_single_month(today):
