@@ -116,6 +116,16 @@ def _copies_s(recipe: Recipe, shards: Shards, gathers: Value, scatters: Value, r
     return 2.0 * params * (gathers * policy.gather_bytes + scatters * reduced) / rates.memory_bytes_per_s
 
 
+def _between_replicas_s(
+    recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, trained: float, rates: Rates
+) -> Value:
+    """Hybrid sharding: the groups that each hold a whole copy all-reduce their gradient shards once per step."""
+    ranks = np.maximum(1, at.dp * at.cp // at.replicas)
+    group = place(at.replicas, at.tp * ranks, cluster.nvlink_domain)
+    shard = (shards.dense(last=False) / shards.dense_ranks) + (shards.expert(last=False) / shards.expert_ranks)
+    return np.where(at.replicas == 1, 0.0, all_reduce_s(shard * recipe.policy.reduce_bytes * trained, group, rates))
+
+
 def _chunks_behind(at: Layouts) -> Value:
     """Micro-batches of compute that one gradient reduction can hide behind.
 
@@ -136,9 +146,10 @@ def data_parallel_s(
     and gradients whole over its micro-batches. With LoRA only the adapters are reduced, and gathered after the update.
     """
     policy = recipe.policy
-    dense = place(at.dp * at.cp, at.tp, cluster.nvlink_domain)
+    dense = place(at.dp * at.cp // at.replicas, at.tp, cluster.nvlink_domain)
     expert_stride = at.ep * expert_tp(recipe, at)
-    experts = place(np.maximum(1, at.tp * at.cp * at.dp // expert_stride), expert_stride, cluster.nvlink_domain)
+    holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
+    experts = place(holders, expert_stride, cluster.nvlink_domain)
     trained = trained_share(recipe)
     reduce_s: Value = 0.0
     gather: Value = 0.0
@@ -156,6 +167,7 @@ def data_parallel_s(
         [at.zero == 0, at.zero == 3], [ring, gathers * gather + scatters * reduce_s], scatters * reduce_s + updated
     )
     window = micro_batch_s * np.where(every, at.grad_accum, _chunks_behind(at))
+    busy = busy + _between_replicas_s(recipe, cluster, shards, at, trained, rates)
     tail = busy / (shards.layers_most + 1.0) / scatters
     exposed = np.maximum(busy - rates.overlap_dp * window, tail)
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, gathers, scatters, rates), 0.0)

@@ -41,6 +41,8 @@ class Layout:
     """Micro-batches per step and data parallel rank."""
     act_ckpt: str
     """One of `ACT_CKPT`."""
+    replicas: int = 1
+    """Copies of the sharded states among the data parallel ranks: above 1, ZeRO shards inside a group only (HSDP)."""
 
     @property
     def gpus(self) -> int:
@@ -63,6 +65,7 @@ class Layouts:
     grad_accum: Ints
     act_ckpt: Ints
     """Index into `ACT_CKPT`."""
+    replicas: Ints
 
     def __len__(self) -> int:
         return int(self.tp.shape[0])

@@ -33,7 +33,9 @@ class Sharding:
 
     stage: int
     group: int | None
-    """GPUs that share one copy of the states; None: all data parallel ranks."""
+    """Data parallel ranks that share one copy of the states; None: all of them."""
+    in_gpus: bool = False
+    """The group is stated in GPUs, tensor parallel ranks included (`zero-1 within 8 GPUs`)."""
 
 
 def parse_sharding(text: str) -> Sharding | None:
@@ -45,7 +47,7 @@ def parse_sharding(text: str) -> Sharding | None:
     if stage is None:
         return None
     group = next((int(found[1]) for p in _GROUP if (found := re.search(p, words))), None)
-    return Sharding(stage=stage, group=group)
+    return Sharding(stage=stage, group=group, in_gpus="within" in words)
 
 
 def parse_ckpt(text: str) -> str | None:
@@ -59,6 +61,8 @@ class Wanted:
 
     gpus: int
     zero: int
+    sharding: Sharding | None
+    """What the row says of ZeRO or FSDP."""
     act_ckpt: str | None
     tp: int | None
     pp: int | None
@@ -90,6 +94,19 @@ def _micro_batches(wanted: Wanted, per_rank: float) -> list[int]:
     return [m for m in divisors(whole) if m <= 1024]
 
 
+def replicas(wanted: Wanted, dp: int, cp: int, tp: int, ep: int) -> int:
+    """Copies of the states, where ZeRO shards inside a group only and the groups come out even.
+
+    A degree (`fsdp2-8`) counts data parallel ranks; the context parallel ranks of each shard with them (torchtitan).
+    """
+    ranks = dp * cp
+    said = wanted.sharding
+    if said is None or said.group is None or wanted.zero == 0 or ep > 1:
+        return 1
+    inside = max(1, said.group // tp) if said.in_gpus else said.group * cp
+    return ranks // inside if inside < ranks and ranks % inside == 0 else 1
+
+
 def stated_layouts(recipe: Recipe, wanted: Wanted, filled: list[str]) -> Layouts:
     """Candidates where tp and pp are known; `grad_accum` follows from the batch.
 
@@ -119,8 +136,9 @@ def stated_layouts(recipe: Recipe, wanted: Wanted, filled: list[str]) -> Layouts
         accum = max(1, -(-round(per_rank) // mb))
         even = max(1, round(per_rank / accum))
         one = Layout(
-            tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt
-        )
+            tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt,
+            replicas=replicas(wanted, dp, cp, tp, ep),
+        )  # fmt: skip
         found.append(one)
     return Layouts.of(*found)
 
@@ -157,6 +175,6 @@ def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None,
     """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch into sequences."""
     local = splits and (run.pp or 1) > 1 and (run.micro_batch or 0) >= (run.pp or 1)
     return Wanted(
-        gpus=gpus, zero=zero, act_ckpt=act_ckpt, tp=run.tp, pp=run.pp, vp=run.vp, cp=run.cp, ep=run.ep,
+        gpus=gpus, zero=zero, sharding=parse_sharding(run.zero_or_fsdp_stage), act_ckpt=act_ckpt, tp=run.tp, pp=run.pp, vp=run.vp, cp=run.cp, ep=run.ep,
         micro_batch=1 if local else run.micro_batch, grad_accum=None if local else run.grad_accum,
     )  # fmt: skip

@@ -185,7 +185,7 @@ def _finish(
         zero = np.where(alone[keep], 0, zero)
     return Layouts(
         tp=tp[index], pp=pp[index], vp=vp[index], cp=cp[index], ep=ep[index], dp=dp[index], zero=zero,
-        micro_batch=mb[index], grad_accum=accum[index], act_ckpt=ckpt,
+        micro_batch=mb[index], grad_accum=accum[index], act_ckpt=ckpt, replicas=np.ones_like(ckpt),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ class Shards:
     last_extra: Array
     """Output layer (and, without a pipeline, embedding) on the last stage."""
     dense_ranks: Array
-    """Ranks that hold the same dense parameters: `dp * cp`."""
+    """Ranks that the dense parameters' states are sharded over: `dp * cp`, or one of its groups."""
     expert_ranks: Array
     """Ranks that hold the same experts."""
 
@@ -74,8 +74,8 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
         expert_per_layer=routed,
         first_extra=np.where(alone, both, embedding),
         last_extra=np.where(alone, both, head),
-        dense_ranks=(at.dp * at.cp).astype(np.float64),
-        expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp)),
+        dense_ranks=at.dp * at.cp / at.replicas,
+        expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )
 
 
