@@ -1,0 +1,291 @@
+"""The model of `docs/model.md` a second time: plain Python numbers, one layout, ranks counted one by one.
+
+Nothing is shared with the planner's arithmetic but its nouns. Encoder-decoders, Transformer-XL and convolutional
+networks are not covered; `evaluate` must agree with everything else to 1e-9.
+"""
+
+from __future__ import annotations
+
+import math
+
+from planner.evaluation import UnitPrices
+from tests.planner.brute_force_parts import SHARE_OF_LAYERS_RUN_AGAIN, Parts
+
+WAITING = ("tp_comm", "cp_comm", "ep_comm", "pp_comm", "bubble", "dp_comm", "jitter")
+
+
+class OneLayout(Parts):
+    """Every figure of one layout, by a plain walk through the equations."""
+
+    # -- communication
+
+    def tensor_s(self) -> tuple[float, float]:
+        """Forward, and forward with backward."""
+        y, q = self.y, self.q
+        if y.tp == 1:
+            return 0.0, 0.0
+        group = self.ranks(y.tp, 1)
+        payload = self.tokens * self.m.hidden * self.a
+        seen = 1 - q.overlap_tp
+        blocks = 1 if self.m.experts and self.etp < y.tp else 2
+        if not self.r.sequence_parallel:
+            forward = blocks * self.all_reduce(payload, group) * seen
+            return forward, 2 * forward
+        forward = blocks * 2 * self.gather(payload, group) * seen
+        again = blocks * self.gather(payload, group) * (1 - q.overlap_dp) * seen
+        return forward, 2 * forward + again
+
+    def context_s(self, attention_s: float) -> float:
+        y, m = self.y, self.m
+        if y.cp == 1:
+            return 0.0
+        payload = self.tokens * y.cp * self.kv_heads_here() * (m.head_dim + m.value_dim) * self.a
+        return max(0.0, 3 * self.gather(payload, self.ranks(y.cp, y.tp)) - self.q.overlap_cp * attention_s)
+
+    def expert_s(self) -> float:
+        y, m, q = self.y, self.m, self.q
+        if not m.experts or y.ep == 1:
+            return 0.0
+        group = self.ranks(y.ep, 1 if self.etp < y.tp else y.tp)
+        domains = max(1.0, group[0] / group[1])
+        met = domains * (1 - (1 - 1 / domains) ** m.top_k)
+        sent = self.tokens / self.split * m.top_k * m.hidden * self.a * q.expert_imbalance
+        once = self.all_to_all(sent, group, min(1.0, met / m.top_k))
+        return 4 * once * (1 - q.overlap_ep) * sum(self.is_moe) / m.layers
+
+    def send_s(self) -> float:
+        y, q = self.y, self.q
+        if y.pp == 1:
+            return 0.0
+        outside = y.gpus > self.c.nvlink_domain
+        message = self.tokens * self.m.hidden * self.a / self.split
+        rate, fixed = (
+            (q.nic_bytes_per_s, q.nic_latency_s) if outside else (q.nvlink_bytes_per_s, q.nvlink_latency_s)
+        )
+        return 2 * (message / rate + fixed) * (1 - q.overlap_pp * (1.0 if y.vp > 1 else 0.5))
+
+    def data_s(self, behind_s: float) -> float:
+        r, p, q, y = self.r, self.p, self.q, self.y
+        if y.dp * y.cp == 1:
+            return 0.0
+        dense, expert = self.layer_params()
+        most = self.stages()[0]
+        stride = y.ep * self.etp
+        groups = [
+            (most * dense + self.ends()[0], self.ranks(y.dp * y.cp, y.tp)),
+            (most * expert, self.ranks(max(1, y.tp * y.cp * y.dp // stride), stride)),
+        ]
+        scatter = sum(self.gather(n * p.reduce_bytes * self.trained, g) for n, g in groups)
+        gather = sum(self.gather(n * p.gather_bytes, g) for n, g in groups)
+        updated = sum(self.gather(n * p.gather_bytes * self.trained, g) for n, g in groups)
+        times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1
+        gathers = times * (2 if y.pp == 1 and r.reshard_after_forward else 1)
+        if y.zero == 0:
+            busy = sum(self.all_reduce(n * p.reduce_bytes * self.trained, g) for n, g in groups)
+        elif y.zero == 3:
+            busy = gathers * gather + times * scatter
+        else:
+            busy = times * scatter + updated
+        chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
+        every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
+        window = behind_s * (y.grad_accum if every else chunks)
+        exposed = max(busy - q.overlap_dp * window, busy / (most + 1) / times)
+        slowed = q.interference * min(busy, window)
+        if y.zero == 3:
+            reduced = p.reduce_bytes if r.trains_all else 0.0
+            copied = sum(n for n, _ in groups) * (gathers * p.gather_bytes + times * reduced)
+            slowed += 2 * copied / q.memory_bytes_per_s
+        return exposed + slowed
+
+    # -- the update
+
+    def updated_params(self) -> float:
+        dense, expert = self.layer_params()
+        most, sharded = self.stages()[0], self.y.zero >= 1
+        held = (most * dense + self.ends()[0]) / (self.y.dp * self.y.cp if sharded else 1)
+        return (held + most * expert / (self.expert_ranks() if sharded else 1)) * self.trained
+
+    def update_bytes(self) -> float:
+        p, o = self.p, self.r.optimizer
+        moved = 3 * p.gradient_bytes + 2 * (o.full_moments * p.moment_bytes + o.fixed_state_bytes)
+        moved += 2 * p.master_bytes + p.weight_bytes if p.master_bytes else 2 * p.weight_bytes
+        return moved + (2 * p.gradient_bytes if p.loss_scaling else 0)
+
+    def update_s(self) -> float:
+        m, q = self.m, self.q
+        side = min(m.hidden, m.expert_ffn) if m.experts else m.hidden
+        arithmetic = self.updated_params() * self.r.optimizer.extra_flop_per_param * side / q.other_flop_per_s
+        moved = 0.0 if self.r.offload == "optimizer" else self.updated_params() * self.update_bytes()
+        return moved / q.optimizer_bytes_per_s + arithmetic + q.step_overhead_s
+
+    def offload_s(self, busy_s: float, layers: int) -> float:
+        if self.r.offload == "none":
+            return 0.0
+        if self.r.offload == "optimizer":
+            each = self.p.gradient_bytes + (self.p.weight_bytes or self.p.master_bytes)
+            params = self.updated_params()
+            return params * each / self.q.pcie_bytes_per_s + params * self.update_bytes() / 25e9
+        moved = 2 * self.kept_bytes()[0] * layers * self.y.grad_accum
+        return max(0.0, moved / self.q.pcie_bytes_per_s - 0.8 * busy_s)
+
+    # -- the step
+
+    def step(self) -> dict[str, float]:
+        r, q, y = self.r, self.q, self.y
+        layer, head = self.mean_layer(), self.head()
+        tp_forward, tp = self.tensor_s()
+        cp, ep = self.context_s(layer["attention"]), self.expert_s()
+        run_again = SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] * (
+            layer["matmul_f"] + layer["attention_f"] + layer["memory_f"] + tp_forward
+        )
+        if y.act_ckpt == "selective":
+            if r.attention == "naive":
+                run_again = layer["attention_f"] + layer["softmax_f"]
+            elif r.stack in ("tuned", "classic"):
+                run_again = layer["attention_f"] + layer["memory_f"] / 2
+            else:
+                run_again = layer["matmul_f"] / 2 + layer["memory_f"]
+        layer_s = layer["matmul"] + layer["attention"] + layer["memory"] + run_again + tp + cp + ep
+        head_s = head["matmul"] + head["memory"]
+        stages = [n * layer_s for n in self.stages()]
+        stages[-1] += head_s
+        with_head = stages[-1] >= max(stages)
+        n, slowest = self.stages()[-1 if with_head else 0], max(stages)
+        m = y.grad_accum
+        ends = 1 if with_head else 0
+        bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
+        host_s = (n * layer["kernels"] * (1 + SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] / 3) + 60) * q.launch_s
+        gpus = max(2, y.gpus)
+        x = math.sqrt(2 * math.log(gpus))
+        worst = max(0.56, x - (math.log(math.log(gpus)) + math.log(4 * math.pi)) / (2 * x) + 0.13)
+        items = {
+            "matmul": m * (n * layer["matmul"] + ends * head["matmul"]) * q.framework,
+            "attention": m * n * layer["attention"] * q.framework,
+            "memory_bound": m * (n * layer["memory"] + ends * head["memory"]) * q.framework,
+            "recompute": m * n * run_again * q.framework,
+            "launch": m * max(0.0, host_s - slowest),
+            "tp_comm": m * n * tp,
+            "cp_comm": m * n * cp,
+            "ep_comm": m * n * ep,
+            "pp_comm": self.send_s() * (m + y.pp - 1) * y.vp,
+            "bubble": bubble * q.framework,
+            "dp_comm": self.data_s(slowest),
+            "optimizer": self.update_s(),
+            "offload": self.offload_s(m * slowest, n),
+            "jitter": q.jitter * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble),
+        }
+        return {name: value * q.model_error for name, value in items.items()}
+
+    # -- memory
+
+    def kept_bytes(self) -> tuple[float, float]:
+        """Bytes that the mean layer keeps of one micro-batch: as checkpointed, and with nothing checkpointed."""
+        r, m, y, a = self.r, self.m, self.y, self.a
+        as_input = {"fp8": 1.0, "fp4": 0.5}.get(self.p.linear_compute, a) if r.stack in ("tuned", "classic") else a
+        hidden, attention_out = self.tokens * m.hidden / self.split, self.tokens * m.heads * m.value_dim / y.tp
+        inner = 3 if m.gated_mlp else 2
+        kept = []
+        for moe in self.is_moe:
+            ffn = self.inner_elements(moe)
+            routed = self.tokens * m.hidden * m.top_k / y.tp if moe else 0.0
+            inputs = 2 * hidden + attention_out + ffn + routed
+            others = 2 * hidden + self.head_elements() + (inner - 1) * ffn + routed
+            kept.append((others * a + inputs * as_input + (2 * hidden if r.dropout else 0), ffn))
+        plain, ffn = (sum(one[i] for one in kept) / len(kept) for i in (0, 1))
+        scores = self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
+        whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_extra
+        if y.act_ckpt == "selective":
+            if r.attention == "naive":
+                return plain * self.q.stored_extra, whole
+            if r.stack in ("tuned", "classic"):
+                return whole - attention_out * a, whole
+            return (2 * hidden + self.head_elements() / 2 + attention_out + ffn / 2 * (inner - 1)) * a, whole
+        share = SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt]
+        return share * hidden * a + (1 - share) * whole, whole
+
+    def in_flight(self, last: bool) -> float:
+        y = self.y
+        if y.vp == 1:
+            return 1.0 if last else float(min(y.pp, y.grad_accum))
+        chunks = (y.vp - 1) * y.pp + 1 + (0 if last else 2 * (y.pp - 1))
+        return min(chunks / y.vp, float(y.grad_accum))
+
+    def stage_memory(self, last: bool) -> dict[str, float]:
+        r, p, q, y, a = self.r, self.p, self.q, self.y, self.a
+        dense, expert = self.layer_params()
+        layers = self.stages()[-1 if last else 0]
+        held = [(layers * dense + self.ends()[1 if last else 0], y.dp * y.cp), (layers * expert, self.expert_ranks())]
+        weight = 0.516 if r.method == "qlora" else (p.weight_bytes or p.master_bytes)
+        master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
+        moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
+        on_gpu = 0.0 if r.offload == "optimizer" else 1.0
+        updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
+        items = {
+            "weights": sum(n * weight / (ranks if y.zero == 3 else 1) for n, ranks in held),
+            "gradients": sum(n * self.trained * p.gradient_bytes / (ranks if y.zero >= 2 else 1) for n, ranks in held),
+            "master_weights": updated * master * on_gpu,
+            "optimizer_states": updated * moments * on_gpu,
+        }
+        kept, whole = self.kept_bytes()
+        working = whole * (1.0 if SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] > 0 else 0.25)
+        if r.sequence_parallel and y.tp > 1:
+            working += 2 * self.tokens * self.m.hidden * a
+        stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)
+        items["activations"] = stored + working
+        per_logit = a if r.chunked_loss else q.logit_stored + a - 2
+        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * per_logit
+        items["logits"] = logits if y.pp == 1 or last else 0.0
+        unit = dense + expert
+        items["fp8_copies"] = p.low_weight_copy_bytes * unit * (2 if y.zero == 3 else layers)
+        items["gathered_params"] = self.gathered_bytes(unit) if y.zero == 3 else 0.0
+        if r.stack not in ("tuned", "classic") and y.grad_accum == 1:
+            items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
+        fragmentation = sum(items.values()) * q.fragmentation
+        items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
+        items["framework"] = q.context_bytes
+        items["fragmentation"] = fragmentation
+        return {name: value * q.memory_error for name, value in items.items()}
+
+    def gathered_bytes(self, unit: float) -> float:
+        r, p, y = self.r, self.p, self.y
+        largest = max(unit, max(self.ends()) / (2 if y.pp == 1 else 1))
+        gradient = p.reduce_bytes if r.trains_all else 0.0
+        stage = self.stages()[0] * unit
+        stays = stage * (p.gather_bytes + gradient) if y.pp > 1 else 0.0
+        if y.pp == 1 and not r.reshard_after_forward:
+            stays = stage * p.gather_bytes
+        return (unit + largest) * p.gather_bytes + largest * gradient + stays
+
+    def memory(self) -> dict[str, float]:
+        first, last = self.stage_memory(last=False), self.stage_memory(last=True)
+        return last if self.y.pp > 1 and sum(last.values()) > sum(first.values()) else first
+
+    # -- the run
+
+    def run(self, prices: UnitPrices, tokens: float) -> dict[str, float]:
+        q, gpus = self.q, self.y.gpus
+        step = self.step()
+        step_s = sum(step.values())
+        watts = dict.fromkeys(WAITING, q.power_wait_w)
+        watts |= {"matmul": q.power_linear_w, "recompute": q.power_linear_w, "attention": q.power_attention_w}
+        watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
+        lost_w = (q.power_idle_w + q.power_wait_w) / 2
+        watts |= {"launch": lost_w, "offload": lost_w}
+        step_j = sum(seconds * watts[name] for name, seconds in step.items())
+        steps = math.ceil(tokens / (self.r.global_batch * self.r.seq_len))
+        per_s = max(gpus * q.mtbf_failures_per_gpu_h / 3600, 1e-12)
+        interval = math.sqrt(2 * q.checkpoint_s / per_s)
+        lost = q.checkpoint_s / interval + per_s * (q.restart_s + interval / 2)
+        busy = steps * step_s
+        wall = busy * (1 + lost) * (1 + q.evaluation_share)
+        gpu_j = gpus * (steps * step_j + (wall - busy) * lost_w)
+        facility_kwh = gpu_j * (1 + q.host_share + q.network_share) * prices.pue / 3.6e6
+        cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)
+        return {
+            "step_s": step_s,
+            "wall_s": wall,
+            "gpu_power_w": step_j / step_s,
+            "energy_kwh": facility_kwh,
+            "cost_usd": cost,
+            "carbon_kg": facility_kwh * prices.kg_co2e_per_kwh,
+        }

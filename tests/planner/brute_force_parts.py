@@ -1,0 +1,235 @@
+"""Layers, collectives and parameters of one layout in plain Python numbers: what `brute_force.py` puts together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.cluster import Cluster
+from planner.layout import Layout
+from planner.rates import Rates
+from planner.recipe import Recipe
+
+SHARE_OF_LAYERS_RUN_AGAIN = {"none": 0.0, "selective": 0.0, "full": 1.0, "every-2": 0.5, "every-4": 0.25}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """`count` products of `rows x inner` and `inner x columns`."""
+
+    rows: float
+    columns: float
+    inner: float
+    count: float = 1.0
+    low: bool = True
+    grouped: bool = False
+
+
+class Parts:
+    """Products, layers, collectives and parameters of one layout."""
+
+    def __init__(self, recipe: Recipe, cluster: Cluster, layout: Layout, rates: Rates) -> None:
+        self.r, self.c, self.y, self.q = recipe, cluster, layout, rates
+        self.m, self.p = recipe.model, recipe.policy
+        self.a = self.p.activation_bytes
+        self.tokens = layout.micro_batch * recipe.seq_len / layout.cp
+        self.split = layout.tp if recipe.sequence_parallel else 1
+        self.etp = layout.tp if self.m.experts and (layout.cp * layout.dp) % layout.ep == 0 else 1
+        self.is_moe = [
+            bool(self.m.experts) and i >= self.m.dense_layers and (i - self.m.dense_layers) % self.m.moe_every == 0
+            for i in range(self.m.layers)
+        ]
+        self.trained = (
+            1.0
+            if recipe.trains_all
+            else min(1.0, recipe.adapter_params_per_layer * self.m.layers / self.m.params_total)
+        )
+
+    # -- work
+
+    def kv_heads_here(self) -> float:
+        return self.m.kv_heads / min(self.y.tp, self.m.kv_heads)
+
+    def attention_products(self) -> list[Product]:
+        m, t, tokens = self.m, self.y.tp, self.tokens
+        out = Product(rows=tokens, columns=m.hidden, inner=m.heads * m.value_dim / t)
+        if m.kv_lora_rank is None:
+            wide = m.heads * m.head_dim / t + self.kv_heads_here() * (m.head_dim + m.value_dim)
+            return [Product(rows=tokens, columns=wide, inner=m.hidden), out]
+        content = m.head_dim - m.rope_head_dim
+        chain = [
+            Product(rows=tokens, columns=m.kv_lora_rank + m.rope_head_dim, inner=m.hidden),
+            Product(rows=tokens, columns=m.heads * (content + m.value_dim) / t, inner=m.kv_lora_rank),
+            out,
+        ]
+        queries = m.heads * m.head_dim / t
+        if m.q_lora_rank is None:
+            return [Product(rows=tokens, columns=queries, inner=m.hidden), *chain]
+        down = Product(rows=tokens, columns=m.q_lora_rank, inner=m.hidden)
+        return [down, Product(rows=tokens, columns=queries, inner=m.q_lora_rank), *chain]
+
+    def mlp(self, rows: float, inner: float, count: float = 1.0, grouped: bool = False) -> list[Product]:
+        ups = 2 if self.m.gated_mlp else 1
+        return [
+            Product(rows=rows, columns=ups * inner, inner=self.m.hidden, count=count, grouped=grouped),
+            Product(rows=rows, columns=self.m.hidden, inner=inner, count=count, grouped=grouped),
+        ]
+
+    def layer_products(self, moe: bool) -> list[Product]:
+        m, y = self.m, self.y
+        products = self.attention_products()
+        if not moe:
+            return products + (self.mlp(self.tokens, m.ffn_hidden / y.tp) if m.ffn_hidden else [])
+        experts_here = m.experts / y.ep
+        group_tokens = self.tokens * y.ep * (self.etp / y.tp)  # of all ranks that share the experts, once each
+        rows = group_tokens * m.top_k / m.experts * self.q.expert_imbalance
+        products += self.mlp(rows, m.expert_ffn / self.etp, experts_here, grouped=True)
+        products.append(Product(rows=self.tokens / y.tp, columns=m.experts, inner=m.hidden, low=False))
+        if m.shared_experts:
+            products += self.mlp(self.tokens, m.shared_experts * m.expert_ffn / y.tp)
+        return products
+
+    def keys(self) -> float:
+        m, seq = self.m, float(self.r.seq_len)
+        if self.r.attention == "naive":
+            return seq
+        causal = m.kind != "encoder"
+        whole = seq / 2 if causal else seq
+        window = m.sliding_window
+        if window is None or window >= seq:
+            return whole
+        near = window - window**2 / (2 * seq) if causal else min(seq, 2.0 * window)
+        share = 1 / m.global_attention_every if m.global_attention_every > 1 else 0.0
+        return share * whole + (1 - share) * near
+
+    # -- seconds of one layer
+
+    def product_s(self, one: Product) -> float:
+        p, q = self.p, self.q
+        rate = (q.linear_flop_per_s if one.low else q.other_flop_per_s) * (q.grouped_efficiency if one.grouped else 1)
+        bytes_in = self.a
+        if one.low and p.linear_compute in ("fp8", "fp4"):
+            bytes_in = 1.0 if p.linear_compute == "fp8" else 0.5
+        arithmetic = 2 * one.rows * one.columns * one.inner / rate
+        moved = (one.rows * one.inner + one.columns * one.inner) * bytes_in + one.rows * one.columns * self.a
+        traffic = moved / q.operand_bytes_per_s
+        return (arithmetic + traffic - q.matmul_overlap * min(arithmetic, traffic)) * one.count + q.kernel_s
+
+    def layer(self, moe: bool) -> dict[str, float]:
+        """Seconds of one layer and micro-batch."""
+        r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
+        products = self.layer_products(moe)
+        forward = sum(self.product_s(one) for one in products)
+        times = {"matmul_f": forward, "matmul": forward * (3 if r.trains_all else 2)}
+        flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
+        scores = self.tokens * r.seq_len * m.heads / y.tp
+        if r.attention == "flash":
+            times["attention_f"] = flop / q.attention_flop_per_s
+            times["attention"] = 3.5 * times["attention_f"]
+            softmax = 0.0
+        else:
+            times["attention_f"] = flop / q.other_flop_per_s + 2 * scores * a / q.operand_bytes_per_s + 2 * q.kernel_s
+            times["attention"] = 3 * times["attention_f"]
+            softmax = scores * a * q.score_passes * q.fusion / q.memory_bytes_per_s
+        elements = self.tokens * m.hidden / self.split * (q.norm_passes + (q.dropout_passes if r.dropout else 0))
+        elements += self.head_elements() * q.qkv_passes + self.inner_elements(moe) * q.ffn_passes
+        if moe:
+            elements += self.tokens * m.hidden * m.top_k / y.tp * q.moe_passes
+        cast = sum(
+            (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
+        ) * self.p.cast_bytes_per_element * q.cast_fusion  # fmt: skip
+        launched = q.kernels_per_layer + (q.kernels_moe if moe else 0)
+        run_again = (elements * a * q.fusion + cast) / q.memory_bytes_per_s + softmax + launched * q.kernel_s
+        gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
+        times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
+        times["memory_f"] = 0.4 * run_again
+        times["softmax_f"] = 0.4 * softmax
+        times["kernels"] = launched
+        return times
+
+    def head_elements(self) -> float:
+        m = self.m
+        per_token = m.heads / self.y.tp * m.head_dim + self.kv_heads_here() * (m.head_dim + m.value_dim)
+        return self.tokens * per_token
+
+    def inner_elements(self, moe: bool) -> float:
+        m = self.m
+        if moe:
+            return self.tokens / self.y.tp * (m.top_k + m.shared_experts) * m.expert_ffn
+        return self.tokens * m.ffn_hidden / self.y.tp
+
+    def mean_layer(self) -> dict[str, float]:
+        layers = [self.layer(moe) for moe in self.is_moe]
+        return {name: sum(one[name] for one in layers) / len(layers) for name in layers[0]}
+
+    def head(self) -> dict[str, float]:
+        m, q = self.m, self.q
+        one = Product(rows=self.tokens * m.head_ratio, columns=m.vocab / self.y.tp, inner=m.hidden, low=False)
+        logits = self.tokens * m.head_ratio * m.vocab / self.y.tp
+        moved = logits * q.logit_bytes * self.a / 2 + 6 * self.tokens * m.hidden * self.a
+        return {
+            "matmul": self.product_s(one) * (3 if self.r.trains_all else 2),
+            "memory": moved / q.memory_bytes_per_s + 20 * q.kernel_s,
+        }
+
+    # -- collectives: ranks counted one by one
+
+    def ranks(self, size: int, stride: int) -> tuple[int, int]:
+        """Ranks of a group, and how many of them share a domain with the first."""
+        return size, max(1, sum(1 for i in range(size) if i * stride < self.c.nvlink_domain))
+
+    def latency(self, size: int, inside: int, hops: float) -> float:
+        if size == 1:
+            return 0.0
+        fixed = self.q.nic_latency_s if size > inside else self.q.nvlink_latency_s
+        return fixed + min(hops, 64) * self.q.hop_latency_s
+
+    def gather(self, payload: float, group: tuple[int, int]) -> float:
+        n, r = group
+        inner = payload * (n - 1) / n / self.q.nvlink_bytes_per_s
+        outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
+        return max(inner, outer) + self.latency(n, r, n - 1)
+
+    def all_reduce(self, payload: float, group: tuple[int, int]) -> float:
+        n, r = group
+        gain = self.q.nvls_gain if n == r and r > 4 else 1.0
+        inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
+        outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
+        return max(inner, outer) + self.latency(n, r, 2 * (n - 1))
+
+    def all_to_all(self, sent: float, group: tuple[int, int], copies: float) -> float:
+        n, r = group
+        inner = sent * (r - 1) / n / self.q.nvlink_bytes_per_s
+        outer = sent * (n - r) / n * copies / self.q.nic_bytes_per_s
+        return max(inner, outer) + self.latency(n, r, n - 1) / 2
+
+    # -- parameters
+
+    def stages(self) -> list[int]:
+        """Layers of each stage; interleaved layouts here are even."""
+        whole, rest = divmod(self.m.layers, self.y.pp)
+        return [whole + (1 if i < rest else 0) for i in range(self.y.pp)]
+
+    def layer_params(self) -> tuple[float, float]:
+        """Dense and expert parameters of the mean layer on this GPU."""
+        m, y = self.m, self.y
+        dense = experts = 0.0
+        for moe in self.is_moe:
+            if moe:
+                shared = m.shared_experts * m.expert_params
+                dense += (m.attention_params + shared + m.hidden * m.experts) / y.tp
+                experts += m.experts * m.expert_params / (y.ep * self.etp)
+            else:
+                dense += (m.attention_params + m.dense_mlp_params) / y.tp
+        return (dense + m.vector_params) / m.layers, experts / m.layers
+
+    def ends(self) -> tuple[float, float]:
+        """Parameters of the ends on the first and on the last stage."""
+        table = (self.m.vocab + self.m.learned_positions) * self.m.hidden / self.y.tp
+        output = self.m.vocab * self.m.hidden / self.y.tp
+        if self.y.pp == 1:
+            both = table if self.m.tied_embeddings else table + output
+            return both, both
+        return table, output
+
+    def expert_ranks(self) -> float:
+        return max(1.0, self.y.tp * self.y.cp * self.y.dp / (self.y.ep * self.etp))

@@ -1,0 +1,74 @@
+"""All layouts of a question and the best of them by nested loops, to hold `search.py` and `choice.py` against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.cluster import Cluster
+from planner.evaluation import UnitPrices
+from planner.layout import Layout
+from planner.rates import Rates
+from planner.recipe import Recipe
+from tests.planner.brute_force import OneLayout
+
+
+def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, ...]) -> Iterator[Layout]:
+    """Every layout on exactly `gpus` GPUs that the rules at the head of `search.py` allow."""
+    model, seq, batch = recipe.model, recipe.seq_len, recipe.global_batch
+    for tp in (t for t in (1, 2, 4, 8, 16) if t <= cluster.nvlink_domain and model.heads % t == 0):
+        for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or (seq > 8192 and seq / c >= 4096)):
+            for pp in range(1, min(model.layers, 128) + 1):
+                if -(-model.layers // pp) * pp > 1.15 * model.layers or gpus % (tp * cp * pp):
+                    continue
+                dp = gpus // (tp * cp * pp)
+                for vp in range(1, model.layers + 3):
+                    for micro in (1, 2, 4, 8, 16):
+                        yield from _finished(recipe, tp, cp, pp, vp, dp, micro, batch, ckpts)
+
+
+def _interleaves(layers: int, pp: int, vp: int, micro_batches: int) -> bool:
+    if vp == 1:
+        return True
+    chunks = pp * vp
+    listed = vp in (2, 4, 8) or (vp <= 12 and layers % vp == 0)
+    even = layers % chunks == 0 or (layers + 2) % chunks == 0
+    return pp > 1 and listed and even and chunks <= layers + 2 and micro_batches % pp == 0
+
+
+def _finished(
+    recipe: Recipe, tp: int, cp: int, pp: int, vp: int, dp: int, micro: int, batch: int, ckpts: tuple[str, ...]
+) -> Iterator[Layout]:
+    model, seq = recipe.model, recipe.seq_len
+    if batch % (dp * micro) or not _interleaves(model.layers, pp, vp, batch // (dp * micro)):
+        return
+    if seq >= 8192 and micro * (seq // cp) > 32768:
+        return
+    for ep in range(1, 129):
+        if (model.experts and model.experts % ep) or (not model.experts and ep > 1) or (tp * cp * dp) % ep:
+            continue
+        for zero in (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,):
+            for ckpt in ckpts:
+                yield Layout(
+                    tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=micro,
+                    grad_accum=batch // (dp * micro), act_ckpt=ckpt,
+                )  # fmt: skip
+
+
+def fastest(
+    recipe: Recipe, cluster: Cluster, gpus: int, rates: Rates, ckpts: tuple[str, ...]
+) -> tuple[float, list[Layout]]:
+    """Seconds per step of the fastest that fits, and the layouts that take as long."""
+    timed = []
+    for where in all_layouts(recipe, cluster, gpus, ckpts):
+        one = OneLayout(recipe, cluster, where, rates)
+        if sum(one.memory().values()) <= cluster.gpu.memory_bytes:
+            timed.append((sum(one.step().values()), where))
+    if not timed:
+        return float("inf"), []
+    least = min(seconds for seconds, _ in timed)
+    return least, [where for seconds, where in timed if seconds <= least * (1 + 1e-9)]
+
+
+def wall_s(recipe: Recipe, cluster: Cluster, where: Layout, rates: Rates, prices: UnitPrices, tokens: float) -> float:
+    """Wall time of a run in one layout."""
+    return OneLayout(recipe, cluster, where, rates).run(prices, tokens)["wall_s"]
