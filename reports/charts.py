@@ -195,7 +195,7 @@ def nice_step(span: float, most: int) -> float:
 def linear_ticks(top: float, most: int = 5) -> tuple[float, ...]:
     """Round values from zero that cover `top`; the last one is the end of the axis."""
     step = nice_step(top, most)
-    count = max(1, math.ceil(top / step - 1e-9)) if top > 0 else 1
+    count = max(1, math.ceil(top / step * (1 - 1e-8))) if top > 0 else 1
     return tuple(float(f"{step * i:.10g}") for i in range(count + 1))
 
 
@@ -341,7 +341,7 @@ def log_axis(ticks: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
 
 
 def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) -> list[tuple[float, float]]:
-    """Reduce a long trace to the smallest and largest value of each column, in the order in which they came."""
+    """Reduce a long trace to the smallest and largest value of each column and its two ends, in their order."""
     if len(times) <= 2 * columns:
         return list(zip(times, values, strict=True))
     start, span = times[0], (times[-1] - times[0]) or 1.0
@@ -349,8 +349,9 @@ def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) ->
     for i, time in enumerate(times):
         buckets.setdefault(min(columns - 1, int(columns * (time - start) / span)), []).append(i)
     kept: list[tuple[float, float]] = []
+    edges = {0, len(times) - 1}
     for bucket in buckets.values():
-        ends = {min(bucket, key=values.__getitem__), max(bucket, key=values.__getitem__)}
+        ends = {min(bucket, key=values.__getitem__), max(bucket, key=values.__getitem__)} | edges.intersection(bucket)
         kept.extend((times[i], values[i]) for i in sorted(ends))
     return kept
 

@@ -39,27 +39,39 @@ def redacted(document: Doc, parts: Iterable[str]) -> Doc:
     return result
 
 
-def _speaks_of_money(*texts: Any) -> bool:
-    return any(_MONEY.search(str(text)) for text in texts if text)
+_PRICE_IDS = ("price", "discount", "electricity", "quote", "own", "rate_of_exchange")
+
+
+def _price_texts(doc: Doc) -> list[str]:
+    """How the secret prices and who asks them would be written in a sentence."""
+    said = [doc["question"][name]["value"] for name in ("price", "provider", "electricity") if name in doc["question"]]
+    lines = [line for view in ("plans", "same_deadline") for plan in doc.get(view) or () for line in plan["cost_lines"]]
+    said += [line["unit_price_usd"]["mid"] for line in lines if line.get("unit_price_usd")]
+    return sorted({str(value) for value in said if value is not None and len(str(value)) > 2})
 
 
 def _without_prices(doc: Doc) -> Doc:
+    secret = _price_texts(doc)
+
+    def tells(*texts: Any) -> bool:
+        return any(_MONEY.search(str(text)) or any(one in str(text) for one in secret) for text in texts if text)
+
     doc["question"] = {name: one for name, one in doc["question"].items() if name not in _PRICE_INPUTS}
     for view in ("plans", "same_deadline"):
         doc[view] = [
             plan
             | {"cost_usd": None, "cost_lines": []}
-            | {"uncertainty": [u for u in plan["uncertainty"] if not _speaks_of_money(u["term"], u["label"])]}
+            | {"uncertainty": [u for u in plan["uncertainty"] if not tells(u["term"], u["label"])]}
             for plan in doc.get(view) or ()
         ]
     doc["savings"] = [one for one in doc["savings"] if one["metric"] not in _PRICE_FIGURES]
-    doc["assumptions"] = [a for a in doc["assumptions"] if not _speaks_of_money(a["id"], a["text"], a["change_with"])]
-    doc["gaps"] = [gap for gap in doc["gaps"] if not _speaks_of_money(gap["what"], gap["why"], gap["effect"])]
-    doc["warnings"] = [text for text in doc.get("warnings") or () if not _speaks_of_money(text)]
+    doc["assumptions"] = [a for a in doc["assumptions"] if not tells(a["id"], a["text"], a["change_with"])]
+    doc["gaps"] = [gap for gap in doc["gaps"] if not tells(gap["what"], gap["why"], gap["effect"])]
+    doc["warnings"] = [text for text in doc.get("warnings") or () if not tells(text)]
     doc["evidence"] = [
-        one
+        one | {"used_in": [name for name in one["used_in"] if name not in _PRICE_FIGURES]}
         for one in doc["evidence"]
-        if not one["id"].startswith("price") and not _speaks_of_money(one["what"]) and "cost_usd" not in one["used_in"]
+        if not one["id"].startswith(_PRICE_IDS) and not tells(one["what"]) and set(one["used_in"]) != set(_PRICE_FIGURES)
     ]
     for name in ("pareto", "claims"):
         doc.pop(name, None)

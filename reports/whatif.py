@@ -42,6 +42,7 @@ class Base:
     gpu_hours: tuple[float, float, float]
     days: tuple[float, float, float]
     energy_mwh: tuple[float, float, float]
+    carbon_t: tuple[float, float, float]
     cost_usd: tuple[float, float, float] | None
     rental_usd: float
     """Part of the middle cost that is GPU-hours times price."""
@@ -98,7 +99,7 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> Outcome:
         days=_times(base.days, work),
         gpu_hours=_times(base.gpu_hours, hours),
         energy_mwh=energy,
-        carbon_t=_times(energy, KWH_PER_MWH * knobs.grid / KG_PER_T),
+        carbon_t=_times(base.carbon_t, hours * (knobs.pue / plan.pue) * (knobs.grid / plan.grid)),
         bill_usd=_times(energy, KWH_PER_MWH * knobs.electricity),
     )
 
@@ -137,6 +138,7 @@ def base_of(plan: Doc) -> Base:
         gpu_hours=_ends(plan["gpu_hours"]),
         days=_ends(plan[DURATION]),
         energy_mwh=_ends(plan[ENERGY]),
+        carbon_t=_ends(plan[CARBON]),
         cost_usd=cost if rental + power + other > 0 else None,
         rental_usd=rental,
         electricity_usd=power,
@@ -157,7 +159,7 @@ def _pue(facts: Facts, plan: Doc) -> float | None:
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
     """The knobs at which a plan was made, read from the plan itself; None where it has no energy to start from."""
     pue, tokens = _pue(facts, plan), facts.given("tokens")
-    if not (pue and plan[ENERGY] and plan[CARBON] and plan["goodput_ratio"] and tokens):
+    if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
     rental = _lines(plan, "gpu_rental")
     price = rental[0]["unit_price_usd"]["mid"] if rental and rental[0]["unit_price_usd"] else None

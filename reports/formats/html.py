@@ -105,8 +105,8 @@ def style() -> str:
 @lru_cache
 def script() -> str:
     """The script without its comment lines and indentation."""
-    lines = (TEMPLATES / "report.js").read_text(encoding="utf-8").splitlines()
-    kept = (line.strip() for line in lines)
+    texts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("arithmetic.js", "report.js")]
+    kept = (line.strip() for text in texts for line in text.splitlines())
     return "\n".join(line for line in kept if line and not line.startswith("//"))
 
 

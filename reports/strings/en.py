@@ -350,7 +350,6 @@ TEXT: dict[str, str] = {
     "assumptions.gaps": "Missing",
     "assumptions.warnings": "Warnings",
     "assumptions.taken": "Taken for granted",
-    "assumptions.change": "change with {flag}",
     "gap": "{what}: {why}. Effect: {effect}.",
     "assumption.tokens": "The run trains on {value}{note}.",
     "assumption.global_batch": "Each step trains {value} sequences{note}.",

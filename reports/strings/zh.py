@@ -343,7 +343,6 @@ TEXT: dict[str, str] = {
     "assumptions.gaps": "缺失",
     "assumptions.warnings": "提醒",
     "assumptions.taken": "作为前提",
-    "assumptions.change": "用 {flag} 更改",
     "gap": "{what}：{why}。影响：{effect}。",
     "assumption.tokens": "训练 {value}{note}。",
     "assumption.global_batch": "每步训练 {value} 条序列{note}。",

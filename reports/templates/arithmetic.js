@@ -1,0 +1,58 @@
+'use strict';
+// The arithmetic and the number format of the page, without the page: the twins of reports/whatif.py and reports/numbers.py.
+
+// Writing of numbers, as reports/numbers.py and reports/language.py.
+const magnitude = (x) => (x ? Number(Math.abs(x).toExponential().split('e')[1]) : 0);
+const decimalsFor = (low, mid, high) => {
+  const most = 2 - magnitude(mid);
+  return high > low ? Math.max(Math.min(1 - magnitude(high - low), most), most - 1) : most;
+};
+const grouped = (value, decimals) => {
+  const size = Math.abs(value), step = 10 ** -decimals;
+  const text = decimals >= 0 ? size.toFixed(decimals) : (Math.round(size / step) * step).toFixed(0);
+  const [whole, part] = text.split('.');
+  const shown = whole.replace(/\B(?=(\d{3})+$)/g, ',') + (part ? '.' + part : '');
+  return value < 0 && Number(text) ? '\u2212' + shown : shown;
+};
+const rungFor = (ladder, mid, high) => {
+  let chosen = ladder[0];
+  for (const rung of ladder) if (Math.abs(mid) >= rung[0] || (Math.abs(high) >= rung[0] && Math.abs(mid) >= 0.5 * rung[0])) chosen = rung;
+  return chosen;
+};
+const write = (page, quantity, [low, mid, high], atLeast) => {
+  const [, per, form, most, least] = rungFor(page.ladders[quantity], mid, high);
+  const scaled = [low / per, mid / per, high / per];
+  const decimals = Math.max(Math.min(decimalsFor(...scaled), most), least);
+  let texts = scaled.map((one) => grouped(one, decimals));
+  const exact = texts[0] === texts[1] && texts[1] === texts[2];
+  if (exact && texts[1].includes('.') && least < 0) texts = texts.map(() => texts[1].replace(/\.?0+$/, ''));
+  const bound = atLeast ? page.words.at_least : '{}';
+  const text = bound.replace('{}', () => form.replace('{}', () => texts[1]));
+  if (exact) return [text, ''];
+  const span = page.words['range.joint'].replace('{low}', () => texts[0]).replace('{high}', () => texts[2]);
+  return [text, page.words.range.replace('{}', () => span)];
+};
+
+// The closed form, as reports/whatif.py.
+const times = (ends, factor) => ends.map((one) => one * factor);
+const outcome = (base, plan, knobs) => {
+  const work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput);
+  const hours = work * knobs.runs;
+  const energy = times(base.energy_mwh, hours * (knobs.pue / plan.pue));
+  let cost = null;
+  if (base.cost_usd) {
+    const price = knobs.price !== null && plan.price ? knobs.price / plan.price : 1;
+    const power = plan.electricity ? knobs.electricity / plan.electricity : 1;
+    let moved = base.rental_usd * hours * price + base.electricity_usd * hours * (knobs.pue / plan.pue) * power;
+    moved += base.other_usd * hours;
+    cost = times(base.cost_usd, moved / (base.rental_usd + base.electricity_usd + base.other_usd));
+  }
+  return {
+    cost_usd: cost,
+    days: times(base.days, work),
+    gpu_hours: times(base.gpu_hours, hours),
+    energy_mwh: energy,
+    carbon_t: times(base.carbon_t, hours * (knobs.pue / plan.pue) * (knobs.grid / plan.grid)),
+    bill_usd: times(energy, 1000 * knobs.electricity),
+  };
+};

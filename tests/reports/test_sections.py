@@ -1,0 +1,212 @@
+"""Every part of the report: there with its data, absent without; its numbers are the document's."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reports.build import build, checked
+from reports.facts import Facts
+from reports.language import words_for
+from reports.sections import SECTIONS
+from reports.view import RangeChart, ScatterChart, Section, StackChart, Table, TraceChart
+from tests.reports import sample
+from tests.reports.conftest import QUESTIONS
+from tests.reports.extras import EXTRAS
+
+ALWAYS = {"views", "time", "memory", "money", "layout", "drivers", "assumptions", "question", "reading", "method",
+          "sources", "glossary"}  # fmt: skip
+
+
+def sections(document, lang="en") -> dict[str, Section]:
+    return {section.id: section for section in build(document, lang=lang).sections}
+
+
+def tables(section: Section) -> list[Table]:
+    return [block for block in section.blocks if isinstance(block, Table)]
+
+
+def test_a_plain_answer_has_the_plain_parts_and_no_empty_one():
+    assert set(sections(sample.document())) == ALWAYS
+
+
+@pytest.mark.parametrize("name", list(EXTRAS))
+def test_a_part_appears_when_its_data_does(name):
+    section = sections(sample.document() | {name: EXTRAS[name]}).get(
+        "drivers" if name == "sensitivity" else name
+    )
+
+    assert section is not None
+    assert section.blocks
+
+
+@pytest.mark.parametrize("name", list(EXTRAS))
+def test_an_empty_part_is_absent(name):
+    empty = {} if isinstance(EXTRAS[name], dict) else []
+    wanted = ALWAYS if name != "sensitivity" else ALWAYS
+
+    assert set(sections(sample.document() | {name: empty})) == wanted
+
+
+@pytest.mark.parametrize("builder", SECTIONS, ids=lambda builder: builder.__name__)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_builder_gives_a_whole_section_or_none(builder, lang):
+    for document in (sample.document(), sample.unsupported_document(), sample.document() | EXTRAS):
+        section = builder(Facts(checked(document)), words_for(lang))
+        assert section is None or (section.id and section.title and section.blocks)
+
+
+@pytest.mark.parametrize("document", [sample.document(), sample.several_gpus_document(), sample.document() | EXTRAS],
+                         ids=["one GPU", "three GPUs", "everything"])  # fmt: skip
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_places_and_captions_are_unique_so_that_a_reader_can_tell_them_apart(document, lang):
+    built = list(sections(document, lang).values())
+    captions = [table.caption for section in built for table in tables(section)]
+    titles = [section.title for section in built]
+
+    assert len(set(section.id for section in built)) == len(built)
+    assert sorted({text for text in captions + titles if (captions + titles).count(text) > 1}) == []
+
+
+@pytest.mark.parametrize("document", [sample.document(), sample.document() | EXTRAS], ids=["plain", "everything"])
+def test_every_chart_is_followed_by_a_table(document):
+    for section in sections(document).values():
+        charts = [n for n, b in enumerate(section.blocks) if isinstance(b, RangeChart | StackChart | ScatterChart | TraceChart)]
+        for number in charts:
+            assert any(isinstance(block, Table) for block in section.blocks), section.id
+            assert section.blocks[number].description
+
+
+def test_the_two_views_have_the_numbers_of_the_document():
+    same, runs, later = tables(sections(sample.document())["views"])
+    first = sample.document()["plans"][-1]
+
+    assert [column.head for column in same.columns] == [
+        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost saved by FP8", "GPU-hours, million",
+        "Carbon, t CO₂e",
+    ]  # fmt: skip
+    assert same.rows[0].cells[1].sort == first["cost_usd"]["mid"]
+    assert same.rows[0].cells[1].plain == "0.86 (0.65–1.12)"
+    assert [row.cells[1].text for row in later.rows] == ["512", "736", "768", "1,952", "12,368"]
+    assert runs.rows[0].cells[1].text == "TP8 PP4 DP16 ZeRO-1 MB1×64"
+
+
+def test_the_items_of_a_step_and_of_memory_add_up_to_their_totals():
+    built = sections(sample.document())
+    for name, key in (("time", "step_s"), ("memory", "memory_gib")):
+        table = tables(built[name])[0]
+        for column, plan in enumerate(Facts(checked(sample.document())).fitting(), start=1):
+            parts = [row.cells[column].sort for row in table.rows]
+            assert sum(parts[:-1]) == pytest.approx(parts[-1])
+            assert parts[-1] == pytest.approx(plan[key]["total"])
+
+
+def test_a_chart_s_segment_and_its_row_share_letter_and_colour():
+    section = sections(sample.document())["memory"]
+    chart = next(block for block in section.blocks if isinstance(block, StackChart))
+    rows = {row.cells[0].swatch: row.cells[0] for row in tables(section)[0].rows if row.cells[0].swatch}
+
+    for letter, colour, name in chart.drawing.legend:
+        assert (rows[letter].colour, rows[letter].text) == (colour, name)
+
+
+def test_memory_is_drawn_against_the_capacity_of_the_gpu():
+    chart = next(b for b in sections(sample.document())["memory"].blocks if isinstance(b, StackChart))
+
+    assert chart.drawing.limit_text == "capacity 79.6 GiB"
+    assert chart.drawing.rows[0].limit == pytest.approx(99.5)
+
+
+def test_the_cost_tree_ends_in_the_total_of_the_plan():
+    table = tables(sections(sample.document())["money"])[0]
+
+    assert [row.cells[0].text for row in table.rows] == ["GPU rental", "Total"]
+    assert table.rows[-1].cells[-1].sort == sample.document()["plans"][-1]["cost_usd"]["mid"]
+
+
+def test_nested_cost_lines_are_indented_under_their_parent():
+    document = sample.document()
+    line = document["plans"][-1]["cost_lines"][0]
+    child = {"id": "own_part", "label": "Reserved part", "usd": line["usd"], "evidence_ids": []}
+    document["plans"][-1]["cost_lines"] = [line | {"children": [child]}]
+    table = tables(sections(document)["money"])[0]
+
+    assert [row.cells[0].text.strip() for row in table.rows] == ["GPU rental", "Reserved part", "Total"]
+    assert table.rows[1].cells[0].text.startswith(" ")
+
+
+def test_losing_layouts_say_why_they_lost():
+    chosen, lost = tables(sections(sample.document())["layout"])
+
+    assert len(chosen.rows) == 5
+    assert [row.cells[0].text for row in lost.rows] == ["chosen", "slower", "does not fit"]
+
+
+def test_a_source_names_the_figures_it_enters_first():
+    document = sample.document()
+    document["evidence"][0]["used_in"] = ["carbon_tco2e", "cost_usd", "duration_days", "energy_mwh", "mfu", "step_s"]
+    table = tables(sections(document)["sources"])[0]
+    used = {row.cells[1].text: row.cells[4].text for row in table.rows}
+
+    assert used["dense BF16 peak 989 TFLOP/s (test row)"] == "Step time"
+
+
+def test_a_web_source_is_a_link_and_any_other_is_not():
+    table = tables(sections(sample.document())["sources"])[0]
+    links = {row.cells[2].text: row.cells[2].href for row in table.rows}
+
+    assert links["https://example.org/h100.pdf"] == "https://example.org/h100.pdf"
+    assert links["example provider"] is None
+
+
+def test_gaps_come_before_assumptions_and_say_their_effect():
+    built = sections(sample.document(gaps=(sample.GAP,)))["assumptions"]
+
+    assert built.blocks[0].title == "Missing"
+    assert built.blocks[0].items[0].text.endswith("Effect: cost_usd is a lower bound.")
+
+
+def test_points_of_this_gpu_are_marked_among_the_published_ones():
+    chart = next(b for b in sections(sample.document() | EXTRAS)["accuracy"].blocks if isinstance(b, ScatterChart))
+
+    assert [mark.strong for mark in chart.drawing.marks] == [False, True]
+
+
+def test_the_front_is_drawn_in_the_order_of_its_days():
+    chart = next(b for b in sections(sample.document() | EXTRAS)["pareto"].blocks if isinstance(b, ScatterChart))
+    xs = [x for x, _ in chart.drawing.line]
+
+    assert xs == sorted(xs)
+    assert len(xs) == 2
+
+
+ENGLISH = re.compile(r"[A-Za-z]{4,}(?: [a-z]{2,}){2,}")
+
+
+@pytest.mark.parametrize("name", list(QUESTIONS))
+def test_what_the_planner_says_today_is_translated(ask, name):
+    """Assumptions, reasons, notes and drivers: whoever changes a sentence of the planner adds it to the phrase book."""
+    document, words = checked(ask(name)), words_for("zh")
+    said = [plan["why_not"] for plan in document["plans"] + document["same_deadline"] if plan["why_not"]]
+    said += [one["reason"] for one in document["unsupported"]]
+    said += [lost["why"] for plan in document["plans"] for lost in plan["lost_layouts"]]
+    said += [one["text"] for one in document["assumptions"]]
+    said += [text for gap in document["gaps"] for text in (gap["what"], gap["why"], gap["effect"])]
+    said += list(document["warnings"])
+
+    assert sorted({text for text in said if words.translated(text) is None}) == []
+
+
+def test_the_page_in_chinese_has_no_english_sentence_outside_of_sources(recorded):
+    view = build(recorded, lang="zh")
+    texts = []
+    for section in view.sections:
+        if section.id in ("sources", "question"):
+            continue
+        texts += [section.title, "".join(span.text for span in section.lead)]
+        for table in tables(section):
+            texts += [table.caption, *(column.head for column in table.columns)]
+            texts += [cell.plain for row in table.rows for cell in row.cells if not cell.foreign]
+
+    assert [text for text in texts if ENGLISH.search(text)] == []
