@@ -127,6 +127,8 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
 
 
 def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
+    plain = shape.ffn_hidden == 4 * shape.hidden  # GPT's block, whose output layer is tied; other widths are gated ones
+    shape = replace(shape, gated_mlp=not plain, tied_embeddings=plain or shape.tied_embeddings)
     one, two = replace(shape, layers=1).params_total, replace(shape, layers=2).params_total
     assert run.params_total is not None
     layers = max(1, round((run.params_total - one) / (two - one) + 1))

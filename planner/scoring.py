@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -136,23 +135,25 @@ def _scored(
 
 
 def score_pairs(rows: Iterable[ScoredRun]) -> list[ScoredPair]:
-    """Every two precisions of one pair and metric, from the wider to the narrower, draw by draw."""
+    """The precisions of each pair and metric, every row against the first one of each wider precision, draw by draw."""
     groups: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for row in rows:
         run = row.run
         if run is not None and run.pair and run.precision in PRECISION_ORDER and row.prediction and not run.flag:
             groups[run.pair, row.metric].append(row)
-    return [found for members in groups.values() for a, b in combinations(members, 2) if (found := _pair(a, b))]
+    found = []
+    for members in groups.values():
+        ranked = sorted(members, key=_rank)
+        first = {_rank(row): row for row in reversed(ranked)}
+        found += [_pair(wide, row) for row in ranked for rank, wide in sorted(first.items()) if rank < _rank(row)]
+    return found
 
 
-def _pair(one: ScoredRun, other: ScoredRun) -> ScoredPair | None:
-    assert one.run is not None
-    assert other.run is not None
-    rank = {name: i for i, name in enumerate(PRECISION_ORDER)}
-    first, second = rank[one.run.precision or ""], rank[other.run.precision or ""]
-    if first == second:
-        return None
-    wide, narrow = (one, other) if first < second else (other, one)
+def _rank(row: ScoredRun) -> int:
+    return PRECISION_ORDER.index(row.run.precision) if row.run and row.run.precision else len(PRECISION_ORDER)
+
+
+def _pair(wide: ScoredRun, narrow: ScoredRun) -> ScoredPair:
     assert wide.run is not None
     assert narrow.run is not None
     top, bottom = (wide, narrow) if wide.metric in TIMES else (narrow, wide)
