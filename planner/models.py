@@ -76,14 +76,20 @@ def load_models() -> dict[str, ModelShape]:
     return _catalog()[0]
 
 
+def model_named(name: str) -> ModelShape | None:
+    """The model of a name or alias, or None: for readers of many names, which do not need near ones."""
+    models, names = _catalog()
+    found = names.get(compact(name)) or names.get(compact(name.rsplit("/", 1)[-1]))
+    return None if found is None else models[found]
+
+
 def find_model(name: str) -> ModelShape:
     """The model of a name or alias, whatever its case and punctuation; a leading owner (`Qwen/Qwen3-8B`) is allowed.
 
     Raises:
         UsageError: no such model; near names are offered.
     """
-    models, names = _catalog()
-    found = names.get(compact(name)) or names.get(compact(name.rsplit("/", 1)[-1]))
+    found = model_named(name)
     if found is not None:
-        return models[found]
-    raise unknown_name("model", name, models, "mpplan models")
+        return found
+    raise unknown_name("model", name, load_models(), "mpplan models")

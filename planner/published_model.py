@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 
 from planner.convolution import find_network, shape_of_network
-from planner.errors import UsageError
 from planner.model import ModelShape
-from planner.models import find_model
+from planner.models import model_named
 from planner.published import PublishedRun
 
 DEFAULT_VOCAB = 50257
@@ -26,10 +25,9 @@ def catalogue_model(name: str) -> ModelShape | None:
     """The catalogue model that a name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
     words = re.sub(r"\(.*?\)", " ", name).split()
     for last in range(len(words), 0, -1):
-        try:
-            return find_model(" ".join(words[:last]))
-        except UsageError:
-            continue
+        found = model_named(" ".join(words[:last]))
+        if found is not None:
+            return found
     return None
 
 
