@@ -21,8 +21,8 @@ from planner.units import DAY_S, GIB
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-Best = tuple[float, int] | None
-"""A figure and the GPUs it takes."""
+Best = tuple[float, Layouts] | None
+"""A figure and the layout it belongs to, as columns of length 1."""
 
 MAX_GPUS = 1 << 20
 """No search goes beyond a million GPUs."""
@@ -89,9 +89,9 @@ class _Nearest:
     evaluated: int = 0
     smallest_bytes: float = math.inf
     fastest: Best = None
-    """Seconds and GPUs of the fastest that fits."""
+    """Seconds of the fastest that fits."""
     cheapest: Best = None
-    """USD and GPUs of the cheapest that fits, among those in time."""
+    """USD of the cheapest that fits, among those in time."""
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take a window of layouts into account."""
@@ -107,7 +107,7 @@ def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best
     if not among.any():
         return so_far
     at = int(np.argmin(np.where(among, values, np.inf)))
-    found = (float(values[at]), int(layouts.gpus[at]))
+    found = (float(values[at]), layouts.take(slice(at, at + 1)))
     return found if so_far is None or found[0] < so_far[0] else so_far
 
 
@@ -140,7 +140,7 @@ def fewest(
             break  # more GPUs only add cost
     if not near.evaluated:
         _look_everywhere(case, fixed, near, deadline_s)
-    raise _nothing(case, fixed, near, deadline_s, budget_usd)
+    raise _nothing(case, fixed, near, draws, deadline_s, budget_usd)
 
 
 def _look_everywhere(case: Case, fixed: FixedLayout, near: _Nearest, deadline_s: float | None) -> None:
@@ -162,19 +162,26 @@ def _mid_meets(
 
 
 def _nothing(
-    case: Case, fixed: FixedLayout, near: _Nearest, deadline_s: float | None, budget_usd: float | None
+    case: Case,
+    fixed: FixedLayout,
+    near: _Nearest,
+    draws: Draws,
+    deadline_s: float | None,
+    budget_usd: float | None,
 ) -> NoPlanError:
     name, gpu = case.policy.precision, case.cluster.gpu
     if near.fastest is None:
         return _too_big(case, fixed, near)
-    if near.cheapest is None:
-        value, gpus = near.fastest
+    best = near.cheapest if budget_usd is not None and near.cheapest else near.fastest
+    drawn, gpus = case.evaluate(best[1], draws), int(best[1].gpus[0])
+    if best is near.fastest:
+        value = float(np.median(drawn.wall_s))
         return NoPlanError(
             f"no number of {gpu.id} finishes {name} in {days(deadline_s or 0)} days: "
             f"the fastest takes {days(value)} days on {gpus} GPUs",
             hint=f"allow `--deadline {days(value * 1.05)}d`, or raise --global-batch: more GPUs can share a step",
         )
-    value, gpus = near.cheapest
+    value = float(np.median(drawn.cost_usd))
     in_time = "" if deadline_s is None else f" within {days(deadline_s)} days"
     return NoPlanError(
         f"no number of {gpu.id} trains {name} for ${budget_usd or 0:,.0f}{in_time}: "
