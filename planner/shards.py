@@ -46,9 +46,13 @@ class Shards:
 
 
 def stage_layers(layers: int, at: Layouts) -> tuple[Array, Array]:
-    """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages."""
+    """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages.
+
+    Where chunks are even only with embedding and output layer as layers, the two ends hold one layer less than the
+    stages between them; two stages are both ends.
+    """
     most = np.ceil(layers / (at.pp * at.vp)) * at.vp
-    most = np.minimum(most, np.ceil(layers / at.pp) + (at.vp > 1) * at.vp)
+    most = np.minimum(most, np.ceil(layers / at.pp) + (at.vp > 1) * (at.pp > 2) * at.vp)
     last = np.where(at.pp == 1, layers, np.maximum(np.floor(layers / at.pp), 0))
     return np.where(at.pp == 1, layers, most).astype(np.float64), last.astype(np.float64)
 
