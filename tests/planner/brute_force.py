@@ -69,11 +69,11 @@ class OneLayout(Parts):
         if y.dp * y.cp == 1:
             return 0.0
         dense, expert = self.layer_params()
-        most = self.stages()[0]
-        stride = y.ep * self.etp
+        most = max(self.stages())
+        stride, holders = y.ep * self.etp, y.tp * y.cp * y.dp // (y.ep * self.etp * y.replicas)
         groups = [
-            (most * dense + self.ends()[0], self.ranks(y.dp * y.cp, y.tp)),
-            (most * expert, self.ranks(max(1, y.tp * y.cp * y.dp // stride), stride)),
+            (most * dense + self.ends()[0], self.ranks(y.dp * y.cp // y.replicas, y.tp)),
+            (most * expert, self.ranks(max(1, holders), stride)),
         ]
         scatter = sum(self.gather(n * p.reduce_bytes * self.trained, g) for n, g in groups)
         gather = sum(self.gather(n * p.gather_bytes, g) for n, g in groups)
@@ -86,6 +86,10 @@ class OneLayout(Parts):
             busy = gathers * gather + times * scatter
         else:
             busy = times * scatter + updated
+        if y.replicas > 1:
+            shard = groups[0][0] / self.dense_ranks() + groups[1][0] / self.expert_ranks()
+            apart = self.ranks(y.replicas, y.tp * (y.dp * y.cp // y.replicas))
+            busy += self.all_reduce(shard * p.reduce_bytes * self.trained, apart)
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
         every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
         window = behind_s * (y.grad_accum if every else chunks)
@@ -101,8 +105,8 @@ class OneLayout(Parts):
 
     def updated_params(self) -> float:
         dense, expert = self.layer_params()
-        most, sharded = self.stages()[0], self.y.zero >= 1
-        held = (most * dense + self.ends()[0]) / (self.y.dp * self.y.cp if sharded else 1)
+        most, sharded = max(self.stages()), self.y.zero >= 1
+        held = (most * dense + self.ends()[0]) / (self.dense_ranks() if sharded else 1)
         return (held + most * expert / (self.expert_ranks() if sharded else 1)) * self.trained
 
     def update_bytes(self) -> float:
@@ -150,7 +154,7 @@ class OneLayout(Parts):
         stages = [n * layer_s for n in self.stages()]
         stages[-1] += head_s
         with_head = stages[-1] >= max(stages)
-        n, slowest = self.stages()[-1 if with_head else 0], max(stages)
+        n, slowest = self.stages()[-1] if with_head else max(self.stages()), max(stages)
         m = y.grad_accum
         ends = 1 if with_head else 0
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
@@ -213,8 +217,9 @@ class OneLayout(Parts):
     def stage_memory(self, last: bool) -> dict[str, float]:
         r, p, q, y, a = self.r, self.p, self.q, self.y, self.a
         dense, expert = self.layer_params()
-        layers = self.stages()[-1 if last else 0]
-        held = [(layers * dense + self.ends()[1 if last else 0], y.dp * y.cp), (layers * expert, self.expert_ranks())]
+        layers = self.stages()[-1] if last else max(self.stages())
+        end = self.ends()[1 if last else 0]
+        held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
         weight = 0.516 if r.method == "qlora" else (p.weight_bytes or p.master_bytes)
         master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
@@ -222,7 +227,7 @@ class OneLayout(Parts):
         updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
         items = {
             "weights": sum(n * weight / (ranks if y.zero == 3 else 1) for n, ranks in held),
-            "gradients": sum(n * self.trained * p.gradient_bytes / (ranks if y.zero >= 2 else 1) for n, ranks in held),
+            "gradients": sum(n / (ranks if y.zero >= 2 else 1) for n, ranks in held) * self.trained * p.gradient_bytes,
             "master_weights": updated * master * on_gpu,
             "optimizer_states": updated * moments * on_gpu,
         }
@@ -250,7 +255,7 @@ class OneLayout(Parts):
         r, p, y = self.r, self.p, self.y
         largest = max(unit, max(self.ends()) / (2 if y.pp == 1 else 1))
         gradient = p.reduce_bytes if r.trains_all else 0.0
-        stage = self.stages()[0] * unit
+        stage = max(self.stages()) * unit
         stays = stage * (p.gather_bytes + gradient) if y.pp > 1 else 0.0
         if y.pp == 1 and not r.reshard_after_forward:
             stays = stage * p.gather_bytes

@@ -127,7 +127,8 @@ class Parts:
             times["attention"] = 3.5 * times["attention_f"]
             softmax = 0.0
         else:
-            times["attention_f"] = flop / q.other_flop_per_s + 2 * scores * a / q.operand_bytes_per_s + 2 * q.kernel_s
+            rate = q.other_flop_per_s * (1.0 if m.head_dim * a % 16 == 0 else q.misaligned_rate)
+            times["attention_f"] = flop / rate + 2 * scores * a / q.operand_bytes_per_s + 2 * q.kernel_s
             times["attention"] = 3 * times["attention_f"]
             softmax = scores * a * q.score_passes * q.fusion / q.memory_bytes_per_s
         elements = self.tokens * m.hidden / self.split * (q.norm_passes + (q.dropout_passes if r.dropout else 0))
@@ -174,8 +175,10 @@ class Parts:
     # -- collectives: ranks counted one by one
 
     def ranks(self, size: int, stride: int) -> tuple[int, int]:
-        """Ranks of a group, and how many of them share a domain with the first."""
-        return size, max(1, sum(1 for i in range(size) if i * stride < self.c.nvlink_domain))
+        """Ranks of a group, and how many share a domain with its first rank, in the group that lies worst."""
+        domain = self.c.nvlink_domain
+        shared = [sum(1 for i in range(size) if first + i * stride < domain) for first in range(min(stride, domain))]
+        return size, max(1, min(shared))
 
     def latency(self, size: int, inside: int, hops: float) -> float:
         if size == 1:
@@ -205,8 +208,12 @@ class Parts:
     # -- parameters
 
     def stages(self) -> list[int]:
-        """Layers of each stage; interleaved layouts here are even."""
-        whole, rest = divmod(self.m.layers, self.y.pp)
+        """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends."""
+        y, layers = self.y, self.m.layers
+        if y.vp > 1 and layers % (y.pp * y.vp):
+            each = (layers + 2) // y.pp
+            return [each - 1, *(each for _ in range(y.pp - 2)), each - 1]
+        whole, rest = divmod(layers, y.pp)
         return [whole + (1 if i < rest else 0) for i in range(self.y.pp)]
 
     def layer_params(self) -> tuple[float, float]:
@@ -232,4 +239,7 @@ class Parts:
         return table, output
 
     def expert_ranks(self) -> float:
-        return max(1.0, self.y.tp * self.y.cp * self.y.dp / (self.y.ep * self.etp))
+        return max(1.0, self.y.tp * self.y.cp * self.y.dp / (self.y.ep * self.etp * self.y.replicas))
+
+    def dense_ranks(self) -> float:
+        return self.y.dp * self.y.cp / self.y.replicas

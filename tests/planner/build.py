@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.cluster import Cluster, make_cluster
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.gpus import find_gpu
-from planner.layout import Layout, Layouts
+from planner.layout import ACT_CKPT, Layout, Layouts
 from planner.model import ModelShape
 from planner.models import find_model
 from planner.optimizers import find_optimizer
@@ -135,7 +135,7 @@ GPUS = ("v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb", 
 def shapes(draw: st.DrawFn) -> ModelShape:
     """Small models of every kind that the planner knows: gated or not, windows, grouped queries, MLA, experts."""
     heads = draw(st.sampled_from((4, 8, 16, 24)))
-    head_dim = draw(st.sampled_from((32, 64, 128)))
+    head_dim = draw(st.sampled_from((32, 64, 100, 128)))
     hidden = heads * head_dim * draw(st.sampled_from((1, 2)))
     kv_heads = draw(st.sampled_from([k for k in (1, 2, 4, 8, 16, 24) if heads % k == 0]))
     one = shape(
@@ -174,15 +174,19 @@ def layouts_of(draw: st.DrawFn, model: ModelShape, *, gated_pipeline: bool = Tru
     """Any consistent layout of a model."""
     tp = draw(st.sampled_from([t for t in (1, 2, 4, 8, 16) if model.heads % t == 0]))
     pp = draw(st.integers(1, min(4, model.layers))) if gated_pipeline else 1
-    vp = draw(st.sampled_from((1, 2))) if pp > 1 and model.layers % (2 * pp) == 0 else 1
+    even = [v for v in (2, 3, 4) if 0 in (model.layers % (v * pp), (model.layers + 2) % (v * pp))]
+    vp = draw(st.sampled_from([1, *even])) if pp > 1 else 1
     cp, dp = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2, 3, 8, 64)))
     ranks = tp * cp * dp
     ep = draw(st.sampled_from([e for e in (1, 2, 4, 8, 16) if model.experts % e == 0 and ranks % e == 0] or [1]))
+    ep = ep if model.experts else 1
+    holders = ranks // (ep * (tp if model.experts and (cp * dp) % ep == 0 else 1))
     return Layout(
-        tp=tp, pp=pp, vp=vp, cp=cp, ep=ep if model.experts else 1, dp=dp,
+        tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp,
         zero=draw(st.integers(0, 3)), micro_batch=draw(st.sampled_from((1, 2, 4))),
         grad_accum=draw(st.sampled_from((1, 2, 3))) * (pp if vp > 1 else 1),
-        act_ckpt=draw(st.sampled_from(("none", "selective", "full"))),
+        act_ckpt=draw(st.sampled_from(ACT_CKPT)),
+        replicas=draw(st.sampled_from([n for n in (1, 1, 2, 4) if holders % n == 0 and (cp * dp) % n == 0])),
     )  # fmt: skip
 
 

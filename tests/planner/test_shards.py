@@ -49,9 +49,9 @@ def test_all_ranks_together_hold_every_parameter_once(data):
     vectors = model.vector_params
     # norms and biases are copied on every tensor rank, all else is split
     matrices = (dense - vectors) * where.tp
-    experts = expert * where.tp * where.cp * where.dp / float(shards.expert_ranks[0])
+    experts = expert * where.tp * where.cp * where.dp / (float(shards.expert_ranks[0]) * where.replicas)
     assert matrices + vectors + experts == pytest.approx(model.params_total, rel=1e-9)
-    assert float(shards.dense_ranks[0]) == where.dp * where.cp
+    assert float(shards.dense_ranks[0]) * where.replicas == where.dp * where.cp
 
 
 @pytest.mark.parametrize("tied", [True, False])
