@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -66,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fail(error.message, error.hint)
         return error.exit_code
     except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message(), err=True)
+            return UsageError.exit_code
         usage = _usage_error(error, given)
         fail(usage.message, usage.hint)
         return usage.exit_code
@@ -83,11 +87,16 @@ def _usage_error(error: typer.TyperException, given: Sequence[str]) -> UsageErro
     chosen = next((word for word in given if word in NAMES), None)
     command = context.command_path if context else f"mpplan {chosen}" if chosen else "mpplan"
     see = f"see `{command} --help`"
+    message = error.format_message().strip().rstrip(".")
     option = getattr(error, "option_name", None)
-    if type(error).__name__ != "NoSuchOption" or option is None:
-        return UsageError(error.format_message().strip().rstrip("."), hint=see)
-    possible = getattr(error, "possibilities", None) or ()
-    return UsageError(f"`{command}` has no option `{option}`", hint=did_you_mean(option, possible, see))
+    if type(error).__name__ == "NoSuchOption" and option is not None:
+        possible = getattr(error, "possibilities", None) or ()
+        return UsageError(f"`{command}` has no option `{option}`", hint=did_you_mean(option, possible, see))
+    unknown = re.match(r"No such command '(.*?)'", message)
+    if unknown and context:
+        hint = did_you_mean(unknown[1], getattr(context.command, "commands", ()), see)
+        return UsageError(f"`{command}` has no command `{unknown[1]}`", hint=hint)
+    return UsageError(message, hint=see)
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:

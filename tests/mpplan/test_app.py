@@ -51,6 +51,30 @@ def test_a_misspelt_flag_gets_its_near_names(run):
     assert result.err == "error: `mpplan estimate` has no option `--precison`\nhint: did you mean `--precision`?\n"
 
 
+def test_a_misspelt_subcommand_gets_its_near_name(run):
+    result = run("prices", "lst")
+
+    assert result.code == 2
+    assert result.err == "error: `mpplan prices` has no command `lst`\nhint: did you mean `list`?\n"
+
+
+def test_a_group_without_its_subcommand_prints_its_help_on_stderr(run):
+    result = run("records")
+
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("Usage: mpplan records")
+    assert "\n  show " in result.err
+
+
+def test_an_argument_too_many_is_a_usage_error(run):
+    result = run("estimate", "70B")
+
+    assert result.code == 2
+    assert "70B" in result.err
+    assert result.err.endswith("\nhint: see `mpplan estimate --help`\n")
+
+
 def test_a_flag_without_its_value_is_a_usage_error_in_the_common_form(run):
     result = run("estimate", "--params")
 
