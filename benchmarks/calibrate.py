@@ -154,7 +154,7 @@ class Fit:
         rows = load_parameters()
         for name, shift in zip(self.names, theta, strict=True):
             prior = self.priors[name]
-            rows[name] = replace(prior, value=_bounded(prior, prior.value * math.exp(shift)))
+            rows[name] = replace(prior, value=_moved(prior, shift))
 
     def residuals(self, theta: Floats) -> Floats:
         """Logarithm of prediction over publication, `[row]`."""
@@ -218,10 +218,12 @@ def _residuals_of(theta: Floats) -> Floats:
     return _FIT.residuals(theta)
 
 
-def _bounded(prior: Parameter, value: float) -> float:
-    """Shares cannot leave 0..1; matrix and attention efficiencies neither."""
-    is_share = prior.id.startswith(SHARES)
-    return min(value, 0.99) if is_share else value
+def _moved(prior: Parameter, shift: float) -> float:
+    """The prior moved by `shift` in the logarithm; shares bend so that they stay below 1 and their slope never vanishes."""
+    if not prior.id.startswith(SHARES) or prior.value >= 0.99:
+        return prior.value * math.exp(shift)
+    odds = math.log(prior.value / (1.0 - prior.value)) + shift / (1.0 - prior.value)
+    return 1.0 / (1.0 + math.exp(-odds))
 
 
 def _pairs(items: list[Item]) -> list[tuple[int, int, float]]:
@@ -289,11 +291,12 @@ def run_fit(name: str, fit: Fit) -> tuple[dict[str, Parameter], dict[str, object
         before = fit.priors[parameter]
         if not told[index]:
             continue
-        value = _bounded(before, before.value * math.exp(theta[index]))
+        value = _moved(before, theta[index])
         sd = math.sqrt(covariance[index, index])
         # The posterior is too sure of itself where the model is wrong: never narrower than half of the prior.
         width = 1.6449 * max(sd, 0.5 * before.log_sd)
-        rows[parameter] = replace(before, value=value, low=value * math.exp(-width), high=value * math.exp(width))
+        ends = [_moved(before, theta[index] + side * width) for side in (-1, 1)]
+        rows[parameter] = replace(before, value=value, low=ends[0], high=ends[1])
         moved = theta[index] / fit.spread[index]
         print(f"  {parameter:36} {before.value:10.4g} -> {value:10.4g}  {moved:+.1f} sd")
     fit.install(theta)

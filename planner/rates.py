@@ -325,6 +325,17 @@ CURRENT_YEAR = 2026.0
 
 _MATURING = ("kernels_moe", "moe_passes")
 
+ATTENTION_MATURE_YEAR = 2025.0
+"""From about then the tuned stacks' attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
+
+
+def _attention_age_factor(recipe: Recipe, family: str) -> float:
+    """Rate of an older release's attention kernel over the current one, on the architectures whose units came first."""
+    if not recipe.fused or recipe.software_year is None or family not in ("Hopper", "Blackwell"):
+        return 1.0
+    years = max(0.0, ATTENTION_MATURE_YEAR - recipe.software_year)
+    return float(np.exp(-parameter("attention_progress").value * years))
+
 
 def _age_factor(name: str, recipe: Recipe) -> float:
     """Routing got fewer and larger kernels year by year: older releases pay more of both."""
@@ -343,10 +354,11 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
     attention = arch_parameter("attention_efficiency", gpu, kernel)
     bandwidth = gpu.memory_bytes_per_s
     kind = "moe" if recipe.model.experts else recipe.model.kind
+    age = _attention_age_factor(recipe, family)
     terms = [
         _clocked(_matmul_term(gpu, "linear_flop_per_s", policy.linear_compute), clock),
         _clocked(_matmul_term(gpu, "other_flop_per_s", policy.other_compute), clock),
-        _clocked(_from(attention, "attention_flop_per_s", attention_peak, 1.0), clock),
+        _clocked(_from(attention, "attention_flop_per_s", attention_peak * age, 1.0), clock),
         _from(parameter("operand_bandwidth"), "operand_bytes_per_s", bandwidth, 1.0),
         _from(parameter("memory_efficiency", family), "memory_bytes_per_s", bandwidth, 1.0),
         _from(parameter("optimizer_efficiency"), "optimizer_bytes_per_s", bandwidth, 1.0),
