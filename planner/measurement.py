@@ -19,6 +19,7 @@ KINDS = (
     "support",
     "idle",
     "canary",
+    "launch",
     "bandwidth",
     "gemm",
     "attention",

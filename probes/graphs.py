@@ -15,9 +15,9 @@ CAPTURED = 20
 
 
 class GraphTrial:
-    """A trial whose step replays `CAPTURED` steps of another; `scale` turns its time into that of one."""
+    """A trial whose step replays `CAPTURED` steps of another."""
 
-    scale = CAPTURED
+    steps = CAPTURED
 
     def __init__(self, trial: Trial) -> None:
         import torch
@@ -53,13 +53,13 @@ class GraphTrial:
         return self.trial.outcome()
 
 
-def captured_if_short(trial: Trial, clock: Clock) -> tuple[Trial, int]:
-    """The trial, in a graph if its steps are short, and how many steps one of its steps holds."""
+def captured_if_short(trial: Trial, clock: Clock) -> Trial:
+    """The trial, in a graph if its steps are short."""
     for _ in range(3):
         trial.step(no_mark)
     if clock.batch(trial, samples=3, iterations=20).samples_s[-1] > SHORT_S:
-        return trial, 1
+        return trial
     try:
-        return GraphTrial(trial), CAPTURED
+        return GraphTrial(trial)
     except RuntimeError:  # not everything can be captured; then launching shows, as it does in eager training
-        return trial, 1
+        return trial

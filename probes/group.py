@@ -52,7 +52,6 @@ class Bench:
 class _Built:
     point: Point
     subject: Subject
-    steps: int = 1
     memory: MemoryReading | None = None
     fields: Fields = field(default_factory=dict)
 
@@ -115,7 +114,7 @@ def _build(point: Point, bench: Bench) -> _Built:
             trial.step(no_mark)
         built.memory = peak_of(bench.device, trial.step, before_bytes=before, held_bytes=trial.held_bytes)
     if point.graph and bench.device.kind == "cuda":
-        built.subject.trial, built.steps = captured_if_short(trial, bench.device.clock)
+        built.subject.trial = captured_if_short(trial, bench.device.clock)
     return built
 
 
@@ -168,7 +167,7 @@ def _guarded(one: _Built, bench: Bench, run: Callable[[_Built, Bench], Result]) 
 def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
     """Energy window, outcome, and all fields of one point."""
     point, trial = one.point, one.subject.trial
-    fields: Fields = {"status": "ok", "recipe_flags": trial.flags, **timing_fields(timing, one.steps)}
+    fields: Fields = {"status": "ok", "recipe_flags": trial.flags, **timing_fields(timing, trial.steps)}
     fields["compile_s"] = timing.first_call_s if point.compiled else None
     states: tuple[State, ...] = (bench.sensor.state(),) if bench.sensor and bench.device.kind == "cuda" else ()
     trace = None
@@ -180,7 +179,7 @@ def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
         states, trace = window.states, window.trace
         if window.timing is not None:
             fields |= {"time_burst_median_s": fields["time_median_s"], "regime": "sustained", "stop_reason": "window"}
-            fields |= summary_fields(window.timing, one.steps)
+            fields |= summary_fields(window.timing, trial.steps)
         fields |= energy_fields(window, bench.sensor.scope, fields["time_median_s"])
     elif point.energy_s or bench.sensor is None:
         fields |= {"energy_source": "none", "energy_reason": bench.no_sensor}

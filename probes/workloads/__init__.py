@@ -13,6 +13,7 @@ from probes.workloads.end_to_end import EndToEnd
 from probes.workloads.gemm import Gemm
 from probes.workloads.idle import Idle
 from probes.workloads.interface import Workload
+from probes.workloads.launch import Launch
 from probes.workloads.memory_ops import MemoryOps
 from probes.workloads.optimizer import OptimizerStep
 from probes.workloads.power import Power
@@ -21,6 +22,7 @@ WORKLOADS: tuple[Workload, ...] = (
     Idle(),
     Canary(),
     Bandwidth(),
+    Launch(),
     Block(),
     EndToEnd(),
     Gemm(),

@@ -82,6 +82,7 @@ class _AttentionTrial:
     """Forward, then backward with a fixed random gradient."""
 
     flags: tuple[str, ...] = ()
+    steps = 1
 
     def __init__(self, recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> None:
         import torch

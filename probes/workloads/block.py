@@ -201,6 +201,8 @@ def block_flop(case: BlockCase) -> dict[str, float]:
 class _BlockTrial:
     """A stack with a random input, and a random gradient that arrives from the loss."""
 
+    steps = 1
+
     def __init__(self, case: BlockCase, recipe: Recipe, device: Device) -> None:
         import torch
 

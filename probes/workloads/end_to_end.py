@@ -94,6 +94,8 @@ def model_point(plan: Plan, case: ModelCase, recipe: Recipe) -> Point:
 class _ModelTrial:
     """One training step per call, on fixed data."""
 
+    steps = 1
+
     def __init__(self, case: ModelCase, recipe: Recipe, seed: int, device: Device) -> None:
         from probes.models.whole import build_model, make_batch
         from probes.precisions.training import Training, fused_adamw

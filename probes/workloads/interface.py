@@ -22,6 +22,10 @@ class Trial(Protocol):
     def flags(self) -> tuple[str, ...]:
         """Recipe flags for the record."""
 
+    @property
+    def steps(self) -> int:
+        """Iterations that one step holds; times are divided by it."""
+
     def step(self, mark: Mark) -> None:
         """One iteration. `mark` is called at the end of each phase: `forward`, `backward`, `optimizer`."""
 
@@ -114,6 +118,7 @@ class CallTrial:
     call: Callable[[], object]
     held_bytes: float = 0.0
     flags: tuple[str, ...] = ()
+    steps: int = 1
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`."""

@@ -130,6 +130,7 @@ class _OpTrial:
     """Forward, and backward where the operation has one."""
 
     flags: tuple[str, ...] = ()
+    steps = 1
 
     def __init__(self, op: MemoryOp, function: Callable[..., Any], inputs: list[Any]) -> None:
         import torch

@@ -113,6 +113,7 @@ class _OptimizerTrial:
     """Parameters with fixed random gradients, updated again and again."""
 
     flags: tuple[str, ...] = ()
+    steps = 1
 
     def __init__(self, case: OptimizerCase, count: int, size: int, device: Device) -> None:
         import torch

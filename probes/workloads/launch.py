@@ -1,0 +1,55 @@
+"""What a kernel costs beyond its work: launched by the host one by one, and replayed from a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from probes.device import Device
+from probes.precisions import recipe_by_id
+from probes.workloads.interface import CallTrial, Group, Plan, Point
+
+KERNELS = 200
+"""Kernels per iteration."""
+
+
+class Launch:
+    """Fixed time of a kernel."""
+
+    name = "launch"
+    summary = "time to launch a kernel, and to start one from a graph"
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """One by one; on a GPU also from a graph."""
+        modes = ("host", "graph") if plan.on_gpu else ("host",)
+        return [Group(name="kernel launch", points=[_point(mode) for mode in modes], estimate_s=1.0)]
+
+
+def _point(mode: str) -> Point:
+    return Point(
+        probe_id=f"launch/{mode}",
+        kind="launch",
+        workload="launch",
+        recipe=recipe_by_id("fp32"),
+        facts={"role": mode, "precision": None, "recipe": None},
+        build=partial(_build, mode),
+    )
+
+
+def _build(mode: str, device: Device) -> CallTrial:
+    import torch
+
+    x = torch.randn(64, device=device.torch)
+
+    def kernels() -> None:
+        for _ in range(KERNELS):
+            x.mul_(1.0)
+
+    if mode == "host":
+        return CallTrial(call=kernels, steps=KERNELS)
+    kernels()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernels()
+    return CallTrial(call=graph.replay, steps=KERNELS)
