@@ -116,7 +116,8 @@ def imported_by_tests() -> set[str]:
     return found
 
 
-def test_every_source_file_with_a_public_function_has_its_test_file_or_is_imported_by_one():
+def test_every_source_file_with_a_public_function_is_tested():
+    """By its own test file, by one that imports it, or, for a member of a kind, by one over every member of its folder."""
     imported = imported_by_tests()
     untested = []
     for path in SOURCES:
