@@ -117,7 +117,7 @@ def imported_by_tests() -> set[str]:
 
 
 def test_every_source_file_with_a_public_function_is_tested():
-    """By its own test file, by one that imports it, or, for a member of a kind, by one over every member of its folder."""
+    """By its own test file, one that imports it, or, for a member of a kind, one over all members of its folder."""
     imported = imported_by_tests()
     untested = []
     for path in SOURCES:
