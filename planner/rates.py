@@ -366,7 +366,7 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
         *_power_terms(cluster),
         *_stack_terms(recipe),
         *(_from(parameter(n), n, scale=_age_factor(n, recipe)) for n in _PLAIN),
-        _from(parameter("context_gib"), "context_bytes", GIB),
+        _from(parameter("context_gib", recipe.stack), "context_bytes", GIB),
         _from(parameter("nccl_gib"), "nccl_bytes", GIB),
         _from(parameter("model_error", recipe.stack, kind), "model_error"),
         _from(parameter("memory_error", recipe.stack, kind), "memory_error"),
