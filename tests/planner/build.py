@@ -118,8 +118,9 @@ def site(**changes: object) -> SiteFacts:
 
 
 def question(**asked: str) -> Question:
-    """A question as typed, resolved; `as_of` is fixed."""
-    return resolve(Ask(**({"params": "8B", "as_of": TODAY.isoformat()} | asked)))  # type: ignore[arg-type]
+    """A question as typed, resolved; `as_of` is fixed, and without a model it is an 8B."""
+    model = {} if "model" in asked else {"params": "8B"}
+    return resolve(Ask(**(model | {"as_of": TODAY.isoformat()} | asked)))  # type: ignore[arg-type]
 
 
 def prices(asked: Question) -> dict[str, GpuPrice]:
