@@ -233,7 +233,7 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
         rows.insert(0, Row(cells=(Cell(text=words.name("input", "model")), *(Cell(text=text) for text in models))))
     lead = words.spans("compare.inputs_lead", n=f"{len(rows):,}", same=f"{len(names) - len(rows):,}")
     columns = (Column(head=words("column.input")), *(Column(head=name) for name in called))
-    table = Table(caption=words("compare.inputs"), columns=columns, rows=tuple(rows))
+    table = Table(caption=words("table.question"), columns=columns, rows=tuple(rows))
     blocks: tuple[Block, ...] = (table,) if rows else ()
     return Section(id="question", title=words("compare.inputs"), lead=lead, blocks=blocks, group="why")
 

@@ -71,7 +71,9 @@ def _without_prices(doc: Doc) -> Doc:
     doc["evidence"] = [
         one | {"used_in": [name for name in one["used_in"] if name not in _PRICE_FIGURES]}
         for one in doc["evidence"]
-        if not one["id"].startswith(_PRICE_IDS) and not tells(one["what"]) and set(one["used_in"]) != set(_PRICE_FIGURES)
+        if not one["id"].startswith(_PRICE_IDS)
+        and not tells(one["what"])
+        and set(one["used_in"]) != set(_PRICE_FIGURES)
     ]
     for name in ("pareto", "claims"):
         doc.pop(name, None)

@@ -73,6 +73,11 @@ class Table:
     sortable: bool = True
     """False where the order of the rows says something (items before their total)."""
 
+    @property
+    def numeric(self) -> bool:
+        """Whether every column but the first holds numbers."""
+        return all(column.numeric for column in self.columns[1:])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeChart:

@@ -147,7 +147,7 @@ def sources(facts: Facts, words: Words) -> Section | None:
             cells=(
                 Cell(text=words.name("evidence", one["kind"])),
                 _foreign(one["what"], words),
-                Cell(text=clean(one["source"]), href=web_address(clean(one["source"]))),
+                _source_cell(one, found, words),
                 _date_cell(one["date"], words),
                 Cell(text=", ".join(_used(name, words) for name in direct(one["used_in"]))),
             )
@@ -169,10 +169,24 @@ def sources(facts: Facts, words: Words) -> Section | None:
     return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(table,))
 
 
+LONG_SOURCE = 80
+"""A source of this length that ends another one is named there instead of repeated."""
+
+
+def _source_cell(one: dict[str, Any], found: list[dict[str, Any]], words: Words) -> Cell:
+    text = clean(one["source"])
+    for other in found:
+        shared = clean(other["source"])
+        if len(shared) >= LONG_SOURCE and text != shared and text.endswith(f"; {shared}"):
+            named = words("sources.as_for", what=clean(other["what"]).partition(":")[0])
+            return Cell(text=f"{text[: -len(shared)]}{named}", foreign=words.lang != "en")
+    return Cell(text=text, href=web_address(text))
+
+
 def _date_cell(date: object, words: Words) -> Cell:
-    """A day or a year on one line; an interval may break at its dash."""
+    """A day, a year or an interval."""
     text = clean(date) if date else words("undated")
-    return Cell(text=text.replace("/", " – "), tone="" if "/" in text else "nowrap")
+    return Cell(text=text.replace("/", " – "))
 
 
 _FOLLOWS = {

@@ -57,12 +57,12 @@ def _chart(facts: Facts, points: list[Doc], front: list[Doc], words: Words) -> S
         description=described(title, [_label_parts(point, words) for point in front], words),
         drawing=ScatterDrawing(
             marks=tuple(marks),
-            x_ticks=ticks_on(days, axis_labels(days, day_rung)),
-            y_ticks=ticks_on(cost, axis_labels(cost, cost_rung)),
+            x_ticks=ticks_on(days, axis_labels(days, day_rung, unit=False)),
+            y_ticks=ticks_on(cost, axis_labels(cost, cost_rung, unit=False)),
             line=tuple(place(point, "mid") for point in front),
         ),
-        x_label=words.name("metric", "duration_days"),
-        y_label=words.name("metric", "cost_usd"),
+        x_label=words.head(words.name("metric", "duration_days"), day_rung),
+        y_label=words.head(words.name("metric", "cost_usd"), cost_rung),
         legend=(("dot", words("pareto.on")), ("ring", words("pareto.off"))),
     )
 

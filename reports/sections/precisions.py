@@ -13,13 +13,13 @@ OVERVIEW = (MARKET, DURATION, ENERGY)
 ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
 
 
-def axis_labels(values: tuple[float, ...], rung: Rung) -> list[str]:
-    """Ticks' labels in one unit; the last one carries it."""
+def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> list[str]:
+    """Ticks' labels in one unit; the last one carries it, unless the axis is labelled with it."""
     scaled = [value / rung.per for value in values]
     step = scaled[1] - scaled[0]
     decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)
     labels = [grouped(value, decimals) for value in scaled]
-    return [*labels[:-1], rung.text.format(labels[-1])]
+    return [*labels[:-1], rung.text.format(labels[-1])] if unit else labels
 
 
 def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", gpu: str | None = None) -> RangeChart:

@@ -29,7 +29,7 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
     for number, t in enumerate(own):
         points = thin([s - t["t_s"][0] for s in t["t_s"]], t["value"])
         drawn.append(Trace(name=str(t["name"]), colour=number % 8, points=polyline(points, x_top[-1], y_top[-1])))
-    unit = str(own[0].get("unit") or "")
+    unit, seconds = str(own[0].get("unit") or ""), words.ladder("seconds")[-1]
     title = words("chart.trace", kind=words.name("trace", kind))
     labels = [grouped(value, 0 if y_top[-1] >= 10 else 2) for value in y_top]
     return TraceChart(
@@ -37,10 +37,10 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
         description=words("chart.described", title=title, said=words.join([t.name for t in drawn])),
         drawing=TraceDrawing(
             traces=tuple(drawn),
-            x_ticks=ticks_on(x_top, axis_labels(x_top, words.ladder("seconds")[-1])),
+            x_ticks=ticks_on(x_top, axis_labels(x_top, seconds, unit=False)),
             y_ticks=ticks_on(y_top, labels),
         ),
-        x_label=words("traces.time"),
+        x_label=words.head(words("traces.time"), seconds),
         y_label=words("column.unit", name=words.name("trace", kind), unit=unit) if unit else words.name("trace", kind),
     )
 

@@ -370,6 +370,7 @@ TEXT: dict[str, str] = {
     "given.record": "measurement record",
     "sources.title": "Every source",
     "sources.lead": "{n} sources were used: {counts}.",
+    "sources.as_for": "and as for {what}",
     "sources.count": "{n} {kind}",
     "used.item": "{metric}: {item}",
     "reading.title": "How to read this",

@@ -363,6 +363,7 @@ TEXT: dict[str, str] = {
     "given.record": "测量记录",
     "sources.title": "全部来源",
     "sources.lead": "共用到 {n} 条来源：{counts}。",
+    "sources.as_for": "并同 {what}",
     "sources.count": "{kind} {n} 条",
     "used.item": "{metric}：{item}",
     "reading.title": "如何阅读",

@@ -1,0 +1,383 @@
+"""The forms of a report: golden text, whole data, and a page that holds everything and lets nothing in."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import reports
+from planner.errors import UsageError
+from planner.plan import Input
+from reports.formats import FORMATS, pdf
+from reports.formats.html import embedded, packed, short, with_code
+from reports.formats.markdown import escaped
+from reports.formats.terminal import cells_wide, pad, wrapped
+from tests.reports import sample
+from tests.reports.conftest import HERE, QUESTIONS
+from tests.reports.extras import EXTRAS
+from tests.reports.record import GOLDEN, golden
+
+LIMIT_BYTES = 150_000
+
+
+@pytest.mark.parametrize("name", list(GOLDEN))
+def test_the_text_is_the_golden_one(recorded, name):
+    expected = (HERE / "golden" / name).read_text(encoding="utf-8")
+
+    assert golden(recorded, name) == expected, "if it is meant: python -m tests.reports.record, then look at the diff"
+
+
+def test_every_form_is_a_file_of_the_folder():
+    files = {path.stem for path in (Path(reports.__file__).parent / "formats").glob("*.py")} - {"__init__"}
+
+    assert files == set(FORMATS)
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones():
+    with pytest.raises(UsageError, match="unknown `docx`") as caught:
+        reports.render(sample.document(), "docx")
+
+    assert "html, markdown" in (caught.value.hint or "")
+
+
+# terminal
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+@pytest.mark.parametrize("name", list(QUESTIONS))
+def test_no_line_is_longer_than_the_terminal(ask, width, lang, name):
+    text = str(reports.render(ask(name), "terminal", width=width, lang=lang, color=False))
+
+    assert [line for line in text.splitlines() if cells_wide(line) > width] == []
+
+
+def test_without_colour_there_is_no_escape_sequence(recorded):
+    assert "\x1b" not in str(reports.render(recorded, "terminal", color=False))
+
+
+def test_colour_only_adds_escape_sequences(recorded):
+    plain = str(reports.render(recorded, "terminal", width=80, color=False))
+    coloured = str(reports.render(recorded, "terminal", width=80, color=True))
+
+    assert "\x1b[1m$0.90 million\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+
+
+def test_no_color_is_honoured(recorded, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert "\x1b" not in str(reports.render(recorded, "terminal"))
+
+
+def test_the_terminal_form_loads_neither_rich_nor_jinja2_nor_pandas(recorded):
+    program = (
+        "import json, sys, reports; reports.render(json.load(sys.stdin), 'terminal');"
+        "print(sorted({'rich', 'jinja2', 'pandas', 'torch', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=json.dumps(recorded), capture_output=True, text=True,
+                          check=True, cwd=HERE.parents[1])  # fmt: skip
+
+    assert done.stdout.strip() in ("[]", "['numpy']")
+
+
+def test_wide_characters_take_two_columns():
+    assert cells_wide("显存 80") == 7
+    assert pad("显存", 6, right=True) == "  显存"
+    assert wrapped("时长的区间主要来自：方程", 12) == ["时长的区间主", "要来自：方程"]
+    assert all(cells_wide(line) <= 10 for line in wrapped("各精度在相同 GPU 上如何运行，以及为何", 10))
+
+
+# Markdown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<script>alert(1)</script>", "[click](javascript:alert(1))", "| cell | cell |", "**bold** _it_ `code`", "![i](x)",
+     "<!-- hidden -->", "~~gone~~", "&lt;b&gt;", "# title"],
+)  # fmt: skip
+def test_markdown_shows_text_as_it_is(text):
+    shown = escaped(text)
+
+    assert not re.search(r"(?<!\\)[`*_\[\]<>#|~!]", shown)
+
+
+def test_a_markdown_table_has_the_same_cells_in_every_row(recorded):
+    text = str(reports.render(recorded, "markdown"))
+    for block in re.split(r"\n\n", text):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1, rows[:2]
+
+
+# CSV and JSON
+
+
+def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_numbers(recorded):
+    rows = list(csv.DictReader(io.StringIO(str(reports.render(recorded, "csv")))))
+    plans = recorded["plans"] + recorded["same_deadline"]
+
+    assert len(rows) == len(plans) == 10
+    for row, plan in zip(rows, plans, strict=True):
+        assert row["precision"] == plan["precision"]
+        assert float(row["cost_usd_high"]) == plan["cost_usd"]["high"]
+        assert float(row["memory_gib_total"]) == plan["memory_gib"]["total"]
+        assert int(row["tp"]) == plan["layout"]["tp"]
+
+
+def test_a_left_out_precision_has_a_row_with_its_reason():
+    rows = list(csv.DictReader(io.StringIO(str(reports.render(sample.unsupported_document(), "csv")))))
+
+    assert {row["precision"]: row["why_not"] for row in rows if row["fits"] == "false"} == {
+        "fp32": "needs 151 GiB per GPU, 71.4 GiB more than there is",
+        "fp8": "Ampere has no FP8 matrix units",
+    }
+
+
+@pytest.mark.parametrize("text", ["=cmd()", "+1", "-2+3", "@sum", "\t=1"])
+def test_a_spreadsheet_finds_no_formula_in_a_text(text):
+    document = sample.document()
+    document["plans"][0]["policy"] = text
+    row = next(csv.DictReader(io.StringIO(str(reports.render(document, "csv")))))
+
+    assert row["policy"].startswith("'")
+
+
+def test_the_json_form_is_the_document(recorded):
+    assert json.loads(str(reports.render(recorded, "json"))) == recorded
+
+
+# HTML
+
+
+class Reader(HTMLParser):
+    """What a page refers to, and whether its elements are closed in order."""
+
+    VOID = {"meta", "link", "img", "input", "br", "hr"}
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.crossed: list[str] = []
+        self.addresses: list[tuple[str, str]] = []
+        self.attributes: set[str] = set()
+        self.ids: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "action", "srcset", "data", "poster", "xlink:href"):
+                self.addresses.append((tag, value or ""))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.crossed.append(tag)
+
+
+PAGES = {
+    "plain": sample.document,
+    "does not fit": sample.unsupported_document,
+    "three GPUs": sample.several_gpus_document,
+    "everything": lambda: sample.document() | EXTRAS,
+}
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_the_page_is_well_formed_and_every_place_in_it_is_unique(name, lang):
+    page = Reader(str(reports.render(PAGES[name](), "html", lang=lang)))
+
+    assert page.crossed == []
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert [where for tag, where in page.addresses if where.startswith("#") and where[1:] not in page.ids] == []
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+def test_nothing_in_the_page_is_fetched(name):
+    page = Reader(str(reports.render(PAGES[name](), "html")))
+
+    assert [(tag, where) for tag, where in page.addresses if tag != "a"] == []
+    assert {where.split(":")[0] for tag, where in page.addresses if not where.startswith("#")} <= {"https", "http"}
+    assert "@import" not in str(reports.render(PAGES[name](), "html"))
+
+
+def test_the_page_has_no_inline_style_or_handler():
+    page = Reader(str(reports.render(sample.document() | EXTRAS, "html")))
+
+    assert [name for name in page.attributes if name == "style" or name.startswith("on")] == []
+
+
+def test_the_policy_lets_in_this_style_and_this_script_only():
+    page = str(reports.render(sample.document(), "html"))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    style, script = re.search(r"<style>(.*?)</style>", page, re.DOTALL), re.search(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert policy
+    assert style
+    assert script
+    hashes = [base64.b64encode(hashlib.sha256(one[1].encode()).digest()).decode() for one in (style, script)]
+
+    assert policy[1].replace("&#39;", "'") == (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+@pytest.mark.parametrize("name", ["fp8", "bf16 on A100, which has no FP8", "mixture of experts", "LoRA"])
+def test_the_page_of_one_plan_is_at_most_150_kb(ask, lang, name):
+    assert len(str(reports.render(ask(name), "html", lang=lang)).encode()) <= LIMIT_BYTES
+
+
+def test_the_same_document_gives_the_same_bytes(recorded):
+    assert reports.render(recorded, "html") == reports.render(json.loads(json.dumps(recorded)), "html")
+
+
+def test_the_page_holds_the_whole_document_and_its_csv(recorded):
+    page = str(reports.render(recorded, "html"))
+    inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
+    assert inside
+    held = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+
+    assert held["document"] == recorded
+    assert held["csv"] == reports.render(recorded, "csv")
+
+
+def test_numbers_of_the_chart_are_those_of_the_table(recorded):
+    page = str(reports.render(recorded, "html"))
+    for text in ("$0.90 million (0.56–1.71)", "0.90 <small>(0.56–1.71)</small>"):
+        assert text in page
+
+
+EVIL = (
+    "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "\"'><svg onload=alert(1)>", "{{ 7*7 }}",
+    "]]><!--", "a\u202eb\u2066c", "\x1b[2J", "javascript:alert(1)", "</style><style>*{display:none}</style>", "`x` | y",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_nothing_that_a_user_writes_gets_out_of_its_place(evil, lang):
+    question = sample.answer().question | {
+        "model": Input(value=evil, source="flag"), "note": Input(value=[evil], source=evil, note=evil),
+    }  # fmt: skip
+    document = sample.document(question=question, command=("mpplan", evil), warnings=(evil,))
+    document["model"]["name"] = evil
+    document["assumptions"] = [{"id": evil, "text": evil, "change_with": evil}]
+    document["gaps"] = [{"what": evil, "why": evil, "effect": evil}]
+    document["unsupported"] = [{"precision": evil, "gpu": sample.GPU, "reason": evil}]
+    document["plans"][-1] |= {"policy": evil}
+    document["plans"][-1]["cost_lines"][0] |= {"label": evil, "id": evil, "unit": evil}
+    for one in document["evidence"]:
+        one |= {"what": evil, "source": evil, "used_in": [*one["used_in"], evil]}
+    clean = Reader(str(reports.render(sample.document(), "html", lang=lang)))
+    page = str(reports.render(document, "html", title=evil, lang=lang))
+    read = Reader(page)
+
+    assert (page.count("<script"), page.count("</script"), page.count("<style")) == (3, 3, 1)
+    assert not re.search(r"<(img|svg onload|iframe)", page)
+    assert read.crossed == read.open == []
+    assert read.attributes <= clean.attributes | {"lang", "class", "colspan"}
+    assert all(where.startswith(("#", "https://")) for _, where in read.addresses)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", page)
+    assert "{{ 7*7 }}" in page if evil == "{{ 7*7 }}" else True
+    for fmt in ("terminal", "markdown", "csv"):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", str(reports.render(document, fmt, title=evil, lang=lang)))
+
+
+def test_a_script_element_cannot_be_ended_from_inside():
+    text = embedded({"a": "</script><!--", "b": "\u2028&"})
+
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script><!--", "b": "\u2028&"}
+
+
+def test_packed_data_is_the_same_every_time_and_comes_out_whole():
+    value = {"a": [1.5, "ü", None]}
+
+    assert packed(value) == packed(value)
+    assert json.loads(gzip.decompress(base64.b64decode(packed(value)))) == value
+
+
+def test_code_between_backticks_is_marked_and_escaped():
+    assert str(with_code("run `mpplan <x>` now")) == "run <code>mpplan &lt;x&gt;</code> now"
+    assert str(with_code("a ` b <i>")) == "a ` b &lt;i&gt;"
+
+
+def test_attributes_hold_short_numbers():
+    assert (short(33.333333333), short(20.0), short(1.23405e6)) == ("33.3333", "20", "1.23405e+06")
+
+
+# colours
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    digits = colour.lstrip("#")
+    digits = "".join(c * 2 for c in digits) if len(digits) == 3 else digits
+    parts = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def schemes() -> dict[str, dict[str, str]]:
+    css = (Path(reports.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    blocks = re.findall(r":root\{([^}]*)\}", css)
+    found = [dict(re.findall(r"--([\w-]+):(#[0-9a-fA-F]{3,6})", block)) for block in blocks]
+    return dict(zip(("light", "dark", "print"), found, strict=True))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
+def test_text_has_contrast_of_at_least_4_5_and_marks_of_3(scheme):
+    colours = schemes()[scheme]
+    for ground in ("paper", "card", "tint"):
+        for text in ("ink", "soft", "accent", "good", "bad"):
+            assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+    for number in range(8):
+        assert contrast(colours[f"c{number}"], colours["paper"]) >= 3, number
+        assert contrast(colours["on"], colours[f"c{number}"]) >= 4.5, number  # the letter in the segment
+    assert contrast(colours["bar"], colours["paper"]) >= 3
+
+
+# PDF
+
+
+def test_without_a_browser_the_hint_says_what_to_do(monkeypatch):
+    monkeypatch.setenv("MPPLAN_BROWSER", "no-such-browser")
+
+    with pytest.raises(UsageError, match="no browser was found") as caught:
+        reports.render(sample.document(), "pdf")
+    assert "MPPLAN_BROWSER" in (caught.value.hint or "")
+
+
+def test_a_browser_that_fails_is_named(monkeypatch):
+    monkeypatch.setattr(pdf, "browser", lambda: "false")
+
+    with pytest.raises(UsageError, match="`false` could not print the page"):
+        reports.render(sample.document(), "pdf")
