@@ -1,0 +1,104 @@
+"""Layouts evaluated per second on one core: the aim is a million.
+
+Counted is every layout for which itemised memory, step time, energy and cost are computed, feasible or not; layouts
+that the enumeration leaves out and the draws of a range are not. Two named baselines make the figure comparable between
+machines:
+
+- `plain Python`: the same equations for one layout at a time (`tests/planner/brute_force.py`), on a sample;
+- `numpy copy`: copying a column of 64-bit numbers within the cache: how many numbers are copied in the time of a layout.
+
+Run it from the repository's root: `python benchmarks/layouts.py [rounds]`.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from planner.case import Case, make_case
+from planner.evaluation import CHUNK
+from planner.evidence import Estimate
+from planner.layout import Layouts
+from planner.price import GpuPrice, SiteFacts
+from planner.resolve import Ask, resolve
+from planner.search import FixedLayout, enumerate_layouts
+from tests.planner.brute_force import OneLayout
+
+QUESTIONS = {
+    "70B in FP8 on 8 to 100 000 H100": {"params": "70B", "precision": "fp8"},
+    "8B in BF16 on 8 to 100 000 A100": {"params": "8B", "precision": "bf16", "gpu": "a100-sxm4-80gb"},
+    "DeepSeek-V3 in FP8 on 8 to 100 000 H100": {"model": "deepseek-v3", "precision": "fp8"},
+}
+SAMPLE = 200
+"""Layouts that plain Python evaluates."""
+
+
+def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
+    """A question with a price and a place, and all layouts that the search would look at."""
+    question = resolve(Ask(**asked))  # type: ignore[arg-type]
+    machine = question.clusters[0]
+    price = GpuPrice(gpu=machine.gpu.id, usd_per_gpu_h=Estimate.exactly(2.5), basis="fixed", evidence=())
+    place = SiteFacts(
+        pue=Estimate.exactly(1.25),
+        electricity_usd_per_kwh=Estimate.exactly(0.08),
+        grid_kg_co2e_per_kwh=Estimate.exactly(0.37),
+        market_kg_co2e_per_kwh=None,
+        evidence=(),
+    )
+    case = make_case(question, question.asked, machine, price, place)
+    return case, enumerate_layouts(case.recipe, machine, FixedLayout(), gpus_between=(1, 100_000))
+
+
+def per_second(count: int, work: Callable[[], object], rounds: int) -> float:
+    """Items per second, the median of some rounds."""
+    taken = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return count / statistics.median(taken)
+
+
+def plain(case: Case, some: Layouts) -> None:
+    """The same figures for one layout after the other."""
+    prices = case.unit_prices()
+    for i in range(len(some)):
+        one = OneLayout(case.recipe, case.cluster, some.at(i), case.mid)
+        one.memory()
+        one.run(prices, case.tokens)
+
+
+def copied(count: int) -> None:
+    """Copy one column of numbers in chunks of the planner's size."""
+    column, target = np.zeros(CHUNK), np.zeros(CHUNK)
+    for _ in range(0, count, CHUNK):
+        np.copyto(target, column)
+
+
+def main(rounds: int) -> None:
+    """Measure and print one line per question."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    for name, asked in QUESTIONS.items():
+        case, found = make(asked)
+        case.score(found)  # once unmeasured
+        ours = per_second(len(found), lambda case=case, found=found: case.score(found), rounds)  # type: ignore[misc]
+        some = found.take(np.linspace(0, len(found) - 1, SAMPLE).astype(np.intp))
+        loop = per_second(SAMPLE, lambda case=case, some=some: plain(case, some), 3)  # type: ignore[misc]
+        copy = per_second(50 * len(found), lambda found=found: copied(50 * len(found)), rounds)  # type: ignore[misc]
+        sys.stdout.write(
+            f"{ours:12,.0f} layouts/s  {ours / loop:6.0f} x plain Python  {copy / ours:6,.0f} numbers of a numpy copy  "
+            f"{len(found):8,} layouts  {name}\n"
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 9)
