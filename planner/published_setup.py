@@ -36,6 +36,8 @@ TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
 """Metrics of a whole run: they need its tokens."""
 POWERS = ("avg_gpu_power_w", "avg_node_power_w")
 """Metrics of power."""
+POWER_LIMITED_RATIO = 0.75
+"""Power limit over the datasheet's, where a source says that the part was limited and not how far: assumed."""
 TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
@@ -135,7 +137,11 @@ def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
     gpu = find_gpu(run.gpu)
     node = run.gpus_per_node or gpu.gpus_per_node
     nic = network_bytes_per_s(run.network, node)
-    cluster = make_cluster(gpu, gpus_per_node=node, nic_bytes_per_s=nic, power_limit_w=run.power_limit_w)
+    limit = run.power_limit_w
+    if limit is None and "power-limited" in run.gpu:
+        limit = POWER_LIMITED_RATIO * gpu.tdp_w
+        filled.append(f"power_limit_w: {limit:g}")
+    cluster = make_cluster(gpu, gpus_per_node=node, nic_bytes_per_s=nic, power_limit_w=limit)
     if run.gpus_per_node is None:
         filled.append(f"gpus_per_node: {node}")
     if nic is None and (run.n_gpus or 2) > cluster.nvlink_domain:

@@ -1,0 +1,324 @@
+"""Write `docs/accuracy.md` and its chart from the shipped published runs: `make accuracy`.
+
+What is fitted and what is predicted with its whole source left out stand side by side; the latter comes from
+`benchmarks/calibration.json`, which `make calibrate` writes.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sys
+import textwrap
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.accuracy_chart import Point, draw  # noqa: E402 - the repository is not installed
+from benchmarks.accuracy_search import search_all  # noqa: E402
+from planner.operations import model_flop_per_token  # noqa: E402
+from planner.published_setup import Prepared  # noqa: E402
+from planner.scoring import BREAKDOWNS, ScoredRun, summarize, weighted_quantile, weights  # noqa: E402
+from planner.validation import Validation, validate  # noqa: E402
+
+BENCHMARKS = ROOT / "benchmarks"
+PAGE, CHART = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy.svg"
+LARGE_MISS = 0.30
+LABELS = {
+    "by_group": "Group", "by_precision": "Precision", "by_gpu": "GPU", "by_framework": "Framework", "by_size": "Size",
+    "by_year": "GPU's year", "by_stack": "Stack",
+}  # fmt: skip
+_FIGURE = re.compile(r"[-+–0-9][0-9.,]*(e\+?\d+)?( [%x])?( / [0-9.]+ %)?")
+FEWEST = 5
+"""Groups of fewer rows are not listed."""
+
+
+def read(name: str) -> list[dict[str, str]]:
+    """Rows of a CSV file of this folder or the catalogue."""
+    path = BENCHMARKS / name if (BENCHMARKS / name).exists() else ROOT / "planner" / "catalog" / name
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A ratio as a percentage."""
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; columns of figures stand right."""
+    cells = [list(row) for row in rows]
+    figures = [all(_FIGURE.fullmatch(row[i]) for row in cells) for i in range(len(headers))]
+    marks = "|".join("---:" if right else "---" for right in figures)
+    return "\n".join([f"| {' | '.join(headers)} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in cells)]) + "\n"
+
+
+def paragraph(text: str) -> str:
+    """Text in lines of 120 characters."""
+    return textwrap.fill(text, 120) + "\n"
+
+
+class LeftOut:
+    """Residuals of rows under parameters that were fitted without the row's source."""
+
+    def __init__(self) -> None:
+        report = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
+        self.date: str = report["date"]
+        self.by_id: dict[str, float] = {}
+        for residuals in report["left_out_residuals"].values():
+            self.by_id |= residuals
+
+    def errors(self, rows: Iterable[ScoredRun]) -> tuple[np.ndarray, list[ScoredRun]]:
+        """Signed errors `[row]` of those rows that have a residual."""
+        known = [row for row in rows if row.counts and row.id in self.by_id]
+        return np.array([math.expm1(self.by_id[row.id]) for row in known]), known
+
+    def quantiles(self, rows: Iterable[ScoredRun]) -> tuple[float | None, float | None]:
+        """Weighted median and 90th percentile of the absolute error."""
+        errors, known = self.errors(rows)
+        if not known:
+            return None, None
+        weight = weights(known)
+        return weighted_quantile(np.abs(errors), weight, 0.5), weighted_quantile(np.abs(errors), weight, 0.9)
+
+    def coverage(self, rows: Iterable[ScoredRun]) -> float | None:
+        """Share inside the range, had the prediction been made without the row's source."""
+        errors, known = self.errors(rows)
+        if not known:
+            return None
+        inside = []
+        for error, row in zip(errors, known, strict=True):
+            assert row.prediction is not None
+            low, mid, high = row.prediction.low, row.prediction.mid, row.prediction.high
+            inside.append(low / mid <= 1.0 / (1.0 + error) <= high / mid)
+        weight = weights(known)
+        return float((np.array(inside) * weight).sum() / weight.sum())
+
+
+def summary_row(name: str, rows: list[ScoredRun], left: LeftOut) -> list[str]:
+    """One line of a breakdown."""
+    fit, (median, p90) = summarize(rows), left.quantiles(rows)
+    return [
+        name, str(fit.n), percent(fit.median_abs_error), percent(fit.p90_abs_error), percent(median), percent(p90),
+        percent(fit.bias), percent(fit.coverage, 0), percent(left.coverage(rows), 0), percent(fit.median_width, 0),
+    ]  # fmt: skip
+
+
+HEADERS = (
+    "rows", "median", "90th percentile", "left out: median", "left out: 90th", "bias", "in range", "left out: in range",
+    "width",
+)  # fmt: skip
+
+
+def breakdown(found: Validation, key: Callable[[Prepared], str], left: LeftOut, label: str) -> str:
+    """A table of one property."""
+    groups: dict[str, list[ScoredRun]] = defaultdict(list)
+    for row in found.runs:
+        if row.counts and row.prepared is not None:
+            groups[key(row.prepared)].append(row)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return table((label, *HEADERS), (summary_row(name, rows, left) for name, rows in ordered if len(rows) >= FEWEST))
+
+
+def pairs_table(found: Validation) -> str:
+    """Ratio between two precisions of the same work."""
+    groups: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
+    for pair in found.pairs:
+        if pair.published_ratio and pair.metric != "peak_mem_gib" and pair.error_ratio is not None:
+            held = float(pair.low <= pair.published_ratio <= pair.high)
+            groups[pair.frm, pair.to].append((abs(pair.error_ratio), pair.published_ratio, held))
+    rows = []
+    everything = [entry for entries in groups.values() for entry in entries]
+    for name, entries in [("all", everything), *((f"{a} to {b}", e) for (a, b), e in sorted(groups.items()))]:
+        errors, ratios, inside = (np.array(column) for column in zip(*entries, strict=True))
+        rows.append([name, str(len(entries)), f"{np.median(ratios):.2f}", percent(float(np.median(errors))),
+                     percent(float(np.quantile(errors, 0.9))), percent(float(inside.mean()), 0)])  # fmt: skip
+    return table(("pair", "pairs", "median speed-up", "median error", "90th percentile", "in range"), rows)
+
+
+def of_group(found: Validation, *groups: str) -> list[ScoredRun]:
+    """Rows of these groups."""
+    return [row for row in found.runs if row.run is not None and row.run.group in groups]
+
+
+def targets(found: Validation, left: LeftOut) -> str:
+    """What was aimed for and what is reached."""
+    rows = []
+
+    def line(what: str, aim: str, members: list[ScoredRun], second: bool = True) -> None:
+        fit, (median, p90) = summarize(members), left.quantiles(members)
+        values = [percent(fit.median_abs_error), percent(median)]
+        if second:
+            values = [f"{a} / {b}" for a, b in zip(values, (percent(fit.p90_abs_error), percent(p90)), strict=True)]
+        rows.append([what, aim, values[0], values[1] if median is not None else "not fitted", str(fit.n)])
+
+    stated = [row for row in of_group(found, "throughput") if row.run and row.run.tp and row.run.pp]
+    line("throughput with a stated layout, median / 90th percentile", "8 % / 20 %", stated)
+    line("peak memory, median / 90th percentile", "8 % / 20 %", of_group(found, "memory"))
+    line("run totals, median", "15 %", of_group(found, "run_total"), second=False)
+    line("energy and power, median", "15 %", of_group(found, "energy"), second=False)
+    errors = [abs(p.error_ratio) for p in found.pairs if p.error_ratio is not None and p.metric != "peak_mem_gib"]
+    pair = percent(float(np.median(errors)))
+    rows.append(["precision pairs, median of the ratio's error", "8 %", pair, "–", str(len(errors))])
+    coverage = [percent(found.overall.coverage, 0), percent(left.coverage(found.runs), 0)]
+    rows.append(["published value inside the 90 % range", "85 to 95 %", *coverage, str(found.overall.n)])
+    verdicts = [row for row in found.runs if row.prediction and (row.out_of_memory or row.metric == "peak_mem_gib")]
+    wrong = sum(row.misjudged_fit for row in verdicts)
+    rows.append(["wrong verdicts on fitting, beyond 5 %", "0", str(wrong), "–", str(len(verdicts))])
+    return table(("", "aim", "fitted", "source left out", "rows"), rows)
+
+
+def constant_baseline(found: Validation) -> str:
+    """The best single TFLOP/s per GPU for A100 clusters, against the planner on the same rows."""
+    rows = [
+        row for row in of_group(found, "throughput")
+        if row.counts and row.prepared and row.prediction and row.run
+        and row.prepared.cluster.gpu.id.startswith("a100-sxm4-80gb") and (row.run.n_gpus or 0) > 8
+        and row.metric in ("step_time_s", "tokens_per_s_per_gpu") and row.prepared.recipe.model.kind == "decoder"
+    ]  # fmt: skip
+    rate, flops = [], []
+    for row in rows:
+        one = row.prepared
+        assert one is not None
+        assert row.published
+        flop = model_flop_per_token(one.recipe.model, one.recipe.seq_len)
+        tokens = one.recipe.tokens_per_step * one.batch_scale / int(one.layouts.gpus[0])
+        rate.append(row.published if row.metric == "tokens_per_s_per_gpu" else tokens / row.published)
+        flops.append(flop)
+    rates = np.array(rate) * np.array(flops) / 1e12
+    candidates = np.linspace(rates.min(), rates.max(), 400)
+    mape = [float(np.mean(np.abs(c / rates - 1.0))) for c in candidates]
+    ours = float(np.mean([abs(row.error_ratio or 0.0) for row in rows]))
+    best = int(np.argmin(mape))
+    return paragraph(
+        f"On the {len(rows)} rows of A100 clusters of more than 8 GPUs the best single constant "
+        f"({candidates[best]:.0f} TFLOP/s per GPU, fitted to these very rows) misses by {percent(mape[best])} in the "
+        f"mean, mpplan by {percent(ours)}."
+    )
+
+
+def peers_table(found: Validation) -> str:
+    """Us against each peer on the rows that it can take."""
+    scored = {row.id: row for row in found.runs}
+    pairs = {pair.ids: pair for pair in found.pairs}
+    rows = []
+    for entry in read("peers.csv"):
+        ids = tuple(entry["ids"].split())
+        first = scored[ids[0]]
+        assert first.run is not None
+        what = f"{first.run.model}, {first.run.n_gpus} x {first.run.gpu}, {first.run.precision}"
+        if len(ids) == 2:
+            pair = pairs[ids]
+            assert pair.published_ratio is not None
+            theirs, published = float(entry["ratio"]) / pair.published_ratio - 1.0, f"{pair.published_ratio:.2f} x"
+            what, ours = f"{what} to {pair.to}", pair.error_ratio
+        else:
+            theirs, ours, published = float(entry["error_ratio"]), first.error_ratio, f"{first.published:.4g}"
+        rows.append([what, entry["quantity"], published, entry["peer"], f"{100 * theirs:+.0f} %",
+                     "–" if ours is None else f"{100 * ours:+.0f} %", entry["how"]])  # fmt: skip
+    headers = ("run", "quantity", "published", "peer", "peer's error", "mpplan's error", "how the peer was run")
+    return table(headers, rows)
+
+
+def reason(row: ScoredRun, reasons: list[dict[str, str]]) -> tuple[str, str]:
+    """Kind and text of the first reason whose patterns all match."""
+    assert row.run is not None
+    values = {
+        "source": row.id.rsplit("-", 1)[0], "model": row.run.model, "gpu": row.run.gpu, "metric": row.metric,
+        "precision": row.run.precision or "",
+    }  # fmt: skip
+    for entry in reasons:
+        exact = entry["source"] in ("", values["source"])
+        if exact and all(re.search(entry[key], values[key]) for key in ("model", "gpu", "metric", "precision")):
+            return entry["kind"], entry["reason"]
+    return "not explained yet", ""
+
+
+def misses_table(found: Validation) -> str:
+    """Rows that miss by more than 30 %, together by configuration and reason."""
+    reasons = read("miss_reasons.csv")
+    groups: dict[tuple[str, ...], list[ScoredRun]] = defaultdict(list)
+    for row in found.runs:
+        if row.counts and row.run is not None and abs(row.error_ratio or 0.0) > LARGE_MISS:
+            kind, text = reason(row, reasons)
+            groups[row.run.model, row.run.gpu, row.run.precision or "", row.metric, kind, text].append(row)
+    ordered = sorted(groups.items(), key=lambda item: -max(abs(row.error_ratio or 0.0) for row in item[1]))
+    rows = []
+    for (model, gpu, precision, metric, kind, text), members in ordered:
+        errors = [row.error_ratio or 0.0 for row in members]
+        worst = max(errors, key=abs)
+        ids = members[0].id if len(members) == 1 else f"{members[0].id} and {len(members) - 1} more"
+        rows.append([ids, f"{model}, {gpu}, {precision}", metric, f"{100 * worst:+.0f} %", kind, text])
+    total = sum(len(members) for members in groups.values())
+    share = percent(total / max(1, found.overall.n))
+    headers = ("rows", "run", "metric", "worst error", "kind", "reason")
+    return f"{total} rows ({share}) miss by more than 30 %.\n\n" + table(headers, rows)
+
+
+def search_text(found: Validation) -> str:
+    """What the layout search finds on the same questions."""
+    results = search_all(row.prepared for row in found.runs if row.prepared is not None and row.prediction is not None)
+    gains = np.array([one.gain for one in results])
+    fast, top = float(np.mean(gains >= 1 - 1e-6)), float(np.mean([one.rank <= 5 for one in results]))
+    return paragraph(
+        f"On {len(results)} distinct questions with a published split the search, left free, finds a layout at least "
+        f"as fast as the published one by its own model in {percent(fast)} of the cases; the published split (tp, pp, "
+        f"cp, ep) is among its five best in {percent(top)}. The median gain that it believes in is "
+        f"{100 * (np.median(gains) - 1):.1f} %; {sum(one.layouts for one in results):,} layouts were evaluated."
+    )
+
+
+def points(found: Validation) -> list[Point]:
+    """Tokens (samples of an encoder, images) per second and GPU of every scored speed."""
+    result: list[Point] = []
+    for row in found.runs:
+        if not row.counts or row.prepared is None or row.prediction is None or not row.published:
+            continue
+        one, gpus = row.prepared, int(row.prepared.layouts.gpus[0])
+        tokens = one.recipe.tokens_per_step * one.batch_scale / gpus
+        precision = one.recipe.policy.precision
+        if row.metric == "tokens_per_s_per_gpu":
+            result.append((precision, row.published, row.prediction.mid))
+        elif row.metric == "step_time_s":
+            result.append((precision, tokens / row.published, tokens / row.prediction.mid))
+        elif row.metric == "samples_per_s":
+            result.append((precision, row.published / gpus, row.prediction.mid / gpus))
+    return result
+
+
+def main() -> None:
+    """Predict, score, write."""
+    found, left = validate(read("published_runs.csv")), LeftOut()
+    CHART.write_text(draw(points(found)), encoding="utf-8")
+    skipped: dict[str, int] = defaultdict(int)
+    for row in found.runs:
+        if row.reason_skipped:
+            skipped[row.reason_skipped] += 1
+    template = (BENCHMARKS / "accuracy.template.md").read_text(encoding="utf-8")
+    page = template.format(
+        rows=len(found.runs),
+        predicted=len(found.runs) - found.skipped,
+        scored=found.overall.n,
+        date=left.date,
+        targets=targets(found, left),
+        overall=table(("", *HEADERS), [summary_row("all", list(found.runs), left)]),
+        breakdowns="\n".join(breakdown(found, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
+        pairs=pairs_table(found),
+        search=search_text(found),
+        constant=constant_baseline(found),
+        peers=peers_table(found),
+        misses=misses_table(found),
+        skipped=table(("reason", "rows"), [(k, str(n)) for k, n in sorted(skipped.items(), key=lambda i: -i[1])]),
+    )
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

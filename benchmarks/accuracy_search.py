@@ -1,0 +1,80 @@
+"""The layout search on published runs: is its layout at least as fast, and is the published one among its best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import UsageError
+from planner.evaluation import score
+from planner.published_setup import NO_PRICES, RAN_RATIO, Prepared
+from planner.rates import resolve_rates
+from planner.search import FixedLayout, enumerate_layouts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the search finds for one published run."""
+
+    id: str
+    gain: float
+    """Step of the published layout over that of the best found, both by the model; from 1 on: at least as fast."""
+    rank: int
+    """Splits (tp, pp, cp, ep) that are faster than the published one, each at its best, plus one."""
+    layouts: int
+
+
+def searchable(one: Prepared) -> bool:
+    """Whether the run states its split, and is a decoder on more than one GPU."""
+    run = one.run
+    return (
+        run.group in ("throughput", "precision_pair")
+        and one.recipe.model.kind == "decoder"
+        and None not in (run.tp, run.pp, run.micro_batch)
+        and (run.n_gpus or 1) > 1
+        and not run.flag
+    )
+
+
+def search(one: Prepared) -> Found | None:
+    """Search all layouts on the run's own GPUs and batch; None where none is even."""
+    recipe, cluster = one.recipe, one.cluster
+    published = one.layouts.at(0)
+    try:
+        layouts = enumerate_layouts(recipe, cluster, FixedLayout(), gpus=published.gpus)
+    except UsageError:
+        return None
+    if not len(layouts):
+        return None
+    rates = resolve_rates(cluster, recipe).sample()
+    own = score(recipe, cluster, one.layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    limit = max(cluster.gpu.memory_bytes, min(float(own.memory_bytes[0]), RAN_RATIO * cluster.gpu.memory_bytes))
+    step = np.where(found.memory_bytes <= limit * (1 + 1e-9), found.step_s, np.inf)
+    best: dict[tuple[int, ...], float] = {}
+    for split, time in zip(zip(layouts.tp, layouts.pp, layouts.cp, layouts.ep, strict=True), step, strict=True):
+        key = tuple(int(axis) for axis in split)
+        best[key] = min(best.get(key, np.inf), float(time))
+    mine = (published.tp, published.pp, published.cp, published.ep)
+    own_s = float(own.step_s[0])
+    ours = min(best.get(mine, np.inf), own_s)
+    rank = 1 + sum(time < ours * (1 - 1e-9) for split, time in best.items() if split != mine)
+    return Found(id=one.run.id, gain=own_s / min(min(best.values()), np.inf), rank=rank, layouts=len(layouts))
+
+
+def search_all(prepared: Iterable[Prepared]) -> list[Found]:
+    """One search per distinct question (model, machines, batch, precision, published split)."""
+    done: dict[object, Found | None] = {}
+    found = []
+    for one in prepared:
+        if not searchable(one):
+            continue
+        run = replace(one.run, id="", pair="", series="", tier="", flag="", group="", metric="step_time_s")
+        key = (replace(run, source_kind="", framework="", flops_convention=""), one.framework.id)
+        if key not in done:
+            done[key] = search(one)
+            if (result := done[key]) is not None:
+                found.append(result)
+    return found
