@@ -25,6 +25,7 @@ def render(
     document: dict[str, Any],
     fmt: str,
     *,
+    name: str = "document",
     title: str | None = None,
     logo: Path | None = None,
     redact: Iterable[str] = (),
@@ -37,6 +38,7 @@ def render(
     Args:
         document: the parsed document.
         fmt: one of `FORMATS`; `pdf` gives bytes, the others text.
+        name: what an error calls the document, for example its file.
         title: instead of the model's name.
         logo: a PNG, JPEG, GIF, WebP or SVG file, put into the page (HTML and PDF).
         redact: `prices`, `names` or both are left out.
@@ -51,7 +53,7 @@ def render(
     from reports.build import build
 
     _known(fmt)
-    view = build(document, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
+    view = build(document, name=name, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
     return _written(view, fmt, width, color)
 
 

@@ -68,7 +68,13 @@ def _fill_line(line: Doc) -> None:
 
 
 def build(
-    document: Any, *, title: str | None = None, logo: str | None = None, redact: Iterable[str] = (), lang: str = "en"
+    document: Any,
+    *,
+    name: str = "document",
+    title: str | None = None,
+    logo: str | None = None,
+    redact: Iterable[str] = (),
+    lang: str = "en",
 ) -> View:
     """The view of one plan.
 
@@ -77,7 +83,7 @@ def build(
         UsageError: an unknown language or part to leave out.
     """
     words = words_for(lang)
-    doc = redacted(checked(document), redact)
+    doc = redacted(checked(document, name), redact)
     if "names" in doc.get("redacted", ()):
         doc["model"]["name"] = words("redact.model")
     facts = Facts(doc)

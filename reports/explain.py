@@ -308,7 +308,9 @@ FIGURES = tuple(Derivation(None, {}, None).figures())  # type: ignore[arg-type]
 """Names for `mpplan explain`."""
 
 
-def explain(document: Any, figure: str, *, precision: str | None = None, gpu: str | None = None) -> Explanation:
+def explain(
+    document: Any, figure: str, *, precision: str | None = None, gpu: str | None = None, name: str = "document"
+) -> Explanation:
     """Take a figure of a plan apart.
 
     Args:
@@ -316,21 +318,22 @@ def explain(document: Any, figure: str, *, precision: str | None = None, gpu: st
         figure: one of `FIGURES`, or a key of the document.
         precision: of the plan; default the asked one.
         gpu: of the plan; default the leading one.
+        name: what an error calls the document.
 
     Raises:
         InputFileError: the document is no estimate.
         UsageError: an unknown figure, or no plan that fits for this precision and GPU.
     """
-    name = ALIASES.get(figure.lower(), figure.lower())
-    if name not in FIGURES:
+    wanted = ALIASES.get(figure.lower(), figure.lower())
+    if wanted not in FIGURES:
         raise UsageError(f"no figure `{figure}`", hint=f"one of {', '.join(FIGURES)}")
-    facts, words = Facts(checked(document)), words_for("en")
+    facts, words = Facts(checked(document, name)), words_for("en")
     plan = _chosen(facts, precision or facts.asked, gpu or facts.gpu)
     facts.gpu = plan["gpu"]
-    root = Derivation(facts, plan, words).figures()[name]()
+    root = Derivation(facts, plan, words).figures()[wanted]()
     ids = list(dict.fromkeys(_evidence_ids(root)))
     rows = (facts.evidence(one) for one in ids)
-    return Explanation(figure=name, precision=plan["precision"], gpu=plan["gpu"], root=root,
+    return Explanation(figure=wanted, precision=plan["precision"], gpu=plan["gpu"], root=root,
                        sources=tuple(row for row in rows if row is not None))  # fmt: skip
 
 

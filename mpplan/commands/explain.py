@@ -35,7 +35,7 @@ def explain(
     from reports.explain import explain as taken_apart
     from reports.explain_text import to_json, to_text
 
-    found = taken_apart(read_answer(plan), figure, precision=precision, gpu=gpu)
+    found = taken_apart(read_answer(plan), figure, precision=precision, gpu=gpu, name=plan)
     if json:
         typer.echo(dumps(to_json(found), ensure_ascii=False, indent=2, allow_nan=False))
     else:

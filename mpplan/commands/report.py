@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mpplan import options
 from mpplan.console import note
 from mpplan.documents import read_answer
-from mpplan.output import Output, open_output
+from mpplan.output import open_output
 from planner.errors import UsageError
 from reports.formats import FORMATS
-
-if TYPE_CHECKING:
-    from planner.document import Document
 
 SUFFIXES = {
     ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal", ".csv": "csv",
@@ -63,16 +60,17 @@ def report(
     parts = [part.strip() for given in redact or () for part in given.split(",") if part.strip()]
     picture = Path(logo).expanduser() if logo else None
     color = None if place.is_stdout else False
+    if plan == other == "-":
+        raise UsageError("both answers are to come from stdin", hint="name a file for one of them")
     first = read_answer(plan)
     if other is None:
-        content = render(first, form, title=title, logo=picture, redact=parts, lang=lang, color=color)
+        content = render(first, form, name=plan, title=title, logo=picture, redact=parts, lang=lang, color=color)
     else:
-        second = _second(plan, other)
-        names = _names(plan, other)
+        second, names = read_answer(other), _names(plan, other)
         content = render_comparison(
             first, second, form, names=names, title=title, logo=picture, redact=parts, lang=lang, color=color
         )
-    _write(place, content)
+    place.write(content)
     if not place.is_stdout:
         note(f"wrote {place.path}", quiet=quiet)
 
@@ -85,17 +83,7 @@ def _form(given: str | None, output: str | None) -> str:
     return form
 
 
-def _second(plan: str, other: str) -> Document:
-    if plan == other == "-":
-        raise UsageError("both answers are to come from stdin", hint="name a file for one of them")
-    return read_answer(other)
-
-
 def _names(plan: str, other: str) -> tuple[str, str]:
     """What the two are called: their files' names, or A and B where those do not tell them apart."""
     first, second = Path(plan).stem, Path(other).stem
     return (first, second) if first != second and "-" not in (plan, other) else ("A", "B")
-
-
-def _write(place: Output, content: str | bytes) -> None:
-    place.write(content)

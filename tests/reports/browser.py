@@ -1,6 +1,7 @@
 """A real Chromium, driven over a pipe by its DevTools protocol: no driver, no library, no port.
 
-Chromium reads commands from descriptor 3 and writes answers and events to descriptor 4, each a JSON text ended by a NUL.
+Chromium reads commands from descriptor 3 and writes answers and events to descriptor 4, each a JSON text and
+a NUL.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Browser:
         os.close(from_browser)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with contextlib.suppress(OSError, RuntimeError, TimeoutError):
             self.send("Browser.close")
         os.close(self._write)
@@ -131,7 +134,9 @@ class Page:
         """Close the page."""
         self._browser.send("Target.closeTarget", targetId=self._target)
 
-    def look(self, *, width: int = 1440, height: int = 900, scheme: str = "light", media: str = "", script: bool = True) -> None:
+    def look(
+        self, *, width: int = 1440, height: int = 900, scheme: str = "light", media: str = "", script: bool = True
+    ) -> None:
         """Size, colour scheme, medium, and whether scripts run."""
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
@@ -186,7 +191,9 @@ class Page:
         self.run(AXE.read_text(encoding="utf-8") + "; true")
         rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
         found = self.run(f"axe.run(document, {{runOnly: {json.dumps(rules)}}}).then((r) => r.violations)")
-        return [f"{one['id']}: {node['target']} {node['failureSummary'][:300]}" for one in found for node in one["nodes"]]
+        return [
+            f"{one['id']}: {node['target']} {node['failureSummary'][:300]}" for one in found for node in one["nodes"]
+        ]
 
     def picture(self, path: Path, *, whole: bool = True) -> None:
         """A screenshot as PNG."""
@@ -195,5 +202,7 @@ class Page:
 
     def pdf(self) -> bytes:
         """The page as it prints on A4."""
-        done = self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
+        done = self.send(
+            "Page.printToPDF", printBackground=True, preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69
+        )
         return base64.b64decode(done["data"])

@@ -1,4 +1,4 @@
-"""Documents for the tests of the report: made by the real planner, recorded from it once, and made up where it must be."""
+"""Documents for the tests of the report: made by the real planner, recorded from it once, made up where it must be."""
 
 from __future__ import annotations
 

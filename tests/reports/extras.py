@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a script, a row or a sentence stays on one line
 """Optional parts of a document as `docs/report-schema.md` describes them; made-up numbers."""
 
 from __future__ import annotations

@@ -25,9 +25,18 @@ def spread(mid: float, low_ratio: float = 0.86, high_ratio: float = 1.17) -> Est
 
 def layout(**changes: Any) -> Layout:
     """A layout of 512 GPUs."""
-    base: dict[str, Any] = dict(
-        tp=8, pp=4, vp=1, cp=1, ep=1, dp=16, zero=1, micro_batch=1, grad_accum=64, act_ckpt="selective"
-    )
+    base: dict[str, Any] = {
+        "tp": 8,
+        "pp": 4,
+        "vp": 1,
+        "cp": 1,
+        "ep": 1,
+        "dp": 16,
+        "zero": 1,
+        "micro_batch": 1,
+        "grad_accum": 64,
+        "act_ckpt": "selective",
+    }
     return Layout(**(base | changes))
 
 
@@ -166,8 +175,8 @@ def answer(**changes: Any) -> Answer:
         name="dense-70b", kind="decoder", layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128,
         ffn_hidden=28672, gated_mlp=True, vocab=128256, context=4096,
     )  # fmt: skip
-    base: dict[str, Any] = dict(
-        question={
+    base: dict[str, Any] = {
+        "question": {
             "params": Input(value=70e9, source="flag"),
             "precision": Input(value="fp8", source="flag"),
             "tokens": Input(value=1.4e12, source="default", note="20 tokens per parameter"),
@@ -177,23 +186,23 @@ def answer(**changes: Any) -> Answer:
             "gpu": Input(value=GPU, source="default"),
             "pue": Input(value=1.25, source="default"),
         },
-        model=model,
-        plans=plans,
-        same_deadline=later,
-        deadline_days=plans[-1].duration_days.mid if plans[-1].duration_days else 30.0,
-        savings=savings(plans) + savings(later, "same_deadline"),
-        unsupported=(),
-        assumptions=(
+        "model": model,
+        "plans": plans,
+        "same_deadline": later,
+        "deadline_days": plans[-1].duration_days.mid if plans[-1].duration_days else 30.0,
+        "savings": savings(plans) + savings(later, "same_deadline"),
+        "unsupported": (),
+        "assumptions": (
             Assumption(id="tokens", text="1.4T tokens, 20 per parameter", change_with="--tokens"),
             Assumption(id="pue", text="PUE 1.25 (1.1–1.5)", change_with="--pue"),
         ),
-        gaps=(),
-        warnings=(),
-        evidence=EVIDENCE,
-        created_at="2026-11-20T12:00:00Z",
-        version="0.1.0",
-        command=("mpplan", "estimate", "--params", "70B", "--precision", "fp8"),
-    )
+        "gaps": (),
+        "warnings": (),
+        "evidence": EVIDENCE,
+        "created_at": "2026-11-20T12:00:00Z",
+        "version": "0.1.0",
+        "command": ("mpplan", "estimate", "--params", "70B", "--precision", "fp8"),
+    }
     return Answer(**(base | changes))
 
 
@@ -207,7 +216,8 @@ def unsupported_document() -> dict[str, Any]:
     gpu = "a100-sxm4-80gb"
     does_not_fit = Plan(
         precision="fp32", policy="fp32", gpu=gpu, gpus=8, nodes=1, layout=None, fits=False,
-        why_not="needs 151 GiB per GPU, 71.4 GiB more than there is", memory_gib=None, memory_capacity_gib=79.2, step_s=None,
+        why_not="needs 151 GiB per GPU, 71.4 GiB more than there is", memory_gib=None,
+        memory_capacity_gib=79.2, step_s=None,
     )  # fmt: skip
     plans = (does_not_fit, *(plan(name, gpu=gpu) for name in ("tf32", "fp16", "bf16")))
     return document(

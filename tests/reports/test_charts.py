@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from reports import charts
 from reports.charts import Bar
+import itertools
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,9 @@ def test_a_logarithmic_axis_encloses_its_values(low, factor):
 def test_decades_lie_at_equal_distances():
     ticks = charts.log_ticks(1, 1000)
 
-    assert [charts.on_log(value, ticks) for value in (1, 10, 100, 1000)] == pytest.approx([0, 33.33, 66.67, 100], abs=0.01)
+    assert [charts.on_log(value, ticks) for value in (1, 10, 100, 1000)] == pytest.approx(
+        [0, 33.33, 66.67, 100], abs=0.01
+    )
 
 
 def test_bars_are_laid_out_in_percent_and_pixels():
@@ -95,7 +98,7 @@ def test_segments_touch_and_fill_the_bar_up_to_its_total(sizes):
     segments = charts.segments_of([(n, size, "") for n, size in enumerate(sizes)], top)
 
     assert sum(s.width for s in segments) == pytest.approx(80, abs=0.1)
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in itertools.pairwise(segments):
         assert after.at == pytest.approx(before.at + before.width, abs=0.03)
 
 

@@ -95,7 +95,9 @@ def test_the_csv_has_a_row_per_precision_and_figure():
 
 
 def test_names_are_left_out_when_asked_to():
-    text = reports.render_comparison(sample.document(), other(), "markdown", names=("aurora", "borealis"), redact=["names"])
+    text = reports.render_comparison(
+        sample.document(), other(), "markdown", names=("aurora", "borealis"), redact=["names"]
+    )
 
     assert "aurora" not in str(text)
     assert "From A to B" in str(text)

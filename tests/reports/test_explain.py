@@ -52,7 +52,16 @@ def test_cost_goes_down_to_gpus_tokens_and_the_rows_of_the_price(recorded):
     labels = {node.label for node in walk(found.root)}
     kinds = {row["id"].split(":")[0] for row in found.sources}
 
-    assert {"GPU-hours", "Price per GPU-hour", "Time", "Steps", "Step time", "Goodput", "GPUs", "Tokens per parameter"} <= labels
+    assert {
+        "GPU-hours",
+        "Price per GPU-hour",
+        "Time",
+        "Steps",
+        "Step time",
+        "Goodput",
+        "GPUs",
+        "Tokens per parameter",
+    } <= labels
     assert {"price", "rate", "parameter", "model"} <= kinds
 
 

@@ -164,7 +164,7 @@ def test_the_json_form_is_the_document(recorded):
 class Reader(HTMLParser):
     """What a page refers to, and whether its elements are closed in order."""
 
-    VOID = {"meta", "link", "img", "input", "br", "hr"}
+    VOID = frozenset({"meta", "link", "img", "input", "br", "hr"})
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -232,7 +232,10 @@ def test_the_page_has_no_inline_style_or_handler():
 def test_the_policy_lets_in_this_style_and_this_script_only():
     page = str(reports.render(sample.document(), "html"))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
-    style, script = re.search(r"<style>(.*?)</style>", page, re.DOTALL), re.search(r"<script>(.*?)</script>", page, re.DOTALL)
+    style, script = (
+        re.search(r"<style>(.*?)</style>", page, re.DOTALL),
+        re.search(r"<script>(.*?)</script>", page, re.DOTALL),
+    )
     assert policy
     assert style
     assert script
@@ -303,7 +306,9 @@ def test_nothing_that_a_user_writes_gets_out_of_its_place(evil, lang):
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", page)
     assert "{{ 7*7 }}" in page if evil == "{{ 7*7 }}" else True
     for fmt in ("terminal", "markdown", "csv"):
-        assert not re.search("[\u202a-\u202e\u2066-\u2069\x1b]", str(reports.render(document, fmt, title=evil, lang=lang)))
+        assert not re.search(
+            "[\u202a-\u202e\u2066-\u2069\x1b]", str(reports.render(document, fmt, title=evil, lang=lang))
+        )
 
 
 def test_a_script_element_cannot_be_ended_from_inside():

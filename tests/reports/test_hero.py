@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a script, a row or a sentence stays on one line
 from __future__ import annotations
 
 import pytest

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
+from planner.evidence import EvidenceKind
 from planner.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
 from planner.precision import EXTRA_PRECISIONS, PRECISIONS
-from planner.evidence import EvidenceKind
 from reports.language import LANGUAGES, Span, split_spans, strong, words_for
 from reports.strings import en, zh
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a script, a row or a sentence stays on one line
 """The page in a real Chromium: accessible, whole at every width, live sliders, whole downloads, silent, printable."""
 
 from __future__ import annotations
@@ -210,7 +211,8 @@ def test_the_state_lives_in_the_link(browser, pages):
 
 
 @pytest.mark.parametrize(
-    "fragment", ["whatif?price=NaN&pue=-3&nonsense=1&tokens=1e400", "whatif?price=%3Cscript%3E", "%", "whatif?__proto__=1"]
+    "fragment",
+    ["whatif?price=NaN&pue=-3&nonsense=1&tokens=1e400", "whatif?price=%3Cscript%3E", "%", "whatif?__proto__=1"],
 )
 def test_a_broken_link_changes_nothing_beyond_the_span_of_a_slider(browser, pages, fragment):
     path = pages("plan")
@@ -296,7 +298,9 @@ def test_it_prints_on_pages_that_are_neither_empty_nor_cut(browser, pages, tmp_p
     page = browser.page(pages(name, lang))
     path = tmp_path / "page.pdf"
     path.write_bytes(page.pdf())
-    headings = page.run("[...document.querySelectorAll('h2')].filter((h) => !h.closest('[data-script]')).map((h) => h.textContent)")
+    headings = page.run(
+        "[...document.querySelectorAll('h2')].filter((h) => !h.closest('[data-script]')).map((h) => h.textContent)"
+    )
     page.close()
     layout = subprocess.run(["pdftotext", "-bbox", path, "-"], capture_output=True, text=True, check=True).stdout
     sheets = re.findall(r'<page width="([\d.]+)" height="([\d.]+)">(.*?)</page>', layout, re.DOTALL)

@@ -187,19 +187,25 @@ def test_the_page_computes_what_python_computes():
 
     assert len(theirs) >= 300
     for (base, plan, wanted), found in zip(cases, theirs, strict=True):
-        ours = {name: value if value is None else list(value) for name, value in asdict(outcome(base, plan, wanted)).items()}
+        ours = {
+            name: value if value is None else list(value) for name, value in asdict(outcome(base, plan, wanted)).items()
+        }
         for name, value in ours.items():
             assert found[name] == (value if value is None else pytest.approx(value, rel=1e-12))
 
 
 def test_the_page_writes_numbers_as_python_does():
-    cases = drawn(st.tuples(st.sampled_from(["money", "days", "energy", "carbon", "plain", "unit_price", "tokens"]), ends), 500)
+    cases = drawn(
+        st.tuples(st.sampled_from(["money", "days", "energy", "carbon", "plain", "unit_price", "tokens"]), ends), 500
+    )
     exact = [(quantity, (one[1], one[1], one[1])) for quantity, one in cases[:150]]
     for lang in ("en", "zh"):
         words = words_for(lang)
         names = ("money", "unit_price", "days", "energy", "carbon", "tokens", "plain")
         page = {
-            "ladders": {name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in names},
+            "ladders": {
+                name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in names
+            },
             "words": {key: words(key) for key in ("at_least", "range", "range.joint")},
         }
         both = [[page, quantity, three, bool(n % 2)] for n, (quantity, three) in enumerate([*cases, *exact])]

@@ -1,0 +1,55 @@
+"""`mpplan explain` from its command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.reports import sample
+
+
+@pytest.fixture
+def plan(home):
+    """A saved answer in the working directory."""
+    path = home / "plan.json"
+    path.write_text(json.dumps(sample.document()), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("figure", ["cost", "energy", "time", "memory", "carbon", "tokens", "cost_usd"])
+def test_a_figure_is_taken_apart_as_a_tree(run, plan, figure):
+    result = run("explain", "plan.json", figure)
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("FP8 on H100 SXM5 80\u00a0GB\n")
+    assert "─ " in result.out
+
+
+def test_another_precision_can_be_asked_for(run, plan):
+    assert run("explain", "plan.json", "cost", "--precision", "tf32").out.startswith("TF32 on H100")
+
+
+def test_json_is_a_document_of_its_own(run, plan):
+    found = json.loads(run("explain", "plan.json", "carbon", "--json").out)
+
+    assert (found["schema"], found["figure"]) == ("mpplan.explain/1", "carbon")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("plan.json", "happiness"), 2, "no figure `happiness`"),
+        (("plan.json", "cost", "--precision", "nvfp4"), 2, "no plan in nvfp4"),
+        (("plan.json", "cost", "--gpu", "tpu"), 2, "no plan in fp8 on tpu"),
+        (("nothing.json", "cost"), 2, "cannot read"),
+        (("broken.json", "cost"), 3, "not JSON"),
+    ],
+)
+def test_bad_input_is_one_line_with_a_hint(run, plan, home, arguments, code, message):
+    (home / "broken.json").write_text("{", encoding="utf-8")
+    result = run("explain", *arguments)
+
+    assert (result.code, result.out) == (code, "")
+    assert message in result.err
+    assert "hint: " in result.err
