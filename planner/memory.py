@@ -111,11 +111,18 @@ def in_flight(at: Layouts, *, last: bool = False) -> Value:
     return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
 
 
+def frozen_weight_bytes(recipe: Recipe) -> float | None:
+    """Bytes per frozen weight: 4-bit with QLoRA, the compute type with LoRA; None where all weights are trained."""
+    if recipe.method == "qlora":
+        return QLORA_WEIGHT_BYTES
+    return recipe.policy.activation_bytes if recipe.method == "lora" else None
+
+
 def _states(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value, Value, Value]:
     """Weights, gradients, master weights and optimizer states of one stage, after ZeRO."""
     policy, optimizer = recipe.policy, recipe.optimizer
     share = trained_share(recipe)
-    weight = QLORA_WEIGHT_BYTES if recipe.method == "qlora" else (policy.weight_bytes or policy.master_bytes)
+    weight = frozen_weight_bytes(recipe) or policy.weight_bytes or policy.master_bytes
     master = policy.master_bytes if policy.weight_bytes else 0.0
     moments = optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes
     weights: Value = 0.0
@@ -149,12 +156,13 @@ def _gathered(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
 def _low_copies(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
     """Low-precision copies of the linear weights that live between forward and backward."""
     per_param = recipe.policy.low_weight_copy_bytes
-    if not per_param:
-        return 0.0
+    cached_cast = recipe.policy.linear_compute not in ("fp8", "fp4")
+    if not per_param or (cached_cast and not recipe.trains_all):
+        return 0.0  # frozen weights already lie in the compute type
     layers = shards.layers_last if last else shards.layers_most
     held = layers * (shards.dense_per_layer + shards.expert_per_layer)
     passing = 2.0 * (shards.dense_per_layer + shards.expert_per_layer)
-    return np.where(at.zero == 3, passing, held) * per_param
+    return np.where((at.zero == 3) | (recipe.method == "qlora"), passing, held) * per_param
 
 
 def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) -> Value:

@@ -348,8 +348,8 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
     """The terms for one GPU, stack and policy; `overrides` are terms from measurement records, which win."""
     gpu, policy, family = cluster.gpu, recipe.policy, arch_family(cluster.gpu)
     clock = clock_ratio(cluster)
-    in_fp32 = policy.other_compute in ("fp32", "tf32")
-    attention_peak = gpu.peak_flop_per_s["fp32" if in_fp32 else policy.other_compute]
+    in_fp32 = policy.other_compute == "fp32"
+    attention_peak = gpu.peak_flop_per_s[policy.other_compute]
     kernel = "fp32" if in_fp32 else "tuned" if recipe.fused else "torch"
     attention = arch_parameter("attention_efficiency", gpu, kernel)
     bandwidth = gpu.memory_bytes_per_s
