@@ -120,6 +120,8 @@ def _between_replicas_s(
     recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, trained: float, rates: Rates
 ) -> Value:
     """Hybrid sharding: the groups that each hold a whole copy all-reduce their gradient shards once per step."""
+    if np.all(at.replicas == 1):
+        return 0.0
     ranks = np.maximum(1, at.dp * at.cp // at.replicas)
     group = place(at.replicas, at.tp * ranks, cluster.nvlink_domain)
     shard = (shards.dense(last=False) / shards.dense_ranks) + (shards.expert(last=False) / shards.expert_ranks)
@@ -158,10 +160,12 @@ def data_parallel_s(
     for params, group in ((shards.dense(last=False), dense), (shards.expert(last=False), experts)):
         reduce_s = reduce_s + gather_s(params * policy.reduce_bytes * trained, group, rates)
         gather = gather + gather_s(params * policy.gather_bytes, group, rates)
-        updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates)
+        if not recipe.trains_all:
+            updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates)
         ring = ring + all_reduce_s(params * policy.reduce_bytes * trained, group, rates)
     every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
     scatters = np.where(every, at.grad_accum, 1.0)
+    updated = gather if recipe.trains_all else updated
     gathers = scatters * np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
     busy = np.select(
         [at.zero == 0, at.zero == 3], [ring, gathers * gather + scatters * reduce_s], scatters * reduce_s + updated
