@@ -5,7 +5,7 @@ that the enumeration leaves out and the draws of a range are not. Two named base
 machines:
 
 - `plain Python`: the same equations for one layout at a time (`tests/planner/brute_force.py`), on a sample;
-- `numpy copy`: copying a column of 64-bit numbers within the cache: how many numbers are copied in the time of a layout.
+- `numpy copy`: copying 64-bit numbers within the cache: how many are copied in the time of one layout.
 
 Run it from the repository's root: `python benchmarks/layouts.py [rounds]`.
 """
