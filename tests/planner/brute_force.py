@@ -220,7 +220,7 @@ class OneLayout(Parts):
         layers = self.stages()[-1] if last else max(self.stages())
         end = self.ends()[1 if last else 0]
         held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
-        weight = 0.516 if r.method == "qlora" else (p.weight_bytes or p.master_bytes)
+        weight = {"qlora": 0.516, "lora": a}.get(r.method, p.weight_bytes or p.master_bytes)
         master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
         on_gpu = 0.0 if r.offload == "optimizer" else 1.0
@@ -241,7 +241,9 @@ class OneLayout(Parts):
         logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * per_logit
         items["logits"] = logits if y.pp == 1 or last else 0.0
         unit = dense + expert
-        items["fp8_copies"] = p.low_weight_copy_bytes * unit * (2 if y.zero == 3 else layers)
+        copied = 2 if y.zero == 3 or r.method == "qlora" else layers
+        cast_of_frozen = r.method in ("lora", "qlora") and p.linear_compute not in ("fp8", "fp4")
+        items["fp8_copies"] = 0.0 if cast_of_frozen else p.low_weight_copy_bytes * unit * copied
         items["gathered_params"] = self.gathered_bytes(unit) if y.zero == 3 else 0.0
         if r.stack not in ("tuned", "classic") and y.grad_accum == 1:
             items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
