@@ -65,12 +65,12 @@ def draw(points: Iterable[Point]) -> str:
         f'<path d="M{LEFT} {TOP + SIDE}L{LEFT + SIDE} {TOP}" stroke="#555" fill="none"/>',
     ]
     for number, precision in enumerate(name for name in COLOURS if name in groups):
-        colour, x = COLOURS[precision], LEFT + 12 + 84 * number
+        colour, x = COLOURS[precision], LEFT + 12 + 87 * number
         path = "".join(groups[precision])
         style = 'stroke-width="4" stroke-linecap="round" stroke-opacity=".55"'
         parts.append(f'<path d="{path}" stroke="{colour}" {style}/>')
         parts.append(f'<circle cx="{x}" cy="24" r="5" fill="{colour}"/><text x="{x + 9}" y="28">{precision} ')
-        parts.append(f"({len(groups[precision])})</text>")
+        parts.append(f"{len(groups[precision])}</text>")
     middle = TOP + SIDE / 2
     parts.append(f'<text x="{LEFT + SIDE / 2}" y="{HEIGHT - 18}" text-anchor="middle">published, ')
     parts.append("tokens (samples of an encoder or image) per second and GPU</text>")

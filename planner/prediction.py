@@ -12,7 +12,7 @@ from planner.flop_convention import counted_flop_per_token, peak_of_convention
 from planner.published import PublishedRun, Rejected
 from planner.published_setup import NO_PRICES, Prepared
 from planner.rates import Draws, Rates, RateSet, Value, resolve_rates
-from planner.units import GIB, HOUR_S, MWH_J, TERA
+from planner.units import GIB, HOUR_S, MINUTE_S, MWH_J, TERA
 
 QUANTILES = (0.05, 0.5, 0.95)
 PSU_EFFICIENCY = 0.95
@@ -129,7 +129,7 @@ def _memory_gib(known: _Known) -> Value:
 
 
 def _minutes(known: _Known) -> Value:
-    return known.result.wall_s / 60.0
+    return known.result.wall_s / MINUTE_S
 
 
 def _node_gpus(known: _Known) -> int:

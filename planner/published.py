@@ -135,7 +135,7 @@ COLUMNS = (*CONFIGURATION, *ANSWERS)
 """Every column that a file of published runs may have."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Cells:
     cells: Mapping[str, str]
     problems: list[str] = field(default_factory=list)
