@@ -95,7 +95,7 @@ def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Va
 
 
 def aligned(model: ModelShape, element_bytes: float) -> bool:
-    """Whether a head is a multiple of 16 bytes, as matrix units want their operands (NVIDIA: matrix multiplication guide)."""
+    """Whether a head is a multiple of 16 bytes, as matrix units want operands (NVIDIA matrix multiplication guide)."""
     return model.head_dim * element_bytes % 16 == 0
 
 

@@ -15,12 +15,11 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 ACT_CKPT = ("none", "selective", "full", "every-2", "every-4")
-"""Activation checkpointing: no layer, by operation, every layer, every second or fourth layer whole. The index is the code
-in `Layouts.act_ckpt`."""
+"""Activation checkpointing: no layer, by operation, every layer, every second or fourth layer whole. The index is the
+code in `Layouts.act_ckpt`."""
 
 FULL_SHARE = np.array([0.0, 0.0, 1.0, 0.5, 0.25])
 """Share of the layers that are checkpointed whole, by code of `ACT_CKPT`."""
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

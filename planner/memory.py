@@ -56,7 +56,7 @@ class MemoryItems:
 
 
 def _input_bytes(recipe: Recipe) -> float:
-    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the original."""
+    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the other."""
     policy = recipe.policy
     if not recipe.fused or policy.linear_compute not in ("fp8", "fp4"):
         return policy.activation_bytes
@@ -168,8 +168,8 @@ def _low_copies(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Valu
 def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) -> Value:
     """Gradients that exist at the peak.
 
-    PyTorch allocates them during backward, while activations are freed; so with one micro-batch per step the peak is the
-    larger of the two. Accumulated gradients, and Megatron's gradient buffers, are there all the time.
+    PyTorch allocates them during backward, while activations are freed; so with one micro-batch per step the peak is
+    the larger of the two. Accumulated gradients, and Megatron's gradient buffers, are there all the time.
     """
     if recipe.fused:
         return gradients
@@ -185,7 +185,8 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     working = np.where(FULL_SHARE[at.act_ckpt] > 0, whole, 0.25 * whole)
     if recipe.sequence_parallel:
         # A product's gathered input and its gradient, over the whole sequence.
-        working = working + np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0) * recipe.policy.activation_bytes
+        gathered_elements = np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
+        working = working + gathered_elements * recipe.policy.activation_bytes
     activations = kept * layers * flights + working
     if recipe.offload == "activations":
         activations = kept * 2.0 + working

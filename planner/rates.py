@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
@@ -20,7 +20,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.hardware import Gpu
 from planner.parameters import Parameter, load_parameters, parameter
 from planner.recipe import Recipe
-from planner.units import GIB
+from planner.units import GIB, TERA
 
 Value = float | npt.NDArray[np.float64]
 """One value, or a thousand draws of it: the arithmetic is the same."""
@@ -196,9 +196,7 @@ ARCH_FAMILY = {
 """Architectures that share the parameters of a relative."""
 
 REFERENCE_GPU = {"Ampere": 0.869, "Hopper": 0.803, "Blackwell": 0.776, "CDNA": 0.511}
-"""Measured BF16 maximum over peak of the GPU that stands for its architecture (A100, H100, B200, MI300X;
-`gpus.csv`).
-"""
+"""Measured BF16 maximum over peak of the GPU that stands for its architecture (A100, H100, B200, MI300X)."""
 
 
 def arch_family(gpu: Gpu) -> str:
@@ -223,7 +221,7 @@ def _matmul_term(gpu: Gpu, name: str, compute: str) -> Term:
     term = _from(row, name, scale=gpu.peak_flop_per_s[compute] * own, ceiling=1.0 / own)
     kind = EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED
     extra = 0.0 if measured else 0.05
-    what = f"{term.evidence.what}; peak {gpu.peak_flop_per_s[compute] / 1e12:g} TFLOP/s of {gpu.id}"
+    what = f"{term.evidence.what}; peak {gpu.peak_flop_per_s[compute] / TERA:g} TFLOP/s of {gpu.id}"
     evidence = Evidence(
         id=f"rate:{compute}:{gpu.id}", kind=kind, what=what, source=f"{row.source}; {gpu.evidence.source}",
         date=row.date, gpu=gpu.id,
@@ -274,7 +272,7 @@ def clock_ratio(cluster: Cluster) -> float:
 
 def _power_terms(cluster: Cluster) -> list[Term]:
     tdp = cluster.gpu.tdp_w
-    limit = min(cluster.power_limit_w or tdp, tdp) if cluster.power_limit_w else tdp
+    limit = min(cluster.power_limit_w or tdp, tdp)
     activities = {
         "power_idle_w": "power_idle",
         "power_linear_w": "power_matmul",
@@ -287,13 +285,14 @@ def _power_terms(cluster: Cluster) -> list[Term]:
     for name, row in activities.items():
         term = _from(parameter(row), name, scale=tdp, ceiling=1.0)
         capped = min(term.value, limit)
-        terms.append(
-            Term(
-                name=name, value=capped, log_sd=term.log_sd, ceiling=min(term.ceiling, limit), label=term.label,
-                evidence=term.evidence,
-            )  # fmt: skip
-        )
+        terms.append(replace(term, value=capped, ceiling=min(term.ceiling, limit)))
     return terms
+
+
+_BY_STACK = (
+    "fusion", "framework", "cast_fusion", "kernels_per_layer", "stored_extra", "logit_stored", "fragmentation",
+    "overlap_dp", "step_overhead_s", "launch_s",
+)
 
 
 def _stack_terms(recipe: Recipe) -> list[Term]:
@@ -302,10 +301,7 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
     gated = "gated" if recipe.model.gated_mlp else "plain"
     loss = "fused" if recipe.chunked_loss else "full"
     return [
-        *(
-            _from(parameter(n, stack), n)
-            for n in ("fusion", "framework", "cast_fusion", "kernels_per_layer", "stored_extra", "logit_stored", "fragmentation", "overlap_dp", "step_overhead_s", "launch_s")
-        ),
+        *(_from(parameter(n, stack), n) for n in _BY_STACK),
         _from(parameter(tp), "overlap_tp", ceiling=1.0),
         _from(parameter("ffn_passes", gated), "ffn_passes"),
         _from(parameter("logit_bytes", loss), "logit_bytes"),
@@ -313,11 +309,11 @@ def _stack_terms(recipe: Recipe) -> list[Term]:
 
 
 _PLAIN = (
-    "matmul_overlap", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "misaligned_rate", "moe_passes", "kernels_moe",
-    "grouped_efficiency", "kernel_s",
-    "overlap_cp", "overlap_pp", "overlap_ep", "interference", "jitter", "expert_imbalance", "host_share",
-    "network_share", "mtbf_failures_per_gpu_h", "restart_s", "checkpoint_s", "evaluation_share",
-)  # fmt: skip
+    "matmul_overlap", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "misaligned_rate",
+    "moe_passes", "kernels_moe", "grouped_efficiency", "kernel_s", "overlap_cp", "overlap_pp", "overlap_ep",
+    "interference", "jitter", "expert_imbalance", "host_share", "network_share", "mtbf_failures_per_gpu_h",
+    "restart_s", "checkpoint_s", "evaluation_share",
+)
 
 
 CURRENT_YEAR = 2026.0
@@ -326,7 +322,7 @@ CURRENT_YEAR = 2026.0
 _MATURING = ("kernels_moe", "moe_passes")
 
 ATTENTION_MATURE_YEAR = 2025.0
-"""From about then the tuned stacks' attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
+"""From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
 
 
 def _attention_age_factor(recipe: Recipe, family: str) -> float:
@@ -378,7 +374,4 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
 def _clocked(term: Term, clock: float) -> Term:
     if clock == 1.0:
         return term
-    return Term(
-        name=term.name, value=term.value * clock, log_sd=term.log_sd, ceiling=term.ceiling * clock, label=term.label,
-        evidence=term.evidence,
-    )  # fmt: skip
+    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock)

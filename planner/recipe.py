@@ -12,8 +12,9 @@ METHODS = ("pretrain", "sft", "lora", "qlora")
 """Training methods: all weights from scratch, all weights from a checkpoint, adapters, adapters on 4-bit weights."""
 
 STACKS = ("tuned", "classic", "fsdp-compile", "eager")
-"""Software stacks: Megatron-style fused kernels with overlapped communication (2023 and later); the same kernels without
-the overlap and allocator care of later years (2019 to 2022, DeepSpeed); PyTorch FSDP with torch.compile; eager PyTorch."""
+"""Software stacks: Megatron-style fused kernels with overlapped communication (2023 and later); the same kernels
+without the overlap and allocator care of later years (2019 to 2022, DeepSpeed); PyTorch FSDP with torch.compile; eager
+PyTorch."""
 
 OFFLOADS = ("none", "optimizer", "activations")
 """What is kept in host memory and moved over PCIe."""
