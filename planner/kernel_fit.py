@@ -71,7 +71,13 @@ class LinearFit:
 
 
 def fit_linear(
-    columns: Floats, seconds: Floats, shapes: Floats, probe_ids: Sequence[str], sds: Sequence[float | None]
+    columns: Floats,
+    seconds: Floats,
+    shapes: Floats,
+    probe_ids: Sequence[str],
+    sds: Sequence[float | None],
+    *,
+    pull: float = 0.0,
 ) -> LinearFit:
     """Least squares of relative errors with coefficients that are not negative.
 
@@ -81,8 +87,13 @@ def fit_linear(
         shapes: `[point, dimension]`, positive.
         probe_ids: `[point]`.
         sds: relative standard errors of the points; None where unknown.
+        pull: weight of a pull of every coefficient towards 1, for columns that are themselves predictions in seconds.
     """
-    coefficients = _non_negative(columns / seconds[:, None])
+    relative, target = columns / seconds[:, None], np.ones(len(seconds))
+    if pull > 0:
+        towards = pull * np.diag(relative.mean(axis=0))
+        relative, target = np.vstack([relative, towards]), np.concatenate([target, towards.sum(axis=1)])
+    coefficients = _non_negative(relative, target)
     residuals = np.log(seconds / np.maximum(columns @ coefficients, 1e-300))
     known = [sd for sd in sds if sd is not None]
     return LinearFit(
@@ -94,10 +105,9 @@ def fit_linear(
     )
 
 
-def _non_negative(relative: Floats) -> Floats:
-    """Solve `relative @ c = 1` for `c >= 0`; with so few columns every set of active ones can be tried."""
+def _non_negative(relative: Floats, target: Floats) -> Floats:
+    """Solve `relative @ c = target` for `c >= 0`; with so few columns every set of active ones can be tried."""
     count = relative.shape[1]
-    target = np.ones(relative.shape[0])
     best, best_error = np.zeros(count), float("inf")
     for size in range(1, min(count, relative.shape[0]) + 1):
         for active in combinations(range(count), size):

@@ -232,13 +232,13 @@ class Session:
     def _rules(self, point: Point) -> Rules:
         gpu = self.device.kind == "cuda"
         patience = 5.0 if self.options.suite == "thorough" else 1.0
-        caps = {"gemm": 0.2, "block": 0.5, "end_to_end": 1.0} if gpu else {"block": 0.8, "end_to_end": 0.8}
+        caps = {"gemm": 0.2, "block": 0.5} if gpu else {"block": 0.8, "end_to_end": 0.8, "verify": 1.2}
         cap_s = (point.cap_s or caps.get(point.kind, 0.4)) * patience
         return Rules(
             ci_ratio=0.005 if gpu else 0.01,
             cap_s=cap_s,
             warmup_s=min(0.3, cap_s / (3 if gpu else 6)),
-            min_total_s=0.4 if point.kind in ("block", "end_to_end") and not gpu else 0.05,
+            min_total_s=0.4 if point.kind in ("block", "end_to_end", "verify") and not gpu else 0.05,
         )
 
 
@@ -271,6 +271,17 @@ def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
         left -= group.estimate_s
 
 
+def _verified(session: Session, outcome: Outcome) -> Outcome:
+    from probes.verify.run import verify
+
+    lost = None
+    try:
+        verify(session)
+    except DeviceLost as error:
+        lost = str(error)
+    return replace(outcome, points=session.ledger.written, lost_device=lost)
+
+
 def run(options: Options, listener: Listener | None = None) -> Outcome:
     """Run the probes in this process.
 
@@ -279,6 +290,9 @@ def run(options: Options, listener: Listener | None = None) -> Outcome:
     """
     session = Session(options, listener)
     try:
-        return session.run()
+        outcome = session.run()
+        if options.verify and outcome.lost_device is None:
+            outcome = _verified(session, outcome)
+        return outcome
     finally:
         session.close()

@@ -1,13 +1,15 @@
 """Peak memory without running: a step on fake tensors, whose storages are counted as they come and go.
 
-Fake tensors have shapes and types but no data, so a step of a model that would fill a large GPU takes a second. Where the
-machine has a GPU, the fake tensors are of that GPU, and its kernels' own rules of what they save and return are followed.
+Fake tensors have shapes and types but no data, so a step of a model that would fill a large GPU takes a second.
+Where the machine has a GPU, the fake tensors are of that GPU, and its kernels' own rules of what they save and
+return are followed.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -67,11 +69,19 @@ class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untype
         self.peak = self.live
 
 
-def track_peak(make: Callable[[], Any], device_kind: str) -> float:
-    """Peak bytes of the second step of a trial made under fake tensors; the first makes gradients and states.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracked:
+    """What bookkeeping says about a step."""
+
+    peak_bytes: float
+    params: int
+
+
+def track(make: Callable[[], Any], device_kind: str) -> Tracked:
+    """Peak of the second step of a trial made under fake tensors; the first makes gradients and states.
 
     Args:
-        make: makes the trial on the device; called under fake tensors.
+        make: makes a trial that has a `module`, on the device; called under fake tensors.
         device_kind: `cuda` or `cpu`.
     """
     from probes.clock import no_mark
@@ -82,4 +92,4 @@ def track_peak(make: Callable[[], Any], device_kind: str) -> float:
         trial.step(no_mark)
         counter.reset_peak()
         trial.step(no_mark)
-    return float(counter.peak)
+    return Tracked(peak_bytes=float(counter.peak), params=sum(one.numel() for one in trial.module.parameters()))

@@ -39,22 +39,22 @@ class Experts(nn.Module):  # type: ignore[misc] # torch is untyped here
         order = torch.argsort(deal, stable=True)
         rows = flat.repeat_interleave(self.top_k, dim=0)[order]
         # Counted by arithmetic: `bincount` would make the host wait for the GPU.
-        ends = ((len(deal) + self.local - 1 - torch.arange(self.local, device=x.device)) // self.local).cumsum(0)
-        y = self._experts(rows, ends.to(torch.int32))
+        rows_of = [(len(deal) + self.local - 1 - i) // self.local for i in range(self.local)]
+        y = self._experts(rows, rows_of)
         back = torch.empty_like(y).index_copy(0, order, y).view(-1, self.top_k, x.shape[-1])
         return (back * weights.to(y.dtype).unsqueeze(-1)).sum(dim=1).reshape(x.shape)
 
-    def _experts(self, rows: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
-        gate, up = _grouped(rows, self.up, ends).chunk(2, dim=-1)
-        return _grouped(fn.silu(gate) * up, self.down, ends)
+    def _experts(self, rows: torch.Tensor, rows_of: list[int]) -> torch.Tensor:
+        gate, up = _grouped(rows, self.up, rows_of).chunk(2, dim=-1)
+        return _grouped(fn.silu(gate) * up, self.down, rows_of)
 
 
-def _grouped(rows: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+def _grouped(rows: torch.Tensor, weights: torch.Tensor, rows_of: list[int]) -> torch.Tensor:
     product = grouped_product()
     if torch.is_autocast_enabled(rows.device.type):  # grouped products are not on autocast's list
         dtype = torch.get_autocast_dtype(rows.device.type)
         rows, weights = rows.to(dtype), weights.to(dtype)
-    if product is not None and (rows.dtype == torch.bfloat16 or not rows.is_cuda):
+    if product is not None and rows.dtype == torch.bfloat16:
+        ends = torch.tensor(rows_of).cumsum(0).to(rows.device, torch.int32)
         return product(rows, weights, offs=ends)
-    starts = [0, *ends.tolist()]
-    return torch.cat([rows[a:b] @ w for a, b, w in zip(starts, starts[1:], weights, strict=False)])
+    return torch.cat([part @ weight for part, weight in zip(rows.split(rows_of), weights, strict=True)])

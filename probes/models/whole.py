@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from probes.models.transformer import randomise
+from probes.models.transformer import causal_attention, randomise
 from probes.workloads.whole_models import BERTS, LLAMAS, TIED, ModelCase
 
 
@@ -22,7 +22,7 @@ def build_model(case: ModelCase, seed: int, device: torch.device) -> nn.Module:
     randomise(model, seed)
     model.train()
     if case.recompute:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        _recompute_layers(model)
     if case.compiled:
         _compile_layers(model)
     return model
@@ -42,7 +42,7 @@ def _llama(case: ModelCase) -> nn.Module:
         vocab_size=shape.vocab,
         max_position_embeddings=max(case.seq_len, 2048),
         tie_word_embeddings=case.size in TIED,
-        attn_implementation="sdpa",
+        attn_implementation=_fused_attention(),
         use_cache=False,
     )
     return LlamaForCausalLM(config)
@@ -70,7 +70,39 @@ def _resnet(case: ModelCase) -> nn.Module:
     from transformers import ResNetConfig, ResNetForImageClassification
 
     model = ResNetForImageClassification(ResNetConfig(num_labels=1000))
-    return model.to(memory_format=torch.channels_last)
+    for one in model.parameters():  # one by one: `to` swaps parameters, which fake tensors do not allow
+        if one.dim() == 4:
+            one.data = one.data.contiguous(memory_format=torch.channels_last)
+    return model
+
+
+def _fused_attention() -> str:
+    """Causal attention without a mask, through the library's own registry; its plain `sdpa` where there is none.
+
+    The library's `sdpa` decides at run time whether a mask is needed, which makes the host wait, and on fake tensors it
+    always builds one.
+    """
+    try:
+        from transformers import AttentionInterface
+    except ImportError:
+        return "sdpa"
+
+    def attend(
+        module: nn.Module, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, None]:
+        return causal_attention(q, k, v).transpose(1, 2).contiguous(), None
+
+    AttentionInterface.register("mpplan_causal", attend)
+    return "mpplan_causal"
+
+
+def _recompute_layers(model: nn.Module) -> None:
+    """Full activation checkpointing, under the name that the installed version has."""
+    enable = getattr(model, "activation_checkpointing_enable", None)
+    if enable is not None:
+        enable(activation_checkpointing_kwargs={"use_reentrant": False})
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
 def _compile_layers(model: nn.Module) -> None:

@@ -210,6 +210,7 @@ class _BlockTrial:
         from probes.precisions.training import Training
 
         module = build_stack(case.shape, case.layers, case.seq_len, recompute=case.recompute, device=device.torch)
+        self.module = module
         self.training = Training(module, recipe, device.kind)
         self.flags = self.training.flags
         if case.compiled:

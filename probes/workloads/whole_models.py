@@ -44,6 +44,7 @@ LLAMAS: dict[str, LayerShape] = {
     "llama-3.2-3b": LLAMA_3B,
     "tiny": _tiny(256, 4, 704),
     "tiny-wide": _tiny(384, 6, 1024),
+    "tiny-wider": _tiny(512, 8, 1408),
 }
 TIED = ("llama-3.2-1b", "llama-3.2-3b")
 """Models whose output layer shares the embedding's weights."""

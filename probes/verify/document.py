@@ -1,0 +1,78 @@
+"""The result of a verification as a document, from the lines of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from planner.measurement import Measurement
+
+SCHEMA = "mpplan.verify/1"
+METRICS = ("time", "memory", "energy")
+TARGETS_RATIO = {"cuda": {"time": 0.05, "memory": 0.03, "energy": 0.07}, "cpu": {"time": 0.10, "memory": 0.03}}
+"""Largest median error that is called a success, on a quiet machine."""
+
+Case = dict[str, Any]
+
+
+def verify_cases(measurements: Iterable[Measurement]) -> list[Case]:
+    """One entry per target and metric that was both predicted and measured."""
+    cases: list[Case] = []
+    for one in measurements:
+        if one.kind != "verify" or one.status != "ok":
+            continue
+        pairs = {
+            "time": (one.predicted_time_s, one.time_median_s),
+            "memory": (one.predicted_memory_bytes, one.memory_allocated_peak_bytes),
+            "energy": (one.predicted_energy_j, one.energy_j_per_iteration),
+        }
+        for metric in METRICS:
+            predicted, measured = pairs[metric]
+            if predicted is not None and measured:
+                cases.append(_case(one, metric, predicted, measured))
+    return cases
+
+
+def verify_document(measurements: Iterable[Measurement]) -> dict[str, Any]:
+    """The document of the design, section 4: `error_ratio` is predicted over measured less 1."""
+    points = tuple(measurements)
+    cases = verify_cases(points)
+    failed = [one for one in points if one.kind == "verify" and one.status != "ok"]
+    return {
+        "schema": SCHEMA,
+        "cases": cases,
+        "summary": {metric: summary_of(cases, metric) for metric in METRICS},
+        "targets": TARGETS_RATIO.get(points[0].device_kind, {}) if points else {},
+        "contended": sorted({case["name"] for case in cases if case["quality"] != "ok"}),
+        "not_run": [{"name": _name(one), "status": one.status, "reason": one.reason} for one in failed],
+    }
+
+
+def summary_of(cases: Iterable[Case], metric: str) -> dict[str, Any]:
+    """Number, median and largest absolute error of one metric; None where there is no case."""
+    errors = [abs(case["error_ratio"]) for case in cases if case["metric"] == metric]
+    return {
+        "n": len(errors),
+        "median_abs_error": float(np.median(errors)) if errors else None,
+        "max_abs_error": max(errors, default=None),
+    }
+
+
+def _case(one: Measurement, metric: str, predicted: float, measured: float) -> Case:
+    return {
+        "name": _name(one),
+        "precision": one.precision,
+        "recipe": one.recipe,
+        "metric": metric,
+        "unit": {"time": "s", "memory": "bytes", "energy": "J"}[metric],
+        "predicted": predicted,
+        "measured": measured,
+        "error_ratio": predicted / measured - 1.0,
+        "quality": one.quality if metric != "memory" else "ok",
+    }
+
+
+def _name(one: Measurement) -> str:
+    return one.probe_id.removeprefix("verify/")

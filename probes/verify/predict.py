@@ -1,0 +1,81 @@
+"""Predictions of time, memory and energy of a step that has not been run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.kernel_fit import LinearFit, fit_linear
+from planner.measured_rates import MeasuredRates
+from planner.measurement import Measurement
+from planner.step_fit import fit_step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a target is expected to take; None where nothing supports a prediction."""
+
+    time_s: float | None
+    memory_bytes: float | None
+    energy_j: float | None
+    probe_ids: tuple[str, ...]
+
+    def fields(self) -> dict[str, Any]:
+        """As fields of a `Measurement`."""
+        return {
+            "predicted_time_s": self.time_s,
+            "predicted_memory_bytes": self.memory_bytes,
+            "predicted_energy_j": self.energy_j,
+            "predicted_from": self.probe_ids,
+        }
+
+
+def predict(
+    target: Measurement, tracked_bytes: float, anchors: Sequence[tuple[Measurement, float]], rates: MeasuredRates
+) -> Prediction:
+    """Predict a target from the anchors of its family.
+
+    Args:
+        target: only the fields of its shape are read.
+        tracked_bytes: peak of its step by bookkeeping on fake tensors.
+        anchors: measured points with their own tracked peaks.
+        rates: kernels of the same record.
+    """
+    fit = fit_step([one for one, _ in anchors], rates)
+    step = fit.seconds(target, rates) if fit else None
+    time_s = step.total_s if step else None
+    power_w = mean_power([one for one, _ in anchors])
+    return Prediction(
+        time_s=time_s,
+        memory_bytes=predict_memory(tracked_bytes, anchors),
+        energy_j=time_s * power_w if time_s is not None and power_w is not None else None,
+        probe_ids=tuple(one.probe_id for one, _ in anchors),
+    )
+
+
+def predict_memory(tracked_bytes: float, anchors: Sequence[tuple[Measurement, float]]) -> float | None:
+    """Bookkeeping, scaled as measured peaks of the anchors stand to theirs."""
+    known = [(m.memory_allocated_peak_bytes, t, m.probe_id) for m, t in anchors if m.memory_allocated_peak_bytes]
+    if not known:
+        return None
+    tracked = np.array([t for _, t, _ in known])
+    fit: LinearFit = fit_linear(
+        np.column_stack([tracked, np.ones(len(known))]),
+        np.array([m for m, _, _ in known], dtype=np.float64),
+        tracked[:, None],
+        [probe_id for _, _, probe_id in known],
+        [None] * len(known),
+    )
+    return float(np.dot(fit.coefficients, (tracked_bytes, 1.0)))
+
+
+def mean_power(anchors: Sequence[Measurement]) -> float | None:
+    """Mean power over the anchors whose energy was measured well, weighted by their window."""
+    good = [one for one in anchors if one.power_mean_w is not None and one.energy_quality in ("ok", "single")]
+    if not good:
+        return None
+    weights = [one.energy_window_s or 1.0 for one in good]
+    return float(np.average([one.power_mean_w or 0.0 for one in good], weights=weights))
