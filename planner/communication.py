@@ -43,7 +43,8 @@ def _tensor(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
     payload = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
     if recipe.sequence_parallel:
         # Gather and scatter around attention and MLP, and the input gathered again for the weight gradient.
-        pair, again = 2.0 * gather_s(payload, group, rates), gather_s(payload, group, rates)
+        once = gather_s(payload, group, rates)
+        pair, again = 2.0 * once, once if recipe.trains_all else 0.0 * once
     else:
         pair, again = all_reduce_s(payload, group, rates), 0.0
     hidden = 1.0 - rates.overlap_tp

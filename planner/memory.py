@@ -56,7 +56,7 @@ class MemoryItems:
 
 
 def _input_bytes(recipe: Recipe) -> float:
-    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the other."""
+    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the input."""
     policy = recipe.policy
     if not recipe.fused or policy.linear_compute not in ("fp8", "fp4"):
         return policy.activation_bytes

@@ -32,7 +32,7 @@ class OneLayout(Parts):
             forward = blocks * self.all_reduce(payload, group) * seen
             return forward, 2 * forward
         forward = blocks * 2 * self.gather(payload, group) * seen
-        again = blocks * self.gather(payload, group) * (1 - q.overlap_dp) * seen
+        again = blocks * self.gather(payload, group) * (1 - q.overlap_dp) * seen if self.r.trains_all else 0.0
         return forward, 2 * forward + again
 
     def context_s(self, attention_s: float) -> float:

@@ -62,6 +62,9 @@ def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():
 
     assert seconds(axes(split, layout(tp=8), hidden).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
     assert seconds(axes(split, layout(tp=8)).tp) == pytest.approx(1.25 * seconds(axes(plain, layout(tp=8)).tp))
+    # frozen weights have no gradient that would need the input again
+    lora = replace(split, method="lora")
+    assert seconds(axes(lora, layout(tp=8)).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
 
 
 def test_explicit_overlap_hides_its_share():
