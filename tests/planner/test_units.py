@@ -1,0 +1,75 @@
+"""Sizes as people write them, and conversions there and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner import units
+from planner.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("70B", 70e9), ("1.5T", 1.5e12), ("405e9", 405e9), ("7b", 7e9), ("0.5M", 5e5), ("15_000", 15e3), ("1,000k", 1e6)],
+)  # fmt: skip
+def test_counts_are_read(text, value):
+    assert units.parse_count(text, "--params") == value
+
+
+@pytest.mark.parametrize("text", ["", "B", "70X", "-1", "0", "1e999", "nan", "inf", "7 0B", "0x10", "70BB", "１０Z"])
+def test_what_is_no_positive_count_is_refused_with_the_flag_named(text):
+    with pytest.raises(UsageError, match="--params") as caught:
+        units.parse_count(text, "--params")
+
+    assert "70B" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("text", ["8x7B", "8 x 22b", "128X17B"])
+def test_a_mixture_is_a_name_and_no_count(text):
+    with pytest.raises(UsageError, match="mixture of experts") as caught:
+        units.parse_count(text, "--params")
+
+    assert "--model mixtral-8x7b" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("80GiB", 80 * 2**30), ("2.5TB", 2.5e12), ("512 MiB", 512 * 2**20), ("1kb", 1e3), ("64B", 64)]
+)
+def test_bytes_are_read_with_their_unit(text, value):
+    assert units.parse_bytes(text, "size") == value
+
+
+@pytest.mark.parametrize("text", ["80", "80G", "-1GiB", "0GB", "GiB"])
+def test_bytes_without_a_unit_are_refused(text):
+    with pytest.raises(UsageError, match="is not a size in bytes"):
+        units.parse_bytes(text, "size")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("45s", 45), ("90min", 5400), ("12h", 43200), ("30d", 2_592_000), ("2w", 1_209_600)]
+)  # fmt: skip
+def test_durations_are_read(text, seconds):
+    assert units.parse_duration_s(text, "--deadline") == seconds
+
+
+@pytest.mark.parametrize("text", ["30", "0d", "-3d", "soon", "3 months"])
+def test_durations_without_a_unit_are_refused(text):
+    with pytest.raises(UsageError, match="--deadline") as caught:
+        units.parse_duration_s(text, "--deadline")
+
+    assert "30d" in (caught.value.hint or "")
+
+
+@given(st.floats(0, 1e15))
+def test_conversions_go_there_and_back(value):
+    assert units.gib_from_bytes(units.bytes_from_gib(value)) == pytest.approx(value)
+    assert units.g_from_kg(units.kg_from_g(value)) == pytest.approx(value)
+    assert units.kw_from_w(units.w_from_kw(value)) == pytest.approx(value)
+    assert units.mw_from_w(units.w_from_mw(value)) == pytest.approx(value)
+
+
+def test_the_constants_are_si():
+    assert (units.HOUR_S, units.DAY_S, units.KWH_J, units.MWH_J) == (3600, 86400, 3.6e6, 3.6e9)
+    assert units.GIB == 2**30
