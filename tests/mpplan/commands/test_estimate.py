@@ -13,7 +13,8 @@ from mpplan.commands import COMMANDS
 from mpplan.group import load_command
 from planner.resolve import Ask
 
-SMALL = ("--params", "7B", "--gpus", "8")
+SMALL = ("--params", "7B", "--gpus", "8", "--price", "2.5")
+"""With a price: how old the rows of the price book are on the day of the test is not this file's subject."""
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
