@@ -276,8 +276,8 @@ def test_a_larger_micro_batch_never_takes_less_memory(setting):
 
 @given(settings_of_recipes())
 def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more_than_none(setting):
-    one, where, _ = setting
+    one, where, machine = setting
     at = Layouts.of(*(replace(where, act_ckpt=kind) for kind in ("full", "selective", "none")))
-    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, cluster()))
+    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
 
     assert list(kept) == sorted(kept)
