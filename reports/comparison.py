@@ -130,7 +130,7 @@ def _chart(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> Ra
     top = linear_ticks(max(plan[metric]["high"] for plan in shown))
     bars = []
     for number, (plan, label) in enumerate(zip(shown, _labels(pair, called, words), strict=True)):
-        figure = words.figure(QUANTITY[metric], plan[metric])
+        figure = words.figure(QUANTITY[metric], plan[metric], rung)
         if figure is not None:
             bars.append(Bar(label=label, text=figure.full, low=plan[metric]["low"], mid=plan[metric]["mid"],
                             high=plan[metric]["high"], strong=number == 1, at_least=figure.at_least))  # fmt: skip

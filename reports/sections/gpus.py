@@ -43,7 +43,7 @@ def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeCh
             at_least=figure.at_least,
         )
         for plan in priced
-        if (figure := words.figure(QUANTITY[metric], plan[metric])) is not None
+        if (figure := words.figure(QUANTITY[metric], plan[metric], rung)) is not None
     ]
     title = words("chart.gpus", metric=words.name("metric", metric), precision=words.name("precision", facts.asked))
     return RangeChart(

@@ -33,7 +33,7 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
             [plan[metric]["high"] for plan in shown if is_reference(facts, plan)],
         )
     )
-    bars = [_bar(facts, plan, metric, top[-1], words) for plan in plans]
+    bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
     bars += [
         Bar(label=words.name("precision", one["precision"]), text=words("fits.unsupported"), missing=True)
         for one in facts.doc.get("unsupported") or ()
@@ -58,9 +58,9 @@ def is_reference(facts: Facts, plan: Doc) -> bool:
     return bool(plan["precision"] == "fp32" and facts.asked != "fp32")
 
 
-def _bar(facts: Facts, plan: Doc, metric: str, top: float, words: Words) -> Bar:
+def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Words) -> Bar:
     label = words.name("precision", plan["precision"])
-    figure = words.figure(QUANTITY[metric], plan[metric]) if plan["fits"] else None
+    figure = words.figure(QUANTITY[metric], plan[metric], rung) if plan["fits"] else None
     if figure is None:
         return Bar(label=label, text=words("none") if plan["fits"] else words("fits.no"), missing=True)
     return Bar(

@@ -5,9 +5,18 @@ from __future__ import annotations
 from reports.charts import Trace, TraceDrawing, linear_ticks, polyline, thin, ticks_on
 from reports.facts import Doc, Facts
 from reports.language import Words
-from reports.numbers import grouped
+from reports.numbers import Rung
 from reports.sections.precisions import axis_labels
 from reports.view import Block, Cell, Column, Row, Section, Table, TraceChart
+
+PLAIN = Rung(at=0, per=1, text="{}", column="")
+"""A trace's own unit, as it is."""
+
+
+def _trace_head(kind: str, own: list[Doc], words: Words) -> str:
+    unit = str(own[0].get("unit") or "")
+    name = words.name("trace", kind)
+    return words("column.unit", name=name, unit=unit) if unit else name
 
 
 def traces(facts: Facts, words: Words) -> Section | None:
@@ -29,9 +38,9 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
     for number, t in enumerate(own):
         points = thin([s - t["t_s"][0] for s in t["t_s"]], t["value"])
         drawn.append(Trace(name=str(t["name"]), colour=number % 8, points=polyline(points, x_top[-1], y_top[-1])))
-    unit, seconds = str(own[0].get("unit") or ""), words.ladder("seconds")[-1]
+    seconds = words.ladder("seconds")[-1]
     title = words("chart.trace", kind=words.name("trace", kind))
-    labels = [grouped(value, 0 if y_top[-1] >= 10 else 2) for value in y_top]
+    labels = axis_labels(y_top, PLAIN, unit=False)
     return TraceChart(
         title=title,
         description=words("chart.described", title=title, said=words.join([t.name for t in drawn])),
@@ -41,7 +50,7 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
             y_ticks=ticks_on(y_top, labels),
         ),
         x_label=words.head(words("traces.time"), seconds),
-        y_label=words("column.unit", name=words.name("trace", kind), unit=unit) if unit else words.name("trace", kind),
+        y_label=_trace_head(kind, own, words),
     )
 
 
@@ -54,7 +63,7 @@ def _trace_table(kind: str, own: list[Doc], words: Words) -> Table:
         rows.append(Row(cells=(Cell(text=str(t["name"])), *cells)))
     heads = ("trace_seconds", "smallest", "median", "largest")
     return Table(
-        caption=words("table.trace", kind=words.name("trace", kind), unit=str(own[0].get("unit") or "")),
+        caption=words("table.trace", what=_trace_head(kind, own, words)),
         columns=(Column(head=words("column.trace")), *(Column(head=words(f"column.{h}"), numeric=True) for h in heads)),
         rows=tuple(rows),
     )

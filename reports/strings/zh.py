@@ -257,7 +257,7 @@ TEXT: dict[str, str] = {
     "table.accuracy_own": "在此 GPU 上公开的训练及本工具的预测",
     "table.accuracy_summary": "预测误差",
     "table.verify": "本机上的预测与实测",
-    "table.trace": "{kind}，{unit}",
+    "table.trace": "{what}：最小、中位数、最大",
     "table.claims": "各种说法与实测",
     "table.question": "全部输入",
     "table.shape": "模型形状",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -8,7 +9,6 @@ from hypothesis import strategies as st
 
 from reports import charts
 from reports.charts import Bar
-import itertools
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_headline_says_what_changes():
     hero = build_comparison(sample.document(), other(), names=("before", "after")).hero
 
     assert said(hero.headline) == (
-        "after takes 20% less than before: Cost $690,000 (520,000–900,000) instead of $0.86 million (0.65–1.12)."
+        "after takes 20% less than before. Cost: $690,000 (520,000–900,000) instead of $0.86 million (0.65–1.12)."
     )
 
 
