@@ -84,8 +84,8 @@ def _prepare(run: PublishedRun) -> Prepared:
     filled: list[str] = []
     if run.gpu.lower().startswith("tpu"):
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
-    framework = find_framework(run.framework)
     cluster = _cluster(run, filled)
+    framework = _framework(run, cluster)
     policy = _policy(run, framework, cluster, filled)
     model = _task_model(run, model_of(run, filled))
     seq_len = 1 if model.kind == "cnn" else _seq_len(run, model, filled)
@@ -131,6 +131,23 @@ def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
         return rate * int(found["links"] or 1) / (gpus_per_node if total else 1)
     named = next((rate for name, rate in _GENERATIONS_GBIT.items() if name in text.lower()), None)
     return None if named is None else named * GIGA / 8
+
+
+FUSED_ATTENTION_SINCE = 2020
+"""Fused attention kernels need Ampere or later (Dao-AILab/flash-attention README)."""
+TUNED_SINCE = 2022
+"""From Hopper on, Megatron-LM means Megatron-Core with Transformer Engine."""
+
+
+def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
+    """The framework's defaults, as they are on this generation of GPU."""
+    found = find_framework(run.framework)
+    fused_kernels = found.stack in ("classic", "tuned") and found.attention == "naive"
+    if fused_kernels and cluster.gpu.year >= TUNED_SINCE and run.attention.lower() != "naive":
+        return find_framework("Megatron-Core") if found.id.startswith("megatron") else replace(found, attention="flash")
+    if cluster.gpu.year < FUSED_ATTENTION_SINCE and found.attention == "flash":
+        return replace(found, attention="naive")
+    return found
 
 
 def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:

@@ -45,3 +45,23 @@ def test_every_row_has_a_reason_and_a_source_and_the_last_one_matches_everything
     assert all(row.why and len(row.source) > 10 for row in rows)
     assert rows[-1].pattern.search("") is not None
     assert len({row.id for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NeMo AutoModel 25.11", "nemo-automodel"),
+        ("OLMo-core", "olmo"),
+        ("lightning-thunder", "thunder"),
+        ("PaddleNLP (Fleet)", "paddlenlp"),
+        ("PaddlePaddle (NGC)", "paddle"),
+        ("FlagPerf (PyTorch)", "flagperf"),
+        ("fairseq", "fairseq"),
+        ("YaFSDP", "fsdp"),
+        ("MindSpeed-LLM", "primus"),
+        ("modded-nanogpt", "nanogpt"),
+        ("TensorFlow 2 (NGC)", "tensorflow"),
+    ],
+)
+def test_a_framework_that_no_shipped_run_uses_still_has_its_own_defaults(name, expected):
+    assert find_framework(name).id == expected

@@ -98,6 +98,19 @@ def test_compile_decides_between_eager_and_compiled_but_not_a_tuned_stack():
     assert prepared(compile="n", framework="Megatron-Bridge 26.04").recipe.stack == "tuned"
 
 
+def test_megatron_lm_means_megatron_core_from_hopper_on():
+    old = prepared(framework="Megatron-LM", gpu="v100-sxm2-32gb")
+    new = prepared(framework="Megatron-LM", gpu="h100-sxm5-80gb", precision="bf16")
+
+    assert (old.recipe.attention, old.framework.id) == ("naive", "megatron")
+    assert (new.recipe.stack, new.recipe.attention) == ("tuned", "flash")
+
+
+def test_a_gpu_before_ampere_has_no_fused_attention_unless_it_is_said():
+    assert prepared(framework="nanotron").recipe.attention == "naive"
+    assert prepared(framework="nanotron", attention="flash").recipe.attention == "flash"
+
+
 def test_the_power_limit_and_network_of_the_row_are_used():
     found = prepared(power_limit_w="150", network="4x100Gb Omni-Path per node", gpus_per_node="4")
 
