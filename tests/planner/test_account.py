@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.account import collect_assumptions, collect_evidence, collect_gaps
+from planner.account import collect_assumptions, collect_evidence
 from planner.case import Case, make_case
+from planner.estimate import estimate
 from planner.evidence import Gap
 from tests.planner.build import price, prices, question, site, unknown_price
 
@@ -58,10 +59,10 @@ def test_defaults_are_assumptions_with_the_flag_that_changes_them_and_given_valu
 
 
 def test_missing_prices_and_site_facts_are_gaps():
-    asked = question(params="8B")
+    asked = question(params="8B", gpus="8")
     missing = Gap(what="price of h100-sxm5-80gb", why="no row", effect="totals are lower bounds")
     without = {"h100-sxm5-80gb": replace(unknown_price(), gap=missing)}
     dark = site(gaps=(Gap(what="grid", why="unknown zone", effect="US average"),))
 
-    assert collect_gaps(asked, prices(asked), site()) == ()
-    assert [gap.what for gap in collect_gaps(asked, without, dark)] == ["price of h100-sxm5-80gb", "grid"]
+    assert estimate(asked, prices(asked), site()).gaps == ()
+    assert [gap.what for gap in estimate(asked, without, dark).gaps] == ["price of h100-sxm5-80gb", "grid"]
