@@ -103,12 +103,12 @@ def test_what_is_no_network_rate_is_refused_with_examples(text):
 
 def test_the_optional_parts_are_taken():
     given = {
-        "params": "8B", "tokens": "2e11", "method": "lora", "seq_len": "8192", "global_batch": "512", "precision":
-        "FP8", "optimizer": "adam", "offload": "optimizer", "stack": "megatron", "attention": "fused", "gpu": "H100
-        SXM5 80GB", "gpus": "64", "gpus_per_node": "4", "power_limit": "500", "tp": "2", "pp": "1", "vp": "1", "cp":
-        "1", "ep": "1", "zero": "0", "micro_batch": "2", "act_ckpt": "full", "price": "$2.50", "pue": "1.1",
-        "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR", "as_of":
-        "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d",
+        "params": "8B", "tokens": "2e11", "method": "lora", "seq_len": "8192", "global_batch": "512",
+        "precision": "FP8", "optimizer": "adam", "offload": "optimizer", "stack": "megatron", "attention": "fused",
+        "gpu": "H100 SXM5 80GB", "gpus": "64", "gpus_per_node": "4", "power_limit": "500", "tp": "2", "pp": "1",
+        "vp": "1", "cp": "1", "ep": "1", "zero": "0", "micro_batch": "2", "act_ckpt": "full", "price": "$2.50",
+        "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
+        "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d",
     }  # fmt: skip
     one = ask(**given)
 
