@@ -184,3 +184,27 @@ def summary_text(rows: Sequence[SummaryRow]) -> str:
         for row in rows
     ]
     return f"one training step of {rows[0].model}, forward, backward and update\n{table(headers, lines)}"
+
+
+def verify_text(document: dict[str, Any]) -> str:
+    """Predicted against measured, one line per case and metric, and how the medians stand to their targets."""
+    scales = {"time": (MILLI, "ms"), "memory": (GIB, "GiB"), "energy": (1.0, "J")}
+    rows = []
+    for case in document["cases"]:
+        scale, unit = scales[case["metric"]]
+        predicted, measured = (figure(case[key], scale) for key in ("predicted", "measured"))
+        error = f"{100 * case['error_ratio']:+.1f} %"
+        rows.append((case["name"], case["metric"], unit, predicted, measured, error, case["quality"] or "-"))
+    lines = [table(("never run before", "metric", "unit", "predicted", "measured", "error", "quality"), rows)]
+    for metric, summary in document["summary"].items():
+        if summary["n"]:
+            target = document["targets"].get(metric)
+            aim = f", target {100 * target:.0f} %" if target else ""
+            lines.append(
+                f"{metric}: median error {100 * summary['median_abs_error']:.1f} %, largest "
+                f"{100 * summary['max_abs_error']:.1f} %, {summary['n']} cases{aim}\n"
+            )
+    lines += [f"not compared: {one['name']}: {one['status']}: {one['reason']}\n" for one in document["not_run"]]
+    if document["contended"]:
+        lines.append(f"{len(document['contended'])} of the cases ran while something else used the machine\n")
+    return "".join(lines) if rows or document["not_run"] else "nothing was verified: no time was left\n"

@@ -157,8 +157,9 @@ def _run(wanted: Options, *, quiet: bool) -> Ended:
 
 def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: bool) -> None:
     """What was found, on stdout; what to know about it, on stderr."""
-    from mpplan.probe_display import summary_text
+    from mpplan.probe_display import summary_text, verify_text
     from probes.summary import summarise_run
+    from probes.verify.document import verify_document
 
     path = Path(str(ended.path))
     record = open_record(path)
@@ -167,9 +168,11 @@ def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: 
     if to_stdout:
         sys.stdout.write(path.read_text(encoding="utf-8"))
     elif json:
-        typer.echo(dumps(_document(ended, points, wanted), indent=2, ensure_ascii=False))
+        document = verify_document(points) if wanted.verify else _document(ended, points, wanted)
+        typer.echo(dumps(document, indent=2, ensure_ascii=False))
     else:
-        typer.echo(_unsupported_text(points) + summary_text(rows), nl=False)
+        text = _unsupported_text(points) + summary_text(rows)
+        typer.echo(text + (f"\n{verify_text(verify_document(points))}" if wanted.verify else ""), nl=False)
     for one in record.verdict.findings:
         warn(one.what, quiet=quiet)
     if record.verdict.findings:
