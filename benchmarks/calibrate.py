@@ -62,7 +62,7 @@ PAIR_WEIGHT = 0.7
 MEMORY_TERMS = ("context_gib", "nccl_gib", "fragmentation", "stored_extra", "logit_stored")
 POWER_TERMS = ("power_", "host_share", "clock_exponent")
 OTHER_TERMS = (
-    "network_share", "mtbf", "restart_s", "checkpoint_s", "evaluation_share", "model_error", "memory_error",
+    "network_share", "mtbf", "restart_s", "checkpoint_s", "evaluation_share", "model_error", "precision_error", "memory_error",
     "pcie_efficiency", "overlap_tp", "expert_imbalance", "overlap_pp", "nvls",
 )  # fmt: skip
 TIME_METRICS = {"tokens_per_s_per_gpu": -1, "samples_per_s": -1, "tflops_per_gpu": -1, "mfu": -1, "step_time_s": 1}
@@ -303,6 +303,15 @@ def run_fit(name: str, fit: Fit) -> tuple[dict[str, Parameter], dict[str, object
     return rows, summary, left_out
 
 
+def precision_error(fit: Fit, left_out: Floats) -> float:
+    """Standard deviation that two precisions of one workload differ by, each: from the left-out differences of pairs."""
+    differences = np.array([abs(left_out[i] - left_out[j]) for i, j, _ in fit.pairs])
+    weight = np.array([w for _, _, w in fit.pairs])
+    order = np.argsort(differences)
+    width = differences[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90)]
+    return float(width / 1.6449 / math.sqrt(2.0))
+
+
 def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Prepared], float]) -> list[Parameter]:
     """The conformal term by kind of run: what the drawn inputs leave of the left-out residuals' 90 % width."""
     kinds: dict[str, list[int]] = defaultdict(list)
@@ -380,9 +389,16 @@ def main() -> None:
         if kind in ("time", "memory"):
             name = "model_error" if kind == "time" else "memory_error"
             load_parameters()[name] = replace(priors[name], low=1.0, high=1.0)
+            if kind == "time":
+                sd = precision_error(fit, left_out)
+                load_parameters()["precision_error"] = replace(
+                    priors["precision_error"], low=math.exp(-1.6449 * sd), high=math.exp(1.6449 * sd),
+                    meaning=f"{priors['precision_error'].meaning} ({len(fit.pairs)} pairs with their source left out)",
+                )  # fmt: skip
+                extra.append(load_parameters()["precision_error"])
             extra += residual_error(fit, left_out, name, _drawn_sd if kind == "time" else _drawn_memory_sd)
     source = "residuals of published runs with their source left out, `make calibrate`"
-    result = {name: row for name, row in result.items() if not name.startswith(("model_error", "memory_error"))}
+    result = {name: row for name, row in result.items() if not name.startswith(("model_error", "memory_error", "precision_error"))}
     result |= {row.id: replace(row, kind=priors["host_share"].kind, source=source, date=today) for row in extra}
     write_parameters(result)
     report["left_out_residuals"] = residuals

@@ -187,7 +187,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     optimizer = network.params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s + rates.step_overhead_s
     m = at.grad_accum.astype(np.float64)
     jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * m * busy
-    error, nothing = rates.model_error, 0.0 * busy
+    error, nothing = rates.model_error * rates.precision_error, 0.0 * busy
     return StepTimes(
         matmul=m * matmul * error, attention=nothing, memory_bound=m * memory * error, recompute=nothing,
         launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, replace, replace
 from functools import cache
 
 import numpy as np
@@ -81,6 +81,8 @@ class Rates:
     expert_imbalance: Value
     model_error: Value
     """What the equations leave out, on the step time."""
+    precision_error: Value
+    """What the equations leave out of one precision against another: drawn apart for each."""
     memory_error: Value
     """The same on the peak memory."""
     power_idle_w: Value
@@ -115,6 +117,8 @@ class Term:
     """Largest value that makes sense (1 for a ratio)."""
     label: str
     evidence: Evidence
+    own_draws: str = ""
+    """Set where the input is drawn apart from its namesakes in other precisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +157,7 @@ class RateSet:
     @staticmethod
     def _draw(term: Term, draws: Draws) -> Value:
         # Compute types share their silicon: one GPU's FP8 and BF16 rates err together, so they share draws by name.
-        return np.minimum(term.value * np.exp(term.log_sd * draws.normal(term.name)), term.ceiling)
+        return np.minimum(term.value * np.exp(term.log_sd * draws.normal(term.name + term.own_draws)), term.ceiling)
 
 
 _LABELS = {
@@ -163,6 +167,7 @@ _LABELS = {
     "nic_bytes_per_s": "network rate between nodes",
     "nvlink_bytes_per_s": "rate inside the node",
     "model_error": "what the equations leave out",
+    "precision_error": "what the equations leave out of one precision against another",
     "fusion": "fusion of element-wise work",
     "overlap_dp": "overlap of data parallel communication",
     "mtbf_failures_per_gpu_h": "failure rate",
@@ -365,6 +370,7 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
         _from(parameter("context_gib", recipe.stack), "context_bytes", GIB),
         _from(parameter("nccl_gib"), "nccl_bytes", GIB),
         _from(parameter("model_error", recipe.stack, kind), "model_error"),
+        replace(_from(parameter("precision_error"), "precision_error"), own_draws=f".{policy.precision}"),
         _from(parameter("memory_error", recipe.stack, kind), "memory_error"),
     ]
     by_name = {term.name: term for term in terms} | dict(overrides or {})

@@ -2,7 +2,7 @@
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
 depths that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the
-experts; micro-batches 1 to 16; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed value
+experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed value
 replaces its list.
 """
 
@@ -59,12 +59,20 @@ def pipeline_depths(recipe: Recipe) -> list[int]:
 
 
 def context_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
-    """Powers of two that leave each rank at least 4 096 tokens of a sequence longer than 8 192."""
-    return [c for c in _powers(max(recipe.seq_len / 4096, 1)) if c == 1 or recipe.seq_len > 8192]
+    """Powers of two that leave each rank at least 4 096 tokens."""
+    return _powers(max(recipe.seq_len / 4096, 1))
 
 
 def _virtual_sizes(recipe: Recipe) -> list[int]:
-    return sorted({1, *(d for d in divisors(recipe.model.layers) if d <= 12), 2, 4, 8})
+    return sorted({*(d for d in divisors(recipe.model.layers) if d <= 24), 1, 2, 4, 8})
+
+
+MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
+
+
+def micro_batches(recipe: Recipe) -> list[int]:
+    """Sizes up to 128 that divide the global batch."""
+    return [size for size in MICRO_BATCHES if recipe.global_batch % size == 0]
 
 
 def _grid(*axes: list[int]) -> list[Ints]:
@@ -117,7 +125,7 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[In
         _one(fixed.pp, pipeline_depths(recipe)),
         _one(fixed.vp, _virtual_sizes(recipe)),
         _one(fixed.ep, experts),
-        _one(fixed.micro_batch, [1, 2, 4, 8, 16]),
+        _one(fixed.micro_batch, micro_batches(recipe)),
     )
     chunks = pp * vp
     # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers.

@@ -108,7 +108,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, shards, at, work, busy, n, rates)
     jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
-    error = rates.model_error
+    error = rates.model_error * rates.precision_error
     work_error = error * rates.framework
     return StepTimes(
         matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,

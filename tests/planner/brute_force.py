@@ -178,7 +178,7 @@ class OneLayout(Parts):
             "offload": self.offload_s(m * slowest, n),
             "jitter": q.jitter * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble),
         }
-        return {name: value * q.model_error for name, value in items.items()}
+        return {name: value * q.model_error * q.precision_error for name, value in items.items()}
 
     # -- memory
 
