@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from mpplan.version import __version__
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
     from planner.plan import Answer
-    from planner.price import GpuPrice
-    from planner.question import MoneyInputs
 
-Given = str | int | float | os.PathLike[str] | Iterable[str] | None
+Given = str | int | float | bool | os.PathLike[str] | Iterable[str] | None
 """What a part of a question may be in Python; text means what it means after the flag."""
+
+
+SWITCHES = ("embodied",)
+"""Parts of a question that are flags without a value."""
 
 
 class Asked(TypedDict, total=False):
@@ -57,6 +58,13 @@ class Asked(TypedDict, total=False):
     electricity: Given
     grid: Given
     as_of: Given
+    market_grid: Given
+    quote: Given
+    own: Given
+    beside: Given
+    tariff: Given
+    embodied: Given
+    power_cap: Given
     records: Given
     seed: Given
 
@@ -102,26 +110,16 @@ def find_answer(given: Mapping[str, str], *, sources: Mapping[str, str], command
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
-    from planner.estimate import estimate as plan
-    from planner.resolve import Ask, resolve
-    from pricing import site_facts
+    from mpplan.planned import planned
+    from planner.ask import Ask
+    from planner.resolve import resolve
 
     parts = dict(given)
     named = parts.pop("records", None)
     question = resolve(Ask(**parts, sources=dict(sources)))
-    money = question.money
     gpus = [cluster.gpu.id for cluster in question.clusters]
     damage, notices = _checked_records(named, gpus) if named is not None else ((), ())
-    prices = {gpu: _price(gpu, money) for gpu in gpus}
-    site = site_facts(
-        region=money.region,
-        provider=money.provider,
-        pue=money.pue,
-        electricity_usd_per_kwh=money.electricity_usd_per_kwh,
-        grid=money.grid,
-        as_of=money.as_of,
-    )
-    answer = plan(question, prices, site, version=__version__, command=command)
+    answer = planned(question, command=command, records=named)
     return Found(answer=replace(answer, warnings=(*answer.warnings, *notices)), damage=damage)
 
 
@@ -138,21 +136,10 @@ def _checked_records(name: str, gpus: list[str]) -> tuple[tuple[str, ...], tuple
     return damage(records), notices
 
 
-def _price(gpu: str, money: MoneyInputs) -> GpuPrice:
-    from pricing import quote_gpu
-
-    return quote_gpu(
-        gpu,
-        price_usd_per_gpu_h=money.price_usd_per_gpu_h,
-        provider=money.provider,
-        region=money.region,
-        commitment=money.commitment,
-        as_of=money.as_of,
-    )
-
-
 def _text(name: str, value: object) -> str:
-    """What one would write after the flag."""
+    """What one would write after the flag; a switch is a yes or a no."""
+    if isinstance(value, bool) and name in SWITCHES:
+        return "yes" if value else "no"
     if isinstance(value, bool):
         raise UsageError(f"{name}: `{value}` is neither text nor a number", hint="give what follows the flag")
     if isinstance(value, str | os.PathLike):

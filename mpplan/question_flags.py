@@ -102,9 +102,24 @@ Price = Annotated[str | None, _flag(MONEY, "USD", "Per GPU-hour. Default the med
 Provider = Annotated[str | None, _flag(MONEY, "NAME", "Provider of the price book.")]
 Region = Annotated[str | None, _flag(MONEY, "NAME", "Region, for price and grid.")]
 Commitment = Annotated[str | None, _flag(MONEY, "NAME", "on-demand, spot, 1y or 3y. Default on-demand.")]
-Pue = Annotated[str | None, _flag(MONEY, "X", "Power usage effectiveness. Default 1.25.")]
-Electricity = Annotated[str | None, _flag(MONEY, "USD", "Electricity per kWh, for own machines.")]
-Grid = Annotated[str | None, _flag(MONEY, "ZONE|G", "Grid zone, or gCO2e per kWh. Default the US average.")]
+Quote = Annotated[str | None, _flag(MONEY, "FILE", "quote.toml: a vendor's offer, with its term and fee.")]
+Own = Annotated[str | None, _flag(MONEY, "FILE", "own.toml: your own machines, beside what renting costs.")]
+Beside = Annotated[str | None, _flag(MONEY, "FILE", "beside.toml: storage, egress, hosts, experiments.")]
+Pue = Annotated[str | None, _flag(MONEY, "X", "Power usage effectiveness. Default 1.25, or the operator's.")]
+Electricity = Annotated[str | None, _flag(MONEY, "USD", "Electricity per kWh, where it is paid apart.")]
+Tariff = Annotated[str | None, _flag(MONEY, "FILE", "tariff.toml: electricity by hour of the week.")]
+PowerCap = Annotated[str | None, _flag(MONEY, "POWER", "What the facility can deliver at the peak, like 2MW.")]
+Grid = Annotated[
+    str | None,
+    _flag(MONEY, "ZONE|G", "Grid zone, or g CO2e per kWh (live:ZONE asks Electricity Maps). Default the US average."),
+]
+MarketGrid = Annotated[str | None, _flag(MONEY, "G", "Market-based g CO2e per kWh of your contracts; 0 is allowed.")]
+Embodied = Annotated[
+    bool,
+    typer.Option(
+        "--embodied", rich_help_panel=MONEY, help="Also carbon with that of making the GPUs, as a second number."
+    ),
+]
 AsOf = Annotated[str | None, _flag(MONEY, "DATE", "Day of the prices, YYYY-MM-DD. Default today.")]
 Records = Annotated[str | None, _flag(EVIDENCE, "PATH", "Measurement file or folder. Default your own records.")]
 Seed = Annotated[str | None, _flag(EVIDENCE, "N", "Seed of the draws behind the ranges.")]

@@ -67,6 +67,7 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
         entry = used.setdefault(evidence.id, (evidence, set()))
         entry[1].update(figures)
 
+    billed = False
     for case in cases:
         add(case.cluster.gpu.evidence, (*_TIME, "memory_gib", "mfu"))
         add(case.policy.evidence, ("memory_gib", "step_s"))
@@ -78,15 +79,38 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
                 add(term.evidence, _figures(name))
         for row in case.price.evidence:
             add(row, ("cost_usd",))
+        for row in case.ledger.evidence:
+            add(row, row.used_in)
+        billed = billed or case.electricity_on
     for row in site.evidence:
-        add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
+        if billed or not row.id.startswith("electricity"):  # rent holds it: no figure rests on it
+            add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
     return tuple(replace(evidence, used_in=tuple(sorted(figures))) for evidence, figures in used.values())
 
 
-def collect_gaps(question: Question, prices: Mapping[str, GpuPrice], site: SiteFacts) -> tuple[Gap, ...]:
-    """What is missing: prices, site facts."""
-    found = [prices[c.gpu.id].gap for c in question.clusters]
-    return (*(gap for gap in found if gap is not None), *site.gaps)
+def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:
+    """What is missing: prices, facts of the place that the answer needs, embodied carbon where it was asked for."""
+    used = {case.cluster.gpu.id: case for case in cases}
+    found = [case.price.gap for case in used.values()]
+    found += [case.ledger.owned.price.gap for case in used.values() if case.ledger.owned is not None]
+    if question.money.embodied:
+        found += [
+            Gap(
+                what="embodied carbon",
+                why=f"no figure is known for {gpu}",
+                effect="carbon with embodied, and the SCI score, are lower bounds",
+            )
+            for gpu, case in used.items()
+            if case.ledger.embodied is None
+        ]
+    billed = any(case.electricity_on for case in used.values())
+    found += [gap for gap in site.gaps if billed or gap.what != "electricity price"]
+    return tuple(dict.fromkeys(gap for gap in found if gap is not None))
+
+
+def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tuple[str, ...]:
+    """What a reader should know of the prices: historic rows, vague dates, a borrowed range."""
+    return tuple(dict.fromkeys(text for c in question.clusters for text in prices[c.gpu.id].warnings))
 
 
 _FLAGS = {

@@ -52,6 +52,8 @@ def to_document(answer: Answer) -> Document:
         "gaps": [asdict(one) for one in answer.gaps],
         "warnings": list(answer.warnings),
         "evidence": [_rename(asdict(one)) for one in answer.evidence],
+        "money": None if answer.money is None else asdict(answer.money),
+        "power_caps": [asdict(one) for one in answer.power_caps],
     }
 
 

@@ -9,14 +9,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from planner.account import collect_assumptions, collect_evidence, collect_gaps
+from planner.account import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
 from planner.case import Case, make_case
 from planner.choice import best_on, days, fewest, leaner
 from planner.cluster import Cluster
 from planner.errors import NoPlanError, UsageError
 from planner.plan import LOWER_IS_BETTER, Answer, Input, Plan, Saving, Unsupported
 from planner.policies import why_unsupported
-from planner.price import GpuPrice, SiteFacts
+from planner.power import CapEffect
+from planner.power_cap import effect_in_words, over_cap, under_cap, without_default_deadline
+from planner.price import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.question import Question
 from planner.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.rates import Draws, Term
@@ -40,6 +42,8 @@ class _Side:
     """The deadline of the second view; None where there is none because the asked precision has no plan here."""
     failure: NoPlanError | None
     """Why the asked precision has no plan on this GPU."""
+    cap: CapEffect | None = None
+    """What the cap on the facility's power does here; None without one."""
 
 
 def estimate(
@@ -48,6 +52,7 @@ def estimate(
     site: SiteFacts,
     measured: Measured | None = None,
     *,
+    ledgers: Mapping[str, Ledger] | None = None,
     version: str = "",
     command: tuple[str, ...] = (),
     created_at: str | None = None,
@@ -59,6 +64,7 @@ def estimate(
         prices: USD per GPU-hour by GPU id, for every GPU of the question.
         site: PUE, electricity and grid of the place.
         measured: terms from measurement records, which win over published and assumed rates.
+        ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
@@ -73,14 +79,20 @@ def estimate(
     for cluster in question.clusters:
         if (question.asked.precision, cluster.gpu.id) in {(u.precision, u.gpu) for u in unsupported}:
             continue
-        deadline_s = question.deadline_s or next((s.deadline_s for s in sides if s.deadline_s), None)
-        sides.append(_side(question, cluster, prices, site, measured or {}, draws, deadline_s))
+        earlier_s = next((s.deadline_s for s in sides if s.deadline_s), None)
+        gpu = cluster.gpu.id
+        ledger = (ledgers or {}).get(gpu, NO_LEDGER)
+        cases = _cases(question, cluster, prices[gpu], site, (measured or {}).get(gpu, {}), ledger)
+        sides.append(_side(question, cluster, cases, draws, earlier_s))
     if all(side.failure for side in sides):
         raise next(side.failure for side in sides if side.failure)
     deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     same_deadline = tuple(r.plan for s in sides for r in s.same_deadline)
     cases = tuple(c for s in sides for c in s.cases)
+    caps = tuple(s.cap for s in sides if s.cap is not None)
+    if any(cap.binding for cap in caps):
+        question = without_default_deadline(question)
     return Answer(
         question=_shown_inputs(question, plans, prices, site),
         model=question.model,
@@ -90,12 +102,17 @@ def estimate(
         savings=tuple(s for side in sides for s in _savings(side)),
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(question, cases),
-        gaps=collect_gaps(question, prices, site),
-        warnings=_warnings(question, plans),
+        gaps=collect_gaps(question, cases, site),
+        warnings=(
+            *collect_warnings(question, prices),
+            *(effect_in_words(cap, plans) for cap in caps if cap.binding),
+            *_warnings(question, plans),
+        ),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"),
         version=version,
         command=command,
+        power_caps=caps,
     )
 
 
@@ -115,28 +132,34 @@ def _unsupported(question: Question) -> list[Unsupported]:
     return found
 
 
-def _side(
+def _cases(
     question: Question,
     cluster: Cluster,
-    prices: Mapping[str, GpuPrice],
+    price: GpuPrice,
     site: SiteFacts,
-    measured: Measured,
-    draws: Draws,
-    deadline_s: float | None,
-) -> _Side:
-    gpu = cluster.gpu
-    cases = tuple(
-        make_case(question, p, cluster, prices[gpu.id], site, measured.get(gpu.id, {}).get(p.id))
+    measured: Mapping[str, Mapping[str, Term]],
+    ledger: Ledger,
+) -> tuple[Case, ...]:
+    return tuple(
+        make_case(question, p, cluster, price, site, measured.get(p.id), ledger)
         for p in question.policies
-        if why_unsupported(p, gpu) is None
+        if why_unsupported(p, cluster.gpu) is None
     )
+
+
+def _side(
+    question: Question, cluster: Cluster, cases: tuple[Case, ...], draws: Draws, earlier_s: float | None
+) -> _Side:
+    """All precisions on one GPU; `earlier_s` is the deadline by which the GPUs before it are compared."""
     asked = next(c for c in cases if c.policy.id == question.asked.id)
     try:
+        question, cap = under_cap(question, asked, draws)
         anchor = _anchor(question, asked, draws)
     except NoPlanError as error:
         if len(question.clusters) == 1:
             raise
-        return _failed_side(question, cluster, cases, error, draws, deadline_s)
+        return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s)
+    deadline_s = question.deadline_s or earlier_s
     gpus = anchor.plan.gpus
     same_gpus = tuple(anchor if c is asked else _on(c, question, gpus, draws) for c in cases)
     assert anchor.plan.duration_days is not None
@@ -148,8 +171,9 @@ def _side(
         for c in cases
     )
     return _Side(
-        cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s, failure=None
-    )
+        cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
+        failure=None, cap=cap,
+    )  # fmt: skip
 
 
 def _failed_side(
@@ -244,6 +268,10 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) ->
         choice = fewest(case, question.fixed, draws, deadline_s=deadline_s)
     except NoPlanError as error:
         return infeasible(case, 0, 0, error.message)
+    gpus = int(choice.winner.gpus[0])
+    over = over_cap(case, gpus, question.money.power_cap_w)
+    if over is not None:
+        return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws)
 
 
@@ -277,7 +305,8 @@ def _shown_inputs(
     if "gpus" not in inputs:
         counts = {p.gpu: p.gpus for p in plans}
         value: object = next(iter(counts.values())) if len(counts) == 1 else counts
-        inputs["gpus"] = Input(value=value, source="derived", note="fewest whole nodes that meet the target")
+        target = "meet the target" if "deadline" in inputs or "budget" in inputs else "the power cap allows"
+        inputs["gpus"] = Input(value=value, source="derived", note=f"fewest whole nodes that {target}")
     for gpu, price in prices.items():
         name = "price" if len(prices) == 1 else f"price {gpu}"
         if name not in inputs:

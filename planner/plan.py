@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.layout import Layout
 from planner.model import ModelShape
+from planner.money import MoneyFacts
+from planner.power import CapEffect
 from planner.price import CostLine
 
 MEMORY_ITEMS = (
@@ -115,11 +117,23 @@ class Plan:
     """Mean board power of one GPU while training."""
     peak_power_mw: float | None = None
     """What the facility must deliver: GPUs at their limit, host and network, times PUE."""
+    mean_power_mw: Estimate | None = None
+    """Energy at the facility's meter over the hours on the clock."""
     cost_usd: Estimate | None = None
     cost_lines: tuple[CostLine, ...] = ()
     carbon_tco2e: Estimate | None = None
     carbon_market_tco2e: float | None = None
     """Market-based at mid, only where a factor was given."""
+    embodied_tco2e: Estimate | None = None
+    """The run's share of making its GPUs, only where it was asked for and a figure is known; not in `carbon_tco2e`."""
+    carbon_with_embodied_tco2e: Estimate | None = None
+    """Location-based and embodied together, only where embodied carbon was asked for."""
+    model_flop: float | None = None
+    """Of the whole run, without recomputation."""
+    sci_kg_per_run: Estimate | None = None
+    """Software Carbon Intensity (ISO/IEC 21031): location-based operation and embodied share, per run."""
+    sci_kg_per_1e21_flop: Estimate | None = None
+    """The same per 10^21 model FLOP."""
     uncertainty: tuple[Contribution, ...] = ()
     """What makes the range of the duration, largest first."""
     lost_layouts: tuple[LostLayout, ...] = ()
@@ -184,3 +198,7 @@ class Answer:
     version: str
     """mpplan's version."""
     command: tuple[str, ...] = field(default_factory=tuple)
+    power_caps: tuple[CapEffect, ...] = ()
+    """What a cap on the facility's power did, by GPU; empty without a cap."""
+    money: MoneyFacts | None = None
+    """Beside the plans: prices used, own machines beside renting, other places and hours."""

@@ -5,12 +5,13 @@ The pricing room makes these from its books; the planner only multiplies. Each c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.evidence import Estimate, Evidence, Gap
 from planner.quantity import DataSize
 
 NO_DATA = DataSize(size_bytes=0.0)
+FREE = Estimate.exactly(0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,8 @@ class Beside:
     """GPU-hours of experiments before the run over those of the run."""
     failed_ratio: float = 0.0
     """Whole runs or parts of it done again, beyond the restarts that goodput counts, over the run."""
+    evidence: Evidence | None = None
+    """Who states them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +124,65 @@ class OwnedPrice:
     break_even_utilisation_ratio: float | None
     """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price."""
     rental_usd_per_gpu_h: float | None
+    rental_basis: str | None = None
+    """Whose rental price it is, in words."""
+    utilisation_ratio: float | None = None
+    """Share of all hours that are used, as planned."""
+    busy_usd_per_gpu_h: Estimate = FREE
+    """The part of the price that is electricity of working hours; a plan bills its own energy instead."""
+
+    @property
+    def without_energy(self) -> GpuPrice:
+        """The price of an hour less the electricity of working hours, which a plan bills from its own energy."""
+        price = self.price.usd_per_gpu_h
+        if price is None:
+            return self.price
+        busy = self.busy_usd_per_gpu_h
+        rest = Estimate(
+            low=price.low - busy.low, mid=price.mid - busy.mid, high=price.high - busy.high, at_least=price.at_least
+        )
+        return replace(self.price, usd_per_gpu_h=rest)
+
+    @property
+    def idle_items_usd_per_gpu_h(self) -> dict[str, float]:
+        """The items of `without_energy`: of electricity, what hours without work draw."""
+        items = self.items_usd_per_gpu_h
+        return items | {"electricity": max(items.get("electricity", 0.0) - self.busy_usd_per_gpu_h.mid, 0.0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbodiedRate:
+    """Carbon of making a GPU, spread over the hours of its life."""
+
+    kg_co2e_per_gpu_h: Estimate
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What else is booked for the hours of one kind of GPU, beyond the price of an hour."""
+
+    quote: Quote | None = None
+    """The offer that the price is from: minimum term and size, set-up fee."""
+    owned: OwnedPrice | None = None
+    """The user's own machines that the price is from."""
+    beside: Beside | None = None
+    """Lines beside the GPUs."""
+    embodied: EmbodiedRate | None = None
+    """None where no figure is known for the GPU."""
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether a bill has more than GPU-hours and electricity."""
+        return self.quote is not None or self.beside is not None
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What it rests on beyond the price's own rows."""
+        beside = None if self.beside is None else self.beside.evidence
+        made = None if self.embodied is None else self.embodied.evidence
+        return tuple(one for one in (beside, made) if one is not None)
+
+
+NO_LEDGER = Ledger()
+"""Nothing but GPU-hours."""

@@ -25,8 +25,27 @@ class MoneyInputs:
     pue: float | None
     electricity_usd_per_kwh: float | None
     grid: str | None
-    """A zone's code or name, or a number in kgCO2e per kWh, as text."""
+    """A zone's code or name, a number in g CO2e per kWh, or `live:ZONE`, as text."""
     as_of: date
+    market_grid_g_per_kwh: float | None = None
+    """Market-based factor of the user's contracts; 0 is one."""
+    quote: str | None = None
+    """Path of a vendor's offer."""
+    own: str | None = None
+    """Path of what the user says of machines of their own."""
+    beside: str | None = None
+    """Path of the lines beside the GPUs."""
+    tariff: str | None = None
+    """Path of time-of-use prices of electricity."""
+    embodied: bool = False
+    """Whether carbon includes that of making the GPUs, as a second number."""
+    power_cap_w: float | None = None
+    """What the facility can deliver to the job at its peak."""
+
+    @property
+    def pays_electricity(self) -> bool:
+        """Whether electricity is paid apart from the GPU price."""
+        return self.electricity_usd_per_kwh is not None or self.tariff is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from planner.booking import booked
 from planner.case import Case
 from planner.choice import Choice
-from planner.evaluation import Evaluation
 from planner.evidence import Estimate
 from planner.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.plan import Contribution, LostLayout, Plan
-from planner.price import CostLine
 from planner.rates import Draws, Value
-from planner.units import DAY_S, GIB, KWH_J, MWH_J, TERA, TONNE_KG, mw_from_w
+from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
 
 DRAWS = 1001
 """Odd, so that the median is one of the draws and its items sum to its total."""
@@ -114,7 +113,7 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
     shares = []
     for term in case.rates.terms.values():
         if term.log_sd > 0:
-            r = float(np.corrcoef(draws.normal(term.name), log)[0, 1])
+            r = float(np.corrcoef(draws.normal(term.name + term.own_draws), log)[0, 1])
             shares.append((r * r, term))
     shares.sort(key=lambda pair: pair[0], reverse=True)
     return tuple(
@@ -150,7 +149,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     causal, full = (model_flop_per_token(model, seq_len, causal_half=half) for half in (True, False))
     mfu = drawn.model_flop_per_s_per_gpu / peak
     middle_energy = _median_draw(drawn.energy.total, n)
-    cost, lines, at_least = _cost(case, drawn, draws)
+    book = booked(case, gpus, drawn, draws)
     mid = case.evaluate(at)
     again = recomputed_flop_per_token(case.recipe, at.at(0).act_ckpt) / causal
     metrics: dict[str, Value] = {
@@ -160,16 +159,12 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         "duration_days": drawn.wall_s / DAY_S,
         "gpu_hours": drawn.gpu_h,
         "energy_mwh": drawn.energy.total / MWH_J,
-        "cost_usd": cost,
+        "cost_usd": drawn.cost_usd,
         "carbon_tco2e": drawn.carbon_kg / TONNE_KG,
     }
     arrays = {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (n,)) for name, v in metrics.items()}
     ranges = {name: percentiles(v, n) for name, v in arrays.items()}
-    if at_least:
-        ranges["cost_usd"] = Estimate(
-            low=ranges["cost_usd"].low, mid=ranges["cost_usd"].mid, high=ranges["cost_usd"].high, at_least=True
-        )
-    market = case.site.market_kg_co2e_per_kwh
+    ranges["cost_usd"] = book.cost_usd
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,
@@ -188,60 +183,18 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         goodput_ratio=percentiles(drawn.goodput_ratio, n),
         energy_items_mwh=_items(drawn.energy, middle_energy, MWH_J),
         gpu_power_w=percentiles(drawn.gpu_power_w, n),
-        peak_power_mw=_peak_mw(case, gpus),
-        cost_lines=lines,
-        carbon_market_tco2e=None if market is None else ranges["energy_mwh"].mid * market,
+        peak_power_mw=book.peak_power_mw,
+        mean_power_mw=book.mean_power_mw,
+        cost_lines=book.cost_lines,
+        carbon_market_tco2e=book.carbon_market_tco2e,
+        embodied_tco2e=book.embodied_tco2e,
+        carbon_with_embodied_tco2e=book.carbon_with_embodied_tco2e,
+        model_flop=book.model_flop,
+        sci_kg_per_run=book.sci_kg_per_run,
+        sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
         uncertainty=_contributions(case, drawn.wall_s, draws),
         lost_layouts=_lost(choice, capacity),
         layouts_evaluated=choice.evaluated,
         **ranges,
     )
     return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
-
-
-def _peak_mw(case: Case, gpus: int) -> float:
-    """GPUs at their limit plus host and network at their shares, times PUE."""
-    limit = min(case.cluster.power_limit_w or case.cluster.gpu.tdp_w, case.cluster.gpu.tdp_w)
-    it_w = gpus * limit * (1.0 + float(case.mid.host_share) + float(case.mid.network_share))
-    return mw_from_w(it_w * case.site.pue.mid)
-
-
-def _cost(case: Case, drawn: Evaluation, draws: Draws) -> tuple[Value, tuple[CostLine, ...], bool]:
-    """Cost draws, its lines, and whether it is only a lower bound (no GPU price known)."""
-    n = draws.count
-    prices = case.unit_prices(draws)
-    lines: list[CostLine] = []
-    total: Value = 0.0
-    if prices.usd_per_gpu_h is not None:
-        rental = drawn.gpu_h * prices.usd_per_gpu_h
-        total = total + rental
-        ids = tuple(e.id for e in case.price.evidence)
-        hours = percentiles(drawn.gpu_h, n).mid
-        lines.append(
-            CostLine(
-                id="gpu_rental",
-                label="GPU rental",
-                usd=percentiles(rental, n),
-                quantity=hours,
-                unit="GPU-hour",
-                unit_price_usd=case.price.usd_per_gpu_h,
-                evidence_ids=ids,
-            )
-        )
-    if prices.usd_per_kwh is not None:
-        kwh = drawn.energy.total / KWH_J
-        bill = kwh * prices.usd_per_kwh
-        total = total + bill
-        ids = tuple(e.id for e in case.site.evidence if "electric" in e.id or "electric" in e.what)
-        lines.append(
-            CostLine(
-                id="electricity",
-                label="Electricity",
-                usd=percentiles(bill, n),
-                quantity=percentiles(kwh, n).mid,
-                unit="kWh",
-                unit_price_usd=case.site.electricity_usd_per_kwh,
-                evidence_ids=ids,
-            )
-        )
-    return total, tuple(lines), prices.usd_per_gpu_h is None

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
 from pathlib import Path
 
+from planner.ask import Ask, Reader
 from planner.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.errors import InputFileError, UsageError
 from planner.gpus import find_gpu
 from planner.layout import ACT_CKPT
 from planner.model import ModelShape
 from planner.optimizers import find_optimizer
-from planner.plan import Input
 from planner.policies import default_policy, find_policy
 from planner.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.question import MoneyInputs, Question
+from planner.question import Question
 from planner.recipe import METHODS, OFFLOADS, STACKS
+from planner.resolve_money import read_money
 from planner.rows import near_names
 from planner.search import FixedLayout
 from planner.units import GIGA, MEGA, parse_count, parse_duration_s
@@ -30,105 +29,7 @@ DEFAULT_SEQ_LEN = 4096
 LAYOUT_FLAGS = ("tp", "pp", "vp", "cp", "ep", "zero", "micro_batch")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """The question as typed: every field is the text of the flag of the same name, None where it was not given."""
-
-    params: str | None = None
-    model: str | None = None
-    method: str | None = None
-    tokens: str | None = None
-    seq_len: str | None = None
-    global_batch: str | None = None
-    precision: str | None = None
-    policy: str | None = None
-    optimizer: str | None = None
-    act_ckpt: str | None = None
-    offload: str | None = None
-    stack: str | None = None
-    attention: str | None = None
-    gpu: str | None = None
-    gpus: str | None = None
-    deadline: str | None = None
-    budget: str | None = None
-    gpus_per_node: str | None = None
-    network: str | None = None
-    power_limit: str | None = None
-    tp: str | None = None
-    pp: str | None = None
-    vp: str | None = None
-    cp: str | None = None
-    ep: str | None = None
-    zero: str | None = None
-    micro_batch: str | None = None
-    price: str | None = None
-    provider: str | None = None
-    region: str | None = None
-    commitment: str | None = None
-    pue: str | None = None
-    electricity: str | None = None
-    grid: str | None = None
-    as_of: str | None = None
-    seed: str | None = None
-    sources: dict[str, str] = field(default_factory=dict)
-    """`flag`, `file` or `environment` by field name; a given field without an entry counts as `flag`."""
-
-    def source(self, name: str) -> str:
-        """Where a given field came from."""
-        return self.sources.get(name, "flag")
-
-
-class _Reader:
-    """Collects inputs while reading them."""
-
-    def __init__(self, ask: Ask) -> None:
-        self.ask = ask
-        self.inputs: dict[str, Input] = {}
-
-    def text(self, name: str) -> str | None:
-        value: str | None = getattr(self.ask, name)
-        return value.strip() if value is not None else None
-
-    def note(self, name: str, value: object, source: str | None = None, note: str | None = None) -> None:
-        given = self.text(name) is not None if hasattr(self.ask, name) else False
-        origin = source or (self.ask.source(name) if given else "default")
-        self.inputs[name] = Input(value=value, source=origin, note=note)
-
-    def choice(self, name: str, options: tuple[str, ...], default: str, also: dict[str, str] | None = None) -> str:
-        text = self.text(name)
-        value = default if text is None else (also or {}).get(text.lower(), text.lower())
-        if value not in options:
-            raise UsageError(f"--{name.replace('_', '-')}: unknown `{text}`", hint=f"one of {', '.join(options)}")
-        self.note(name, value)
-        return value
-
-    def whole(self, name: str, low: int = 1) -> int | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        flag = f"--{name.replace('_', '-')}"
-        value = 0.0 if low == 0 and text == "0" else parse_count(text, flag)
-        if value != int(value) or value < low:
-            raise UsageError(f"{flag}: `{text}` must be a whole number of at least {low}", hint=f"for example {flag} 8")
-        self.note(name, int(value))
-        return int(value)
-
-    def real(self, name: str, low: float = 0.0) -> float | None:
-        text = self.text(name)
-        if text is None:
-            return None
-        flag = f"--{name.replace('_', '-')}"
-        try:
-            value = float(text.lstrip("$").replace(",", ""))
-        except ValueError as error:
-            raise UsageError(f"{flag}: `{text}` is not a number", hint=f"for example {flag} 2.5") from error
-        if not low < value < float("inf"):
-            raise UsageError(f"{flag}: `{text}` must be greater than {low:g}", hint=f"for example {flag} 2.5")
-        self.note(name, value)
-        return value
-
-
-def _model(read: _Reader) -> ModelShape:
+def _model(read: Reader) -> ModelShape:
     params, name = read.text("params"), read.text("model")
     if (params is None) == (name is None):
         what = "both --params and --model were given" if params else "no model was given"
@@ -179,7 +80,7 @@ def default_batch_tokens(params: float) -> float:
     return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
 
 
-def _global_batch(read: _Reader, model: ModelShape, seq_len: int) -> int:
+def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
     given = read.whole("global_batch")
     if given is not None:
         return given
@@ -194,7 +95,7 @@ def _global_batch(read: _Reader, model: ModelShape, seq_len: int) -> int:
     return sequences
 
 
-def _policies(read: _Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
+def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
     policy_name, precision = read.text("policy"), read.text("precision")
     known = (*PRECISIONS, *EXTRA_PRECISIONS)
     if precision is not None and precision.lower() not in known:
@@ -253,7 +154,7 @@ def parse_network_bytes_per_s(text: str, gpus_per_node: int) -> float:
     return rate * int(match["links"] or 1) / (gpus_per_node if per_node else 1)
 
 
-def _clusters(read: _Reader) -> tuple[Cluster, ...]:
+def _clusters(read: Reader) -> tuple[Cluster, ...]:
     text = read.text("gpu") or DEFAULT_GPU
     gpus = [find_gpu(name) for name in text.split(",") if name.strip()]
     if not gpus:
@@ -277,42 +178,7 @@ def _clusters(read: _Reader) -> tuple[Cluster, ...]:
     return tuple(clusters)
 
 
-def _date(read: _Reader) -> date:
-    text = read.text("as_of")
-    if text is None:
-        today = datetime.now(UTC).date()
-        read.note("as_of", today.isoformat())
-        return today
-    try:
-        value = date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--as-of: `{text}` is not a date", hint="write it like 2026-11-20") from error
-    read.note("as_of", text)
-    return value
-
-
-def _money(read: _Reader) -> MoneyInputs:
-    price, pue, electricity = read.real("price"), read.real("pue"), read.real("electricity")
-    if pue is not None and pue < 1:
-        raise UsageError(f"--pue: {pue:g} is less than 1", hint="facility power over IT power, for example --pue 1.2")
-    for name in ("provider", "region", "grid"):
-        if read.text(name) is not None:
-            read.note(name, read.text(name))
-    commitment = read.text("commitment") or "on-demand"
-    read.note("commitment", commitment)
-    return MoneyInputs(
-        price_usd_per_gpu_h=price,
-        provider=read.text("provider"),
-        region=read.text("region"),
-        commitment=commitment,
-        pue=pue,
-        electricity_usd_per_kwh=electricity,
-        grid=read.text("grid"),
-        as_of=_date(read),
-    )
-
-
-def _targets(read: _Reader) -> tuple[int | None, float | None, float | None]:
+def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
     gpus = read.whole("gpus")
     deadline, budget = read.text("deadline"), read.text("budget")
     if gpus is None and deadline is None and budget is None:
@@ -327,7 +193,7 @@ def _targets(read: _Reader) -> tuple[int | None, float | None, float | None]:
     return gpus, deadline_s, budget_usd
 
 
-def _fixed(read: _Reader) -> FixedLayout:
+def _fixed(read: Reader) -> FixedLayout:
     values = {name: read.whole(name, low=0 if name == "zero" else 1) for name in LAYOUT_FLAGS}
     if values["zero"] is not None and values["zero"] > 3:
         raise UsageError(f"--zero: {values['zero']} is not a stage", hint="0, 1, 2 or 3")
@@ -344,7 +210,7 @@ def resolve(ask: Ask) -> Question:
         UsageError: a value cannot be read, a name is unknown, or two inputs contradict each other.
         InputFileError: the model's config.json is invalid.
     """
-    read = _Reader(ask)
+    read = Reader(ask)
     model = _model(read)
     method = read.choice("method", METHODS, "pretrain")
     seq_len = read.whole("seq_len")
@@ -370,7 +236,7 @@ def resolve(ask: Ask) -> Question:
     gpus, deadline_s, budget_usd = _targets(read)
     offload = read.choice("offload", OFFLOADS, "none")
     fixed = _fixed(read)
-    money = _money(read)
+    money = read_money(read)
     seed = read.whole("seed", low=0)
     if seed is None:
         seed = 0

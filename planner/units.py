@@ -41,6 +41,7 @@ _BYTE_SUFFIX = {
     "tib": 1024.0**4,
 }
 _TIME_SUFFIX = {"s": 1.0, "m": 60.0, "min": 60.0, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
+_POWER_SUFFIX = {"w": 1.0, "kw": 1e3, "mw": 1e6, "gw": 1e9}
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)([a-z]*)")
 
 
@@ -91,6 +92,18 @@ def parse_duration_s(text: str, what: str) -> float:
     if parts is None or parts[1] not in _TIME_SUFFIX or not parts[0] > 0:
         raise UsageError(f"{what}: `{text}` is not a duration", hint="write it like `30d`, `12h` or `90min`")
     return parts[0] * _TIME_SUFFIX[parts[1]]
+
+
+def parse_power_w(text: str, what: str) -> float:
+    """Read a power in watts: `2MW`, `800 kW`, `1.2GW`. A number without a unit is refused: kW or MW, nobody knows.
+
+    Raises:
+        UsageError: the text is not a positive power with a unit.
+    """
+    parts = _split(text.replace(" ", ""))
+    if parts is None or parts[1] not in _POWER_SUFFIX or not parts[0] > 0:
+        raise UsageError(f"{what}: `{text}` is not a power with a unit", hint="write it like `2MW` or `800kW`")
+    return parts[0] * _POWER_SUFFIX[parts[1]]
 
 
 def bytes_from_gib(value_gib: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planner.evidence import Evidence, EvidenceKind
 from planner.price import Beside
 from planner.quantity import DataSize
 from planner.units import parse_bytes
@@ -50,6 +51,20 @@ def read_beside(path: Path) -> Beside:
         usd_per_host_h=file.number("hosts.usd_per_h", 0, 1000, 0),
         experiments_ratio=file.number("experiments.ratio", 0, 100, 0),
         failed_ratio=file.number("failed.ratio", 0, 10, 0),
+        evidence=_stated(file),
+    )
+
+
+def _stated(file: TomlFile) -> Evidence | None:
+    said = [f"{key} = {file.get(key)}" for key in _KEYS if file.get(key) is not None]
+    if not said:
+        return None
+    return Evidence(
+        id="beside:file",
+        kind=EvidenceKind.GIVEN,
+        what="; ".join(said),
+        source=file.name,
+        used_in=("cost_usd",),
     )
 
 

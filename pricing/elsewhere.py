@@ -9,7 +9,7 @@ from datetime import date
 from planner.errors import UsageError
 from planner.quantity import Energy
 from planner.units import kg_from_g
-from pricing.book import PriceBook
+from pricing.book import PriceBook, PriceRow
 from pricing.current import counting_rows, is_historic
 from pricing.places import GridRow, grid_rows, place_of, require_zone, zone_named
 from pricing.rates import ExchangeRate, usd_rate
@@ -25,7 +25,7 @@ class Elsewhere:
     """Country or US state."""
     usd: float
     """GPU rental at the place's price."""
-    row_id: str
+    row: PriceRow
     """Price row used."""
     saved_usd: float | None
     """Against the price here; negative where it costs more; None where the price here is not known."""
@@ -50,7 +50,7 @@ def elsewhere(
     gpu: str,
     gpu_h: float,
     energy: Energy,
-    here: str,
+    here: str | None,
     usd_per_gpu_h_here: float | None,
     as_of: date,
     commitment: str = "on-demand",
@@ -63,7 +63,7 @@ def elsewhere(
         gpu: catalogue id.
         gpu_h: GPU-hours of the run, taken as the same everywhere.
         energy: at the facility's meter, taken as the same everywhere (a place's PUE may differ).
-        here: where the run is planned: a zone or region.
+        here: where the run is planned: a zone or region; None: no carbon is compared.
         usd_per_gpu_h_here: what it costs there.
         as_of: the day.
         commitment: which rows to compare.
@@ -71,7 +71,7 @@ def elsewhere(
     Raises:
         UsageError: `here` is unknown.
     """
-    at = require_zone(here)
+    at = None if here is None else require_zone(here)
     asked = (
         row for row in book.rows if row.gpu == gpu and row.commitment == commitment and row.seller != "marketplace"
     )
@@ -82,18 +82,18 @@ def elsewhere(
         if place is None or rate is None or is_historic(row, as_of):
             continue
         usd = float(row.price_per_gpu_h * rate.usd_per_unit) * gpu_h
-        factor = _same_scope_factor(place, row.region, row.provider, at)
+        factor = None if at is None else _same_scope_factor(place, row.region, row.provider, at)
         kg = None if factor is None else float(energy.kwh) * kg_from_g(float(factor.g_co2e_per_kwh))
-        kg_here = float(energy.kwh) * kg_from_g(float(at.g_co2e_per_kwh))
+        kg_here = None if at is None else float(energy.kwh) * kg_from_g(float(at.g_co2e_per_kwh))
         other = Elsewhere(
             provider=row.provider,
             region=row.region,
             place=place,
             usd=usd,
-            row_id=row.id,
+            row=row,
             saved_usd=None if usd_per_gpu_h_here is None else usd_per_gpu_h_here * gpu_h - usd,
             kg_co2e=kg,
-            saved_kg=None if kg is None else kg_here - kg,
+            saved_kg=None if kg is None or kg_here is None else kg_here - kg,
             scope=factor.scope if factor is not None else grid_rows()[place].scope,
         )
         known = found.get((row.provider, row.region))

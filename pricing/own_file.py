@@ -12,7 +12,14 @@ from planner.hardware import Gpu
 from planner.price import GpuPrice, OwnedPrice, SiteFacts
 from planner.quantity import Power
 from pricing.book import DATA
-from pricing.owned import ITEMS, Owned, break_even_ratio, items_usd_per_gpu_h, usd_per_gpu_h
+from pricing.owned import (
+    ITEMS,
+    Owned,
+    break_even_ratio,
+    electricity_usd_per_h,
+    items_usd_per_gpu_h,
+    usd_per_gpu_h,
+)
 from pricing.toml_file import TomlFile, read_toml
 
 EPOCH = "epoch-research/training-cost-trends@263c40a1 cost_analysis_standalone.py"
@@ -226,6 +233,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
         usd_per_gpu_h(replace(owned, server_usd_per_gpu=price), pue, usd_per_kwh) for price, pue, usd_per_kwh in ends
     )
     items = items_usd_per_gpu_h(owned, site.pue.mid, ends[1][2])
+    busy = [electricity_usd_per_h(owned, owned.mean_load_ratio, pue, usd_per_kwh) for _, pue, usd_per_kwh in ends]
     rented = rental.usd_per_gpu_h.mid if rental and rental.usd_per_gpu_h else None
     return OwnedPrice(
         price=GpuPrice(
@@ -240,6 +248,9 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
         items_usd_per_gpu_h={name: items[name] for name in ITEMS},
         break_even_utilisation_ratio=break_even_ratio(owned, site.pue.mid, ends[1][2], rented) if rented else None,
         rental_usd_per_gpu_h=rented,
+        rental_basis=rental.basis if rental and rented else None,
+        utilisation_ratio=owned.utilisation_ratio,
+        busy_usd_per_gpu_h=Estimate(low=busy[0], mid=busy[1], high=busy[2]),
     )
 
 

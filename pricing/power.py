@@ -1,55 +1,21 @@
-"""Power that a job takes from the facility, what a cap on it does, and which limit per GPU pays."""
+"""Which power limit per GPU pays: what each limit measured does to time, energy, money and a capped facility."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.errors import NoPlanError, UsageError
-from planner.quantity import Energy, Power
-from planner.units import HOUR_S
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePower:
-    """What one GPU takes with its share of the server, before PUE."""
-
-    gpu_limit: Power
-    """Board power limit."""
-    host: Power
-    """Host and network per GPU, at full load."""
-
-
-def peak_power(gpus: int, node: NodePower, pue: float) -> Power:
-    """What the facility must deliver: every GPU at its limit, host and network at full load, times PUE."""
-    return Power(w=gpus * (float(node.gpu_limit.w) + float(node.host.w)) * pue)
-
-
-def mean_power(energy: Energy, wall_h: float) -> Power:
-    """Energy of a run over its hours on the clock.
-
-    Raises:
-        UsageError: no hours.
-    """
-    if not wall_h > 0:
-        raise UsageError("a run of no hours has no mean power", hint="give a duration above 0")
-    return Power(w=float(energy.j) / (wall_h * HOUR_S))
-
-
-def gpus_under_cap(cap: Power, node: NodePower, pue: float, gpus_per_node: int) -> int:
-    """The most GPUs, in whole servers, whose peak stays under a facility's cap.
-
-    Raises:
-        NoPlanError: not even one server fits; the message says what it takes.
-    """
-    one_server = peak_power(gpus_per_node, node, pue)
-    servers = int(float(cap.w) // float(one_server.w))
-    if servers < 1:
-        raise NoPlanError(
-            f"one server takes {float(one_server.kw):.1f} kW at the meter, the cap is {float(cap.kw):.1f} kW",
-            hint="raise the cap, or lower the power limit per GPU",
-        )
-    return servers * gpus_per_node
+from planner.cluster import Cluster
+from planner.errors import UsageError
+from planner.measurement import Measurement
+from planner.plan import Plan
+from planner.power import LimitBeside, NodePower, peak_power
+from planner.quantity import Power
+from planner.question import MoneyInputs
+from planner.records import gpu_of
+from planner.units import HOUR_S, MEGA, w_from_mw
+from pricing.priced import Priced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +98,52 @@ def limit_effects(
             )
         )
     return tuple(effects)
+
+
+def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, str], tuple[LimitRate, ...]]:
+    """Whole training steps of a GPU that were measured at two power limits or more, by precision and point."""
+    found: dict[tuple[str, str], dict[float, LimitRate]] = defaultdict(dict)
+    for one in points:
+        if one.kind != "end_to_end" or not one.usable_time or gpu_of(one) != gpu:
+            continue
+        if one.power_limit_w and one.power_mean_w and one.tokens and one.time_median_s and one.precision:
+            found[one.precision, one.probe_id][one.power_limit_w] = LimitRate(
+                limit=Power(w=one.power_limit_w),
+                tokens_per_s=one.tokens / one.time_median_s,
+                mean=Power(w=one.power_mean_w),
+            )
+    return {key: tuple(rates.values()) for key, rates in found.items() if len(rates) > 1}
+
+
+def limits_beside(
+    plan: Plan, priced: Priced, cluster: Cluster, money: MoneyInputs, points: Iterable[Measurement]
+) -> Iterator[LimitBeside]:
+    """What each measured limit does, priced and capped as the plan is; host and network are the plan's."""
+    assert plan.peak_power_mw is not None
+    tdp_w, pue = cluster.gpu.tdp_w, priced.site.pue.mid
+    limit_w = min(cluster.power_limit_w or tdp_w, tdp_w)
+    host = Power(w=w_from_mw(plan.peak_power_mw) / plan.gpus / pue - limit_w)
+    owned, price = priced.ledgers[plan.gpu].owned, priced.prices[plan.gpu]
+    usd = (price if owned is None else owned.without_energy).usd_per_gpu_h
+    power = priced.site.electricity_usd_per_kwh if owned is not None or money.pays_electricity else None
+    for (precision, point), rates in sorted(measured_limits(points, plan.gpu).items()):
+        for effect in limit_effects(
+            rates,
+            host=host,
+            pue=pue,
+            gpus_per_node=cluster.gpus_per_node,
+            usd_per_gpu_h=None if usd is None else usd.mid,
+            usd_per_kwh=None if power is None else power.mid,
+            cap=None if money.power_cap_w is None else Power(w=money.power_cap_w),
+        ):
+            yield LimitBeside(
+                gpu=plan.gpu,
+                precision=precision,
+                point=point,
+                limit_w=float(effect.rate.limit.w),
+                time_ratio=effect.time_ratio,
+                energy_ratio=effect.energy_ratio,
+                usd_per_million_tokens=None if effect.usd_per_token is None else effect.usd_per_token * MEGA,
+                gpus_under_cap=effect.gpus_under_cap,
+                capped_tokens_per_s=effect.capped_tokens_per_s,
+            )

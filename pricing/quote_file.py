@@ -6,7 +6,9 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.gpus import find_gpu
 from planner.price import GpuPrice, Quote
 from planner.units import HOUR_S, parse_duration_s
 from pricing.book import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
@@ -29,6 +31,24 @@ _KEYS = (
 )
 
 
+def quoted_gpu(path: Path) -> str:
+    """The catalogue id of the GPU that an offer is for.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not TOML, or names no GPU of the catalogue.
+    """
+    return _gpu(read_toml(path))
+
+
+def _gpu(file: TomlFile) -> str:
+    name = file.text_of("gpu")
+    try:
+        return find_gpu(name).id
+    except UsageError as error:
+        raise file.fail("gpu", error.message, error.hint) from error
+
+
 def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...] | None = None) -> Quote:
     """Read an offer for a GPU.
 
@@ -45,7 +65,7 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
     """
     file = read_toml(path)
     file.only(_KEYS)
-    quoted = file.text_of("gpu")
+    quoted = _gpu(file)
     if quoted != gpu:
         raise file.fail("gpu", f"the offer is for `{quoted}`, not for `{gpu}`", f"plan it with --gpu {quoted}")
     currency = file.word("currency", CURRENCIES, "USD")

@@ -64,6 +64,7 @@ def site_facts(
     as_of: date,
     market_grid_g_per_kwh: float | None = None,
     live_grid: Fact | None = None,
+    electricity: Fact | None = None,
 ) -> SiteFacts:
     """PUE, electricity price and grid factor of a place, each the given value, else a row, else the printed default.
 
@@ -78,6 +79,7 @@ def site_facts(
         as_of: the day; rows from after it are not used.
         market_grid_g_per_kwh: market-based factor of the user's contract, reported as a second number; 0 is allowed.
         live_grid: an intensity of now (`pricing.live_grid`), used where no `grid` is given.
+        electricity: what electricity costs, from elsewhere (a tariff); goes before everything but the given price.
 
     Raises:
         UsageError: a value that cannot be (PUE under 1, a location-based factor of 0), an unknown zone.
@@ -85,11 +87,11 @@ def site_facts(
     operator = provider.strip().lower() if provider else None
     place = place_named(region, operator) if region else None
     found_pue = _given_pue(pue) if pue is not None else _pue(operator, region)
-    power = (
-        given_electricity(electricity_usd_per_kwh)
-        if electricity_usd_per_kwh is not None
-        else electricity_of(place if region else DEFAULT_ZONE, region, as_of)
-    )
+    power: Fact | Gap
+    if electricity_usd_per_kwh is not None:
+        power = given_electricity(electricity_usd_per_kwh)
+    else:
+        power = electricity or electricity_of(place if region else DEFAULT_ZONE, region, as_of)
     carbon = live_grid if live_grid is not None and grid is None else _grid(grid, region, operator)
     if market_grid_g_per_kwh is not None and not 0 <= market_grid_g_per_kwh <= 2000:
         raise UsageError(

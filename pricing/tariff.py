@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from pricing.fact import Fact
 from pricing.toml_file import TomlFile, read_toml
 
 DAY_HOURS = 24
@@ -51,6 +53,8 @@ def read_tariff(path: Path) -> Tariff:
         raise file.fail("period", "expected [[period]] tables with from, to, days and usd_per_kwh")
     prices = np.full(WEEK_HOURS, np.nan)
     for index, period in enumerate(periods):
+        if not isinstance(period, dict):
+            raise file.fail("period", "expected [[period]] tables with from, to, days and usd_per_kwh")
         _fill(prices, file, TomlFile(name=file.name, text=file.text, values=period), index)
     empty = np.flatnonzero(np.isnan(prices))
     if empty.size:
@@ -92,3 +96,29 @@ def best_start(tariff: Tariff, wall_h: float) -> tuple[Start, Start]:
         Start(hour_of_week=hour, usd_per_kwh=mean_usd_per_kwh(tariff, wall_h, hour)) for hour in range(WEEK_HOURS)
     ]
     return min(starts, key=lambda start: start.usd_per_kwh), max(starts, key=lambda start: start.usd_per_kwh)
+
+
+def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fact:
+    """What a kilowatt-hour costs under a tariff: the mean of the week.
+
+    Args:
+        tariff: the prices.
+        source: the file they are from.
+        wall_h: hours of the run; its range is then the 5th to the 95th percentile over the hours at which it may start.
+    """
+    mean = float(tariff.usd_per_kwh.mean())
+    low, high, over = mean, mean, ""
+    if wall_h is not None:
+        starts = [mean_usd_per_kwh(tariff, wall_h, hour) for hour in range(WEEK_HOURS)]
+        low, high = (float(one) for one in np.percentile(starts, (5.0, 95.0)))
+        over = f", {low:.4g} to {high:.4g} over {wall_h:.4g} hours, by the hour of the start"
+    what = f"tariff {tariff.name}: {mean:.4g} USD per kWh over the week{over}"
+    evidence = Evidence(
+        id="electricity:tariff", kind=EvidenceKind.GIVEN, what=what, source=source, used_in=("cost_usd",)
+    )
+    return Fact(estimate=Estimate(low=min(low, mean), mid=mean, high=max(high, mean)), evidence=evidence)
+
+
+def hour_named(hour_of_week: int) -> str:
+    """`Monday 0:00` for 0."""
+    return _hour(hour_of_week)

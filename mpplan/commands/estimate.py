@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from mpplan.api import Found
 
 
+SAY_WARNINGS = ("terminal", "html", "markdown")
+"""Forms that hold the warnings themselves; the others leave them to stderr."""
+
+
 def estimate(
     context: typer.Context,
     params: flags.Params = None,
@@ -54,10 +58,17 @@ def estimate(
     provider: flags.Provider = None,
     region: flags.Region = None,
     commitment: flags.Commitment = None,
+    as_of: flags.AsOf = None,
+    quote: flags.Quote = None,
+    own: flags.Own = None,
+    beside: flags.Beside = None,
     pue: flags.Pue = None,
     electricity: flags.Electricity = None,
+    tariff: flags.Tariff = None,
+    power_cap: flags.PowerCap = None,
     grid: flags.Grid = None,
-    as_of: flags.AsOf = None,
+    market_grid: flags.MarketGrid = None,
+    embodied: flags.Embodied = False,
     records: flags.Records = None,
     seed: flags.Seed = None,
     json: options.JsonFlag = False,
@@ -92,17 +103,18 @@ def _run(values: dict[str, Any], where: dict[str, str]) -> None:
     Raises:
         MpplanError: see `mpplan.api.estimate`, and `_verdict` for what comes after the answer is printed.
     """
-    from mpplan.api import Asked, find_answer
+    from mpplan.api import SWITCHES, Asked, find_answer
     from planner.document import to_document
 
     wanted = _wanted(values)
-    given = {name: values[name] for name in Asked.__annotations__ if values[name] is not None}
+    given = {name: values[name] for name in Asked.__annotations__ if values[name] is not None and name not in SWITCHES}
+    given |= {name: "yes" for name in SWITCHES if values[name]}
     found = find_answer(given, sources=where, command=("mpplan", *sys.argv[1:]))
     answer = found.answer
     document = to_document(answer)
     content = _rendered(document, wanted.form)
     page = _rendered(document, "html") if wanted.page is not None else ""
-    for warning in answer.warnings:
+    for warning in () if wanted.form in SAY_WARNINGS else answer.warnings:
         warn(warning, quiet=wanted.quiet)
     open_output("-").write(content)
     if wanted.page is not None:

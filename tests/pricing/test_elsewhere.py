@@ -20,7 +20,7 @@ def options(today, book=None, here="US-VA", **changes):
 def test_places_are_listed_cheapest_first_with_the_row_behind_them(today):
     found = options(today)
 
-    assert (found[0].provider, found[0].region, found[0].row_id) == ("verda", "FIN-02", "p085")
+    assert (found[0].provider, found[0].region, found[0].row.id) == ("verda", "FIN-02", "p085")
     assert found[0].saved_usd == pytest.approx((6.88 - 2.29) * 100_000)
     assert [one.usd for one in found] == sorted(one.usd for one in found)
 
