@@ -1,13 +1,14 @@
 """Fit the parameters of the model to published runs, once, and measure what the fit cannot explain: `make calibrate`.
 
-Maximum a posteriori in the logarithm of each parameter: the prior is `benchmarks/priors.csv` (physics, datasheets and library
-facts, with their ranges), the data are the shipped published runs. Every row weighs by its series, and a source weighs less
-than in proportion to its rows, so that no vendor's table decides alone. Huber loss. Three separate fits, since they share
-nothing: time, memory, power.
+Maximum a posteriori in the logarithm of each parameter: the prior is `benchmarks/priors.csv` (physics, datasheets and
+library facts, with their ranges), the data are the shipped published runs. Every row weighs by its series, and a
+source weighs less than in proportion to its rows, so that no vendor's table decides alone. Huber loss. Three separate
+fits, since they share nothing: time, memory, power.
 
-Then whole sources are left out, one after the other, the parameters are fitted to the rest, and the left-out rows are predicted:
-those residuals are the honest error, and what the drawn inputs do not explain of them becomes `model_error` and `memory_error`
-by kind of run (the conformal term). Writes `planner/catalog/parameters.csv` and `benchmarks/calibration.json`.
+Then whole sources are left out, one after the other, the parameters are fitted to the rest, and the left-out rows are
+predicted: those residuals are the honest error, and what the drawn inputs do not explain of them becomes
+`model_error` and `memory_error` by kind of run (the conformal term). Writes `planner/catalog/parameters.csv` and
+`benchmarks/calibration.json`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.evaluation import evaluate, step_of
+from planner.evidence import EvidenceKind
 from planner.parameters import Parameter, load_parameters, read_parameters
 from planner.prediction import predict_prepared
 from planner.published import PublishedResult, parse_result, parse_run
@@ -43,12 +45,20 @@ REPORT = ROOT / "benchmarks" / "calibration.json"
 Floats = npt.NDArray[np.float64]
 
 NOISE = 0.10
-"""Standard deviation of a row's own noise: single readings, rounding, allocation of nodes (jitter of 3 to 5 % and more)."""
+"""Standard deviation of a row's own noise: single readings, rounding, allocation of nodes (3 to 5 % and more)."""
 HUBER = 0.15
 SHARES = (
-    "matmul_efficiency", "matmul_overlap", "attention_efficiency", "memory_efficiency", "operand_bandwidth", "overlap",
-    "nic_efficiency", "nvlink_efficiency", "optimizer_efficiency", "grouped_efficiency",
-)  # fmt: skip
+    "matmul_efficiency",
+    "matmul_overlap",
+    "attention_efficiency",
+    "memory_efficiency",
+    "operand_bandwidth",
+    "overlap",
+    "nic_efficiency",
+    "nvlink_efficiency",
+    "optimizer_efficiency",
+    "grouped_efficiency",
+)
 """Parameters that cannot exceed 1."""
 STEP = 0.03
 """Finite difference in the logarithm of a parameter."""
@@ -60,11 +70,31 @@ PAIR_WEIGHT = 0.7
 """Weight of the difference of two rows of a pair, beside the rows themselves."""
 
 MEMORY_TERMS = ("context_gib", "nccl_gib", "fragmentation", "stored_extra", "logit_stored")
-POWER_TERMS = ("power_", "host_share", "clock_exponent")
+POWER_TERMS = (
+    "power_idle",
+    "power_matmul",
+    "power_attention",
+    "power_memory",
+    "power_wait",
+    "host_share",
+    "clock_exponent",
+)
 OTHER_TERMS = (
-    "network_share", "mtbf", "restart_s", "checkpoint_s", "evaluation_share", "model_error", "precision_error", "memory_error",
-    "pcie_efficiency", "overlap_tp", "expert_imbalance", "overlap_pp", "nvls",
-)  # fmt: skip
+    "network_share",
+    "mtbf",
+    "restart_s",
+    "checkpoint_s",
+    "evaluation_share",
+    "model_error",
+    "precision_error",
+    "memory_error",
+    "power_error",
+    "pcie_efficiency",
+    "overlap_tp",
+    "expert_imbalance",
+    "overlap_pp",
+    "nvls",
+)
 TIME_METRICS = {"tokens_per_s_per_gpu": -1, "samples_per_s": -1, "tflops_per_gpu": -1, "mfu": -1, "step_time_s": 1}
 """Metrics that follow the step time alone, and how."""
 POWER_METRICS = ("avg_gpu_power_w", "avg_node_power_w")
@@ -97,7 +127,12 @@ def read_corpus() -> list[tuple[Prepared, PublishedResult, float]]:
     for number, (row, one) in enumerate(zip(rows, prepared, strict=True), 2):
         result = parse_result(row, number)
         unknown_limit = "power-limited" in row["gpu"] and not row["power_limit_w"]
-        if isinstance(one, Prepared) and isinstance(result, PublishedResult) and not row.get("flag") and not unknown_limit:
+        if (
+            isinstance(one, Prepared)
+            and isinstance(result, PublishedResult)
+            and not row.get("flag")
+            and not unknown_limit
+        ):
             try:
                 found.append((one, result, float(row["value"])))
             except ValueError:
@@ -128,23 +163,33 @@ def _log_prediction(one: Prepared) -> float:
     return float(np.log(predict_prepared(one).mid))
 
 
-def items_of(rows: Sequence[tuple[Prepared, PublishedResult, float]], keep: Callable[[Prepared], int | None], quantity: Callable[[Prepared], float]) -> list[Item]:  # fmt: skip
+def items_of(
+    rows: Sequence[tuple[Prepared, PublishedResult, float]],
+    keep: Callable[[Prepared], int | None],
+    quantity: Callable[[Prepared], float],
+) -> list[Item]:
     """Rows of one fit; `keep` gives the sign with which the fitted quantity enters the residual, or None."""
     chosen = [(row, sign) for row in rows if (sign := keep(row[0])) is not None]
     weight = weights([row for row, _ in chosen])
     return [
         Item(
-            prepared=one, result=result, value=value, weight=float(w), sign=sign,
+            prepared=one,
+            result=result,
+            value=value,
+            weight=float(w),
+            sign=sign,
             base=_log_prediction(one) - math.log(value) - sign * quantity(one),
         )
         for ((one, result, value), sign), w in zip(chosen, weight, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 class Fit:
     """A set of rows, the parameters they can tell about, and the least squares between them."""
 
-    def __init__(self, items: list[Item], names: list[str], priors: dict[str, Parameter], quantity: Callable[[Prepared], float]) -> None:  # fmt: skip
+    def __init__(
+        self, items: list[Item], names: list[str], priors: dict[str, Parameter], quantity: Callable[[Prepared], float]
+    ) -> None:
         self.items, self.names, self.priors, self.quantity = items, names, priors, quantity
         self.spread = np.array([priors[name].log_sd for name in names])
         self.pairs = _pairs(items)
@@ -219,7 +264,7 @@ def _residuals_of(theta: Floats) -> Floats:
 
 
 def _moved(prior: Parameter, shift: float) -> float:
-    """The prior moved by `shift` in the logarithm; shares bend so that they stay below 1 and their slope never vanishes."""
+    """The prior moved by `shift` in the logarithm; shares bend so that they stay below 1 and keep a slope."""
     if not prior.id.startswith(SHARES) or prior.value >= 0.99:
         return prior.value * math.exp(shift)
     odds = math.log(prior.value / (1.0 - prior.value)) + shift / (1.0 - prior.value)
@@ -277,14 +322,16 @@ def run_fit(name: str, fit: Fit) -> tuple[dict[str, Parameter], dict[str, object
     left_out = fit.leave_out(theta, jacobian, lambda item: item.source)
     weight = np.array([item.weight for item in fit.items])
     summary: dict[str, object] = {
-        "prior": describe(prior, weight), "fitted": describe(residual, weight), "left_out": describe(left_out, weight),
+        "prior": describe(prior, weight),
+        "fitted": describe(residual, weight),
+        "left_out": describe(left_out, weight),
         "sources": {
             source: describe(left_out[index], weight[index])
             for source in sorted({item.source for item in fit.items})
             if len(index := np.flatnonzero([item.source == source for item in fit.items]))
         },
-    }  # fmt: skip
-    print(name, json.dumps({k: v for k, v in summary.items() if k != "sources"}))
+    }
+    sys.stdout.write(name + " " + json.dumps({k: v for k, v in summary.items() if k != "sources"}) + "\n")
     rows = {}
     told = np.abs(jacobian).sum(axis=0) > 1e-6
     for index, parameter in enumerate(fit.names):
@@ -298,18 +345,21 @@ def run_fit(name: str, fit: Fit) -> tuple[dict[str, Parameter], dict[str, object
         ends = [_moved(before, theta[index] + side * width) for side in (-1, 1)]
         rows[parameter] = replace(before, value=value, low=ends[0], high=ends[1])
         moved = theta[index] / fit.spread[index]
-        print(f"  {parameter:36} {before.value:10.4g} -> {value:10.4g}  {moved:+.1f} sd")
+        sys.stdout.write(f"  {parameter:36} {before.value:10.4g} -> {value:10.4g}  {moved:+.1f} sd\n")
     fit.install(theta)
     return rows, summary, left_out
 
 
-def precision_error(fit: Fit, left_out: Floats) -> float:
-    """Standard deviation that two precisions of one workload differ by, each: from the left-out differences of pairs."""
+def precision_row(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> Parameter:
+    """How far two precisions of one workload drift apart, each: from the left-out differences of pairs."""
     differences = np.array([abs(left_out[i] - left_out[j]) for i, j, _ in fit.pairs])
     weight = np.array([w for _, _, w in fit.pairs])
     order = np.argsort(differences)
     width = differences[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90)]
-    return float(width / 1.6449 / math.sqrt(2.0))
+    sd = float(width / 1.6449 / math.sqrt(2.0))
+    prior = priors["precision_error"]
+    what = f"{prior.meaning} ({len(fit.pairs)} pairs with their source left out)"
+    return replace(prior, low=math.exp(-1.6449 * sd), high=math.exp(1.6449 * sd), meaning=what)
 
 
 def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Prepared], float]) -> list[Parameter]:
@@ -332,9 +382,14 @@ def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Pr
         what = "all runs" if kind == "all" else kind.replace(".", ", ")
         found.append(
             replace(
-                next(iter(fit.priors.values())), id=full, value=1.0, low=math.exp(-1.6449 * sd), high=math.exp(1.6449 * sd),
-                unit="ratio", meaning=f"what the equations leave out: {what} ({len(index)} rows with their source left out)",
-            )  # fmt: skip
+                next(iter(fit.priors.values())),
+                id=full,
+                value=1.0,
+                low=math.exp(-1.6449 * sd),
+                high=math.exp(1.6449 * sd),
+                unit="ratio",
+                meaning=f"what the equations leave out: {what} ({len(index)} rows with their source left out)",
+            )
         )
     return found
 
@@ -352,6 +407,12 @@ def _drawn_memory_sd(one: Prepared) -> float:
     return float(np.log(np.ravel(drawn.memory_bytes)).std())
 
 
+def _drawn_power_sd(one: Prepared) -> float:
+    rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
+    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    return float(np.log(np.ravel(drawn.gpu_power_w)).std())
+
+
 def write_parameters(rows: dict[str, Parameter]) -> None:
     """Write the catalogue in the order of the priors, new rows last."""
     with PARAMETERS.open("w", encoding="utf-8", newline="") as out:
@@ -362,48 +423,62 @@ def write_parameters(rows: dict[str, Parameter]) -> None:
             table.writerow([row.id, *figures, row.unit, row.meaning, row.kind.value, row.source, row.date])
 
 
-def main() -> None:
-    """Fit, cross-validate, write."""
+ERRORS = ("model_error", "precision_error", "memory_error", "power_error")
+"""Rows that are residuals, not physics."""
+
+KINDS: dict[
+    str, tuple[Callable[[Prepared], int | None], Callable[[Prepared], float], str, Callable[[Prepared], float]]
+] = {
+    "time": (_time_sign, _log_step, "model_error", _drawn_sd),
+    "memory": (
+        lambda one: 1 if one.run.metric == "peak_mem_gib" else None,
+        _log_prediction,
+        "memory_error",
+        _drawn_memory_sd,
+    ),
+    "power": (
+        lambda one: 1 if one.run.metric in POWER_METRICS else None,
+        _log_prediction,
+        "power_error",
+        _drawn_power_sd,
+    ),
+}
+"""What is fitted: which rows, which quantity of them, the residual term it yields, and the spread already drawn."""
+
+
+def main(kinds: Sequence[str]) -> None:
+    """Fit the kinds asked for, cross-validate, write; the others keep their rows."""
     priors = read_parameters(PRIORS)
+    result = dict(priors) if set(kinds) == set(KINDS) else read_parameters(PARAMETERS)
+    report = json.loads(REPORT.read_text(encoding="utf-8")) if REPORT.exists() else {}
+    residuals = report.pop("left_out_residuals", {})
     installed = load_parameters()  # the cached rows that every equation reads: from here on, those of this process
     installed.clear()
-    installed.update(priors)
-    corpus = read_corpus()
-    today = date.today().isoformat()
-    result = dict(priors)
-    report: dict[str, object] = {"date": today}
-    extra: list[Parameter] = []
-    residuals: dict[str, dict[str, float]] = {}
-    for kind, keep, quantity in (
-        ("time", _time_sign, _log_step),
-        ("memory", lambda one: 1 if one.run.metric == "peak_mem_gib" else None, _log_prediction),
-        ("power", lambda one: 1 if one.run.metric in POWER_METRICS else None, _log_prediction),
-    ):
-        fit = Fit(items_of(corpus, keep, quantity), _names(priors, kind), priors, quantity)
+    installed.update(result)
+    corpus, today = read_corpus(), date.today().isoformat()
+    for kind in kinds:
+        keep, quantity, error, drawn = KINDS[kind]
+        names = _names(priors, kind)
+        installed.update({name: priors[name] for name in names})
+        fit = Fit(items_of(corpus, keep, quantity), names, priors, quantity)
         rows, summary, left_out = run_fit(kind, fit)
         note = f"fitted to {len(fit.items)} published runs by `make calibrate`; prior: "
         result |= {name: replace(row, source=note + row.source, date=today) for name, row in rows.items()}
-        load_parameters().update(result)
-        report[kind] = summary
+        installed[error] = replace(priors[error], low=1.0, high=1.0)
+        found = [precision_row(fit, left_out, priors)] if kind == "time" else []
+        installed.update({row.id: row for row in found})
+        found += residual_error(fit, left_out, error, drawn)
+        ours = ("model_error", "precision_error") if kind == "time" else (error,)
+        source = "residuals of published runs with their source left out, `make calibrate`"
+        result = {name: row for name, row in result.items() if not name.startswith(ours)}
+        result |= {row.id: replace(row, kind=EvidenceKind.PUBLISHED, source=source, date=today) for row in found}
+        installed.update(result)
+        report |= {"date": today, kind: summary}
         residuals[kind] = {i.prepared.run.id: round(float(r), 4) for i, r in zip(fit.items, left_out, strict=True)}
-        if kind in ("time", "memory"):
-            name = "model_error" if kind == "time" else "memory_error"
-            load_parameters()[name] = replace(priors[name], low=1.0, high=1.0)
-            if kind == "time":
-                sd = precision_error(fit, left_out)
-                load_parameters()["precision_error"] = replace(
-                    priors["precision_error"], low=math.exp(-1.6449 * sd), high=math.exp(1.6449 * sd),
-                    meaning=f"{priors['precision_error'].meaning} ({len(fit.pairs)} pairs with their source left out)",
-                )  # fmt: skip
-                extra.append(load_parameters()["precision_error"])
-            extra += residual_error(fit, left_out, name, _drawn_sd if kind == "time" else _drawn_memory_sd)
-    source = "residuals of published runs with their source left out, `make calibrate`"
-    result = {name: row for name, row in result.items() if not name.startswith(("model_error", "memory_error", "precision_error"))}
-    result |= {row.id: replace(row, kind=priors["host_share"].kind, source=source, date=today) for row in extra}
     write_parameters(result)
     report["left_out_residuals"] = residuals
     REPORT.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main([name for name in sys.argv[1:] if name in KINDS] or list(KINDS))

@@ -34,7 +34,7 @@ _USED_IN: dict[str, tuple[str, ...]] = {
 
 
 def _figures(term: str) -> tuple[str, ...]:
-    if term.startswith("power_"):
+    if term.startswith("power_"):  # the watts and what is left out of them
         return _POWER
     return _USED_IN.get(term, _TIME)
 

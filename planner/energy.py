@@ -26,7 +26,7 @@ class RunEnergy:
 def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
     """Board energy of one GPU over one step: seconds of each activity times its power."""
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
-    return (
+    return rates.power_error * (
         step.matmul * rates.power_linear_w
         + step.recompute * rates.power_linear_w
         + step.attention * rates.power_attention_w

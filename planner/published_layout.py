@@ -175,6 +175,15 @@ def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None,
     """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch into sequences."""
     local = splits and (run.pp or 1) > 1 and (run.micro_batch or 0) >= (run.pp or 1)
     return Wanted(
-        gpus=gpus, zero=zero, sharding=parse_sharding(run.zero_or_fsdp_stage), act_ckpt=act_ckpt, tp=run.tp, pp=run.pp, vp=run.vp, cp=run.cp, ep=run.ep,
-        micro_batch=1 if local else run.micro_batch, grad_accum=None if local else run.grad_accum,
-    )  # fmt: skip
+        gpus=gpus,
+        zero=zero,
+        sharding=parse_sharding(run.zero_or_fsdp_stage),
+        act_ckpt=act_ckpt,
+        tp=run.tp,
+        pp=run.pp,
+        vp=run.vp,
+        cp=run.cp,
+        ep=run.ep,
+        micro_batch=1 if local else run.micro_batch,
+        grad_accum=None if local else run.grad_accum,
+    )

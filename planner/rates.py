@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
@@ -85,6 +85,8 @@ class Rates:
     """What the equations leave out of one precision against another: drawn apart for each."""
     memory_error: Value
     """The same on the peak memory."""
+    power_error: Value
+    """What the equations leave out, on the power of the GPUs."""
     power_idle_w: Value
     power_linear_w: Value
     power_other_w: Value
@@ -370,6 +372,7 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
         _from(parameter("context_gib", recipe.stack), "context_bytes", GIB),
         _from(parameter("nccl_gib"), "nccl_bytes", GIB),
         _from(parameter("model_error", recipe.stack, kind), "model_error"),
+        _from(parameter("power_error"), "power_error"),
         replace(_from(parameter("precision_error"), "precision_error"), own_draws=f".{policy.precision}"),
         _from(parameter("memory_error", recipe.stack, kind), "memory_error"),
     ]

@@ -2,8 +2,8 @@
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
 depths that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the
-experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed value
-replaces its list.
+experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed
+value replaces its list.
 """
 
 from __future__ import annotations
