@@ -278,7 +278,7 @@ class OneLayout(Parts):
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
         watts |= {"launch": lost_w, "offload": lost_w}
-        step_j = sum(seconds * watts[name] for name, seconds in step.items())
+        step_j = q.power_error * sum(seconds * watts[name] for name, seconds in step.items())
         steps = math.ceil(tokens / (self.r.global_batch * self.r.seq_len))
         per_s = max(gpus * q.mtbf_failures_per_gpu_h / 3600, 1e-12)
         interval = math.sqrt(2 * q.checkpoint_s / per_s)
