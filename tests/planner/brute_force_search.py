@@ -16,13 +16,13 @@ def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, .
     """Every layout on exactly `gpus` GPUs that the rules at the head of `search.py` allow."""
     model, seq, batch = recipe.model, recipe.seq_len, recipe.global_batch
     for tp in (t for t in (1, 2, 4, 8, 16) if t <= cluster.nvlink_domain and model.heads % t == 0):
-        for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or (seq > 8192 and seq / c >= 4096)):
+        for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or seq / c >= 4096):
             for pp in range(1, min(model.layers, 128) + 1):
                 if -(-model.layers // pp) * pp > 1.15 * model.layers or gpus % (tp * cp * pp):
                     continue
                 dp = gpus // (tp * cp * pp)
                 for vp in range(1, model.layers + 3):
-                    for micro in (1, 2, 4, 8, 16):
+                    for micro in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128):
                         yield from _finished(recipe, tp, cp, pp, vp, dp, micro, batch, ckpts)
 
 
@@ -30,7 +30,7 @@ def _interleaves(layers: int, pp: int, vp: int, micro_batches: int) -> bool:
     if vp == 1:
         return True
     chunks = pp * vp
-    listed = vp in (2, 4, 8) or (vp <= 12 and layers % vp == 0)
+    listed = vp in (2, 4, 8) or (vp <= 24 and layers % vp == 0)
     even = layers % chunks == 0 or (layers + 2) % chunks == 0
     return pp > 1 and listed and even and chunks <= layers + 2 and micro_batches % pp == 0
 

@@ -98,7 +98,8 @@ def test_pipeline_depths_waste_at_most_fifteen_percent_of_the_fullest_stage():
 
 
 def test_context_parallel_is_for_long_sequences():
-    assert context_sizes(recipe(seq_len=8192), H100) == [1]
+    assert context_sizes(recipe(seq_len=4096), H100) == [1]
+    assert context_sizes(recipe(seq_len=8192), H100) == [1, 2]
     assert context_sizes(recipe(seq_len=131072), H100) == [1, 2, 4, 8, 16, 32]
 
 
