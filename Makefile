@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts help run test check lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -38,6 +38,9 @@ calibrate: ## fit the parameters to the shipped published runs and write them do
 
 accuracy: ## write docs/accuracy.md and its chart anew from the shipped published runs
 	$(BIN)/python benchmarks/accuracy.py
+
+layouts: ## layouts evaluated per second on one core
+	$(BIN)/python benchmarks/layouts.py
 
 clean: ## remove what the commands above made
 	rm -rf .venv build dist plan.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
