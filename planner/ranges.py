@@ -113,7 +113,7 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
     shares = []
     for term in case.rates.terms.values():
         if term.log_sd > 0:
-            r = float(np.corrcoef(draws.normal(term.name + term.own_draws), log)[0, 1])
+            r = float(np.corrcoef(draws.normal(term.drawn_as), log)[0, 1])
             shares.append((r * r, term))
     shares.sort(key=lambda pair: pair[0], reverse=True)
     return tuple(
@@ -164,7 +164,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     }
     arrays = {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (n,)) for name, v in metrics.items()}
     ranges = {name: percentiles(v, n) for name, v in arrays.items()}
-    ranges["cost_usd"] = book.cost_usd
+    del ranges["cost_usd"]  # the bill's, which may know nothing
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,
@@ -185,6 +185,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         gpu_power_w=percentiles(drawn.gpu_power_w, n),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,
+        cost_usd=book.cost_usd,
         cost_lines=book.cost_lines,
         carbon_market_tco2e=book.carbon_market_tco2e,
         embodied_tco2e=book.embodied_tco2e,

@@ -122,6 +122,11 @@ class Term:
     own_draws: str = ""
     """Set where the input is drawn apart from its namesakes in other precisions."""
 
+    @property
+    def drawn_as(self) -> str:
+        """Name of its draws: terms of one name draw alike in every precision, GPU and layout."""
+        return self.name + self.own_draws
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
@@ -159,7 +164,7 @@ class RateSet:
     @staticmethod
     def _draw(term: Term, draws: Draws) -> Value:
         # Compute types share their silicon: one GPU's FP8 and BF16 rates err together, so they share draws by name.
-        return np.minimum(term.value * np.exp(term.log_sd * draws.normal(term.name + term.own_draws)), term.ceiling)
+        return np.minimum(term.value * np.exp(term.log_sd * draws.normal(term.drawn_as)), term.ceiling)
 
 
 _LABELS = {
