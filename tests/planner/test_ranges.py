@@ -174,3 +174,10 @@ def test_gpus_that_divide_into_no_layout_are_said_so():
 
     assert len(choice.layouts)
     assert why_not(one, nothing).startswith("no layout divides these GPUs")
+
+
+def test_what_sets_a_precision_apart_is_named_among_the_inputs():
+    # its spread is that of published pairs, too large to be missed (`precision_error`)
+    plan = ranged(case(params="8B", precision="fp8")).plan
+
+    assert "precision_error" in {one.term for one in plan.uncertainty}

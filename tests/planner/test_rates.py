@@ -175,3 +175,13 @@ def test_relatives_share_the_parameters_of_an_architecture():
     assert arch_family(gpus["p100-pcie-16gb"]) == "Volta"
     assert arch_family(gpus["mi300x-192gb"]) == "CDNA"
     assert arch_family(gpus["h100-sxm5-80gb"]) == "Hopper"
+
+
+def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():
+    draws = Draws(count=501, seed=0)
+    bf16, fp8 = (resolve_rates(H100, recipe(policy=name)) for name in ("bf16", "fp8"))
+    one, other = bf16.sample(draws), fp8.sample(draws)
+
+    assert np.array_equal(one.model_error, other.model_error)
+    assert abs(np.corrcoef(one.precision_error, other.precision_error)[0, 1]) < 0.15
+    assert bf16.terms["precision_error"].drawn_as != fp8.terms["precision_error"].drawn_as
