@@ -10,6 +10,7 @@ import numpy.typing as npt
 from planner.booking import booked
 from planner.case import Case
 from planner.choice import Choice
+from planner.evaluation import Evaluation
 from planner.evidence import Estimate
 from planner.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.plan import Contribution, LostLayout, Plan
@@ -136,34 +137,41 @@ _MEASURE = {
 }
 
 
-def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
-    """The plan of the winning layout with the range of every figure."""
-    n = draws.count
-    at = choice.winner
-    drawn = case.evaluate(at, draws)
-    gpus = int(at.gpus[0])
-    capacity = case.cluster.gpu.memory_bytes
-    middle = _median_draw(drawn.step_s, n)
+def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
+    """Draws of every metric of a plan (`plan.METRICS`), `[draw]` each."""
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
-    model, seq_len = case.recipe.model, case.recipe.seq_len
-    causal, full = (model_flop_per_token(model, seq_len, causal_half=half) for half in (True, False))
-    mfu = drawn.model_flop_per_s_per_gpu / peak
-    middle_energy = _median_draw(drawn.energy.total, n)
-    book = booked(case, gpus, drawn, draws)
-    mid = case.evaluate(at)
-    again = recomputed_flop_per_token(case.recipe, at.at(0).act_ckpt) / causal
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
         "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
-        "mfu": mfu,
+        "mfu": drawn.model_flop_per_s_per_gpu / peak,
         "duration_days": drawn.wall_s / DAY_S,
         "gpu_hours": drawn.gpu_h,
         "energy_mwh": drawn.energy.total / MWH_J,
         "cost_usd": drawn.cost_usd,
         "carbon_tco2e": drawn.carbon_kg / TONNE_KG,
     }
-    arrays = {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (n,)) for name, v in metrics.items()}
+    return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
+
+
+def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
+    """MFU with attention counted in full, and HFU, from MFU."""
+    model, seq_len = case.recipe.model, case.recipe.seq_len
+    causal, full = (model_flop_per_token(model, seq_len, causal_half=half) for half in (True, False))
+    return mfu * full / causal, mfu * (1.0 + recomputed_flop_per_token(case.recipe, act_ckpt) / causal)
+
+
+def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
+    """The plan of the winning layout with the range of every figure."""
+    n = draws.count
+    at = choice.winner
+    mid, drawn = case.evaluate(at), case.evaluate(at, draws)
+    gpus, layout = int(at.gpus[0]), at.at(0)
+    capacity = case.cluster.gpu.memory_bytes
+    middle, middle_energy = _median_draw(drawn.step_s, n), _median_draw(drawn.energy.total, n)
+    book = booked(case, gpus, drawn, draws)
+    arrays = _metrics(case, drawn, n)
     ranges = {name: percentiles(v, n) for name, v in arrays.items()}
+    mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     del ranges["cost_usd"]  # the bill's, which may know nothing
     plan = Plan(
         precision=case.policy.precision,
@@ -171,15 +179,15 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         gpu=case.cluster.gpu.id,
         gpus=gpus,
         nodes=-(-gpus // case.cluster.gpus_per_node),
-        layout=at.at(0),
+        layout=layout,
         fits=True,
         why_not=None,
         memory_gib=_items(mid.memory, 0, GIB),
         memory_capacity_gib=capacity / GIB,
         step_s=_items(drawn.step, middle, 1.0),
         step_range_s=percentiles(drawn.step_s, n),
-        mfu_full_attention=ranges["mfu"].mid * full / causal,
-        hfu=ranges["mfu"].mid * (1.0 + again),
+        mfu_full_attention=mfu_full_attention,
+        hfu=hfu,
         goodput_ratio=percentiles(drawn.goodput_ratio, n),
         energy_items_mwh=_items(drawn.energy, middle_energy, MWH_J),
         gpu_power_w=percentiles(drawn.gpu_power_w, n),
