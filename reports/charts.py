@@ -108,6 +108,8 @@ class StackRow:
     label: str
     text: str
     segments: tuple[Segment, ...]
+    said: str = ""
+    """All parts in words."""
     limit: float | None = None
     """Where the capacity line stands."""
     beyond: bool = False

@@ -82,7 +82,9 @@ def _hero(pair: Pair, called: tuple[str, str], words: Words) -> Hero:
     return Hero(
         headline=_headline(pair, called, metric, words),
         budget=(),
-        setting=(*headline(pair[0], words), Span(" "), *headline(pair[1], words)) if not (before and after) else (),
+        setting=(*headline(pair[0], words), Span(text=" "), *headline(pair[1], words))
+        if not (before and after)
+        else (),
         trust=(Cell(text=words("compare.caution")),),
         alerts=(),
         tiles=(),

@@ -12,16 +12,16 @@ from math import ceil, isclose
 from typing import Any
 
 from planner.errors import UsageError
-from planner.units import DAY_S, TERA
+from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.build import checked
 from reports.derivation import STEP_SOURCES, Node, remainder
 from reports.facts import Doc, Facts, pretty_gpu
 from reports.language import Words, words_for
 
 EXPLAIN_SCHEMA = "mpplan.explain/1"
-HOURS_PER_DAY = 24.0
+HOURS_PER_DAY = DAY_S / HOUR_S
 KG_PER_T = 1000.0
-KWH_PER_MWH = 1000.0
+KWH_PER_MWH = MWH_J / KWH_J
 W_PER_MW = 1e6
 FLOP_PER_PARAM = 6.0
 """Operations per matrix parameter and token, forward and backward (the 6 of 6N)."""
@@ -199,7 +199,7 @@ class Derivation:
         return self._made(line["label"], line["usd"], "USD", formula, "product", children)
 
     def _quantity(self, line: Doc) -> Node:
-        known = {"gpu_rental": self.gpu_hours, "electricity": self._kwh}
+        known = {"gpu_rental": self.gpu_hours, "gpu_owned": self.gpu_hours, "electricity": self._kwh}
         node = known[line["id"]]() if line["id"] in known else None
         if node is not None and node.value is not None and isclose(node.value, line["quantity"], rel_tol=1e-6):
             return node

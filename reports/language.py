@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.errors import UsageError
 from reports.clean import clean
-from reports.numbers import Ladder, Rung, decimals_for, grouped, rung_for, shared_rung
+from reports.numbers import MINUS, Ladder, Rung, decimals_for, grouped, rung_for, shared_rung
 
 LANGUAGES = ("en", "zh")
 """Languages of the report; each is a file of `strings/` with the same keys."""
@@ -39,7 +39,7 @@ class Figure:
     """True for a lower bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """A piece of a sentence."""
 
@@ -135,14 +135,14 @@ class Words:
             texts = [texts[1].rstrip("0").rstrip(".")] * 3
         joint = "range.signed" if low < 0 else "range.joint"
         bound = self._text["at_least"] if at_least else "{}"
-        text = bound.format(rung.text.format(texts[1]))
+        text = bound.format(_signed(rung.text, texts[1]))
         span = "" if exact else self._text[joint].format(low=texts[0], high=texts[2])
         return Figure(
             text=text,
             full=text + self._text["range"].format(span) if span else text,
             bare=bound.format(texts[1]),
-            low=bound.format(rung.text.format(texts[0])),
-            high=bound.format(rung.text.format(texts[2])),
+            low=bound.format(_signed(rung.text, texts[0])),
+            high=bound.format(_signed(rung.text, texts[2])),
             span=span,
             value=mid,
             at_least=at_least,
@@ -182,6 +182,11 @@ class Words:
         return shared_rung(self._ladders[quantity], ends)
 
 
+def _signed(unit: str, number: str) -> str:
+    """A number with its unit; a minus stands before both."""
+    return MINUS + unit.format(number[1:]) if number.startswith(MINUS) else unit.format(number)
+
+
 def strong(text: str) -> str:
     """A text marked as a figure for `split_spans`."""
     return f"\x02{text}\x03"
@@ -195,12 +200,12 @@ def split_spans(text: str) -> tuple[Span, ...]:
     spans, at = [], 0
     for found in _MARKED.finditer(text):
         if found.start() > at:
-            spans.append(Span(text[at : found.start()]))
+            spans.append(Span(text=text[at : found.start()]))
         inner = found[2]
-        spans.append(Span(inner, strong=found[1] == "\x02", span=found[1] == "\x04"))
+        spans.append(Span(text=inner, strong=found[1] == "\x02", span=found[1] == "\x04"))
         at = found.end()
     if at < len(text):
-        spans.append(Span(text[at:]))
+        spans.append(Span(text=text[at:]))
     return tuple(spans)
 
 

@@ -12,7 +12,15 @@ from reports.facts import Doc
 PARTS = ("prices", "names")
 """What can be left out."""
 
-_PRICE_INPUTS = ("price", "provider", "commitment", "electricity", "budget", "budget_usd", "own", "quote", "as_of")
+KNOWN = (
+    "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
+    "unsupported", "assumptions", "gaps", "warnings", "evidence", "power_caps", "pareto", "sensitivity", "accuracy",
+    "verify", "traces", "claims",
+)  # fmt: skip
+"""Parts whose names and prices are known; others (`money`, and what is yet to come) do not leave the house."""
+
+_PRICE_INPUTS = ("price", "provider", "commitment", "electricity", "budget", "budget_usd", "own", "quote", "as_of",
+                 "tariff", "beside", "setup_fee")  # fmt: skip
 _NAME_INPUTS = ("model", "provider", "records", "own", "quote", "config")
 _PRICE_FIGURES = ("cost_usd",)
 _MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets?\b|per gpu-hour", re.IGNORECASE)
@@ -34,6 +42,7 @@ def redacted(document: Doc, parts: Iterable[str]) -> Doc:
     if "names" in wanted:
         result = _without_names(result)
     if wanted:
+        result = {key: value for key, value in result.items() if key in KNOWN}
         result["command"] = []
         result["redacted"] = list(wanted)
     return result

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.units import KWH_J, MWH_J
 from reports.facts import CARBON, DURATION, ENERGY, MARKET, Doc, Facts
 from reports.language import Words
 
-KWH_PER_MWH = 1000.0
+KWH_PER_MWH = MWH_J / KWH_J
 KG_PER_T = 1000.0
 ENDS = ("low", "mid", "high")
 
@@ -119,13 +120,17 @@ def _ends(estimate: Doc) -> tuple[float, float, float]:
     return (float(estimate["low"]), float(estimate["mid"]), float(estimate["high"]))
 
 
-def _lines(plan: Doc, wanted: str) -> list[Doc]:
-    return [line for line in plan["cost_lines"] if line["id"] == wanted]
+GPU_LINES = ("gpu_rental", "gpu_owned")
+"""Lines that are GPU-hours times a price."""
+
+
+def _lines(plan: Doc, *wanted: str) -> list[Doc]:
+    return [line for line in plan["cost_lines"] if line["id"] in wanted]
 
 
 def base_of(plan: Doc) -> Base:
     """The starting figures of a plan that fits."""
-    rental = sum(float(line["usd"]["mid"]) for line in _lines(plan, "gpu_rental"))
+    rental = sum(float(line["usd"]["mid"]) for line in _lines(plan, *GPU_LINES))
     power = sum(float(line["usd"]["mid"]) for line in _lines(plan, "electricity"))
     cost = _ends(plan[MARKET]) if plan[MARKET] and plan[MARKET]["mid"] > 0 else None
     if cost and not plan["cost_lines"]:
@@ -161,7 +166,7 @@ def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
     pue, tokens = _pue(facts, plan), facts.given("tokens")
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
-    rental = _lines(plan, "gpu_rental")
+    rental = _lines(plan, *GPU_LINES)
     price = rental[0]["unit_price_usd"]["mid"] if rental and rental[0]["unit_price_usd"] else None
     billed = _lines(plan, "electricity")
     own = billed[0]["unit_price_usd"]["mid"] if billed and billed[0]["unit_price_usd"] else facts.given("electricity")

@@ -25,9 +25,9 @@ def render(view: View, *, width: int | None = None, color: bool | None = None) -
     pen.paragraph(hero.budget)
     if hero.setting:
         pen.paragraph(hero.setting)
-    pen.paragraph((Span(" · ".join(part.text for part in hero.trust)),), quiet=True)
+    pen.paragraph((Span(text=" · ".join(part.text for part in hero.trust)),), quiet=True)
     for alert in hero.alerts:
-        pen.paragraph((Span(f"! {alert}"),))
+        pen.paragraph((Span(text=f"! {alert}"),))
     if hero.table is not None and not hero.tiles:  # with an answer, the first part says the same and more
         pen.table(hero.table)
     for section in view.sections:

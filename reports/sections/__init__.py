@@ -11,6 +11,7 @@ from reports.facts import Facts
 from reports.language import Words
 from reports.sections.accuracy import accuracy, verify
 from reports.sections.basis import assumptions, glossary, method, question, reading, sources
+from reports.sections.beside import beside
 from reports.sections.drivers import drivers
 from reports.sections.gpus import gpus
 from reports.sections.layout import layout
@@ -29,6 +30,7 @@ SECTIONS: tuple[Builder, ...] = (
     step_time,
     memory,
     money,
+    beside,
     layout,
     pareto,
     drivers,

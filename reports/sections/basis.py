@@ -7,7 +7,7 @@ from typing import Any
 from reports.clean import clean, web_address
 from reports.facts import Facts, pretty_gpu, rung_of
 from reports.language import Words
-from reports.view import Block, Cell, Column, Items, Pairs, Row, Section, Table
+from reports.view import Block, Cell, Column, Items, Pairs, Prose, Row, Section, Table
 
 GLOSSARY = (
     "precision", "strict_fp32", "tf32", "bf16", "fp8", "policy", "gpu_hour", "step", "global_batch", "tp", "pp", "cp",
@@ -138,35 +138,37 @@ def _number(value: float) -> str:
 
 
 def sources(facts: Facts, words: Words) -> Section | None:
-    """Every source that was used, best kind first."""
+    """Every source that was used, a table per kind, best kind first."""
     found = sorted(facts.doc["evidence"], key=lambda one: rung_of(one["kind"]))
     if not found:
         return None
+    kinds = {kind: [one for one in found if one["kind"] == kind] for kind in dict.fromkeys(e["kind"] for e in found)}
+    counts = [
+        words("sources.count", n=f"{len(own):,}", kind=words.name("evidence", kind)) for kind, own in kinds.items()
+    ]
+    tables = tuple(_source_table(kind, own, found, words) for kind, own in kinds.items())
+    note = Prose(spans=words.spans("note.sources"), tone="note")
+    lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
+    return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(*tables, note))
+
+
+def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, Any]], words: Words) -> Table:
     rows = tuple(
         Row(
             cells=(
-                Cell(text=words.name("evidence", one["kind"])),
                 _foreign(one["what"], words),
                 _source_cell(one, found, words),
                 _date_cell(one["date"], words),
-                Cell(text=", ".join(_used(name, words) for name in direct(one["used_in"]))),
+                Cell(text=words.join([_used(name, words) for name in direct(one["used_in"])])),
             )
         )
-        for one in found
+        for one in own
     )
-    counts = [
-        words("sources.count", n=f"{n:,}", kind=words.name("evidence", kind))
-        for kind in dict.fromkeys(one["kind"] for one in found)
-        for n in [sum(one["kind"] == kind for one in found)]
-    ]
-    table = Table(
-        caption=words("table.sources"),
-        columns=tuple(Column(head=words(f"column.{h}")) for h in ("kind", "what", "source", "date", "used_in")),
+    return Table(
+        caption=words("table.sources", kind=words.name("evidence", kind)),
+        columns=tuple(Column(head=words(f"column.{h}")) for h in ("what", "source", "date", "used_in")),
         rows=rows,
-        notes=(words("note.sources"),),
     )
-    lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
-    return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(table,))
 
 
 LONG_SOURCE = 80

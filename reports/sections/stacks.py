@@ -90,6 +90,7 @@ def _row(facts: Facts, stack: Stack, plan: Doc, top: float, words: Words, capaci
         label=words.name("precision", plan["precision"]),
         text=words("chart.off_scale", text=text) if beyond else text,
         segments=() if beyond else segments_of(parts, top),
+        said=words("list.semicolon").join(label for _, size, label in parts if size > 0),
         limit=percent(100 * capacity / top) if capacity else None,
         strong=plan["precision"] == facts.asked,
         beyond=beyond,

@@ -5,7 +5,8 @@
   const kept = async () => {
     const bytes = Uint8Array.from(atob(find('packed').textContent), (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-    return JSON.parse(await new Response(stream).text());
+    const [head, csv, tail] = JSON.parse(await new Response(stream).text());
+    return { document: { ...head, ...tail }, csv };
   };
   document.querySelectorAll('[data-script]').forEach((one) => { one.hidden = false; });
 

@@ -38,6 +38,8 @@ def secretive() -> dict[str, object]:
         warnings=("aurora-secret-v2 is large", "SecretCloud asks 2.518273"),
     )
     document["model"]["name"] = "aurora-secret-v2"  # type: ignore[index]
+    document["money"] = {"prices": [{"provider": "SecretCloud", "usd_per_gpu_h": 2.518273}]}
+    document["yet_to_come"] = "SecretCloud asks 2.518273 for aurora-secret-v2"
     return document
 
 

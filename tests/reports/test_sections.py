@@ -33,7 +33,8 @@ def test_a_plain_answer_has_the_plain_parts_and_no_empty_one():
 
 @pytest.mark.parametrize("name", list(EXTRAS))
 def test_a_part_appears_when_its_data_does(name):
-    section = sections(sample.document() | {name: EXTRAS[name]}).get("drivers" if name == "sensitivity" else name)
+    place = {"sensitivity": "drivers", "money": "beside", "power_caps": "beside"}.get(name, name)
+    section = sections(sample.document() | {name: EXTRAS[name]}).get(place)
 
     assert section is not None
     assert section.blocks
@@ -147,15 +148,21 @@ def test_losing_layouts_say_why_they_lost():
 def test_a_source_names_the_figures_it_enters_first():
     document = sample.document()
     document["evidence"][0]["used_in"] = ["carbon_tco2e", "cost_usd", "duration_days", "energy_mwh", "mfu", "step_s"]
-    table = tables(sections(document)["sources"])[0]
-    used = {row.cells[1].text: row.cells[4].text for row in table.rows}
+    found = tables(sections(document)["sources"])
+    used = {row.cells[0].text: row.cells[3].text for table in found for row in table.rows}
 
     assert used["dense BF16 peak 989 TFLOP/s (test row)"] == "Step time"
 
 
+def test_sources_are_listed_by_kind_best_first():
+    captions = [table.caption for table in tables(sections(sample.document())["sources"])]
+
+    assert captions == ["Kind: published", "Kind: datasheet", "Kind: assumed"]
+
+
 def test_a_web_source_is_a_link_and_any_other_is_not():
-    table = tables(sections(sample.document())["sources"])[0]
-    links = {row.cells[2].text: row.cells[2].href for row in table.rows}
+    found = tables(sections(sample.document())["sources"])
+    links = {row.cells[1].text: row.cells[1].href for table in found for row in table.rows}
 
     assert links["https://example.org/h100.pdf"] == "https://example.org/h100.pdf"
     assert links["example provider"] is None
@@ -166,6 +173,15 @@ def test_gaps_come_before_assumptions_and_say_their_effect():
 
     assert built.blocks[0].title == "Missing"
     assert built.blocks[0].items[0].text.endswith("Effect: cost_usd is a lower bound.")
+
+
+def test_a_dearer_place_has_a_minus_and_an_unlike_grid_no_carbon():
+    table = next(t for t in tables(sections(sample.document() | EXTRAS)["beside"]) if "places" in t.caption)
+
+    assert [cell.plain for cell in table.rows[0].cells] == [
+        "SWE", "example (north-1)", "$700,000", "$160,000", "12 t CO₂e", "140 t CO₂e",
+    ]  # fmt: skip
+    assert [cell.text for cell in table.rows[1].cells][3:] == ["−$40,000", "–", "–"]
 
 
 def test_points_of_this_gpu_are_marked_among_the_published_ones():
