@@ -65,3 +65,12 @@ def _where(plan: Plan) -> str:
 def _figure(estimate: Estimate) -> str:
     figure = f"{estimate.high:,.0f}" if estimate.high >= 100 else f"{estimate.high:.3g}"
     return f"{'≥ ' if estimate.at_least else ''}{figure}"
+
+
+def unchecked(limits: Limits, answer: Answer) -> str | None:
+    """What to say of a limit on cost that could not be held against the whole cost; None where it could."""
+    asked = answer.question["precision"].value
+    costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
+    if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
+        return None
+    return "--max-cost was held only against a part of the cost: a price is missing"

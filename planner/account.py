@@ -126,6 +126,19 @@ _FLAGS = {
 }
 
 
+_TERM = "The {term} of the commitment beyond the run is used by others and not billed to it."
+_COMMITTED = {
+    "spot": Assumption(
+        id="spot",
+        text="Spot machines are not taken away: no restart for that is in the time, the cost or the energy.",
+        change_with="--commitment",
+    ),
+    "1y": Assumption(id="commitment", text=_TERM.format(term="rest of the year"), change_with="--quote"),
+    "3y": Assumption(id="commitment", text=_TERM.format(term="rest of the three years"), change_with="--quote"),
+}
+"""What a committed price takes for granted."""
+
+
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
     """Defaults that the user could say better, in sentences."""
     found = []
@@ -134,6 +147,7 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
         if given is not None and given.source in ("default", "catalogue"):
             text = sentence.format(value=given.value, note=given.note)
             found.append(Assumption(id=name, text=text, change_with=f"--{name.replace('_', '-')}"))
+    found += [_COMMITTED[kind] for kind in dict.fromkeys(c.price.commitment for c in cases) if kind in _COMMITTED]
     if cases:
         rates = cases[0].mid
         found += [

@@ -29,9 +29,6 @@ from planner.units import MONTH_H
 
 Amounts = npt.NDArray[np.float64]
 
-NOTHING = Estimate(low=0.0, mid=0.0, high=0.0, at_least=True)
-"""The total of a bill of which no line is known."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDraws:
@@ -86,12 +83,15 @@ def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
     return lines
 
 
-def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate, tuple[CostLine, ...]]:
-    """The total and the lines that sum to it at low, mid and high; a lower bound where a price is missing."""
+def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate | None, tuple[CostLine, ...]]:
+    """The total and the lines that sum to it at low, mid and high; a lower bound where a price is missing.
+
+    Where no line at all is known there is no total: never 0.
+    """
     lines = bill_lines(run, prices)
     price = prices.gpu.usd_per_gpu_h
     if not lines:
-        return NOTHING, ()
+        return None, ()
     return cost_tree(lines, at_least=price is None or price.at_least)
 
 

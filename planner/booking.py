@@ -25,7 +25,8 @@ Floats = npt.NDArray[np.float64]
 class Booked:
     """The bill and the footprint of one plan."""
 
-    cost_usd: Estimate
+    cost_usd: Estimate | None
+    """None where no line of it is known."""
     cost_lines: tuple[CostLine, ...]
     peak_power_mw: float
     mean_power_mw: Estimate

@@ -14,7 +14,7 @@ from planner.case import Case, make_case
 from planner.choice import best_on, days, fewest, leaner
 from planner.cluster import Cluster
 from planner.errors import NoPlanError, UsageError
-from planner.plan import LOWER_IS_BETTER, Answer, Input, Plan, Saving, Unsupported
+from planner.plan import LOWER_IS_BETTER, Answer, Plan, Saving, Unsupported
 from planner.policies import why_unsupported
 from planner.power import CapEffect
 from planner.power_cap import effect_in_words, over_cap, under_cap, without_default_deadline
@@ -22,6 +22,7 @@ from planner.price import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.question import Question
 from planner.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.rates import Draws, Term
+from planner.shown import shown_inputs
 from planner.units import DAY_S
 
 Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
@@ -73,47 +74,55 @@ def estimate(
         NoPlanError: the asked precision fits nowhere, or misses the deadline or budget with every number of GPUs.
         UsageError: the asked precision is lacking on every GPU asked for, or the layout is inconsistent.
     """
-    draws = Draws(count=DRAWS, seed=question.seed)
     unsupported = _unsupported(question)
-    sides: list[_Side] = []
-    for cluster in question.clusters:
-        if (question.asked.precision, cluster.gpu.id) in {(u.precision, u.gpu) for u in unsupported}:
-            continue
-        earlier_s = next((s.deadline_s for s in sides if s.deadline_s), None)
-        gpu = cluster.gpu.id
-        ledger = (ledgers or {}).get(gpu, NO_LEDGER)
-        cases = _cases(question, cluster, prices[gpu], site, (measured or {}).get(gpu, {}), ledger)
-        sides.append(_side(question, cluster, cases, draws, earlier_s))
+    sides = _sides(question, unsupported, prices, site, measured or {}, ledgers or {})
     if all(side.failure for side in sides):
         raise next(side.failure for side in sides if side.failure)
     deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
-    same_deadline = tuple(r.plan for s in sides for r in s.same_deadline)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
-    if any(cap.binding for cap in caps):
-        question = without_default_deadline(question)
+    shown = without_default_deadline(question) if any(cap.binding for cap in caps) else question
     return Answer(
-        question=_shown_inputs(question, plans, prices, site),
+        question=shown_inputs(shown, plans, prices, site, billed=any(case.electricity_on for case in cases)),
         model=question.model,
         plans=plans,
-        same_deadline=same_deadline,
+        same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
         deadline_days=deadline_s / DAY_S,
         savings=tuple(s for side in sides for s in _savings(side)),
         unsupported=tuple(unsupported),
-        assumptions=collect_assumptions(question, cases),
+        assumptions=collect_assumptions(shown, cases),
         gaps=collect_gaps(question, cases, site),
-        warnings=(
-            *collect_warnings(question, prices),
-            *(effect_in_words(cap, plans) for cap in caps if cap.binding),
-            *_warnings(question, plans),
-        ),
+        warnings=_warnings(question, prices, plans, caps),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"),
         version=version,
         command=command,
         power_caps=caps,
     )
+
+
+def _sides(
+    question: Question,
+    unsupported: list[Unsupported],
+    prices: Mapping[str, GpuPrice],
+    site: SiteFacts,
+    measured: Measured,
+    ledgers: Mapping[str, Ledger],
+) -> list[_Side]:
+    """Every GPU that has the asked precision, one after the other: the first that has a plan sets the deadline."""
+    draws = Draws(count=DRAWS, seed=question.seed)
+    lacking = {u.gpu for u in unsupported if u.precision == question.asked.precision}
+    sides: list[_Side] = []
+    for cluster in question.clusters:
+        gpu = cluster.gpu.id
+        if gpu in lacking:
+            continue
+        earlier_s = next((s.deadline_s for s in sides if s.deadline_s), None)
+        ledger = ledgers.get(gpu, NO_LEDGER)
+        cases = _cases(question, cluster, prices[gpu], site, measured.get(gpu, {}), ledger)
+        sides.append(_side(question, cluster, cases, draws, earlier_s))
+    return sides
 
 
 def _unsupported(question: Question) -> list[Unsupported]:
@@ -209,6 +218,11 @@ def _failed_side(
 
 def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
     """The asked precision: on the N given (checked against deadline and budget), else on the fewest whole nodes."""
+    if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
+        raise UsageError(
+            f"--budget: no price of {case.cluster.gpu.id} is known, so no plan can be held to it",
+            hint="give --price, or ask with --deadline or --gpus",
+        )
     if question.gpus is None:
         choice = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
         return ranged_plan(case, choice, draws)
@@ -234,7 +248,6 @@ def _what_would_fit(question: Question, case: Case, draws: Draws) -> str:
 def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> None:
     duration, cost = plan.duration_days, plan.cost_usd
     assert duration is not None
-    assert cost is not None
     over_s = duration.mid * DAY_S - (question.deadline_s or math.inf)
     if over_s > 0:
         longer = f"--deadline {days(duration.mid * DAY_S * 1.02)}d"
@@ -248,7 +261,7 @@ def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> 
             f"{days(over_s)} more than the deadline",
             hint=hint,
         )
-    if question.budget_usd is not None and cost.mid > question.budget_usd:
+    if question.budget_usd is not None and cost is not None and cost.mid > question.budget_usd:
         raise NoPlanError(
             f"{plan.precision} on {plan.gpus} x {plan.gpu} costs ${cost.mid:,.0f}, "
             f"${cost.mid - question.budget_usd:,.0f} more than the budget",
@@ -297,34 +310,14 @@ def _savings(side: _Side) -> list[Saving]:
     return found
 
 
-def _shown_inputs(
-    question: Question, plans: tuple[Plan, ...], prices: Mapping[str, GpuPrice], site: SiteFacts
-) -> dict[str, Input]:
-    """The inputs of the question, completed by what the planner and the pricing room found."""
-    inputs = dict(question.inputs)
-    if "gpus" not in inputs:
-        counts = {p.gpu: p.gpus for p in plans}
-        value: object = next(iter(counts.values())) if len(counts) == 1 else counts
-        target = "meet the target" if "deadline" in inputs or "budget" in inputs else "the power cap allows"
-        inputs["gpus"] = Input(value=value, source="derived", note=f"fewest whole nodes that {target}")
-    for gpu, price in prices.items():
-        name = "price" if len(prices) == 1 else f"price {gpu}"
-        if name not in inputs:
-            mid = None if price.usd_per_gpu_h is None else price.usd_per_gpu_h.mid
-            inputs[name] = Input(value=mid, source="default", note=f"USD per GPU-hour: {price.basis}")
-    for name, figure, unit in (
-        ("pue", site.pue.mid, None),
-        ("grid", site.grid_kg_co2e_per_kwh.mid, "kgCO2e per kWh, location-based"),
-    ):
-        if name not in inputs:
-            inputs[name] = Input(value=figure, source="default", note=unit)
-    return inputs
-
-
-def _warnings(question: Question, plans: tuple[Plan, ...]) -> tuple[str, ...]:
-    warnings = []
+def _warnings(
+    question: Question, prices: Mapping[str, GpuPrice], plans: tuple[Plan, ...], caps: tuple[CapEffect, ...]
+) -> tuple[str, ...]:
+    asked = question.asked.precision
+    warnings = [*collect_warnings(question, prices)]
+    warnings += [effect_in_words(cap, plans, asked) for cap in caps if cap.binding]
     for plan in plans:
-        if plan.precision == question.asked.precision and plan.duration_days and plan.duration_days.mid > 365:
+        if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
             warnings.append(
                 f"{plan.gpus} x {plan.gpu} would train for {plan.duration_days.mid / 365:.1f} years: add --deadline"
             )

@@ -53,6 +53,7 @@ class OwnedBeside:
     rental_usd_per_gpu_h: float | None
     """None where no rental price is known."""
     rental_basis: str | None
+    rental_evidence_ids: tuple[str, ...]
     break_even_utilisation_ratio: float | None
     """From this utilisation on owning costs less; None: at none, or no rental price is known."""
 

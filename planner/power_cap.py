@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from planner.power import CapEffect, peak_power
 from planner.question import Question
 from planner.rates import Draws
 from planner.search import enumerate_layouts
-from planner.units import DAY_S, mw_from_w
+from planner.units import DAY_S, kw_from_w, mw_from_w
 
 DIGITS = 3
 
@@ -43,8 +44,7 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     if question.gpus is not None:
         over = over_cap(case, question.gpus, cap_w)
         if over is not None:
-            hint = _wider(case, question.gpus, most)
-            raise NoPlanError(f"{question.gpus} x {case.cluster.gpu.id}: {over}", hint=hint)
+            raise NoPlanError(over, hint=f"at most --gpus {most}, or {_wider(case, question.gpus)}")
         return question, free
     wanted = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
     gpus = int(wanted.winner.gpus[0])
@@ -65,14 +65,14 @@ def _capped(
         raise NoPlanError(
             f"{case.policy.precision} fits on none of the up to {free.gpus_allowed} x {case.cluster.gpu.id} that "
             f"{_mw(cap_w)} allow",
-            hint=_wider(case, gpus, free.gpus_allowed),
+            hint=_wider(case, gpus),
         )
     capped_s = float(np.median(case.evaluate(found.winner, draws).wall_s))
     if question.inputs.get("deadline", _GIVEN).source != "default":
         raise NoPlanError(
-            f"{gpus} x {case.cluster.gpu.id} meet the target, but {over_cap(case, gpus, cap_w)}",
+            f"{case.policy.precision} needs more power than there is: {over_cap(case, gpus, cap_w)}",
             hint=f"allow `--deadline {days(capped_s * 1.02)}d` on {int(found.winner.gpus[0])} GPUs, or "
-            + _wider(case, gpus, free.gpus_allowed),
+            + _wider(case, gpus),
         )
     effect = replace(free, binding=True, gpus_wanted=gpus, days_wanted=wall_s / DAY_S)
     return replace(question, gpus=int(found.winner.gpus[0]), deadline_s=None), effect
@@ -83,9 +83,9 @@ def without_default_deadline(question: Question) -> Question:
     return replace(question, inputs={name: one for name, one in question.inputs.items() if name != "deadline"})
 
 
-def effect_in_words(cap: CapEffect, plans: Iterable[Plan]) -> str:
-    """What a binding cap does, as a sentence."""
-    plan = next(one for one in plans if one.gpu == cap.gpu and one.duration_days is not None)
+def effect_in_words(cap: CapEffect, plans: Iterable[Plan], precision: str) -> str:
+    """What a binding cap does to the plan of the asked precision, as a sentence."""
+    plan = next(one for one in plans if (one.gpu, one.precision) == (cap.gpu, precision))
     assert plan.duration_days is not None
     return (
         f"a cap of {cap.cap_mw:.3g} MW at the peak allows {cap.gpus_allowed:,} x {cap.gpu}: the plan takes "
@@ -101,7 +101,10 @@ def over_cap(case: Case, gpus: int, cap_w: float | None) -> str | None:
     if cap_w is None or gpus <= gpus_allowed(case, cap_w):
         return None
     peak_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
-    return f"they take {_mw(peak_w)} at the peak, {_mw(peak_w - cap_w)} more than the cap of {_mw(cap_w)}"
+    return (
+        f"{gpus:,} x {case.cluster.gpu.id} take {_mw(peak_w)} at the peak, "
+        f"{_mw(peak_w - cap_w)} more than the cap of {_mw(cap_w)}"
+    )
 
 
 def _fastest(question: Question, case: Case, most: int) -> Choice | None:
@@ -117,9 +120,9 @@ def _fastest(question: Question, case: Case, most: int) -> Choice | None:
     return None
 
 
-def _wider(case: Case, gpus: int, most: int) -> str:
+def _wider(case: Case, gpus: int) -> str:
     need_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
-    return f"`--power-cap {_typed(need_w)}`, a lower --power-limit per GPU, or --gpus {most}"
+    return f"`--power-cap {_typed(need_w)}`, or a lower --power-limit per GPU"
 
 
 def _mw(power_w: float) -> str:
@@ -128,4 +131,4 @@ def _mw(power_w: float) -> str:
 
 def _typed(power_w: float) -> str:
     """A power as it can be typed after a flag, rounded up so that it is enough."""
-    return f"{np.ceil(mw_from_w(power_w) * 1000) / 1000:g}MW"
+    return f"{math.ceil(kw_from_w(power_w))}kW"

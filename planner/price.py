@@ -126,6 +126,8 @@ class OwnedPrice:
     rental_usd_per_gpu_h: float | None
     rental_basis: str | None = None
     """Whose rental price it is, in words."""
+    rental_evidence: tuple[Evidence, ...] = ()
+    """Its rows."""
     utilisation_ratio: float | None = None
     """Share of all hours that are used, as planned."""
     busy_usd_per_gpu_h: Estimate = FREE
@@ -141,7 +143,8 @@ class OwnedPrice:
         rest = Estimate(
             low=price.low - busy.low, mid=price.mid - busy.mid, high=price.high - busy.high, at_least=price.at_least
         )
-        return replace(self.price, usd_per_gpu_h=rest)
+        basis = f"{self.price.basis}; electricity of working hours is a line of its own"
+        return replace(self.price, usd_per_gpu_h=rest, basis=basis)
 
     @property
     def idle_items_usd_per_gpu_h(self) -> dict[str, float]:
@@ -181,7 +184,9 @@ class Ledger:
         """What it rests on beyond the price's own rows."""
         beside = None if self.beside is None else self.beside.evidence
         made = None if self.embodied is None else self.embodied.evidence
-        return tuple(one for one in (beside, made) if one is not None)
+        rented = () if self.owned is None else self.owned.rental_evidence
+        compared = (replace(one, used_in=("rental_usd_per_gpu_h",)) for one in rented)
+        return (*(one for one in (beside, made) if one is not None), *compared)
 
 
 NO_LEDGER = Ledger()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -206,4 +206,21 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         layouts_evaluated=choice.evaluated,
         **ranges,
     )
+    if case.cluster.gpu.tdp_w <= 0:
+        plan = _without_power(plan)
     return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
+
+
+def _without_power(plan: Plan) -> Plan:
+    """A device whose watts nobody knows: energy, carbon and what is paid for them are unknown, not zero."""
+    return replace(
+        plan,
+        energy_mwh=None,
+        energy_items_mwh=None,
+        gpu_power_w=None,
+        peak_power_mw=None,
+        mean_power_mw=None,
+        carbon_tco2e=None,
+        carbon_market_tco2e=None,
+        cost_usd=plan.cost_usd if plan.cost_usd is not None and plan.cost_usd.mid > 0 else None,
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.ask import Ask, Reader
 from planner.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.errors import InputFileError, UsageError
 from planner.gpus import find_gpu
+from planner.hardware import Gpu
 from planner.layout import ACT_CKPT
 from planner.model import ModelShape
 from planner.optimizers import find_optimizer
@@ -16,8 +18,9 @@ from planner.policies import default_policy, find_policy
 from planner.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.question import Question
 from planner.recipe import METHODS, OFFLOADS, STACKS
+from planner.record_home import CPU_LOCAL
 from planner.resolve_money import read_money
-from planner.rows import near_names
+from planner.rows import compact, near_names
 from planner.search import FixedLayout
 from planner.units import GIGA, MEGA, parse_count, parse_duration_s
 
@@ -154,20 +157,32 @@ def parse_network_bytes_per_s(text: str, gpus_per_node: int) -> float:
     return rate * int(match["links"] or 1) / (gpus_per_node if per_node else 1)
 
 
-def _clusters(read: Reader) -> tuple[Cluster, ...]:
-    text = read.text("gpu") or DEFAULT_GPU
-    gpus = [find_gpu(name) for name in text.split(",") if name.strip()]
+def _gpu(name: str, local: Gpu | None) -> Gpu:
+    """A row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
+    if compact(name) != compact(CPU_LOCAL):
+        return find_gpu(name)
+    if local is None:
+        raise UsageError(
+            f"--gpu: there is no record of {CPU_LOCAL}", hint="measure this machine first: `mpplan probe --device cpu`"
+        )
+    return local
+
+
+def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
+    text = read.text("gpu") or own.gpu or DEFAULT_GPU
+    gpus = [_gpu(name, own.local) for name in text.split(",") if name.strip()]
     if not gpus:
         raise UsageError("--gpu: no name given", hint="`mpplan gpus` lists the catalogue")
     per_node = read.whole("gpus_per_node")
     limit = read.real("power_limit")
     network = read.text("network")
     clusters = []
-    for gpu in dict.fromkeys(g.id for g in gpus):
-        row = find_gpu(gpu)
+    for row in {one.id: one for one in gpus}.values():
         nic = parse_network_bytes_per_s(network, per_node or row.gpus_per_node) if network else None
         clusters.append(make_cluster(row, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit))
-    read.note("gpu", [c.gpu.id for c in clusters] if len(clusters) > 1 else clusters[0].gpu.id)
+    recorded = own.gpu is not None and read.text("gpu") is None
+    named = [c.gpu.id for c in clusters] if len(clusters) > 1 else clusters[0].gpu.id
+    read.note("gpu", named, "record" if recorded else None, "the GPU of this machine's record" if recorded else None)
     if per_node is None:
         read.note("gpus_per_node", clusters[0].gpus_per_node, "catalogue")
     rate = clusters[0].nic_bytes_per_s * 8 / GIGA
@@ -203,8 +218,25 @@ def _fixed(read: Reader) -> FixedLayout:
     return FixedLayout(act_ckpt=ckpt, **values)
 
 
-def resolve(ask: Ask) -> Question:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnDevices:
+    """What the records of this machine offer as a GPU."""
+
+    gpu: str | None = None
+    """Catalogue id of the GPU with the newest trustworthy record: the default."""
+    local: Gpu | None = None
+    """The CPU as a row, from its record: `--gpu cpu-local`."""
+
+
+NO_DEVICES = OwnDevices()
+
+
+def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     """Read and complete a question.
+
+    Args:
+        ask: the question as typed.
+        own: what this machine's records offer.
 
     Raises:
         UsageError: a value cannot be read, a name is unknown, or two inputs contradict each other.
@@ -232,7 +264,7 @@ def resolve(ask: Ask) -> Question:
     attention = None
     if read.text("attention") is not None:
         attention = read.choice("attention", ("flash", "naive"), "flash", {"fused": "flash"})
-    clusters = _clusters(read)
+    clusters = _clusters(read, own)
     gpus, deadline_s, budget_usd = _targets(read)
     offload = read.choice("offload", OFFLOADS, "none")
     fixed = _fixed(read)

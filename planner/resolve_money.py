@@ -25,12 +25,18 @@ def _date(read: Reader) -> date:
 
 
 def _market_grid(read: Reader) -> float | None:
-    """0 is a contract that is wholly renewable."""
+    """A factor of 0 or more: 0 is a contract that is wholly renewable. Its upper bound is the pricing room's."""
     text = read.text("market_grid")
-    if text is None or float_or_none(text) != 0.0:
-        return read.real("market_grid")
-    read.note("market_grid", 0.0, note="g CO2e per kWh, market-based")
-    return 0.0
+    if text is None:
+        return None
+    value = float_or_none(text)
+    if value is None or not 0 <= value < float("inf"):
+        raise UsageError(
+            f"--market-grid: `{text}` is not a factor in g CO2e per kWh",
+            hint="give 0 or more; 0 for a contract that is wholly renewable",
+        )
+    read.note("market_grid", value, note="g CO2e per kWh, market-based")
+    return value
 
 
 def float_or_none(text: str) -> float | None:
@@ -54,6 +60,8 @@ def read_money(read: Reader) -> MoneyInputs:
     if len(said) > 1:
         flags = " and ".join(f"--{name}" for name in said)
         raise UsageError(f"{flags} state the price of a GPU-hour each", hint="give one of them")
+    if read.text("quote") is not None and read.text("commitment") is not None:
+        raise UsageError("--commitment chooses from the price book, and --quote states its own", hint="leave one out")
     if read.text("tariff") is not None and read.text("electricity") is not None:
         raise UsageError("--tariff and --electricity state the price of electricity each", hint="give one of them")
     price, pue, electricity = read.real("price"), read.real("pue"), read.real("electricity")

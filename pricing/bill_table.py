@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -32,6 +32,8 @@ class BillRow:
     label: str
     quantity: float | None
     unit: str | None
+    unit_price_usd: tuple[float, float, float] | None
+    """low, mid, high."""
     usd_low: Decimal
     usd_mid: Decimal
     usd_high: Decimal
@@ -52,6 +54,14 @@ class BilledPlan:
     """low, mid, high."""
     carbon_kg: tuple[float, float, float]
     """Location-based; low, mid, high."""
+    carbon_market_kg: float | None
+    """Market-based at mid; None where no factor was given."""
+    embodied_kg: tuple[float, float, float] | None
+    """low, mid, high; None where it was not asked for or is not known."""
+    sci_kg: tuple[float, float, float] | None
+    """SCI score per run; low, mid, high."""
+    mean_power_mw: float | None
+    peak_power_mw: float | None
 
     @property
     def total(self) -> BillRow:
@@ -78,18 +88,23 @@ def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
     return tuple(found)
 
 
-def one_plan(document: dict[str, Any], precision: str | None = None, view: str = "plans") -> BilledPlan:
-    """The bill of one plan: the precision asked for, in the same-GPUs view, unless another is named.
+def one_plan(
+    document: dict[str, Any], precision: str | None = None, view: str = "plans", gpu: str | None = None
+) -> BilledPlan:
+    """The bill of one plan: the precision asked for, in the same-GPUs view, on the first GPU, unless others are named.
 
     Raises:
         UsageError: the document has no such plan with a cost.
     """
     asked = precision or document.get("question", {}).get("precision", {}).get("value")
     plans = [plan for plan in billed_plans(document) if plan.total.view == view]
-    chosen = [plan for plan in plans if plan.total.precision == asked] if asked else plans
+    chosen = [
+        plan for plan in plans if asked in (None, plan.total.precision) and gpu in (None, plan.total.gpu)
+    ]
     if not chosen:
-        have = ", ".join(plan.total.precision for plan in plans) or "none"
-        raise UsageError(f"no plan with a cost in {asked or 'any precision'}", hint=f"the document has {have}")
+        have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
+        on = f" on {gpu}" if gpu else ""
+        raise UsageError(f"no plan with a cost in {asked or 'any precision'}{on}", hint=f"the document has {have}")
     return chosen[0]
 
 
@@ -102,17 +117,32 @@ def _billed(plan: dict[str, Any], view: str) -> BilledPlan:
     ends = tuple(rounded(_amount(cost[end]), CURRENCY) for end in _ENDS)
     lines = plan.get("cost_lines") or []
     root = {"id": "total", "label": "Total", "usd": cost, "children": lines}
+    market, mean = plan.get("carbon_market_tco2e"), _range(plan.get("mean_power_mw"))
     return BilledPlan(
         rows=tuple(_rows(root, ends, None, plan, view)),
         days_mid=float(plan["duration_days"]["mid"]),
-        energy_kwh=_range(plan.get("energy_mwh"), kwh_from_mwh),
-        carbon_kg=_range(plan.get("carbon_tco2e"), kg_from_tonnes),
+        energy_kwh=_range(plan.get("energy_mwh"), kwh_from_mwh) or _NONE,
+        carbon_kg=_range(plan.get("carbon_tco2e"), kg_from_tonnes) or _NONE,
+        carbon_market_kg=None if market is None else kg_from_tonnes(float(market)),
+        embodied_kg=_range(plan.get("embodied_tco2e"), kg_from_tonnes),
+        sci_kg=_range(plan.get("sci_kg_per_run")),
+        mean_power_mw=None if mean is None else mean[1],
+        peak_power_mw=plan.get("peak_power_mw"),
     )
 
 
-def _range(estimate: dict[str, float] | None, convert: Any) -> tuple[float, float, float]:
+_NONE = (0.0, 0.0, 0.0)
+
+
+def _same(value: float) -> float:
+    return value
+
+
+def _range(
+    estimate: dict[str, float] | None, convert: Callable[[float], float] = _same
+) -> tuple[float, float, float] | None:
     if estimate is None:
-        return (0.0, 0.0, 0.0)
+        return None
     low, mid, high = (convert(float(estimate[end])) for end in _ENDS)
     return (low, mid, high)
 
@@ -132,6 +162,7 @@ def _rows(
         label=line["label"],
         quantity=line.get("quantity"),
         unit=line.get("unit"),
+        unit_price_usd=_range(line.get("unit_price_usd")),
         usd_low=ends[0],
         usd_mid=ends[1],
         usd_high=ends[2],

@@ -35,7 +35,8 @@ def money_facts(
         priced: what they were priced with.
         points: measured points of the records that the user named, for what power limits do.
     """
-    plans = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
+    asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
+    plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine whose watts nobody reads
     money, here = question.money, place_here(question.money)
     return MoneyFacts(
         prices=tuple(_price_used(gpu, priced) for gpu in priced.prices),
@@ -107,6 +108,7 @@ def _owned(priced: Priced) -> Iterator[OwnedBeside]:
                 utilisation_ratio=one.utilisation_ratio,
                 rental_usd_per_gpu_h=one.rental_usd_per_gpu_h,
                 rental_basis=one.rental_basis,
+                rental_evidence_ids=tuple(row.id for row in one.rental_evidence),
                 break_even_utilisation_ratio=one.break_even_utilisation_ratio,
             )
 

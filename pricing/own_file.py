@@ -239,19 +239,27 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
         price=GpuPrice(
             gpu=gpu.id,
             usd_per_gpu_h=Estimate(low=low, mid=mid, high=high, at_least=power is None),
-            basis=f"own machines, {owned.depreciation}, {owned.utilisation_ratio:.0%} used, {owned.housing}; "
-            "electricity is in it",
+            basis=f"own machines, {owned.depreciation}, {owned.utilisation_ratio:.0%} used, {owned.housing}",
             evidence=evidence,
             gap=gap,
             commitment="owned",
+            warnings=() if rental is None else _rental_warnings(rental),
         ),
         items_usd_per_gpu_h={name: items[name] for name in ITEMS},
         break_even_utilisation_ratio=break_even_ratio(owned, site.pue.mid, ends[1][2], rented) if rented else None,
         rental_usd_per_gpu_h=rented,
         rental_basis=rental.basis if rental and rented else None,
+        rental_evidence=rental.evidence if rental and rented else (),
         utilisation_ratio=owned.utilisation_ratio,
         busy_usd_per_gpu_h=Estimate(low=busy[0], mid=busy[1], high=busy[2]),
     )
+
+
+def _rental_warnings(rental: GpuPrice) -> tuple[str, ...]:
+    """What a reader should know of the price that owning is compared with; it is in no total, so it is no gap."""
+    if rental.gap is None:
+        return rental.warnings
+    return (*rental.warnings, f"the rental price beside own machines: {rental.gap.what}, {rental.gap.why}")
 
 
 _NO_POWER = Gap(what="electricity price", why="none is known", effect="the cost is a lower bound; give --electricity")

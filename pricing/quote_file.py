@@ -93,12 +93,13 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: Ex
     what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
     if rate.currency != "USD":
         what += f", at {rate.usd_per_unit} USD per {rate.currency} of {rate.date} ({rate.source})"
+    if until is not None:
+        what += f", valid until {until}"
     evidence = Evidence(
         id="price:quote",
         kind=EvidenceKind.GIVEN,
         what=what,
         source=file.name,
-        date=f"until {until}" if until else None,
         gpu=gpu,
         used_in=("cost_usd",),
     )

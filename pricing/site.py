@@ -93,28 +93,29 @@ def site_facts(
     else:
         power = electricity or electricity_of(place if region else DEFAULT_ZONE, region, as_of)
     carbon = live_grid if live_grid is not None and grid is None else _grid(grid, region, operator)
-    if market_grid_g_per_kwh is not None and not 0 <= market_grid_g_per_kwh <= 2000:
-        raise UsageError(
-            f"`--market-grid {market_grid_g_per_kwh:g}` is not a factor in g CO2e per kWh",
-            hint="give 0 to 2000; 0 for a contract that is wholly renewable",
-        )
-    evidence = [found_pue.evidence, carbon.evidence]
-    gaps = [found.gap for found in (found_pue, carbon) if found.gap is not None]
-    if isinstance(power, Gap):
-        gaps.append(power)
-    else:
-        evidence.append(power.evidence)
-        if power.gap is not None:
-            gaps.append(power.gap)
-    if market_grid_g_per_kwh is not None:
-        evidence.append(given("grid:market", f"market-based {market_grid_g_per_kwh:g} g/kWh", "--market-grid", ()))
+    market = None if market_grid_g_per_kwh is None else _market(market_grid_g_per_kwh)
+    facts = [one for one in (found_pue, carbon, power, market) if isinstance(one, Fact)]
+    gaps = [power] if isinstance(power, Gap) else []
     return SiteFacts(
         pue=found_pue.estimate,
         electricity_usd_per_kwh=None if isinstance(power, Gap) else power.estimate,
         grid_kg_co2e_per_kwh=carbon.estimate,
-        market_kg_co2e_per_kwh=None if market_grid_g_per_kwh is None else kg_from_g(market_grid_g_per_kwh),
-        evidence=tuple(evidence),
-        gaps=tuple(gaps),
+        market_kg_co2e_per_kwh=None if market is None else market.estimate.mid,
+        evidence=tuple(one.evidence for one in facts),
+        gaps=(*(one.gap for one in facts if one.gap is not None), *gaps),
+    )
+
+
+def _market(g_per_kwh: float) -> Fact:
+    if not 0 <= g_per_kwh <= 2000:
+        raise UsageError(
+            f"`--market-grid {g_per_kwh:g}` is not a factor in g CO2e per kWh",
+            hint="give 0 to 2000; 0 for a contract that is wholly renewable",
+        )
+    what = f"market-based {g_per_kwh:g} g CO2e per kWh, of the contracts"
+    return Fact(
+        estimate=Estimate.exactly(kg_from_g(g_per_kwh)),
+        evidence=given("grid:market", what, "--market-grid", ("carbon_market_tco2e",)),
     )
 
 

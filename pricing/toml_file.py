@@ -141,8 +141,10 @@ def read_toml(path: Path) -> TomlFile:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read `{path}`: {error}", hint="check the path") from error
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check the path") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}:1: expected TOML in UTF-8", hint="save the file as UTF-8") from error
     try:
         values = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:

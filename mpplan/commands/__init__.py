@@ -33,6 +33,11 @@ COMMANDS = (
         help="Render a saved answer again: HTML, terminal, Markdown, CSV or JSON.",
     ),
     Command(
+        name="export",
+        target="mpplan.commands.export:export",
+        help="Write the bill of a saved answer for finance: CSV, Parquet, or CSV shaped like FOCUS.",
+    ),
+    Command(
         name="explain",
         target="mpplan.commands.explain:explain",
         help="Walk from a number of a saved answer down to its inputs and their sources.",

@@ -12,7 +12,7 @@ from mpplan import options
 from mpplan import question_flags as flags
 from mpplan.config import sources
 from mpplan.console import note, warn
-from mpplan.limits import Limits, check_limits, read_limits
+from mpplan.limits import Limits, check_limits, read_limits, unchecked
 from mpplan.output import Output, open_output
 from planner.errors import IncompleteError, InputFileError, UsageError
 from reports.formats import FORMATS
@@ -132,6 +132,9 @@ def _verdict(found: Found, wanted: _Wanted) -> None:
         IncompleteError: something is missing, and `--strict`.
     """
     check_limits(wanted.limits, found.answer)
+    doubt = unchecked(wanted.limits, found.answer)
+    if doubt is not None:
+        warn(doubt, quiet=wanted.quiet)
     if found.damage:
         more = f", and {len(found.damage) - 1} lines more" if len(found.damage) > 1 else ""
         raise InputFileError(

@@ -20,6 +20,9 @@ COLUMNS = (
     "label",
     "quantity",
     "unit",
+    "unit_price_usd_low",
+    "unit_price_usd_mid",
+    "unit_price_usd_high",
     "currency",
     "usd_low",
     "usd_mid",
@@ -32,9 +35,19 @@ COLUMNS = (
     "carbon_kg_low",
     "carbon_kg_mid",
     "carbon_kg_high",
+    "carbon_market_kg",
+    "embodied_kg_low",
+    "embodied_kg_mid",
+    "embodied_kg_high",
+    "sci_kg_low",
+    "sci_kg_mid",
+    "sci_kg_high",
+    "mean_power_mw",
+    "peak_power_mw",
     "evidence",
 )
-"""Energy and carbon (location-based) stand on the total's row only, so that a column can be summed."""
+"""Energy, power and carbon (location-based, unless it says otherwise) stand on the total's row only, so that a column
+can be summed."""
 
 
 def render(document: dict[str, Any]) -> bytes:
@@ -56,8 +69,6 @@ def render(document: dict[str, Any]) -> bytes:
 def cells(plan: BilledPlan, row: BillRow) -> dict[str, Any]:
     """One row by column; None where a column does not apply."""
     at_root = row.parent is None
-    energy = plan.energy_kwh if at_root else (None, None, None)
-    carbon = plan.carbon_kg if at_root else (None, None, None)
     return {
         "view": row.view,
         "precision": row.precision,
@@ -69,17 +80,24 @@ def cells(plan: BilledPlan, row: BillRow) -> dict[str, Any]:
         "label": row.label,
         "quantity": row.quantity,
         "unit": row.unit,
+        **_ends("unit_price_usd", row.unit_price_usd),
         "currency": "USD",
         "usd_low": row.usd_low,
         "usd_mid": row.usd_mid,
         "usd_high": row.usd_high,
         "at_least": row.at_least,
         "is_leaf": row.is_leaf,
-        "energy_kwh_low": energy[0],
-        "energy_kwh_mid": energy[1],
-        "energy_kwh_high": energy[2],
-        "carbon_kg_low": carbon[0],
-        "carbon_kg_mid": carbon[1],
-        "carbon_kg_high": carbon[2],
+        **_ends("energy_kwh", plan.energy_kwh if at_root else None),
+        **_ends("carbon_kg", plan.carbon_kg if at_root else None),
+        "carbon_market_kg": plan.carbon_market_kg if at_root else None,
+        **_ends("embodied_kg", plan.embodied_kg if at_root else None),
+        **_ends("sci_kg", plan.sci_kg if at_root else None),
+        "mean_power_mw": plan.mean_power_mw if at_root else None,
+        "peak_power_mw": plan.peak_power_mw if at_root else None,
         "evidence": " ".join(row.evidence_ids),
     }
+
+
+def _ends(name: str, values: tuple[float, float, float] | None) -> dict[str, float | None]:
+    low, mid, high = values or (None, None, None)
+    return {f"{name}_low": low, f"{name}_mid": mid, f"{name}_high": high}

@@ -39,7 +39,16 @@ MANDATORY = (
     "ServiceCategory",
     "ServiceName",
 )
-CONDITIONAL = ("ConsumedQuantity", "ConsumedUnit", "PricingCategory", "RegionId", "SkuId", "Tags")
+CONDITIONAL = (
+    "ConsumedQuantity",
+    "ConsumedUnit",
+    "ContractedUnitPrice",
+    "ListUnitPrice",
+    "PricingCategory",
+    "RegionId",
+    "SkuId",
+    "Tags",
+)
 CUSTOM = (
     "x_IsEstimate",
     "x_CostLow",
@@ -48,16 +57,27 @@ CUSTOM = (
     "x_EnergyKwh",
     "x_CarbonKg",
     "x_CarbonMethod",
+    "x_CarbonMarketKg",
+    "x_EmbodiedKg",
     "x_Precision",
     "x_GpuCount",
 )
 COLUMNS = MANDATORY + CONDITIONAL + CUSTOM
 
-_SERVICE = {"storage": "Storage", "network": "Networking", "egress": "Networking", "electricity": "Other"}
-_PRICING = {"on-demand": "Standard", "spot": "Dynamic", "1y": "Committed", "3y": "Committed", "quote": "Committed"}
+_SERVICE = {
+    "storage": "Storage",
+    "network": "Networking",
+    "egress": "Networking",
+    "cpu_hosts": "Compute",
+    "electricity": "Other",
+}
+_PRICING = {"on-demand": "Standard", "spot": "Dynamic", "1y": "Committed", "3y": "Committed"}
+"""By commitment; own machines are `Other`."""
 
 
-def render(document: dict[str, Any], precision: str | None = None, view: str = "plans") -> bytes:
+def render(
+    document: dict[str, Any], precision: str | None = None, gpu: str | None = None, view: str = "plans"
+) -> bytes:
     """One plan's lines without children, one row each; energy and carbon on the first row, so that they can be summed.
 
     Raises:
@@ -65,7 +85,7 @@ def render(document: dict[str, Any], precision: str | None = None, view: str = "
         InputFileError: its figures do not fit each other.
     """
     require_sound(document)
-    plan = one_plan(document, precision, view)
+    plan = one_plan(document, precision, view, gpu)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -79,6 +99,15 @@ def _given(document: dict[str, Any], name: str) -> str:
     return "" if value is None else str(value)
 
 
+def _terms(document: dict[str, Any], gpu: str) -> tuple[str, str, str]:
+    """Who asks the price, its commitment and its region: as booked for this GPU, else as the question says."""
+    prices = (document.get("money") or {}).get("prices") or ()
+    used: dict[str, Any] = next((one for one in prices if one["gpu"] == gpu), {})
+    commitment = used.get("commitment") or _given(document, "commitment") or "on-demand"
+    provider = "own machines" if commitment == "owned" else used.get("provider") or _given(document, "provider")
+    return provider or "estimate", commitment, used.get("region") or _given(document, "region")
+
+
 def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -87,7 +116,8 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
     start = datetime.fromisoformat(document["created_at"].replace("Z", "+00:00"))
     start = start.replace(hour=0, minute=0, second=0, microsecond=0)
     end = start + timedelta(days=plan.days_mid)
-    provider = _given(document, "provider") or "estimate"
+    provider, commitment, region = _terms(document, row.gpu)
+    price = "" if row.unit_price_usd is None else row.unit_price_usd[1]
     once = row.line == "setup_fee"
     zero = Decimal("0.00")
     return {
@@ -114,8 +144,10 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
         "ServiceName": "Model training",
         "ConsumedQuantity": "" if once or row.quantity is None else row.quantity,
         "ConsumedUnit": "" if once or row.quantity is None else f"{row.unit}s" if row.unit == "GPU-hour" else row.unit,
-        "PricingCategory": _PRICING.get(_given(document, "commitment") or "on-demand", "Other"),
-        "RegionId": _given(document, "region"),
+        "ContractedUnitPrice": price,
+        "ListUnitPrice": price,
+        "PricingCategory": _PRICING.get(commitment, "Other"),
+        "RegionId": region,
         "SkuId": row.gpu,
         "Tags": '{"mpplan": "estimate"}',
         "x_IsEstimate": "true",
@@ -125,6 +157,8 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
         "x_EnergyKwh": plan.energy_kwh[1] if first else 0,
         "x_CarbonKg": plan.carbon_kg[1] if first else 0,
         "x_CarbonMethod": "location-based",
+        "x_CarbonMarketKg": "" if plan.carbon_market_kg is None else plan.carbon_market_kg if first else 0,
+        "x_EmbodiedKg": "" if plan.embodied_kg is None else plan.embodied_kg[1] if first else 0,
         "x_Precision": row.precision,
         "x_GpuCount": row.gpus,
     }

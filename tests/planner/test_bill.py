@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bill import NOTHING, BillPrices, RunDraws, run_bill, total_draws_usd
+from planner.bill import BillPrices, RunDraws, run_bill, total_draws_usd
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.price import Beside, GpuPrice, Ledger, OwnedPrice, Quote
 from planner.quantity import DataSize, Energy
@@ -183,10 +183,10 @@ def test_a_bill_over_layouts_is_the_bill_of_each():
         assert totals[at] == pytest.approx(run_bill(alone, prices)[0].mid)
 
 
-def test_where_nothing_is_known_the_bill_is_a_lower_bound_of_nothing():
+def test_where_nothing_is_known_there_is_no_total_rather_than_0():
     nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis="no price", evidence=())
 
-    assert bill(replace(run_of(1000.0), usd_per_gpu_h=None), nothing) == (NOTHING, ())
+    assert bill(replace(run_of(1000.0), usd_per_gpu_h=None), nothing) == (None, ())
 
 
 def test_an_unknown_price_makes_the_bill_a_lower_bound():

@@ -58,7 +58,7 @@ def test_a_precision_without_a_cost_is_an_error_that_says_what_there_is(document
     with pytest.raises(UsageError) as caught:
         one_plan(document, "fp32")
 
-    assert caught.value.hint == "the document has fp8, bf16"
+    assert caught.value.hint == "the document has fp8 on h100-sxm5-80gb, bf16 on h100-sxm5-80gb"
 
 
 def test_energy_and_carbon_are_in_kwh_and_kg(document):

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from planner.errors import InputFileError, UsageError
-from pricing.exports import EXPORTS, cost_csv, find_export, focus_csv
+from pricing.exports import EXPORTS, cost_csv, export_for, find_export, focus_csv
 
 
 def read_csv(data):
@@ -17,7 +17,7 @@ def read_csv(data):
 
 
 def needs(export):
-    if export.name == "cost_parquet":
+    if export.is_binary:
         pytest.importorskip("pyarrow")
 
 
@@ -32,11 +32,13 @@ def test_every_export_makes_bytes_and_refuses_a_faulty_document(export, document
         export.render(document)
 
 
-def test_an_export_is_found_by_name():
-    assert find_export("focus_csv").suffix == ".csv"
+def test_an_export_is_found_by_its_name_or_by_the_ending_of_a_file():
+    assert find_export("focus").module == "focus_csv"
+    assert find_export("cost_csv").name == "cost-csv"
+    assert [export_for(path).name for path in ("bill.parquet", "bill.csv", None)] == ["parquet", "cost-csv", "cost-csv"]
     with pytest.raises(UsageError) as caught:
-        find_export("focus")
-    assert "focus_csv" in caught.value.hint
+        find_export("focuss")
+    assert "focus" in caught.value.hint
 
 
 def test_the_csv_has_every_line_of_every_plan_and_sums_by_column(document):
@@ -56,7 +58,7 @@ def test_the_parquet_holds_decimals(document):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
 
-    table = pq.read_table(io.BytesIO(find_export("cost_parquet").render(document)))
+    table = pq.read_table(io.BytesIO(find_export("parquet").render(document)))
 
     assert table.schema.field("usd_mid").type == pa.decimal128(18, 2)
     assert table.column_names == list(cost_csv.COLUMNS)
@@ -69,7 +71,7 @@ def test_without_pyarrow_the_extra_is_named(document, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
 
     with pytest.raises(UsageError) as caught:
-        find_export("cost_parquet").render(document)
+        find_export("parquet").render(document)
     assert "mpplan[parquet]" in caught.value.hint
 
 
