@@ -350,16 +350,45 @@ def run_fit(name: str, fit: Fit) -> tuple[dict[str, Parameter], dict[str, object
     return rows, summary, left_out
 
 
-def precision_row(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> Parameter:
-    """How far two precisions of one workload drift apart, each: from the left-out differences of pairs."""
-    differences = np.array([abs(left_out[i] - left_out[j]) for i, j, _ in fit.pairs])
-    weight = np.array([w for _, _, w in fit.pairs])
-    order = np.argsort(differences)
-    width = differences[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90)]
-    sd = float(width / 1.6449 / math.sqrt(2.0))
-    prior = priors["precision_error"]
-    what = f"{prior.meaning} ({len(fit.pairs)} pairs with their source left out)"
-    return replace(prior, low=math.exp(-1.6449 * sd), high=math.exp(1.6449 * sd), meaning=what)
+LOW = ("fp8", "mxfp8", "bf16", "fp16")
+"""Precisions whose pairs with each other set the plain `precision_error`."""
+
+
+def precision_rows(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> list[Parameter]:
+    """How far two precisions of one workload drift apart, each: from the left-out differences of pairs.
+
+    Pairs of 16-bit with FP8 share their error evenly; what pairs with FP32 or TF32 add to that is theirs.
+    """
+    widths: dict[str, tuple[float, int]] = {}
+    for name in ("low", "high"):
+        chosen = [(i, j, w) for i, j, w in fit.pairs if _pair_kind(fit, i, j) == name]
+        differences = np.array([abs(left_out[i] - left_out[j]) for i, j, _ in chosen])
+        weight = np.array([w for _, _, w in chosen])
+        order = np.argsort(differences)
+        at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90)
+        widths[name] = float(differences[order][at]) / 1.6449, len(chosen)
+    low = widths["low"][0] / math.sqrt(2.0)
+    high = math.sqrt(max(widths["high"][0] ** 2 - low**2, low**2))
+    spreads = {
+        "precision_error": (low, "low"),
+        "precision_error.tf32": (high, "high"),
+        "precision_error.fp32": (high, "high"),
+    }
+    return [
+        replace(
+            priors[name],
+            low=math.exp(-1.6449 * sd),
+            high=math.exp(1.6449 * sd),
+            meaning=f"{priors[name].meaning} ({widths[kind][1]} pairs with their source left out)",
+        )
+        for name, (sd, kind) in spreads.items()
+    ]
+
+
+def _pair_kind(fit: Fit, i: int, j: int) -> str:
+    """low: 16-bit with FP8; high: anything with FP32 or TF32."""
+    both = {fit.items[i].prepared.run.precision, fit.items[j].prepared.run.precision}
+    return "low" if both <= set(LOW) else "high" if both & {"fp32", "tf32"} else "other"
 
 
 def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Prepared], float]) -> list[Parameter]:
@@ -465,12 +494,13 @@ def main(kinds: Sequence[str]) -> None:
         note = f"fitted to {len(fit.items)} published runs by `make calibrate`; prior: "
         result |= {name: replace(row, source=note + row.source, date=today) for name, row in rows.items()}
         installed[error] = replace(priors[error], low=1.0, high=1.0)
-        found = [precision_row(fit, left_out, priors)] if kind == "time" else []
+        found = precision_rows(fit, left_out, priors) if kind == "time" else []
         installed.update({row.id: row for row in found})
         found += residual_error(fit, left_out, error, drawn)
         ours = ("model_error", "precision_error") if kind == "time" else (error,)
         source = "residuals of published runs with their source left out, `make calibrate`"
-        result = {name: row for name, row in result.items() if not name.startswith(ours)}
+        kept = {row.id for row in found} | {"precision_error.nvfp4"}
+        result = {name: row for name, row in result.items() if not name.startswith(ours) or name in kept}
         result |= {row.id: replace(row, kind=EvidenceKind.PUBLISHED, source=source, date=today) for row in found}
         installed.update(result)
         report |= {"date": today, kind: summary}

@@ -112,28 +112,21 @@ def find_answer(given: Mapping[str, str], *, sources: Mapping[str, str], command
     """
     from mpplan.planned import planned
     from planner.ask import Ask
-    from planner.resolve import resolve
+    from planner.record_home import any_records
+    from planner.resolve import NO_DEVICES, resolve
 
     parts = dict(given)
     named = parts.pop("records", None)
-    question = resolve(Ask(**parts, sources=dict(sources)))
-    gpus = [cluster.gpu.id for cluster in question.clusters]
-    damage, notices = _checked_records(named, gpus) if named is not None else ((), ())
-    answer = planned(question, command=command, records=named)
-    return Found(answer=replace(answer, warnings=(*answer.warnings, *notices)), damage=damage)
+    ask = Ask(**parts, sources=dict(sources))
+    if named is None and not any_records():
+        return Found(answer=planned(resolve(ask, NO_DEVICES), command=command), damage=())
+    from mpplan.measurements import chosen_records, damage, measured_for, own_devices
 
-
-def _checked_records(name: str, gpus: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is wrong with the records that the user named, and what the user must know about their use."""
-    from mpplan.measurements import damage, named_records
-
-    records = named_records(name, gpus)
-    notices = tuple(
-        f"`{one.name}`: {one.verdict.points} points of {one.gpu} were read and checked; this version plans from "
-        "published rates and does not derive rates from records yet"
-        for one in records
-    )
-    return damage(records), notices
+    question = resolve(ask, own_devices(named))
+    chosen = chosen_records(named, [cluster.gpu.id for cluster in question.clusters])
+    answer = planned(question, command=command, records=named, measured=measured_for(question, chosen))
+    warnings = (*answer.warnings, *chosen.notices)
+    return Found(answer=replace(answer, warnings=warnings), damage=damage(chosen.records.values()) if named else ())
 
 
 def _text(name: str, value: object) -> str:

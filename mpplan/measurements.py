@@ -1,12 +1,20 @@
-"""`--records`: a record file, or a folder of them, that the user names for the GPUs of a question."""
+"""Which measurement records an answer rests on: those that the user names, else the store's and the package's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import InputFileError, UsageError
-from planner.records import StoredRecord, list_records, newest_record, record_of_gpu
+from planner.measured_rates import gpu_from_record, measured_rates
+from planner.measured_terms import measured_terms
+from planner.policies import why_unsupported
+from planner.question import Question
+from planner.rates import Term, resolve_rates
+from planner.record_home import CPU_LOCAL
+from planner.records import StoredRecord, list_records, newest_record, open_record, record_of_gpu
+from planner.resolve import OwnDevices
 
 
 def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
@@ -40,3 +48,56 @@ def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
     return tuple(
         problem.said_of(str(record.path)) for record in records for problem in record.file.problems if not problem.used
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The records that an answer rests on, by GPU id."""
+
+    records: dict[str, StoredRecord]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """That they were used, in sentences."""
+        return tuple(
+            f"{gpu}: planned from {'the shipped record' if one.shipped else 'your record'} `{one.name}`"
+            f" ({one.verdict.points} points, {one.date})"
+            for gpu, one in self.records.items()
+        )
+
+
+def chosen_records(named: str | None, gpus: Sequence[str]) -> Chosen:
+    """Per GPU the record named, else the newest trustworthy one of the store and the package."""
+    if named is not None:
+        return Chosen(records={record.gpu: record for record in named_records(named, gpus) if record.gpu})
+    found = {gpu: newest_record(gpu) for gpu in gpus}
+    return Chosen(records={gpu: record for gpu, record in found.items() if record is not None})
+
+
+def own_devices(named: str | None) -> OwnDevices:
+    """What the records of this machine offer as a GPU: its own default, and its CPU as a row."""
+    path = Path(named).expanduser() if named is not None else None
+    if path is not None and path.is_file():
+        records = [open_record(path)]
+    else:
+        records = [one for one in list_records(path) if not one.shipped]
+    gpu = next((one.gpu for one in records if one.gpu not in (None, CPU_LOCAL) and one.verdict.trustworthy), None)
+    local = next((one for one in records if one.gpu == CPU_LOCAL and (one.verdict.trustworthy or path)), None)
+    return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)
+
+
+def measured_for(question: Question, chosen: Chosen) -> dict[str, dict[str, dict[str, Term]]]:
+    """Terms by GPU, policy and name: what the records say of each precision of the question."""
+    found: dict[str, dict[str, dict[str, Term]]] = {}
+    for cluster in question.clusters:
+        record = chosen.records.get(cluster.gpu.id)
+        if record is None:
+            continue
+        rates = measured_rates(record.file.measurements)
+        by_policy = found.setdefault(cluster.gpu.id, {})
+        for policy in question.policies:
+            if why_unsupported(policy, cluster.gpu) is None:
+                recipe = question.recipe(policy, cluster)
+                base = resolve_rates(cluster, recipe).terms
+                by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)
+    return found

@@ -10,19 +10,27 @@ from typing import TYPE_CHECKING
 from mpplan.version import __version__
 
 if TYPE_CHECKING:
+    from planner.estimate import Measured
     from planner.measurement import Measurement
     from planner.plan import Answer
     from planner.question import Question
     from pricing.priced import Priced
 
 
-def planned(question: Question, *, command: tuple[str, ...] = (), records: str | None = None) -> Answer:
+def planned(
+    question: Question,
+    *,
+    command: tuple[str, ...] = (),
+    records: str | None = None,
+    measured: Measured | None = None,
+) -> Answer:
     """Price a question, plan it, and say what stands beside the plans.
 
     Args:
         question: resolved.
         command: the command line, kept in the answer.
         records: the record file or folder that the user named, for what power limits do.
+        measured: terms from records by GPU, policy and name, which win over published rates.
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `mpplan.api.estimate`.
@@ -31,19 +39,19 @@ def planned(question: Question, *, command: tuple[str, ...] = (), records: str |
     from pricing.priced import price_question
 
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    answer = _plan(question, priced, command)
+    answer = _plan(question, priced, command, measured)
     if priced.tariff is not None:
         priced = _by_start(question, priced, answer)
-        answer = _plan(question, priced, command)
+        answer = _plan(question, priced, command, measured)
     points = () if records is None else _points(records)
     return replace(answer, money=money_facts(answer, question, priced, points))
 
 
-def _plan(question: Question, priced: Priced, command: tuple[str, ...]) -> Answer:
+def _plan(question: Question, priced: Priced, command: tuple[str, ...], measured: Measured | None) -> Answer:
     from planner.estimate import estimate
 
     return estimate(
-        question, priced.prices, priced.site, ledgers=priced.ledgers, version=__version__, command=command
+        question, priced.prices, priced.site, measured, ledgers=priced.ledgers, version=__version__, command=command
     )
 
 

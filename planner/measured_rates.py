@@ -28,7 +28,8 @@ from planner.kernel_fit import (
     usable,
 )
 from planner.measurement import Measurement
-from planner.records import CPU_LOCAL, gpu_of
+from planner.record_home import CPU_LOCAL
+from planner.records import gpu_of
 
 CPU_PCIE_BYTES_PER_S = 1e12
 """A CPU's cores reach its memory without PCIe; a rate so high that it never counts."""

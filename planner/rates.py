@@ -337,6 +337,13 @@ ATTENTION_MATURE_YEAR = 2025.0
 """From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
 
 
+def _attention_peak(gpu: Gpu, compute: str) -> float:
+    """Peak of the attention kernel: in FP32 it uses three TF32 products per product where those are faster (CUTLASS)."""
+    if compute != "fp32":
+        return gpu.peak_flop_per_s[compute]
+    return max(gpu.peak_flop_per_s["fp32"], gpu.peak_flop_per_s.get("tf32", 0.0) / 3.0)
+
+
 def _attention_age_factor(recipe: Recipe, family: str) -> float:
     """Rate of an older release's attention kernel over the current one, on the architectures whose units came first."""
     if not recipe.fused or recipe.software_year is None or family not in ("Hopper", "Blackwell"):
@@ -357,7 +364,7 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
     gpu, policy, family = cluster.gpu, recipe.policy, arch_family(cluster.gpu)
     clock = clock_ratio(cluster)
     in_fp32 = policy.other_compute == "fp32"
-    attention_peak = gpu.peak_flop_per_s[policy.other_compute]
+    attention_peak = _attention_peak(gpu, policy.other_compute)
     kernel = "fp32" if in_fp32 else "tuned" if recipe.fused else "torch"
     attention = arch_parameter("attention_efficiency", gpu, kernel)
     bandwidth = gpu.memory_bytes_per_s
@@ -373,12 +380,15 @@ def resolve_rates(cluster: Cluster, recipe: Recipe, overrides: Mapping[str, Term
         *_network_terms(cluster),
         *_power_terms(cluster),
         *_stack_terms(recipe),
-        *(_from(parameter(n), n, scale=_age_factor(n, recipe)) for n in _PLAIN),
+        *(_from(parameter(n), n, scale=_age_factor(n, recipe)) for n in _PLAIN if n != "host_share"),
+        _from(parameter("host_share", *(("module",) if "GH200" in gpu.name else ())), "host_share"),
         _from(parameter("context_gib", recipe.stack), "context_bytes", GIB),
         _from(parameter("nccl_gib"), "nccl_bytes", GIB),
         _from(parameter("model_error", recipe.stack, kind), "model_error"),
         _from(parameter("power_error"), "power_error"),
-        replace(_from(parameter("precision_error"), "precision_error"), own_draws=f".{policy.precision}"),
+        replace(
+            _from(parameter("precision_error", policy.precision), "precision_error"), own_draws=f".{policy.precision}"
+        ),
         _from(parameter("memory_error", recipe.stack, kind), "memory_error"),
     ]
     by_name = {term.name: term for term in terms} | dict(overrides or {})

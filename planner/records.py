@@ -6,8 +6,6 @@ GPU wins, an own one before a shipped one.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +15,8 @@ from planner.gpus import match_device
 from planner.measurement import Measurement
 from planner.measurement_file import MeasurementFile, RecordProblem, read_measurements
 from planner.record_check import Verdict, check_record
+from planner.record_home import CPU_LOCAL, SHIPPED, records_dir
 
-CPU_LOCAL = "cpu-local"
-"""GPU id under which a CPU record can be planned with."""
-SHIPPED = Path(__file__).parent / "catalog" / "records"
-"""Records that come with the package."""
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
@@ -42,18 +37,6 @@ class StoredRecord:
     """ISO 8601 time of the last point."""
     verdict: Verdict
     file: MeasurementFile
-
-
-def records_dir() -> Path:
-    """Where own records live: `$XDG_DATA_HOME/mpplan/records`, or the platform's place for user data."""
-    home = os.environ.get("XDG_DATA_HOME")
-    if home:
-        return Path(home) / "mpplan" / "records"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "mpplan" / "records"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "mpplan" / "records"
-    return Path.home() / ".local" / "share" / "mpplan" / "records"
 
 
 def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:

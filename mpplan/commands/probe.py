@@ -14,7 +14,8 @@ import typer
 from mpplan import options
 from mpplan.console import fail, note, warn
 from planner.errors import CannotMeasureError, UnstableError, UsageError
-from planner.records import open_record, records_dir
+from planner.record_home import records_dir
+from planner.records import open_record
 from planner.units import parse_duration_s
 
 if TYPE_CHECKING:

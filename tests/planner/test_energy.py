@@ -20,7 +20,8 @@ def steps(**seconds: float) -> StepTimes:
 
 
 WATTS = plain_rates(
-    power_error=1.0, power_idle_w=90.0, power_linear_w=660.0, power_other_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
+    power_error=1.0, power_idle_w=90.0, power_linear_w=660.0,
+    power_other_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
     power_wait_w=310.0,
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 
 from planner import records
 from planner.errors import InputFileError, UsageError
+from planner.record_home import records_dir
 from tests.planner.measured import H200, a_canary, a_measurement, write_record
 
 
@@ -24,7 +25,7 @@ def h200(day: int, **changes: object) -> tuple:
 def test_the_directory_of_records_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 
-    assert records.records_dir() == tmp_path / "mpplan" / "records"
+    assert records_dir() == tmp_path / "mpplan" / "records"
 
 
 def test_a_record_of_an_h200_is_listed_with_its_catalogue_id_and_date(tmp_path: Path) -> None:
