@@ -338,7 +338,7 @@ ATTENTION_MATURE_YEAR = 2025.0
 
 
 def _attention_peak(gpu: Gpu, compute: str) -> float:
-    """Peak of the attention kernel: in FP32 it uses three TF32 products per product where those are faster (CUTLASS)."""
+    """Peak of the attention kernel; in FP32 it takes three TF32 products for one where that is faster (CUTLASS)."""
     if compute != "fp32":
         return gpu.peak_flop_per_s[compute]
     return max(gpu.peak_flop_per_s["fp32"], gpu.peak_flop_per_s.get("tf32", 0.0) / 3.0)
