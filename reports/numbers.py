@@ -59,8 +59,9 @@ def grouped(value: float, decimals: int) -> str:
 
 NEARLY = 0.5
 """A range whose high reaches the next unit is written in it when its middle is at least half of one."""
-LONGEST = 1e5
-"""A column takes a larger unit when its largest value would have more digits than this."""
+LONG, LONGEST, LEAST = 1e5, 1e7, 0.1
+"""A column takes a larger unit when its largest value would be long and its smallest at least a tenth of that unit, or
+when its largest would be too long to read."""
 
 
 def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
@@ -79,7 +80,10 @@ def shared_rung(ladder: Ladder, values: list[tuple[float, float]]) -> Rung:
     if not sizes:
         return ladder[0]
     place = ladder.index(rung_for(ladder, *min(sizes)))
-    largest = max(mid for mid, _ in sizes)
-    while place + 1 < len(ladder) and largest / ladder[place].per >= LONGEST:
+    smallest, largest = min(sizes)[0], max(mid for mid, _ in sizes)
+    while place + 1 < len(ladder):
+        size, larger = largest / ladder[place].per, ladder[place + 1].per
+        if size < LONG or (size < LONGEST and smallest / larger < LEAST):
+            break
         place += 1
     return ladder[place]

@@ -186,9 +186,10 @@ def _source_cell(one: dict[str, Any], found: list[dict[str, Any]], words: Words)
 
 
 def _date_cell(date: object, words: Words) -> Cell:
-    """A day, a year or an interval."""
+    """A day or a year; of an interval the months."""
     text = clean(date) if date else words("undated")
-    return Cell(text=text.replace("/", " – "))
+    first, dash, last = text.partition("/")
+    return Cell(text=words("range.dates", first=first[:7], last=last[:7]) if dash else text)
 
 
 _FOLLOWS = {

@@ -37,7 +37,8 @@ def _change(saved: float | None, kind: str, words: Words) -> Cell:
     if saved is None:
         return Cell(text=words("none"), tone="quiet")
     figure = words.figure(kind, saved)
-    assert figure is not None
+    if figure is None or not saved:
+        return Cell(text=words("nothing"), sort=0.0)
     return Cell(text=figure.text, sort=saved, tone="good" if saved > 0 else "bad" if saved < 0 else "")
 
 

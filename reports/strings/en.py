@@ -85,6 +85,7 @@ TEXT: dict[str, str] = {
     "list.semicolon": "; ",
     "range": " ({})",
     "range.joint": "{low}–{high}",
+    "range.dates": "{first} – {last}",
     "range.signed": "{low} to {high}",
     "at_least": "≥ {}",
     "percent": "{}%",

@@ -84,6 +84,7 @@ TEXT: dict[str, str] = {
     "list.semicolon": "；",
     "range": "（{}）",
     "range.joint": "{low}–{high}",
+    "range.dates": "{first} – {last}",
     "range.signed": "{low} 至 {high}",
     "at_least": "≥ {}",
     "percent": "{}%",

@@ -60,4 +60,6 @@ def test_a_sum_just_under_a_million_is_written_in_millions_when_its_high_is_abov
 def test_a_column_takes_the_unit_of_its_smallest_value_unless_numbers_get_long():
     assert shared_rung(MONEY, [(8_000, 9_000), (50_000, 60_000)]).column == "$"
     assert shared_rung(MONEY, [(300_000, 350_000), (13_000_000, 20_000_000)]).column == "million $"
+    assert shared_rung(MONEY, [(25_000, 57_000), (630_000, 1_460_000)]).column == "$"
+    assert shared_rung(MONEY, [(25_000, 57_000), (63_000_000, 80_000_000)]).column == "million $"
     assert shared_rung(MONEY, []).column == "$"
