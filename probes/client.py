@@ -72,16 +72,14 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
 def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
     """One process: what it told, its exit code, the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "probes.worker", options.to_json()],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment,
-            text=True,
-            encoding="utf-8",
-        )
-        hearing = _Hearing(listener)
+    command = [sys.executable, "-m", "probes.worker", options.to_json()]
+    hearing = _Hearing(listener)
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True, encoding="utf-8"
+        ) as process,
+    ):
         try:
             with _passing_on(process):
                 for line in process.stdout or ():
@@ -144,7 +142,7 @@ class _Hearing:
 
 
 class _passing_on:  # noqa: N801 - reads as a word in `with`
-    """Passes SIGTERM on to the child and waits for it; Ctrl-C reaches both by itself."""
+    """Passes interruptions on to the child and waits for it. Ctrl-C may reach the child twice; it hears the first."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -152,12 +150,13 @@ class _passing_on:  # noqa: N801 - reads as a word in `with`
 
     def __enter__(self) -> None:
         try:
-            self._before = {
-                signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: self._process.send_signal(signal.SIGTERM)),
-                signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
-            }
+            self._before = {number: signal.signal(number, self._pass) for number in (signal.SIGTERM, signal.SIGINT)}
         except ValueError:  # not in the main thread: whoever calls there handles signals
             self._before = None
+
+    def _pass(self, _number: int, _frame: object) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
 
     def __exit__(self, *_: object) -> None:
         for number, handler in (self._before or {}).items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from probes.clock import no_mark
+from probes.clock import CpuClock, no_mark
 from probes.device import Device
 from probes.energy import energy_fields, measure_window, slowed_down, thermal_fields
 from probes.graphs import captured_if_short
@@ -69,33 +69,29 @@ def run_group(group: Group, bench: Bench) -> list[Result]:
         DeviceLost: after an error that leaves the device unusable.
     """
     results: dict[str, Result] = {}
-    waiting = list(group.points)
-    while waiting:
-        later: list[Point] = []
-        built = _build_all(waiting, bench, results, later)
-        _measure_all(built, bench, results)
-        built.clear()
+    sittings = [list(group.points)]
+    while sittings:
+        sittings += _sit(sittings.pop(0), bench, results)
         release()
-        waiting = later
     return [results[point.probe_id] for point in group.points]
 
 
-def _build_all(points: Sequence[Point], bench: Bench, results: dict[str, Result], later: list[Point]) -> list[_Built]:
+def _sit(points: Sequence[Point], bench: Bench, results: dict[str, Result]) -> list[list[Point]]:
+    """Build and measure points side by side; returns the sittings that it takes for those that could not."""
     built: list[_Built] = []
-    for point in points:
+    for i, point in enumerate(points):
         reason = point.unsupported or _missing(point)
         if reason is not None:
             results[point.probe_id] = _failed(point, "unsupported", reason)
             continue
-        try:
-            built.append(_build(point, bench))
-        except Exception as error:
-            release()
-            if is_out_of_memory(error) and built:
-                later.append(point)
-            else:
-                results[point.probe_id] = _from_error(point, error)
-    return built
+        failed = _guarded(point, lambda point=point: built.append(_build(point, bench)))  # type: ignore[misc]
+        if failed is None:
+            continue
+        release()  # only here: until the error was dropped, it held on to the memory of the failed trial
+        if failed.fields["status"] == "oom" and built:
+            return [*_measure_all(built, bench, results), list(points[i:])]
+        results[point.probe_id] = failed
+    return _measure_all(built, bench, results)
 
 
 def _missing(point: Point) -> str | None:
@@ -105,7 +101,7 @@ def _missing(point: Point) -> str | None:
 
 
 def _build(point: Point, bench: Bench) -> _Built:
-    before = live_bytes(bench.device)
+    before = 0.0 if point.kind == "idle" else live_bytes(bench.device)  # idle is read before there is a context
     point.recipe.activate()
     trial = point.build(bench.device)
     built = _Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
@@ -118,50 +114,47 @@ def _build(point: Point, bench: Bench) -> _Built:
     return built
 
 
-def _measure_all(built: Sequence[_Built], bench: Bench, results: dict[str, Result]) -> None:
-    """Measure together; if something fails, each alone, to find out which one it was."""
+def _measure_all(built: list[_Built], bench: Bench, results: dict[str, Result]) -> list[list[Point]]:
+    """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
     resting = [one for one in built if one.point.kind == "idle"]
     timed = [one for one in built if one.point.kind != "idle"]
     for one in resting:
-        results[one.point.probe_id] = _guarded(one, bench, _idle)
-    if not timed:
-        return
+        _keep(one, lambda one=one: _idle(one, bench), results)  # type: ignore[misc]
+    timings: list[Timing] = []
+    failed = _guarded(timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench)) if timed else None)
+    points = [one.point for one in timed]
+    if failed is not None and len(points) == 1:
+        results[points[0].probe_id] = failed
+    for one, timing in zip(timed, timings, strict=False):
+        _keep(one, lambda one=one, timing=timing: _finish(one, bench, timing), results)  # type: ignore[misc]
+    built.clear()
+    return [[point] for point in points] if failed is not None and len(points) > 1 else []
+
+
+def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
+    rules = max((bench.rules(one.point) for one in timed), key=lambda rules: rules.cap_s)  # the most patient of theirs
+    return measure([one.subject for one in timed], bench.device.clock, rules, bench.gate, bench.rng)
+
+
+def _keep(one: _Built, run: Callable[[], Result], results: dict[str, Result]) -> None:
+    found: list[Result] = []
+    failed = _guarded(one.point, lambda: found.append(run()))
+    results[one.point.probe_id] = failed or found[0]
+
+
+def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
+    """Run something; what went wrong as the point's result, None where nothing did.
+
+    Raises:
+        DeviceLost: the device is unusable.
+    """
     try:
-        timings = measure(
-            [one.subject for one in timed], bench.device.clock, _joint(timed, bench), bench.gate, bench.rng
-        )
-    except Exception:
-        if len(timed) == 1:
-            raise_or_keep(timed[0].point, results)
-            return
-        for one in timed:
-            one.subject = Subject(trial=one.subject.trial, recipe=one.point.recipe)
-            _measure_all([one], bench, results)
-        return
-    for one, timing in zip(timed, timings, strict=True):
-        results[one.point.probe_id] = _guarded(one, bench, lambda o, b, t=timing: _finish(o, b, t))  # type: ignore[misc]
-
-
-def raise_or_keep(point: Point, results: dict[str, Result]) -> None:
-    """Turn the error being handled into a result."""
-    import sys
-
-    error = sys.exc_info()[1]
-    if not isinstance(error, Exception):
-        raise AssertionError("called outside of an error")
-    results[point.probe_id] = _from_error(point, error)
-
-
-def _joint(built: Sequence[_Built], bench: Bench) -> Rules:
-    """One set of rules for points that are measured together: the most patient of theirs."""
-    return max((bench.rules(one.point) for one in built), key=lambda rules: rules.cap_s)
-
-
-def _guarded(one: _Built, bench: Bench, run: Callable[[_Built, Bench], Result]) -> Result:
-    try:
-        return run(one, bench)
+        run()
     except Exception as error:
-        return _from_error(one.point, error)
+        if point is None:
+            raise
+        return _from_error(point, error)
+    return None
 
 
 def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
@@ -195,7 +188,7 @@ def _idle(one: _Built, bench: Bench) -> Result:
     if bench.sensor is None:
         return _failed(one.point, "unsupported", bench.no_sensor or "no sensor")
     window = measure_window(
-        one.subject.trial, one.point.recipe, bench.device.clock, bench.sensor,
+        one.subject.trial, one.point.recipe, CpuClock(), bench.sensor,
         window_s=one.point.energy_s, guess_s=0.05, idle=True,
     )  # fmt: skip
     fields = {"status": "ok", **energy_fields(window, bench.sensor.scope, None), **thermal_fields(window.states)}
@@ -259,7 +252,6 @@ def _failed(point: Point, status: str, reason: str) -> Result:
 
 def _from_error(point: Point, error: Exception) -> Result:
     if is_out_of_memory(error):
-        release()
         return _failed(point, "oom", "not enough memory on the device")
     if is_lost(error):
         raise DeviceLost(cleaned(error)) from error

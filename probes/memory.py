@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from probes.device import Device
 
+LIBRARY_BYTES = 2**28
+"""What is live without any trial is less: workspaces of the matrix libraries."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReading:
@@ -83,7 +86,7 @@ def _peak_cuda(step: Callable[[Mark], None], before_bytes: float) -> MemoryReadi
         allocated_peak_bytes=whole["peak"] - before_bytes,
         persistent_bytes=float(torch.cuda.memory_allocated()) - before_bytes,
         active_peak_bytes=whole["active"] - before_bytes,
-        reserved_peak_bytes=whole["reserved"] if before_bytes == 0 else None,
+        reserved_peak_bytes=whole["reserved"] if before_bytes < LIBRARY_BYTES else None,
         alloc_retries=int(end.get("num_alloc_retries", 0) - start.get("num_alloc_retries", 0)),
         ooms=int(end.get("num_ooms", 0) - start.get("num_ooms", 0)),
         phases_bytes=phases,
@@ -134,5 +137,5 @@ def release() -> None:
     import torch
 
     gc.collect()
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized() and torch.cuda.memory_reserved():
         torch.cuda.empty_cache()

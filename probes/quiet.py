@@ -102,24 +102,32 @@ class DeviceGate:
     window_s = 0.0
 
     def __init__(self, processes: Callable[[], int | None]) -> None:
-        """Count processes now, when only ours should be there.
+        """Count processes now, before our own has a context on the device.
 
         Args:
             processes: how many compute processes the device has; None where it does not tell.
         """
         self._processes = processes
-        self._expected = processes()
+        self._others = processes()
+        self._expected: int | None = None
+
+    @property
+    def others(self) -> int:
+        """Processes that were there before ours."""
+        return self._others or 0
 
     def open(self) -> object:
-        """Nothing to note."""
+        """Count again the first time, now that ours is there; some systems do not show a process to itself."""
+        if self._expected is None:
+            self._expected = self._processes()
         return None
 
     def judge(self, start: object) -> float | None:
-        """1 where a process has come that was not there at the start, 0 where none has, None where unknown."""
+        """1 where another process is or was there, 0 where none is, None where unknown."""
         now = self._processes()
         if now is None or self._expected is None:
             return None
-        return 1.0 if now > self._expected else 0.0
+        return 1.0 if self.others or now > self._expected else 0.0
 
     def accepts(self, ratio: float | None) -> bool:
         """See `Gate.accepts`."""

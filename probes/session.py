@@ -64,7 +64,7 @@ class Session:
         self.plan = Plan(
             device=self.device,
             suite=options.suite,
-            recipes=self._asked(),
+            recipes=precisions.choose(options.precisions, self.device.kind),
             seed=options.seed,
             has_sensor=self.sensor is not None,
         )
@@ -108,6 +108,8 @@ class Session:
         left_out: list[str] = []
         try:
             self.listener.began(str(self.ledger.path), self.device.name)
+            if others := getattr(self.bench.gate, "others", 0):
+                self.listener.noted(f"{others} other processes use the GPU; nothing measured now can be trusted")
             self._read_bare_idle()
             self._check_recipes()
             self._give_up_on(self.ledger.under_way.left_behind())
@@ -158,13 +160,6 @@ class Session:
         if self.sensor is not None:
             self.sensor.close()
 
-    def _asked(self) -> tuple[Recipe, ...]:
-        """Recipes that were asked for; on a CPU, FP16 only by name: it is ten times slower than FP32 there."""
-        chosen = precisions.choose(self.options.precisions)
-        named = {name.strip().lower() for name in self.options.precisions}
-        slow = self.device.kind == "cpu" and "fp16" not in named
-        return tuple(one for one in chosen if not (slow and one.id == "fp16"))
-
     def _check_recipes(self) -> None:
         """Find out which recipes run here, once per record, and go on with those."""
         kept = []
@@ -206,6 +201,7 @@ class Session:
         import torch
 
         torch.cuda.set_device(self.device.index)
+        torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
         if self.options.suite == "quick":
             return
         point = canary_point(self.plan)

@@ -61,10 +61,10 @@ def product_error(recipe: Recipe, device: Device) -> float:
     layer = torch.nn.Linear(SIZE, SIZE, bias=False)
     with torch.no_grad():
         layer.weight.copy_(weight)
-    layer.to(device.torch)
+    module = torch.nn.Sequential(layer).to(device.torch)  # conversion swaps children, not the root
     recipe.activate()
-    training = Training(layer, recipe, device.kind)
+    training = Training(module, recipe, device.kind)
     with torch.no_grad(), training.region():
-        y = layer(x.to(device.torch, getattr(torch, recipe.held)))
+        y = module(x.to(device.torch, getattr(torch, recipe.held)))
     exact = x.double() @ weight.double().t()
     return float(torch.linalg.norm(y.double().cpu() - exact) / torch.linalg.norm(exact))

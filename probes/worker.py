@@ -60,7 +60,8 @@ def main() -> int:
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of libraries must not get between the events
     teller = _Teller(stream)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
     options = Options.from_json(sys.argv[1])
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that `--gpu-index` counts as nvidia-smi does
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -75,6 +76,9 @@ def main() -> int:
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
+    """Stop once: what comes after must not disturb the closing of the record."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -58,7 +58,8 @@ class Gemm:
         shards += layer_shapes(LLAMA_405B_TP8, TOKENS)[2:]
         if plan.suite == "thorough":
             shards += [(m, n, k) for m in (1024, 2048, 4096) for _, n, k in layer_shapes(LLAMA_8B, TOKENS)]
-        return [*squares, *((mnk, ROLES) for mnk in shards), (_HEAD, ROLES), (_EXPERT, ROLES)]
+        listed = [*squares, *((mnk, ROLES) for mnk in shards), (_HEAD, ROLES), (_EXPERT, ROLES)]
+        return list({mnk: (mnk, roles) for mnk, roles in listed}.values())
 
 
 def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:

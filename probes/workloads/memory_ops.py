@@ -48,6 +48,10 @@ read 1 write each way; cross-entropy reads the logits twice and writes their gra
 (per row) or twice (tensorwise: maximum first) and write one byte."""
 
 
+QUICK = ("rmsnorm", "silu_mul")
+"""What the quick suite measures."""
+
+
 class MemoryOps:
     """What the work between matrix products costs."""
 
@@ -60,7 +64,7 @@ class MemoryOps:
         compiled = (False, True) if plan.on_gpu and plan.suite != "quick" else (False,)
         groups = []
         for op in OPS:
-            if op.only_low and not plan.on_gpu:
+            if (op.only_low and not plan.on_gpu) or (plan.suite == "quick" and op.name not in QUICK):
                 continue
             points = [
                 _point(plan, recipe, op, mode)

@@ -1,0 +1,235 @@
+"""NVML through a stand-in that can only do what the real binding does: its structures, units and errors."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from planner.errors import CannotMeasureError
+from probes.sensors import NvmlSensor, open_sensor
+from probes.sensors.nvml import load_nvml
+
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+ENERGY, POWER_AVERAGE, POWER_INSTANT, MEMORY_TEMPERATURE = 83, 185, 186, 82
+
+
+def not_supported() -> Exception:
+    return pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+
+class StandIn:
+    """`pynvml` as an H200 would answer through it; anything can be made to fail with a real NVML error."""
+
+    NVMLError = pynvml.NVMLError
+    NVML_CLOCK_SM = pynvml.NVML_CLOCK_SM
+    NVML_CLOCK_MEM = pynvml.NVML_CLOCK_MEM
+    NVML_TEMPERATURE_GPU = pynvml.NVML_TEMPERATURE_GPU
+    NVML_ERROR_NO_PERMISSION = pynvml.NVML_ERROR_NO_PERMISSION
+    NVML_ERROR_NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
+    NVML_GPU_VIRTUALIZATION_MODE_VGPU = pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
+
+    def __init__(self, **failing: Exception) -> None:
+        self.failing = failing
+        self.fields: dict[tuple[int, int], int] = {
+            (ENERGY, 0): 5_000_000,  # mJ
+            (POWER_INSTANT, 0): 652_000,  # mW
+            (POWER_AVERAGE, 0): 648_000,
+            (MEMORY_TEMPERATURE, 0): 71,
+        }
+        self.name = "NVIDIA H200"
+        self.mig = 0
+        self.virtualization = pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
+
+    def _or_fail(self, name: str, value: Any) -> Any:
+        if name in self.failing:
+            raise self.failing[name]
+        return value
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
+        if uuid != UUID:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return "handle"
+
+    def nvmlDeviceIsMigDeviceHandle(self, handle: str) -> int:  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:  # noqa: N802
+        return self._or_fail("mig", [self.mig, self.mig])
+
+    def nvmlDeviceGetName(self, handle: str) -> str:  # noqa: N802
+        return self.name
+
+    def nvmlDeviceGetFieldValues(self, handle: str, fields: list[tuple[int, int]]) -> Any:  # noqa: N802
+        if "fields" in self.failing:
+            raise self.failing["fields"]
+        made = (pynvml.c_nvmlFieldValue_t * len(fields))()
+        for one, (field, scope) in zip(made, fields, strict=True):
+            one.fieldId, one.scopeId = field, scope
+            value = self.fields.get((field, scope))
+            one.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else pynvml.NVML_SUCCESS
+            one.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+            one.value.ullVal = value or 0
+        return made
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:  # noqa: N802
+        return self._or_fail("counter", 5_000_000)
+
+    def nvmlDeviceGetClockInfo(self, handle: str, which: int) -> int:  # noqa: N802
+        return self._or_fail("clocks", 1755 if which == pynvml.NVML_CLOCK_SM else 3201)
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:  # noqa: N802
+        return self._or_fail("limit", 700_000)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:  # noqa: N802
+        return self._or_fail("processes", [SimpleNamespace(pid=1)])
+
+    def nvmlDeviceGetTemperature(self, handle: str, which: int) -> int:  # noqa: N802
+        return self._or_fail("temperature", 58)
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:  # noqa: N802
+        return self._or_fail("reasons", 0x4)
+
+    def nvmlDeviceGetVirtualizationMode(self, handle: str) -> int:  # noqa: N802
+        return self.virtualization
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        return
+
+
+def sensor(nvml: StandIn) -> NvmlSensor:
+    return NvmlSensor(UUID, nvml=nvml, now=lambda: 12.5)
+
+
+def without(nvml: StandIn, *fields: int) -> StandIn:
+    nvml.fields = {key: value for key, value in nvml.fields.items() if key[0] not in fields}
+    return nvml
+
+
+def test_millijoules_and_milliwatts_become_joules_and_watts() -> None:
+    reading = sensor(StandIn()).read()
+
+    assert reading.time_s == 12.5
+    assert (reading.energy_j, reading.power_instant_w, reading.power_average_w) == (5000.0, 652.0, 648.0)
+
+
+def test_the_state_is_in_degrees_hertz_and_watts() -> None:
+    state = sensor(StandIn()).state()
+
+    assert (state.temperature_c, state.memory_temperature_c) == (58, 71)
+    assert (state.sm_clock_hz, state.memory_clock_hz) == (1755e6, 3201e6)
+    assert (state.power_limit_w, state.clock_event_mask, state.processes) == (700.0, 4, 1)
+
+
+def test_the_device_is_found_by_uuid_with_or_without_its_prefix() -> None:
+    assert NvmlSensor(UUID.removeprefix("GPU-"), nvml=StandIn()).scope == "board"
+
+
+def test_a_device_that_nvml_does_not_see_cannot_be_measured() -> None:
+    with pytest.raises(CannotMeasureError, match="NVML does not see the GPU"):
+        NvmlSensor("GPU-other", nvml=StandIn())
+
+
+def test_a_field_that_fails_falls_back_to_the_counters_own_call() -> None:
+    nvml = without(StandIn(), ENERGY)
+
+    assert sensor(nvml).read().energy_j == 5000.0
+    assert "energy" not in sensor(nvml).missing
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (pynvml.NVML_ERROR_NOT_SUPPORTED, "this GPU has no energy counter (before Volta, or hidden by the hypervisor)"),
+        (pynvml.NVML_ERROR_NO_PERMISSION, "no permission to read the energy counter"),
+        (pynvml.NVML_ERROR_GPU_IS_LOST, "the energy counter cannot be read: GPU is lost"),
+    ],
+)
+def test_a_missing_counter_is_named_with_its_reason_and_power_is_still_read(error: int, reason: str) -> None:
+    opened = sensor(without(StandIn(counter=pynvml.NVMLError(error)), ENERGY))
+
+    assert opened.missing["energy"] == reason
+    assert opened.read().energy_j is None
+    assert opened.read().power_instant_w == 652.0
+
+
+def test_a_virtual_gpu_without_a_counter_is_called_one() -> None:
+    nvml = without(StandIn(counter=not_supported()), ENERGY)
+    nvml.virtualization = pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
+
+    assert sensor(nvml).missing["energy"] == "the device is a virtual GPU, which has no energy counter"
+
+
+def test_a_mig_slice_has_neither_energy_nor_power_and_says_why() -> None:
+    nvml = StandIn()
+    nvml.mig = 1
+
+    opened = sensor(nvml)
+
+    assert opened.missing["energy"] == "the device is a MIG slice; the board does not meter slices"
+    assert opened.read().energy_j is None
+    assert opened.read().power_instant_w is None
+
+
+def test_power_of_the_module_is_read_and_said_where_the_gpu_scope_tells_nothing() -> None:
+    nvml = without(StandIn(), POWER_INSTANT, POWER_AVERAGE)
+    nvml.fields |= {(POWER_INSTANT, 1): 900_000, (POWER_AVERAGE, 1): 890_000}
+
+    opened = sensor(nvml)
+
+    assert opened.scope == "module"
+    assert opened.read().power_instant_w == 900.0
+
+
+def test_a_grace_hopper_is_metered_as_a_module_since_its_counter_is() -> None:
+    nvml = StandIn()
+    nvml.name = "NVIDIA GH200 480GB"
+    nvml.fields[(POWER_INSTANT, 1)] = 900_000
+
+    assert sensor(nvml).scope == "module"
+
+
+def test_a_driver_without_the_power_fields_is_named() -> None:
+    opened = sensor(without(StandIn(), POWER_INSTANT, POWER_AVERAGE))
+
+    assert opened.missing["power"] == "this driver does not tell the instantaneous power"
+    assert opened.read().power_instant_w is None
+
+
+def test_whatever_fails_while_reading_the_state_is_unknown_and_not_zero() -> None:
+    failing = {name: not_supported() for name in ("clocks", "limit", "processes", "temperature", "reasons")}
+
+    state = sensor(StandIn(**failing)).state()
+
+    assert (state.temperature_c, state.sm_clock_hz, state.power_limit_w) == (None, None, None)
+    assert (state.clock_event_mask, state.processes) == (None, None)
+
+
+def has_driver() -> bool:
+    try:
+        load_nvml()
+    except CannotMeasureError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(has_driver(), reason="this machine has a driver")
+def test_without_a_driver_the_reason_is_said_and_nothing_is_raised() -> None:
+    opened = open_sensor("cuda", UUID)
+
+    assert opened.sensor is None
+    assert "NVML does not start" in str(opened.reason)
+    assert opened.hint is not None
+
+
+def test_the_deprecated_package_of_the_same_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(pynvml, "_nvmlGetFunctionPointer")
+
+    with pytest.raises(CannotMeasureError, match="not NVIDIA's"):
+        load_nvml()
+
+
+def test_a_gpu_whose_uuid_torch_does_not_tell_has_no_sensor() -> None:
+    assert open_sensor("cuda", None).reason == "this torch does not tell the GPU's UUID"
