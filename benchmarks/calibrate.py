@@ -34,7 +34,7 @@ from planner.parameters import Parameter, load_parameters, read_parameters
 from planner.prediction import predict_prepared
 from planner.published import PublishedResult, parse_result, parse_run
 from planner.published_setup import NO_PRICES, Prepared, prepare
-from planner.rates import Draws, resolve_rates
+from planner.rates import Draws, RateSet, resolve_rates
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "planner" / "catalog" / "published_runs.csv"
@@ -424,8 +424,14 @@ def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Pr
 
 
 def _drawn_sd(one: Prepared) -> float:
-    """Standard deviation of the logarithm of the step under the drawn inputs."""
-    rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
+    """Standard deviation of the logarithm of the step under the drawn inputs.
+
+    With the least `precision_error`, so that the rows of every precision keep their share of what is left out.
+    """
+    terms = dict(resolve_rates(one.cluster, one.recipe).terms)
+    plain = load_parameters()["precision_error"].log_sd
+    terms["precision_error"] = replace(terms["precision_error"], log_sd=plain)
+    rates = RateSet(terms=terms).sample(Draws(count=201, seed=0))
     drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
     return float(np.log(np.ravel(drawn.step_s)).std())
 
