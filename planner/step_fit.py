@@ -22,6 +22,8 @@ PULL = 0.1
 of that share."""
 KERNELS_FORWARD, KERNELS_BACKWARD = 15.0, 30.0
 """Kernels per layer of eager code, about; only the scale of the fixed cost's column."""
+WEIGHT_PASSES_FORWARD, WEIGHT_PASSES_BACKWARD = 3.0, 5.0
+"""Reads and writes of every weight: cast to the compute type; gradient written, cast, read and added."""
 RECOMPUTE_APART = 2.7
 """Distance of a checkpointed step from a plain one, as a factor of shape."""
 
@@ -80,9 +82,10 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     shapes = np.array([_shape(one) for one, _ in timed])
     ids = [one.probe_id for one, _ in timed]
     sds = [one.time_relative_sd for one, _ in timed]
+    pull = PULL if rates.product_fits else 0.0  # a nominal rate is nothing to be pulled towards
 
     def fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -> LinearFit:
-        return fit_linear(np.array(columns), np.array(seconds), shapes, ids, sds, pull=PULL)
+        return fit_linear(np.array(columns), np.array(seconds), shapes, ids, sds, pull=pull)
 
     return StepFit(
         recipe=recipe,
@@ -126,10 +129,13 @@ def _shape(one: Measurement) -> tuple[float, ...]:
 
 
 def _forward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, ...]:
+    """Products, attention, traffic and fixed cost of the layers; products and traffic of the ends."""
     layers, edges = _product_columns(rates, work, recipe)
     attention = _attention_columns(rates, work, recipe)[0]
-    traffic = 0.4 * (work.element_passes + work.edge_passes) * _pass_s(rates, recipe)
-    return (layers + edges, attention, traffic, KERNELS_FORWARD * work.layers * _launch_s(rates))
+    each = _pass_s(rates, recipe)
+    traffic = 0.4 * work.element_passes + WEIGHT_PASSES_FORWARD * work.weights
+    kernels = KERNELS_FORWARD * work.layers * _launch_s(rates)
+    return (layers, attention, traffic * each, kernels, edges, 0.4 * work.edge_passes * each)
 
 
 def _backward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, ...]:
@@ -137,13 +143,16 @@ def _backward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float
     layers, edges = _product_columns(rates, work, recipe)
     forward, backward = _attention_columns(rates, work, recipe)
     again = 1.0 if work.recompute else 0.0
-    passes = (0.6 + 0.4 * again) * work.element_passes + 0.6 * work.edge_passes + 3.0 * work.weights
-    kernels = (KERNELS_BACKWARD + again * KERNELS_FORWARD) * work.layers
+    each = _pass_s(rates, recipe)
+    traffic = (0.6 + 0.4 * again) * work.element_passes + WEIGHT_PASSES_BACKWARD * work.weights
+    kernels = (KERNELS_BACKWARD + again * KERNELS_FORWARD) * work.layers * _launch_s(rates)
     return (
-        (2.0 + again) * layers + 2.0 * edges,
+        (2.0 + again) * layers,
         backward + again * forward,
-        passes * _pass_s(rates, recipe),
-        kernels * _launch_s(rates),
+        traffic * each,
+        kernels,
+        2.0 * edges,
+        0.6 * work.edge_passes * each,
     )
 
 
