@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import InputFileError
-from planner.quantity import Energy
+from planner.quantity import Energy, Power
 from planner.units import DAY_S, HOUR_S, g_from_kg, kg_from_tonnes
 from pricing.bill_table import VIEWS, billed_plans
 
@@ -30,6 +30,9 @@ USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.02, high=400.0, unit="US
 W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=8000.0, unit="W per GPU at the meter")
 G_PER_KWH = Ratio(name="carbon over energy", low=1.0, high=3000.0, unit="g CO2e per kWh")
 CLOCK = Ratio(name="GPU-hours over GPUs times days", low=0.97, high=1.03, unit="hours per hour")
+MEAN = Ratio(name="mean power times days over energy", low=0.5, high=2.0, unit="MWh per MWh")
+MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO2e per GPU-hour")
+SCORE = Ratio(name="SCI score over carbon", low=0.5, high=50.0, unit="kg per kg")
 PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per W")
 
 
@@ -88,11 +91,25 @@ def _misfits(plan: dict[str, Any]) -> Iterator[str]:
         yield from _outside(W_PER_GPU, float(energy.j) / (gpu_h * HOUR_S))
     if carbon_t:
         yield from _outside(G_PER_KWH, g_from_kg(kg_from_tonnes(carbon_t)) / float(energy.kwh))
-    peak_mw = plan.get("peak_power_mw")
-    if peak_mw and days:
-        from planner.quantity import Power
+    if days:
+        yield from _power_misfits(plan, energy, days)
+    yield from _carbon_misfits(plan, gpu_h, carbon_t)
 
+
+def _power_misfits(plan: dict[str, Any], energy: Energy, days: float) -> Iterator[str]:
+    mean_mw, peak_mw = _mid(plan, "mean_power_mw"), plan.get("peak_power_mw")
+    if mean_mw:
+        yield from _outside(MEAN, float(Power.from_mw(mean_mw).w) * days * DAY_S / float(energy.j))
+    if peak_mw:
         yield from _outside(PEAK, float(Power.from_mw(peak_mw).w) * days * DAY_S / float(energy.j))
+
+
+def _carbon_misfits(plan: dict[str, Any], gpu_h: float | None, carbon_t: float | None) -> Iterator[str]:
+    made_t, score_kg = _mid(plan, "embodied_tco2e"), _mid(plan, "sci_kg_per_run")
+    if made_t and gpu_h:
+        yield from _outside(MADE, kg_from_tonnes(made_t) / gpu_h)
+    if score_kg and carbon_t:
+        yield from _outside(SCORE, score_kg / kg_from_tonnes(carbon_t))
 
 
 def _outside(ratio: Ratio, value: float) -> Iterator[str]:

@@ -28,6 +28,9 @@ def test_a_sound_document_has_no_faults(document):
         ("duration_days", 24.0, "GPU-hours over GPUs times days"),  # hours written as days
         ("gpu_hours", 1 / 64, "GPU-hours over GPUs times days"),  # wall hours written as GPU-hours
         ("gpu_hours", 60.0, "GPU-hours over GPUs times days"),  # minutes
+        ("mean_power_mw", 1e3, "mean power times days over energy"),  # kW written as MW
+        ("embodied_tco2e", 1e3, "embodied carbon over GPU-hours"),  # kg written as tonnes
+        ("sci_kg_per_run", 1e-3, "SCI score over carbon"),  # tonnes written as kg
     ],
 )
 def test_a_planted_slip_of_a_unit_is_caught(document, metric, factor, said):
@@ -66,7 +69,7 @@ def test_a_faulty_document_is_refused_with_its_first_fault(document):
     document["plans"][0]["energy_mwh"] = scaled(document["plans"][0]["energy_mwh"], 1e3)
 
     with pytest.raises(
-        InputFileError, match=r"plans\.fp8: energy over GPU-hours is .*: a slip of units\? \(and 2 more\)"
+        InputFileError, match=r"plans\.fp8: energy over GPU-hours is .*: a slip of units\? \(and 3 more\)"
     ):
         require_sound(document)
 

@@ -15,6 +15,8 @@ from planner.resolve import Ask
 
 SMALL = ("--params", "7B", "--gpus", "8", "--price", "2.5")
 """With a price: how old the rows of the price book are on the day of the test is not this file's subject."""
+UNPRICED = (*SMALL[:4], "--as-of", "2026-11-20")
+"""Without a price, on a day whose rows are known."""
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -110,6 +112,49 @@ def test_a_crossed_limit_exits_7_names_it_and_still_prints_the_answer(run, limit
     assert f"is above {limit[0]} " in result.err
 
 
+MONEY_FILES = {
+    "own.toml": ("[use]\nutilisation_ratio = 80\n", "own.toml:2: use.utilisation_ratio: expected a number"),
+    "quote.toml": ('vendor = "A"\ngpu = "h100"\nprice_per_gpu_h = 0\n', "quote.toml:2: gpu: "),
+    "beside.toml": ("[storage]\nchekpoints = 3\n", "beside.toml:2: storage.chekpoints: unknown key"),
+    "tariff.toml": ("period = [1, 2]\n", "tariff.toml:1: period: expected [[period]] tables"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [(n, *v) for n, v in MONEY_FILES.items()], ids=MONEY_FILES)
+def test_a_bad_file_about_money_is_named_with_its_line_and_key(run, home, name, text, said):
+    (home / name).write_text(text, encoding="utf-8")
+    result = run("estimate", *UNPRICED, f"--{name.removesuffix('.toml')}", name)
+
+    assert (result.code, result.out) == (3, "")
+    assert result.err.startswith(f"error: {said}")
+
+
+def test_own_machines_are_shown_beside_renting(run, home):
+    (home / "own.toml").write_text("", encoding="utf-8")
+    document = json.loads(run("estimate", *UNPRICED, "--own", "own.toml", "--json", "--quiet").out)
+    (own,) = document["money"]["owned"]
+
+    assert own["break_even_utilisation_ratio"] < own["utilisation_ratio"] == 0.8
+    assert own["rental_usd_per_gpu_h"] == 3.49
+    assert [line["id"] for line in document["plans"][-1]["cost_lines"]] == ["gpu_owned", "electricity"]
+
+
+def test_warnings_stand_in_the_answer_or_on_stderr_but_not_in_both(run):
+    shown, document = run("estimate", *UNPRICED), run("estimate", *UNPRICED, "--json")
+
+    assert shown.err == ""
+    assert "interval that has not" in shown.out
+    assert document.err.startswith("warning: the day of these prices is known only")
+    assert json.loads(document.out)["warnings"] != []
+
+
+def test_a_limit_on_a_cost_that_is_not_known_is_not_silently_kept(run):
+    result = run("estimate", *SMALL[:4], "--as-of", "2019-01-01", "--max-cost", "1")
+
+    assert result.code in (0, 7)
+    assert "--max-cost" in result.err
+
+
 def test_a_limit_that_is_kept_exits_0(run):
     assert run("estimate", *SMALL, "--max-cost", "1T", "--json").code == 0
 
@@ -156,6 +201,26 @@ BAD = {
     "a report in no directory": ((*SMALL, "--report", "none/plan.html"), 2, "none/plan.html", "another path"),
     "a report that is a directory": ((*SMALL, "--report", "."), 2, "it is a directory", "another path"),
     "a limit that is no number": ((*SMALL, "--max-cost", "cheap"), 2, "--max-cost", ""),
+    "a price of nothing": ((*UNPRICED, "--price", "0"), 2, "--price", ""),
+    "a price below nothing": ((*UNPRICED, "--price", "-2"), 2, "--price", ""),
+    "a price of a server": ((*UNPRICED, "--price", "250"), 2, "--price 250", "one GPU"),
+    "cents for dollars": ((*UNPRICED, "--electricity", "8.26"), 2, "--electricity", "0.0826"),
+    "kilograms for grams": ((*UNPRICED, "--grid", "0.385"), 2, "--grid", "385"),
+    "a grid of nothing": ((*UNPRICED, "--grid", "0"), 2, "cannot be", "--market-grid"),
+    "an unknown grid": ((*UNPRICED, "--grid", "Atlantis"), 2, "Atlantis", "DEU"),
+    "a live grid without a token": ((*UNPRICED, "--grid", "live:DE"), 2, "token", "ELECTRICITYMAPS_TOKEN"),
+    "a cap without a unit": ((*UNPRICED, "--power-cap", "2"), 2, "--power-cap", "2MW"),
+    "a cap below a server": ((*UNPRICED, "--power-cap", "2kW"), 8, "one server takes", ""),
+    "an offer that is not there": ((*UNPRICED, "--quote", "none.toml"), 2, "none.toml", ""),
+    "two prices": ((*UNPRICED, "--price", "2", "--own", "own.toml"), 2, "--price and --own", ""),
+    "an unknown commitment": ((*UNPRICED, "--commitment", "2y"), 2, "2y", "3y"),
+    "an unknown region": ((*UNPRICED, "--region", "us-east"), 2, "us-east", "us-east-1"),
+    "a budget that no price can be held to": (
+        ("--params", "7B", "--budget", "1M", "--as-of", "2015-01-01"),
+        2,
+        "--budget",
+        "--price",
+    ),
     "measurements that are not there": ((*SMALL, "--records", "none.jsonl"), 2, "none.jsonl", ""),
 }
 

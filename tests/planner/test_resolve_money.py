@@ -1,0 +1,83 @@
+"""The money of a question as typed: every value with its source, contradictions refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import UsageError
+from tests.planner.build import question
+
+
+def money(**asked):
+    return question(**asked).money
+
+
+def test_without_more_everything_is_left_to_the_pricing_room():
+    found = money()
+
+    assert found.commitment == "on-demand"
+    assert (found.quote, found.own, found.beside, found.tariff, found.power_cap_w) == (None, None, None, None, None)
+    assert (found.market_grid_g_per_kwh, found.embodied, found.pays_electricity) == (None, False, False)
+
+
+@pytest.mark.parametrize(("text", "watts"), [("2MW", 2e6), ("800 kW", 8e5), ("1.2GW", 1.2e9), ("90000W", 9e4)])
+def test_a_cap_is_read_with_its_unit(text, watts):
+    assert money(power_cap=text).power_cap_w == pytest.approx(watts)
+
+
+@pytest.mark.parametrize("text", ["2", "2 tons", "-1MW", "0kW", "MW"])
+def test_a_cap_without_a_unit_is_refused_since_it_may_be_kw_or_mw(text):
+    with pytest.raises(UsageError) as caught:
+        money(power_cap=text)
+
+    assert "--power-cap" in caught.value.message
+    assert "2MW" in caught.value.hint
+
+
+def test_a_market_based_factor_may_be_0_but_not_less():
+    assert money(market_grid="0").market_grid_g_per_kwh == 0.0
+    assert money(market_grid="120.5").market_grid_g_per_kwh == 120.5
+    for text in ("-1", "green", "nan", "inf"):
+        with pytest.raises(UsageError, match=r"--market-grid"):
+            money(market_grid=text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"price": "2", "own": "own.toml"}, "--price and --own"),
+        ({"price": "2", "quote": "quote.toml"}, "--price and --quote"),
+        ({"own": "own.toml", "quote": "quote.toml"}, "--quote and --own"),
+        ({"tariff": "t.toml", "electricity": "0.1"}, "--tariff and --electricity"),
+        ({"quote": "quote.toml", "commitment": "1y"}, "--commitment"),
+    ],
+)
+def test_two_flags_that_state_the_same_thing_are_refused(asked, said):
+    with pytest.raises(UsageError, match=said):
+        money(**asked)
+
+
+def test_own_machines_may_be_compared_with_a_commitment_of_choice():
+    assert money(own="own.toml", commitment="3y").commitment == "3y"
+
+
+@pytest.mark.parametrize(("text", "asked"), [("yes", True), ("no", False), ("true", True)])
+def test_embodied_carbon_is_a_switch(text, asked):
+    one = question(embodied=text)
+
+    assert one.money.embodied is asked
+    assert one.inputs["embodied"].value is asked
+
+
+def test_electricity_is_paid_apart_where_its_price_is_given_in_either_way():
+    assert money(electricity="0.1").pays_electricity
+    assert money(tariff="t.toml").pays_electricity
+
+
+def test_every_given_value_is_noted_with_its_unit_where_it_is_a_bare_number():
+    inputs = question(grid="385", market_grid="0", power_cap="2MW", beside="b.toml").inputs
+
+    assert (inputs["grid"].value, inputs["grid"].note) == ("385", "g CO2e per kWh, location-based")
+    assert (inputs["market_grid"].value, inputs["market_grid"].note) == (0.0, "g CO2e per kWh, market-based")
+    assert [inputs[name].source for name in ("power_cap", "beside")] == ["flag", "flag"]
+    assert question(grid="DEU").inputs["grid"].note is None
