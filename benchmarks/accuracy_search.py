@@ -9,8 +9,8 @@ import numpy as np
 
 from planner.errors import UsageError
 from planner.evaluation import score
+from planner.ladder import resolve_rates
 from planner.published_setup import NO_PRICES, RAN_RATIO, Prepared
-from planner.rates import resolve_rates
 from planner.search import FixedLayout, enumerate_layouts
 
 

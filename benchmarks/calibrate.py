@@ -30,11 +30,12 @@ import numpy.typing as npt
 
 from planner.evaluation import evaluate, step_of
 from planner.evidence import EvidenceKind
+from planner.ladder import resolve_rates
 from planner.parameters import Parameter, load_parameters, read_parameters
 from planner.prediction import predict_prepared
 from planner.published import PublishedResult, parse_result, parse_run
 from planner.published_setup import NO_PRICES, Prepared, prepare
-from planner.rates import Draws, RateSet, resolve_rates
+from planner.rates import Draws, RateSet
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "planner" / "catalog" / "published_runs.csv"

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import InputFileError, UsageError
+from planner.ladder import resolve_rates
 from planner.measured_rates import gpu_from_record, measured_rates
 from planner.measured_terms import measured_terms
 from planner.policies import why_unsupported
 from planner.question import Question
-from planner.rates import Term, resolve_rates
+from planner.rates import Term
 from planner.record_home import CPU_LOCAL
 from planner.records import StoredRecord, list_records, newest_record, open_record, record_of_gpu
 from planner.resolve import OwnDevices

@@ -12,13 +12,14 @@ from planner.bill import BillPrices, RunDraws, total_draws_usd
 from planner.cluster import Cluster
 from planner.evaluation import Evaluation, Score, UnitPrices, evaluate, score
 from planner.evidence import Estimate
+from planner.ladder import resolve_rates
 from planner.layout import Layouts
 from planner.parameters import Z90
 from planner.precision import PrecisionPolicy
 from planner.price import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.quantity import DataSize, Energy
 from planner.question import Question
-from planner.rates import Draws, Rates, RateSet, Term, Value, resolve_rates
+from planner.rates import Draws, Rates, RateSet, Term, Value
 from planner.recipe import Recipe
 from planner.shards import trained_share
 from planner.units import HOUR_S

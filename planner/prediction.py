@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from planner.evaluation import Evaluation, evaluate
 from planner.flop_convention import counted_flop_per_token, peak_of_convention
+from planner.ladder import resolve_rates
 from planner.published import PublishedRun, Rejected
 from planner.published_setup import NO_PRICES, Prepared
-from planner.rates import Draws, Rates, RateSet, Value, resolve_rates
+from planner.rates import Draws, Rates, RateSet, Value
 from planner.units import GIB, HOUR_S, MINUTE_S, MWH_J, TERA
 
 QUANTILES = (0.05, 0.5, 0.95)

@@ -13,6 +13,7 @@ from planner.errors import UsageError
 from planner.evaluation import UnitPrices, score
 from planner.frameworks import Framework, find_framework
 from planner.gpus import find_gpu
+from planner.ladder import resolve_rates
 from planner.layout import Layouts
 from planner.model import ModelShape
 from planner.optimizers import find_optimizer
@@ -28,7 +29,6 @@ from planner.published_layout import (
     wanted_layout,
 )
 from planner.published_model import CannotPredictError, model_of
-from planner.rates import resolve_rates
 from planner.recipe import METHODS, Recipe
 from planner.units import GIGA
 

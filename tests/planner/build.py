@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from planner.cluster import Cluster, make_cluster
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.gpus import find_gpu
+from planner.ladder import resolve_rates
 from planner.layout import ACT_CKPT, Layout, Layouts
 from planner.model import ModelShape
 from planner.models import find_model
@@ -17,7 +18,7 @@ from planner.optimizers import find_optimizer
 from planner.policies import find_policy, load_policies
 from planner.price import GpuPrice, SiteFacts
 from planner.question import Question
-from planner.rates import Rates, resolve_rates
+from planner.rates import Rates
 from planner.recipe import STACKS, Recipe
 from planner.resolve import Ask, resolve
 

@@ -4,10 +4,10 @@ import pytest
 from planner.cluster import make_cluster
 from planner.convolution import find_network, network_memory, network_step, resnet, shape_of_network
 from planner.gpus import find_gpu
+from planner.ladder import resolve_rates
 from planner.layout import Layout, Layouts
 from planner.optimizers import find_optimizer
 from planner.policies import find_policy
-from planner.rates import resolve_rates
 from planner.recipe import Recipe
 
 

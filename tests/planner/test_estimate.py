@@ -11,9 +11,9 @@ from planner.document import to_document
 from planner.errors import MpplanError, NoPlanError, UsageError
 from planner.estimate import estimate
 from planner.evidence import EvidenceKind
+from planner.ladder import resolve_rates
 from planner.plan import LOWER_IS_BETTER, Answer, Plan
 from planner.policies import find_policy
-from planner.rates import resolve_rates
 from planner.recipe import Recipe
 from tests.planner.build import cluster, prices, question, recipe, site
 

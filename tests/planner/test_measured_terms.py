@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from planner.evidence import EvidenceKind
+from planner.ladder import resolve_rates
 from planner.measured_rates import MeasuredRates, MeasuredValue
 from planner.measured_terms import LEAST_SD, measured_terms
-from planner.rates import resolve_rates
 from tests.planner.build import cluster, recipe
 
 

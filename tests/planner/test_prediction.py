@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from planner.evaluation import evaluate
+from planner.ladder import resolve_rates
 from planner.prediction import PSU_EFFICIENCY, Prediction, predict_prepared
 from planner.published import PublishedRun, parse_run
 from planner.published_setup import NO_PRICES, Prepared, prepare_run
-from planner.rates import Draws, resolve_rates
+from planner.rates import Draws
 
 ROW = {
     "id": "x", "model": "Llama3-8B", "family": "dense", "precision": "bf16", "gpu": "h100-sxm5-80gb",

@@ -10,8 +10,9 @@ import pytest
 from planner.evidence import EvidenceKind
 from planner.gpus import load_gpus
 from planner.interconnect import load_interconnect
+from planner.ladder import arch_family, clock_ratio, resolve_rates
 from planner.policies import default_policy, load_policies, why_unsupported
-from planner.rates import Draws, Rates, arch_family, clock_ratio, resolve_rates
+from planner.rates import Draws, Rates
 from planner.recipe import STACKS
 from tests.planner.build import cluster, recipe
 

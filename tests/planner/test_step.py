@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.ladder import resolve_rates
 from planner.layout import Layouts
 from planner.plan import STEP_ITEMS
-from planner.rates import Draws, resolve_rates
+from planner.rates import Draws
 from planner.step import StepTimes, expected_max, step_times
 from tests.planner.build import cluster, gpt, layout, mid_rates, plain_rates, recipe, settings_of_recipes
 
