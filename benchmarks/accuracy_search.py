@@ -10,7 +10,7 @@ import numpy as np
 from planner.errors import UsageError
 from planner.evaluation import score
 from planner.ladder import resolve_rates
-from planner.published_setup import NO_PRICES, RAN_RATIO, Prepared
+from planner.published_setup import NO_PRICES, Prepared
 from planner.search import FixedLayout, enumerate_layouts
 
 
@@ -51,7 +51,7 @@ def search(one: Prepared) -> Found | None:
     rates = resolve_rates(cluster, recipe).sample()
     own = score(recipe, cluster, one.layouts, rates, NO_PRICES, recipe.tokens_per_step)
     found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    limit = max(cluster.gpu.memory_bytes, min(float(own.memory_bytes[0]), RAN_RATIO * cluster.gpu.memory_bytes))
+    limit = max(cluster.gpu.memory_bytes, float(own.memory_bytes[0]))  # it ran: the search may use as much
     step = np.where(found.memory_bytes <= limit * (1 + 1e-9), found.step_s, np.inf)
     best: dict[tuple[int, ...], float] = {}
     for split, time in zip(zip(layouts.tp, layouts.pp, layouts.cp, layouts.ep, strict=True), step, strict=True):

@@ -67,12 +67,9 @@ def _virtual_sizes(recipe: Recipe) -> list[int]:
     return sorted({*(d for d in divisors(recipe.model.layers) if d <= 24), 1, 2, 4, 8})
 
 
-MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
-
-
 def micro_batches(recipe: Recipe) -> list[int]:
     """Sizes up to 128 that divide the global batch."""
-    return [size for size in MICRO_BATCHES if recipe.global_batch % size == 0]
+    return [size for size in divisors(recipe.global_batch) if size <= 128]
 
 
 def _grid(*axes: list[int]) -> list[Ints]:
@@ -83,8 +80,16 @@ def _one(value: int | None, otherwise: list[int]) -> list[int]:
     return otherwise if value is None else [value]
 
 
-def _zero_stages(fixed: FixedLayout) -> list[int]:
-    return [1, 3] if fixed.zero is None else [fixed.zero]
+WHOLE_STATE_BYTES = 18.0
+"""Bytes per parameter of the unsharded mixed-precision state (design, section 3)."""
+
+
+def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[int]:
+    """States sharded, or everything; plain data parallel too where a whole copy of the states fits on one GPU."""
+    if fixed.zero is not None:
+        return [fixed.zero]
+    whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
+    return [0, 1, 3] if whole else [1, 3]
 
 
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
@@ -132,7 +137,7 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[In
     even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0)
     keep = (vp == 1) | ((pp > 1) & even & (chunks <= model.layers + 2))
     if fixed.micro_batch is None and recipe.seq_len >= 8192:
-        keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 32768
+        keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
     return [axis[keep] for axis in (tp, cp, pp, vp, ep, mb)]
 
 
@@ -166,11 +171,20 @@ def enumerate_layouts(
         rows, columns = np.nonzero((total >= low) & (total <= high) & (total % cluster.gpus_per_node == 0))
         tp, cp, pp, vp, ep, mb = (a[rows] for a in (tp, cp, pp, vp, ep, mb))
         dp = sizes[columns]
-    return _finish(recipe, fixed, tp, cp, pp, vp, ep, mb, dp)
+    return _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
 
 
 def _finish(
-    recipe: Recipe, fixed: FixedLayout, tp: Ints, cp: Ints, pp: Ints, vp: Ints, ep: Ints, mb: Ints, dp: Ints
+    recipe: Recipe,
+    fixed: FixedLayout,
+    stages: list[int],
+    tp: Ints,
+    cp: Ints,
+    pp: Ints,
+    vp: Ints,
+    ep: Ints,
+    mb: Ints,
+    dp: Ints,
 ) -> Layouts:
     """Add checkpointing and ZeRO, and keep what is consistent."""
     batch = recipe.global_batch
@@ -181,7 +195,6 @@ def _finish(
     # Interleaving works through groups of pp micro-batches.
     keep &= (vp == 1) | (accum % pp == 0)
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
-    stages = _zero_stages(fixed)
     ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
     index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
     if fixed.zero is None:

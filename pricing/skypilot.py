@@ -80,7 +80,7 @@ def read_skypilot(frame: pd.DataFrame, name: str, provider: str, day: date, sour
         identify(provider, gpu, instance, _memory_gib(info))
         for gpu, instance, info in zip(sized["AcceleratorName"], sized["InstanceType"], memory, strict=True)
     ]
-    known = sized.assign(gpu=ids)
+    known = sized.assign(gpu=pd.Series(ids, index=sized.index, dtype=object))
     unknown = sorted(set(known["AcceleratorName"][known["gpu"].isna()]))
     if unknown:
         skipped[f"GPU not in the catalogue, or its variant not stated ({listed(unknown)})"] = int(

@@ -107,8 +107,7 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
         raise InputFileError(f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(missing))
     if frame.empty:
         raise InputFileError(f"{shown}:2: expected a row, found none", hint="add a line per published run")
-    records: list[dict[str, str]] = frame.to_dict(orient="records")
-    return records
+    return [{str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict(orient="records")]
 
 
 def _columns_hint(missing: Iterable[str] = ()) -> str:

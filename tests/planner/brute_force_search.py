@@ -15,6 +15,7 @@ from tests.planner.brute_force import OneLayout
 def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, ...]) -> Iterator[Layout]:
     """Every layout on exactly `gpus` GPUs that the rules at the head of `search.py` allow."""
     model, seq, batch = recipe.model, recipe.seq_len, recipe.global_batch
+    whole = model.params_total * 18 < cluster.gpu.memory_bytes
     for tp in (t for t in (1, 2, 4, 8, 16) if t <= cluster.nvlink_domain and model.heads % t == 0):
         for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or seq / c >= 4096):
             for pp in range(1, min(model.layers, 128) + 1):
@@ -22,8 +23,8 @@ def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, .
                     continue
                 dp = gpus // (tp * cp * pp)
                 for vp in range(1, model.layers + 3):
-                    for micro in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128):
-                        yield from _finished(recipe, tp, cp, pp, vp, dp, micro, batch, ckpts)
+                    for micro in range(1, 129):
+                        yield from _finished(recipe, whole, tp, cp, pp, vp, dp, micro, batch, ckpts)
 
 
 def _interleaves(layers: int, pp: int, vp: int, micro_batches: int) -> bool:
@@ -36,17 +37,27 @@ def _interleaves(layers: int, pp: int, vp: int, micro_batches: int) -> bool:
 
 
 def _finished(
-    recipe: Recipe, tp: int, cp: int, pp: int, vp: int, dp: int, micro: int, batch: int, ckpts: tuple[str, ...]
+    recipe: Recipe,
+    whole: bool,
+    tp: int,
+    cp: int,
+    pp: int,
+    vp: int,
+    dp: int,
+    micro: int,
+    batch: int,
+    ckpts: tuple[str, ...],
 ) -> Iterator[Layout]:
     model, seq = recipe.model, recipe.seq_len
     if batch % (dp * micro) or not _interleaves(model.layers, pp, vp, batch // (dp * micro)):
         return
-    if seq >= 8192 and micro * (seq // cp) > 32768:
+    if seq >= 8192 and micro * (seq // cp) > 262144:
         return
     for ep in range(1, 129):
         if (model.experts and model.experts % ep) or (not model.experts and ep > 1) or (tp * cp * dp) % ep:
             continue
-        for zero in (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,):
+        stages = (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,)
+        for zero in (0, *stages) if whole and dp * cp > 1 else stages:
             for ckpt in ckpts:
                 yield Layout(
                     tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=micro,
