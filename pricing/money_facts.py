@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
+from typing import TYPE_CHECKING
 
-from planner.measurement import Measurement
 from planner.money import MoneyFacts, OwnedBeside, PlaceBeside, PriceUsed, QuoteUsed, StartHours
 from planner.plan import Answer, Plan
 from planner.power import LimitBeside
@@ -19,6 +19,9 @@ from pricing.places import zone_named
 from pricing.priced import LIVE, Priced
 from pricing.question import parse_commitment
 from pricing.rates import load_rates
+
+if TYPE_CHECKING:
+    from planner.measurement import Measurement
 
 NAMED = 5
 """Cheaper places that are named per GPU, and as many cleaner ones."""

@@ -61,6 +61,30 @@ def test_estimate_imports_neither_torch_nor_pandas_nor_a_network(tmp_path):
     assert loaded & (HEAVY | NETWORK) == set()
 
 
+ON_REQUEST = {
+    "tomllib",
+    "pricing.toml_file",
+    "pricing.own_file",
+    "pricing.quote_file",
+    "pricing.beside",
+    "pricing.tariff",
+    "pricing.live_grid",
+    "pricing.power",
+    "pricing.exports",
+    "pricing.audit",
+    "pricing.bill_table",
+}
+"""What only a flag or another command brings."""
+
+
+def test_estimate_reads_no_file_about_money_that_nobody_named(tmp_path):
+    assert modules(tmp_path, "estimate", "--params", "7B", "--gpus", "8", "--quiet") & ON_REQUEST == set()
+
+    (tmp_path / "own.toml").write_text("", encoding="utf-8")
+    loaded = modules(tmp_path, "estimate", "--params", "7B", "--gpus", "8", "--own", "own.toml", "--quiet")
+    assert loaded & ON_REQUEST == {"tomllib", "pricing.toml_file", "pricing.own_file"}
+
+
 def test_the_report_brings_its_template_engine_and_nothing_else(tmp_path):
     loaded = modules(tmp_path, "estimate", "--params", "7B", "--gpus", "8", "--report", "plan.html", "--quiet")
 
