@@ -18,7 +18,7 @@ from planner.rates import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
 
 DRAWS = 1001
-"""Odd, so that the median is one of the draws and its items sum to its total."""
+"""Odd, so that the median is one of the draws."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,18 +39,19 @@ def percentiles(values: Value, count: int) -> Estimate:
     return Estimate(low=float(low), mid=float(mid), high=float(high))
 
 
-def _median_draw(values: Value, count: int) -> int:
-    return int(np.argsort(np.broadcast_to(np.ravel(values), (count,)))[(count - 1) // 2])
-
-
 def _at(value: Value, index: int) -> float:
     flat = np.ravel(value)
     return float(flat[index] if flat.size > 1 else flat[0])
 
 
-def _items(parts: object, index: int, scale: float) -> dict[str, float]:
-    values = {f.name: _at(getattr(parts, f.name), index) / scale for f in fields(parts)}  # type: ignore[arg-type]
-    return values | {"total": sum(values.values())}
+def _items(parts: object, unit: float, total: float | None = None) -> dict[str, float]:
+    """Items at mid rates in a unit, with their sum; scaled to a total where the median of the draws is shown."""
+    values = {f.name: _at(getattr(parts, f.name), 0) / unit for f in fields(parts)}  # type: ignore[arg-type]
+    whole = sum(values.values())
+    if total is not None and whole > 0:
+        values = {name: value * total / whole for name, value in values.items()}
+        whole = sum(values.values())
+    return values | {"total": whole}
 
 
 def infeasible(case: Case, gpus: int, nodes: int, why: str, choice: Choice | None = None) -> Ranged:
@@ -167,7 +168,6 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     mid, drawn = case.evaluate(at), case.evaluate(at, draws)
     gpus, layout = int(at.gpus[0]), at.at(0)
     capacity = case.cluster.gpu.memory_bytes
-    middle, middle_energy = _median_draw(drawn.step_s, n), _median_draw(drawn.energy.total, n)
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
     ranges = {name: percentiles(v, n) for name, v in arrays.items()}
@@ -182,14 +182,14 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         layout=layout,
         fits=True,
         why_not=None,
-        memory_gib=_items(mid.memory, 0, GIB),
+        memory_gib=_items(mid.memory, GIB),
         memory_capacity_gib=capacity / GIB,
-        step_s=_items(drawn.step, middle, 1.0),
+        step_s=_items(mid.step, 1.0, percentiles(drawn.step_s, n).mid),
         step_range_s=percentiles(drawn.step_s, n),
         mfu_full_attention=mfu_full_attention,
         hfu=hfu,
         goodput_ratio=percentiles(drawn.goodput_ratio, n),
-        energy_items_mwh=_items(drawn.energy, middle_energy, MWH_J),
+        energy_items_mwh=_items(mid.energy, MWH_J, ranges["energy_mwh"].mid),
         gpu_power_w=percentiles(drawn.gpu_power_w, n),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,
