@@ -139,6 +139,20 @@ _COMMITTED = {
 """What a committed price takes for granted."""
 
 
+def _owned(case: Case) -> Assumption:
+    """What an hour of the user's own GPU costs, beside what renting one does."""
+    owned = case.ledger.owned
+    assert owned is not None
+    price, rented, even = owned.price.usd_per_gpu_h, owned.rental_usd_per_gpu_h, owned.break_even_utilisation_ratio
+    hour = "an unknown sum" if price is None else f"{'at least ' if price.at_least else ''}${price.mid:.2f}"
+    used = "" if owned.utilisation_ratio is None else f" where {owned.utilisation_ratio:.0%} of all hours are used"
+    text = f"An hour of an own {case.cluster.gpu.id} costs {hour} with electricity{used}"
+    if rented is not None:
+        pays = "costs less at no utilisation" if even is None else f"costs less from {even:.0%} on"
+        text += f"; renting one costs ${rented:.2f}, and owning {pays}"
+    return Assumption(id="own", text=f"{text}.", change_with="--own")
+
+
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
     """Defaults that the user could say better, in sentences."""
     found = []
@@ -147,6 +161,7 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
         if given is not None and given.source in ("default", "catalogue"):
             text = sentence.format(value=given.value, note=given.note)
             found.append(Assumption(id=name, text=text, change_with=f"--{name.replace('_', '-')}"))
+    found += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     found += [_COMMITTED[kind] for kind in dict.fromkeys(c.price.commitment for c in cases) if kind in _COMMITTED]
     if cases:
         rates = cases[0].mid
