@@ -80,12 +80,12 @@ class Live(Quiet):
         from rich.console import Console
         from rich.live import Live as RichLive
 
-        self._console = Console(stderr=True, highlight=False)
-        self._live = RichLive(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=True)
         self._recent: list[str] = []
         self._label = "opening the device"
         self._total_s = self._left_s = 0.0
         self._since = time.monotonic()
+        self._console = Console(stderr=True, highlight=False)
+        self._live = RichLive(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=True)
 
     def __enter__(self) -> Live:
         self._live.start()

@@ -111,7 +111,7 @@ class Session:
             if others := getattr(self.bench.gate, "others", 0):
                 self.listener.noted(f"{others} other processes use the GPU; nothing measured now can be trusted")
             self._read_bare_idle()
-            self._check_recipes()
+            self.check_recipes()
             self._give_up_on(self.ledger.under_way.left_behind())
             groups = self.groups() if self.options.measure else []
             self.listener.planned(len(groups), sum(one.estimate_s for one in groups))
@@ -160,7 +160,7 @@ class Session:
         if self.sensor is not None:
             self.sensor.close()
 
-    def _check_recipes(self) -> None:
+    def check_recipes(self) -> None:
         """Find out which recipes run here, once per record, and go on with those."""
         kept = []
         for recipe in self.plan.recipes:

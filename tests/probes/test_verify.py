@@ -1,0 +1,165 @@
+"""The check on ourselves: cases that were never run, predictions made before, and an account of the errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.options import BUDGETS_S
+from probes.verify.cases import anchors, targets
+from probes.verify.document import verify_document
+from probes.verify.predict import mean_power, predict_memory
+from probes.workloads import WORKLOADS
+from tests.planner.measured import H200 as H200_FACTS
+from tests.planner.measured import a_measurement
+from tests.probes.build import CPU, H200, plan
+
+PLANS = {"cpu": plan(CPU), "cuda": plan(H200, has_sensor=True)}
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_no_target_is_among_the_anchors_or_in_a_suite(kind: str) -> None:
+    run_before = {(case.model.name, case.recipe.id) for case in anchors(PLANS[kind])}
+    suite = {point.probe_id for one in WORKLOADS for group in one.groups(PLANS[kind]) for point in group.points}
+    wanted = targets(PLANS[kind])
+
+    assert not {(case.model.name, case.recipe.id) for case in wanted} & run_before
+    assert not {f"end_to_end/{case.model.name}/{case.recipe.id}" for case in wanted} & suite
+    assert len({(case.model.name, case.recipe.id) for case in wanted}) == len(wanted)
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_every_target_has_at_least_two_anchors_of_its_family(kind: str) -> None:
+    families = [case.family for case in anchors(PLANS[kind])]
+
+    assert all(families.count(case.family) >= 2 for case in targets(PLANS[kind]))
+
+
+def test_the_gpu_targets_are_deeper_wider_longer_and_in_every_precision() -> None:
+    wanted = targets(PLANS["cuda"])
+    llamas = [case.model for case in wanted if case.model.family == "llama"]
+
+    assert 20 <= len(wanted) <= 30
+    assert {case.recipe.precision for case in wanted} == {"fp32", "tf32", "fp16", "bf16", "fp8"}
+    assert {case.model.family for case in wanted} == {"llama", "bert", "resnet"}
+    assert {model.size for model in llamas} == {"llama-3.2-1b", "llama-3.2-3b"}
+    assert (min(model.seq_len for model in llamas), max(model.seq_len for model in llamas)) == (2048, 16384)
+    assert {model.recompute for model in llamas} == {model.compiled for model in llamas} == {True, False}
+
+
+def test_the_first_eight_gpu_targets_already_cover_every_precision_and_family() -> None:
+    first = targets(PLANS["cuda"])[:8]
+
+    assert {case.recipe.precision for case in first} == {"fp32", "tf32", "fp16", "bf16", "fp8"}
+    assert {case.model.family for case in first} == {"llama", "bert", "resnet"}
+
+
+def test_verification_on_a_gpu_is_expected_to_fit_one_command() -> None:
+    suite = {point.probe_id for one in WORKLOADS for group in one.groups(PLANS["cuda"]) for point in group.points}
+    new = [c for c in anchors(PLANS["cuda"]) if f"end_to_end/{c.model.name}/{c.recipe.id}" not in suite]
+
+    expected = sum(case.estimate_s for case in [*new, *targets(PLANS["cuda"])])
+
+    assert expected <= BUDGETS_S["cuda"]["default"]
+
+
+def anchor(tracked: float, measured: float, **changes: object) -> tuple:
+    one = a_measurement(
+        probe_id=f"a{tracked}", kind="end_to_end", memory_allocated_peak_bytes=measured, **(H200_FACTS | changes)
+    )
+    return one, tracked
+
+
+def test_memory_is_bookkeeping_scaled_as_measured_peaks_stand_to_theirs() -> None:
+    known = [anchor(1e9, 1.05e9), anchor(2e9, 2.10e9)]
+
+    assert predict_memory(10e9, known) == pytest.approx(10.5e9)
+
+
+def test_a_fixed_amount_beside_the_tensors_is_not_scaled_with_them() -> None:
+    known = [anchor(1e9, 1e9 + 64e6), anchor(4e9, 4e9 + 64e6)]
+
+    assert predict_memory(20e9, known) == pytest.approx(20e9 + 64e6, rel=1e-6)
+
+
+def test_memory_without_a_measured_peak_is_not_predicted() -> None:
+    assert predict_memory(1e9, []) is None
+
+
+def test_power_is_the_mean_of_good_windows_only() -> None:
+    points = [
+        a_measurement(power_mean_w=600.0, energy_quality="ok", energy_window_s=3.0, **H200_FACTS),
+        a_measurement(power_mean_w=640.0, energy_quality="ok", energy_window_s=1.0, **H200_FACTS),
+        a_measurement(power_mean_w=100.0, energy_quality="inconsistent", energy_window_s=3.0, **H200_FACTS),
+    ]
+
+    assert mean_power(points) == pytest.approx(610.0)
+    assert mean_power(points[2:]) is None
+
+
+def verified(name: str, predicted_s: float, measured_s: float, **changes: object):
+    values: dict[str, object] = {
+        "probe_id": f"verify/{name}", "kind": "verify", "predicted_time_s": predicted_s, "time_median_s": measured_s,
+        "predicted_memory_bytes": 99.0, "memory_allocated_peak_bytes": 100.0,
+    }  # fmt: skip
+    return a_measurement(**(values | H200_FACTS | changes))
+
+
+def test_the_document_has_one_entry_per_case_and_metric_with_its_error() -> None:
+    document = verify_document([verified("a/bf16", 1.03, 1.0), verified("b/bf16", 0.98, 1.0)])
+
+    assert document["schema"] == "mpplan.verify/1"
+    assert [(case["name"], case["metric"]) for case in document["cases"]] == [
+        ("a/bf16", "time"), ("a/bf16", "memory"), ("b/bf16", "time"), ("b/bf16", "memory"),
+    ]  # fmt: skip
+    assert document["cases"][0]["error_ratio"] == pytest.approx(0.03)
+    assert document["summary"]["time"] == {
+        "n": 2, "median_abs_error": pytest.approx(0.025), "max_abs_error": pytest.approx(0.03),
+    }  # fmt: skip
+    assert document["summary"]["energy"] == {"n": 0, "median_abs_error": None, "max_abs_error": None}
+
+
+def test_energy_is_compared_where_both_are_known() -> None:
+    one = verified("a/bf16", 1.0, 1.0, predicted_energy_j=640.0, energy_j_per_iteration=600.0)
+
+    (case,) = [case for case in verify_document([one])["cases"] if case["metric"] == "energy"]
+
+    assert case["error_ratio"] == pytest.approx(640 / 600 - 1)
+
+
+def test_a_case_that_ran_under_load_is_named_and_one_that_did_not_run_is_listed() -> None:
+    document = verify_document(
+        [
+            verified("loud/bf16", 1.0, 2.0, quality="contended"),
+            verified("big/fp32", 1.0, 1.0, status="oom", reason="not enough memory on the device", time_median_s=None),
+        ]
+    )
+
+    assert document["contended"] == ["loud/bf16"]
+    assert document["not_run"] == [{"name": "big/fp32", "status": "oom", "reason": "not enough memory on the device"}]
+
+
+def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the_record(tmp_path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    import warnings
+
+    from planner.measurement_file import read_measurements
+    from probes.options import Options
+    from probes.session import Session
+    from probes.verify import run as verify_run
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
+        options = Options(device="cpu", path=str(tmp_path / "r.jsonl"), precisions=("bf16-pure",), budget_s=300.0)
+        session = Session(options)
+        session.check_recipes()
+        done = verify_run.verify(session)
+        session.close()
+
+    (case,) = done
+    assert case.status == "ok"
+    assert case.predicted_from == tuple(f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 3))
+    # memory is bookkeeping and does not depend on how busy the machine is; time is only compared, not judged, in a test
+    assert case.predicted_memory_bytes == pytest.approx(case.memory_allocated_peak_bytes, rel=0.03)
+    assert case.predicted_time_s is not None
+    assert [one.kind for one in read_measurements(tmp_path / "r.jsonl").measurements][-1] == "verify"
