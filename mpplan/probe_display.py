@@ -114,13 +114,16 @@ class Live(Quiet):
     def _render(self) -> Any:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
         left_s = max(self._left_s - (time.monotonic() - self._since), 0.0)
         done_s = max(self._total_s - left_s, 0.0)
+        bar = Table.grid()  # a bar alone does not end its line
+        bar.add_row(ProgressBar(total=max(self._total_s, 1e-9), completed=done_s, width=min(self._console.width, 72)))
         return Group(
             Text(f"{self.device_name or 'mpplan probe'}: {self._label}, about {duration(left_s)} left"),
-            ProgressBar(total=max(self._total_s, 1e-9), completed=done_s, width=min(self._console.width, 72)),
+            bar,
             *[Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis") for line in self._recent],
         )
 

@@ -95,4 +95,4 @@ def test_the_bar_shows_what_runs_what_came_out_and_the_time_left() -> None:
 
     text = console.export_text()
     assert "NVIDIA H200: attention 8192, about 5 min 00 s left" in text
-    assert "g: 4 ms, 700 TFLOP/s" in text
+    assert "  g: 4 ms, 700 TFLOP/s" in text.splitlines()  # on a line of its own, below the bar
