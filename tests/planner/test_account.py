@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from planner.account import collect_assumptions, collect_evidence
 from planner.case import Case, make_case
 from planner.estimate import estimate
-from planner.evidence import Gap
-from tests.planner.build import price, prices, question, site, unknown_price
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.price import Beside, EmbodiedRate, Ledger, OwnedPrice
+from tests.planner.build import SAID, price, prices, question, site, unknown_price
 
 
 def cases(**asked: str) -> tuple[Case, ...]:
@@ -66,3 +69,96 @@ def test_missing_prices_and_site_facts_are_gaps():
 
     assert estimate(asked, prices(asked), site()).gaps == ()
     assert [gap.what for gap in estimate(asked, without, dark).gaps] == ["price of h100-sxm5-80gb", "grid"]
+
+
+H100 = "h100-sxm5-80gb"
+POWER = Evidence(id="electricity:e003", kind=EvidenceKind.ASSUMED, what="0.08 USD", source="EIA", used_in=("cost_usd",))
+NO_POWER = Gap(what="electricity price", why="no row for DEU", effect="give --electricity")
+NO_PLACE = Gap(what="grid factor", why="unknown", effect="the US average stands in")
+OWNED = OwnedPrice(
+    price=replace(price(H100, 1.6, 2.0, 2.6), commitment="owned"),
+    items_usd_per_gpu_h={"server": 1.9, "electricity": 0.1},
+    break_even_utilisation_ratio=0.476,
+    rental_usd_per_gpu_h=3.49,
+    utilisation_ratio=0.8,
+    rental_evidence=(replace(SAID, id="price:p085"),),
+)
+
+
+def answer(ledger=None, here=None, priced=None, **asked):
+    one = question(**({"params": "7B", "gpus": "8"} | asked))
+    found = priced or {c.gpu.id: price(c.gpu.id) for c in one.clusters}
+    ledgers = {} if ledger is None else dict.fromkeys(found, ledger)
+    return estimate(one, found, here or site(), ledgers=ledgers)
+
+
+def texts(found):
+    return {one.id: one.text for one in found.assumptions}
+
+
+def test_a_stale_price_is_a_gap_and_what_else_there_is_to_know_a_warning():
+    stale = Gap(what="stale prices", why="more than 90 days old", effect="the cost may be off")
+    doubtful = replace(price(H100), gap=stale, warnings=("only 2 providers known",))
+    found = answer(priced={H100: doubtful})
+
+    assert found.gaps == (stale,)
+    assert found.warnings == ("only 2 providers known",)
+
+
+def test_a_warning_that_two_gpus_share_is_said_once():
+    both = {gpu: replace(price(gpu), warnings=("the clock",)) for gpu in (H100, "h200-sxm-141gb")}
+
+    assert answer(priced=both, gpu=",".join(both)).warnings == ("the clock",)
+
+
+def test_an_unknown_price_of_electricity_is_a_gap_only_where_it_is_billed():
+    dark = site(electricity_usd_per_kwh=None, gaps=(NO_POWER, NO_PLACE))
+
+    assert answer(here=dark).gaps == (NO_PLACE,)  # rent holds it
+    assert NO_POWER in answer(Ledger(owned=OWNED), here=dark).gaps
+    assert NO_POWER in answer(here=dark, priced={H100: unknown_price()}).gaps
+
+
+def test_the_price_of_electricity_is_evidence_only_where_it_is_billed():
+    here = site(evidence=(POWER,))
+
+    assert POWER.id not in ids(answer(here=here).evidence)
+    assert POWER.id in ids(answer(here=here, electricity="0.08").evidence)
+    assert POWER.id in ids(answer(Ledger(owned=OWNED), here=here).evidence)
+
+
+def test_rows_behind_lines_beside_embodied_carbon_and_a_compared_price_are_named_with_their_figures():
+    stated = Evidence(id="beside:file", kind=EvidenceKind.GIVEN, what="x", source="b.toml", used_in=("cost_usd",))
+    made = EmbodiedRate(
+        kg_co2e_per_gpu_h=Estimate.exactly(0.01), evidence=replace(SAID, id="embodied:m1", used_in=("sci_kg_per_run",))
+    )
+    ledger = Ledger(beside=Beside(failed_ratio=0.1, evidence=stated), embodied=made, owned=OWNED)
+    used = {one.id: one.used_in for one in answer(ledger).evidence}
+
+    assert used["beside:file"] == ("cost_usd",)
+    assert used["embodied:m1"] == ("sci_kg_per_run",)
+    assert used["price:p085"] == ("rental_usd_per_gpu_h",)
+
+
+def test_an_own_hour_stands_beside_a_rented_one():
+    said = texts(answer(Ledger(owned=OWNED)))["own"]
+
+    assert "costs $2.00 with electricity where 80% of all hours are used" in said
+    assert "renting one costs $3.49, and owning costs less from 48% on" in said
+
+
+def test_owning_that_never_pays_says_so():
+    never = replace(OWNED, break_even_utilisation_ratio=None)
+
+    assert "owning costs less at no utilisation" in texts(answer(Ledger(owned=never)))["own"]
+
+
+@pytest.mark.parametrize(
+    ("commitment", "said"),
+    [("spot", "not taken away"), ("1y", "rest of the year"), ("3y", "rest of the three years")],
+)
+def test_what_a_committed_price_takes_for_granted_is_said(commitment, said):
+    found = answer(priced={H100: replace(price(H100), commitment=commitment)})
+
+    assert any(said in text for text in texts(found).values())
+    assert all(said not in text for text in texts(answer()).values())

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from planner.errors import InputFileError, UsageError
-from pricing.exports import EXPORTS, cost_csv, export_for, find_export, focus_csv
+from pricing.exports import EXPORTS, cost_csv, cost_parquet, export_for, find_export, focus_csv
 
 
 def read_csv(data):
@@ -58,7 +58,7 @@ def test_the_parquet_holds_decimals(document):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
 
-    table = pq.read_table(io.BytesIO(find_export("parquet").render(document)))
+    table = pq.read_table(io.BytesIO(cost_parquet.render(document)))
 
     assert table.schema.field("usd_mid").type == pa.decimal128(18, 2)
     assert table.column_names == list(cost_csv.COLUMNS)
