@@ -6,7 +6,6 @@ Nothing that happens to one point costs another: no memory, no support and error
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from typing import Any
 from probes.clock import CpuClock, no_mark
 from probes.device import Device
 from probes.energy import energy_fields, measure_window, slowed_down, thermal_fields
+from probes.faults import DeviceLost, cleaned, is_lost
 from probes.graphs import captured_if_short
 from probes.memory import MemoryReading, is_out_of_memory, live_bytes, peak_of, release
 from probes.protocol import Rules, Subject, Timing, measure
@@ -54,10 +54,6 @@ class _Built:
     subject: Subject
     memory: MemoryReading | None = None
     fields: Fields = field(default_factory=dict)
-
-
-class DeviceLost(Exception):  # noqa: N818 - a state, not a mistake
-    """The CUDA context is broken; only a new process can go on."""
 
 
 def run_group(group: Group, bench: Bench) -> list[Result]:
@@ -256,19 +252,6 @@ def _from_error(point: Point, error: Exception) -> Result:
     if is_lost(error):
         raise DeviceLost(cleaned(error)) from error
     return _failed(point, "error", cleaned(error))
-
-
-def is_lost(error: BaseException) -> bool:
-    """Whether an error leaves the CUDA context broken."""
-    text = str(error)
-    return any(part in text for part in ("CUDA error", "device-side assert", "illegal memory access"))
-
-
-def cleaned(error: BaseException) -> str:
-    """An error in one short line without paths, which may name a user."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    text = re.sub(r"(?:[A-Za-z]:)?[/\\][^\s'\"]*", "…", first)
-    return f"{type(error).__name__}: {text}"[:200]
 
 
 def trial_of(point: Point, device: Device) -> Trial:

@@ -12,7 +12,8 @@ from planner.measurement import Measurement
 from probes import precisions, workloads
 from probes.device import Device, open_device
 from probes.energy import heat_soak
-from probes.group import Bench, DeviceLost, run_group, trial_of
+from probes.faults import DeviceLost
+from probes.group import Bench, run_group, trial_of
 from probes.ledger import Ledger
 from probes.listener import Listener, Progress, Silence
 from probes.memory import release
@@ -265,30 +266,3 @@ def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
     for group in groups:
         yield group, left
         left -= group.estimate_s
-
-
-def _verified(session: Session, outcome: Outcome) -> Outcome:
-    from probes.verify.run import verify
-
-    lost = None
-    try:
-        verify(session)
-    except DeviceLost as error:
-        lost = str(error)
-    return replace(outcome, points=session.ledger.written, lost_device=lost)
-
-
-def run(options: Options, listener: Listener | None = None) -> Outcome:
-    """Run the probes in this process.
-
-    Raises:
-        MpplanError: the device, the options or the record cannot be used.
-    """
-    session = Session(options, listener)
-    try:
-        outcome = session.run()
-        if options.verify and outcome.lost_device is None:
-            outcome = _verified(session, outcome)
-        return outcome
-    finally:
-        session.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from probes.device import Device
+from probes.faults import DeviceLost, cleaned, is_lost
 from probes.precisions.interface import Recipe
 
 SIZE = 512
@@ -35,8 +36,6 @@ def check_support(recipe: Recipe, device: Device) -> Support:
     try:
         error = product_error(recipe, device)
     except Exception as problem:
-        from probes.group import DeviceLost, cleaned, is_lost
-
         if is_lost(problem):
             raise DeviceLost(cleaned(problem)) from problem
         return Support(recipe=recipe, reason=f"a small product failed: {cleaned(problem)}", error_ratio=None)

@@ -89,7 +89,7 @@ def _run(options: Options, teller: _Teller) -> int:
         message, hint = "PyTorch is not installed, and the probes need it", "pip install 'mpplan[probe]'"
         teller.tell("failed", message=message, hint=hint, exit_code=4)
         return 4
-    from probes.session import run
+    from probes.run import run
 
     outcome = run(options, teller)
     teller.tell("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from probes.models.moe import Experts
+from probes.models.shapes import LayerShape
 from probes.models.transformer import Attention, DecoderLayer, GatedMlp, Stack, randomise
-from probes.workloads.shapes import LayerShape
 
 
 def build_stack(

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from probes.models.cases import BERTS, LLAMAS, TIED, ModelCase
 from probes.models.transformer import causal_attention, randomise
-from probes.workloads.whole_models import BERTS, LLAMAS, TIED, ModelCase
 
 
 def build_model(case: ModelCase, seed: int, device: torch.device) -> nn.Module:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from probes.models.cases import ModelCase
 from probes.precisions.interface import Recipe
 from probes.workloads.interface import Plan
-from probes.workloads.whole_models import ModelCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,8 @@ def _cpu_anchors() -> Named:
         _TINY,
         replace(_TINY, layers=1),
         replace(_TINY, layers=2, seq_len=512),
-        replace(_TINY, layers=2, recompute=True),
+        replace(_TINY, layers=1, seq_len=1024),
+        replace(_TINY, layers=2, seq_len=512, recompute=True),
         replace(_TINY, layers=2, size="tiny-wide"),
     )
     both = [(model, name) for model in models for name in ("fp32", "bf16-autocast")]
@@ -126,10 +127,10 @@ def _cpu_anchors() -> Named:
 def _cpu_targets() -> Named:
     models = (
         replace(_TINY, layers=8),
-        replace(_TINY, layers=3, seq_len=1024),
+        replace(_TINY, layers=2, seq_len=1536),
         replace(_TINY, layers=3, size="tiny-wider"),
         replace(_TINY, layers=6, seq_len=512, recompute=True),
         replace(_TINY, layers=4, batch=2),
     )
-    both = [(model, name) for model in models for name in ("fp32", "bf16-autocast")]
-    return [*both[:2], (replace(_TINY, layers=6), "bf16-pure"), *both[2:]]
+    by_recipe = [[(model, name) for model in models] for name in ("fp32", "bf16-autocast")]
+    return [*by_recipe[0], *by_recipe[1], (replace(_TINY, layers=6), "bf16-pure")]

@@ -13,10 +13,10 @@ from typing import Any
 
 from probes.clock import Mark
 from probes.device import Device
+from probes.models.cases import ModelCase, facts_of, params_of
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
 from probes.workloads.interface import Group, Plan, Point, Trial
-from probes.workloads.whole_models import ModelCase, facts_of, params_of
 
 LOSS_STEPS = 12
 """Steps whose loss is kept."""

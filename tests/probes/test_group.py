@@ -9,7 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from probes.device import Device  # noqa: E402
-from probes.group import Bench, DeviceLost, cleaned, run_group  # noqa: E402
+from probes.faults import DeviceLost, cleaned  # noqa: E402
+from probes.group import Bench, run_group  # noqa: E402
 from probes.protocol import Rules  # noqa: E402
 from probes.sensors.interface import Sensor  # noqa: E402
 from probes.workloads.interface import CallTrial, Group, Point  # noqa: E402

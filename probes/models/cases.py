@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from probes.workloads.shapes import LLAMA_1B, LLAMA_3B, LayerShape
+from probes.models.shapes import LLAMA_1B, LLAMA_3B, LayerShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
