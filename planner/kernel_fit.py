@@ -128,11 +128,20 @@ def usable(points: Sequence[Measurement], kind: str) -> list[Measurement]:
     return [one for one in points if one.kind == kind and one.usable_time]
 
 
+def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
+    """The points that were measured in quiet, where at least two were; else all.
+
+    A contended point is slow by an unknown factor, so it must not pull a fit that quiet points can carry.
+    """
+    quiet = [one for one in points if one.quality in (None, "ok")]
+    return quiet if len(quiet) >= 2 else list(points)
+
+
 def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
     """Matrix products by kind of compute; columns flop, operand bytes, 1; shapes `(M, N, K)`."""
     fits = {}
     for compute in dict.fromkeys(COMPUTE.values()):
-        mine = [m for m in usable(points, "gemm") if COMPUTE.get(m.recipe or "") == compute]
+        mine = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.recipe or "") == compute])
         if mine:
             fits[compute] = fit_linear(
                 np.array([[m.flop_model or 0.0, m.bytes_min or 0.0, 1.0] for m in mine]),
@@ -148,7 +157,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
     """Attention by kind of compute and phase; columns forward flop, 1; shapes `(length,)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
-        mine = [m for m in usable(points, "attention") if COMPUTE.get(m.recipe or "") == compute]
+        mine = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.recipe or "") == compute])
         times = [m.time_forward_median_s if phase == "forward" else m.time_backward_median_s for m in mine]
         known = [(m, t) for m, t in zip(mine, times, strict=True) if t]
         if known:

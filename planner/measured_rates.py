@@ -25,6 +25,7 @@ from planner.kernel_fit import (
     fit_products,
     log_mean,
     product_seconds,
+    quiet_first,
     usable,
 )
 from planner.measurement import Measurement
@@ -246,11 +247,13 @@ def _copy(points: Sequence[Measurement]) -> MeasuredValue | None:
 def _memory_ops(points: Sequence[Measurement]) -> Values:
     found: Values = {}
     for mode, compiled in (("eager", False), ("compiled", True)):
-        mine = [
-            one
-            for one in usable(points, "memory_op")
-            if bool(one.compiled) is compiled and not (one.role or "").startswith("cast")
-        ]
+        mine = quiet_first(
+            [
+                one
+                for one in usable(points, "memory_op")
+                if bool(one.compiled) is compiled and not (one.role or "").startswith("cast")
+            ]
+        )
         if mine:
             value, spread = log_mean([(one.bytes_min or 0.0) / (one.time_median_s or 1.0) for one in mine])
             found[mode] = MeasuredValue(value=value, relative_sd=spread, probe_ids=tuple(m.probe_id for m in mine))
@@ -305,7 +308,7 @@ def _activity(one: Measurement) -> str | None:
 
 def _with_composition(rates: MeasuredRates, points: Sequence[Measurement]) -> MeasuredRates:
     ratios: dict[str, list[tuple[float, str]]] = {}
-    for one in usable(points, "block"):
+    for one in quiet_first(usable(points, "block")):
         work = work_of(one)
         composed = composed_seconds(rates, work, one.recipe or "") if work else None
         if composed and one.time_median_s:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from planner.measurement import Measurement
 from planner.measurement_file import MeasurementFile
@@ -88,10 +89,14 @@ def _damaged(file: MeasurementFile) -> list[Finding]:
 
 
 def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measurement]:
-    """Points whose canary before or after differs from the first by more than the limit, or that say so themselves."""
+    """Points whose canary before or after is off by more than the limit, or that say so themselves.
+
+    The reference is the median of the quiet canaries: the first one alone may have been disturbed.
+    """
     canaries = [m for m in file.measurements if m.kind == "canary" and m.status == "ok" and m.time_median_s]
-    first = canaries[0].time_median_s if canaries else None
-    ratios = [(m.seq, (m.time_median_s or 0.0) / (first or 1.0)) for m in canaries]
+    quiet = [m.time_median_s or 0.0 for m in canaries if m.quality != "contended"]
+    usual = median(quiet or [m.time_median_s or 0.0 for m in canaries] or [1.0])
+    ratios = [(m.seq, (m.time_median_s or 0.0) / usual) for m in canaries]
     bad = []
     for one in timed:
         before = [ratio for seq, ratio in ratios if seq <= one.seq][-1:]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.composition import FLASH_BACKWARD, PointWork, work_of
-from planner.kernel_fit import COMPUTE, ELEMENT_BYTES, HIGH, LinearFit, fit_linear, product_seconds
+from planner.kernel_fit import COMPUTE, ELEMENT_BYTES, HIGH, LinearFit, fit_linear, product_seconds, quiet_first
 from planner.measured_rates import MeasuredRates
 from planner.measurement import Measurement
 
@@ -75,7 +75,12 @@ class StepFit:
 def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | None:
     """Fit the anchors of one recipe and implementation; None where there is none to rest on."""
     known = [(one, work) for one in anchors if one.usable_time and (work := work_of(one)) is not None]
-    timed = [(one, work) for one, work in known if one.time_forward_median_s and one.time_backward_median_s]
+    quiet = {one.probe_id for one in quiet_first([one for one, _ in known])}
+    timed = [
+        (one, work)
+        for one, work in known
+        if one.time_forward_median_s and one.time_backward_median_s and one.probe_id in quiet
+    ]
     if not timed:
         return None
     recipe = timed[0][0].recipe or ""
