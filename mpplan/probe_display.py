@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mpplan.console import note
 from mpplan.listing import figure, table
 from planner.measurement import Measurement
-from planner.units import GIB, MILLI, TERA
+from planner.units import GIB, MILLI, MINUTE_S, TERA
 
 if TYPE_CHECKING:
     from probes.listener import Progress
@@ -137,8 +137,8 @@ def display(*, quiet: bool) -> Quiet:
 
 def duration(seconds: float) -> str:
     """A time for people: `40 s`, `3 min 20 s`."""
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+    minutes, rest = divmod(round(seconds), int(MINUTE_S))
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def result_line(one: Measurement) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from planner.units import MILLI
+
 MIN_REGION_S = 1e-3
 """Shortest timed region; below it the timer's own cost and resolution show."""
 
@@ -120,9 +122,9 @@ class CudaClock:
         wall = time.perf_counter() - began
         phases: dict[str, list[float]] = defaultdict(list)
         for phase, before, after in marks:
-            phases[phase].append(before.elapsed_time(after) / 1e3)  # events tell milliseconds
+            phases[phase].append(before.elapsed_time(after) * MILLI)  # events tell milliseconds
         return Batch(
-            samples_s=tuple(start.elapsed_time(end) / 1e3 / iterations for start, end in regions),
+            samples_s=tuple(start.elapsed_time(end) * MILLI / iterations for start, end in regions),
             phases_s={name: tuple(values) for name, values in phases.items()},
             wall_s=wall,
         )

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from probes.clock import Batch, Clock
+from probes.clock import Clock
 from probes.power import PowerReading, power_over
 from probes.precisions.interface import Recipe
 from probes.protocol import run_steadily
@@ -133,8 +133,3 @@ def heat_soak(trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor | None,
             break
         last = now
     return time.monotonic() - began
-
-
-def samples_of(batches: Sequence[Batch]) -> list[float]:
-    """All samples of some batches."""
-    return [sample for batch in batches for sample in batch.samples_s]

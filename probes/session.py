@@ -77,6 +77,7 @@ class Session:
             rng=random.Random(options.seed),
             rules=self._rules,
         )
+        self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
         self.ledger = Ledger(options, provenance(self.device))
         self._first_canary = self.ledger.known["canary"].time_median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
@@ -95,8 +96,7 @@ class Session:
 
     def groups(self) -> list[Group]:
         """What is to be measured, in order: everything asked for that the record does not hold yet."""
-        chosen = workloads.choose(self.options.workloads)
-        found = [group for one in chosen for group in one.groups(self.plan) if one.name != "canary"]
+        found = [group for one in self.workloads for group in one.groups(self.plan) if one.name != "canary"]
         kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in found]
         return [group for group in kept if group.points]
 

@@ -14,7 +14,7 @@ from probes.sensors.interface import Reading, State
 POWERCAP = Path("/sys/class/powercap")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Zone:
     """One package with its counter, which starts again at 0 after `range_j`."""
 

@@ -111,7 +111,7 @@ class Workload(Protocol):
         """Points for this device and suite, in the order of their worth."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallTrial:
     """A trial that is one call."""
 

@@ -155,7 +155,7 @@ def test_a_broken_device_ends_the_group() -> None:
 
 
 def test_a_reason_holds_no_path() -> None:
-    error = RuntimeError("cannot open /home/someone/.cache/x.so or 'C:\\Users\\someone\\x'\nsecond line")
+    error = RuntimeError("cannot open /srv/someone/.cache/x.so or 'C:\\Users\\someone\\x'\nsecond line")
 
     assert cleaned(error) == "RuntimeError: cannot open … or '…'"
 

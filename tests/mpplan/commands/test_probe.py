@@ -1,4 +1,4 @@
-"""`mpplan probe` and `mpplan doctor`: what is asked, what is refused, and a real run on the CPU."""
+"""`mpplan probe`: what is asked, what is refused, and a real run on the CPU."""
 
 from __future__ import annotations
 
@@ -111,30 +111,3 @@ def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run
     assert all((one.other_load_ratio or 0.0) > 0.05 for one in timed)
     assert "measured while something else ran" in result.err
     assert result.code == 6
-
-
-@needs_torch
-def test_doctor_says_what_this_machine_measures_precision_by_precision(run) -> None:
-    result = run("doctor", "--json")
-
-    document = json.loads(result.out)
-    found = [one for one in document["findings"] if one["topic"] == "precisions" and "CPU" in one["device"]]
-    precisions = {one["what"]: one for one in found}
-    assert document["schema"] == "mpplan.doctor/1"
-    assert precisions["fp32"]["ok"]
-    assert precisions["bf16-autocast"]["ok"]
-    assert not precisions["tf32"]["ok"]
-    assert "TF32" in precisions["tf32"]["detail"]
-
-
-def test_doctor_without_torch_says_what_to_install(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probes import doctor
-
-    real = doctor.find_spec
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "torch" else real(name))
-
-    result = run("doctor")
-
-    assert result.code == 0
-    assert "✗ torch" in result.out
-    assert "pip install 'mpplan[probe]'" in result.out

@@ -1,0 +1,97 @@
+"""Shards as modules: as many parameters as their shape says, causal, and the same with recomputation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from probes.models.moe import Experts  # noqa: E402
+from probes.models.shapes import TINY  # noqa: E402
+from probes.models.stack import build_stack  # noqa: E402
+from probes.models.transformer import causal_attention, randomise, rotate  # noqa: E402
+
+CPU = torch.device("cpu")
+LENGTH = 32
+
+
+def rows(shape=TINY) -> object:
+    return torch.randn(2, LENGTH // shape.tp, shape.hidden, generator=torch.Generator().manual_seed(1))
+
+
+def test_a_stack_has_the_parameters_of_its_shape() -> None:
+    stack = build_stack(TINY, 2, LENGTH, recompute=False, device=CPU)
+
+    matrices = sum(one.numel() for one in stack.parameters() if one.dim() > 1)
+    assert matrices == 2 * sum(k * n for k, n in TINY.products)
+
+
+def test_a_later_token_does_not_change_an_earlier_one() -> None:
+    stack = build_stack(TINY, 2, LENGTH, recompute=False, device=CPU)
+    x = rows()
+    changed = x.clone()
+    changed[:, -1] += 1.0
+
+    with torch.no_grad():
+        first, second = stack(x), stack(changed)
+
+    assert torch.allclose(first[:, :-1], second[:, :-1], atol=1e-6)
+    assert not torch.allclose(first[:, -1], second[:, -1], atol=1e-3)
+
+
+def test_recomputation_changes_no_gradient() -> None:
+    gradients = []
+    for recompute in (False, True):
+        stack = build_stack(TINY, 2, LENGTH, recompute=recompute, device=CPU)
+        stack(rows()).square().sum().backward()
+        gradients.append([one.grad.clone() for one in stack.parameters()])
+
+    assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(*gradients, strict=True))
+
+
+def test_a_rotation_keeps_lengths_and_makes_scores_depend_on_distance_only() -> None:
+    stack = build_stack(TINY, 1, LENGTH, recompute=False, device=CPU)
+    one = torch.randn(1, 1, 1, TINY.head_dim, generator=torch.Generator().manual_seed(2))
+    turned = rotate(one.expand(1, 1, LENGTH, -1), stack.cos, stack.sin)[0, 0]
+
+    assert torch.allclose(turned.norm(dim=-1), one.norm().expand(LENGTH), rtol=1e-4)
+    assert torch.allclose(turned[3] @ turned[8], turned[10] @ turned[15], rtol=1e-3, atol=1e-4)
+
+
+def test_grouped_queries_attend_as_repeated_keys_would() -> None:
+    generator = torch.Generator().manual_seed(3)
+    q = torch.randn(1, 4, 16, 8, generator=generator)
+    k, v = torch.randn(2, 1, 2, 16, 8, generator=generator)
+
+    repeated = causal_attention(q, k.repeat_interleave(2, dim=1), v.repeat_interleave(2, dim=1))
+
+    assert torch.allclose(causal_attention(q, k, v), repeated, atol=1e-5)
+
+
+def test_experts_return_every_token_to_its_place() -> None:
+    experts = Experts(hidden=16, ffn=32, experts=4, local=2, top_k=2)
+    randomise(experts, 0)
+    x = torch.randn(1, 8, 16, generator=torch.Generator().manual_seed(4))
+
+    with torch.no_grad():
+        y = experts(x)
+        shares = torch.softmax(experts.router(x[0]), dim=-1).topk(2, dim=-1).values
+        by_hand = []
+        for token in range(8):
+            parts = []
+            for choice in range(2):
+                expert = (2 * token + choice) % 2  # dealt in turn
+                gate, up = (x[0, token] @ experts.up[expert]).chunk(2)
+                parts.append(shares[token, choice] * ((torch.nn.functional.silu(gate) * up) @ experts.down[expert]))
+            by_hand.append(sum(parts))
+
+    assert torch.allclose(y[0], torch.stack(by_hand), rtol=1e-3, atol=1e-6)
+
+
+def test_a_shard_with_tensor_parallel_ranks_keeps_its_local_tokens() -> None:
+    shape = replace(TINY, tp=2)
+    stack = build_stack(shape, 1, LENGTH, recompute=False, device=CPU)
+
+    assert stack(rows(shape)).shape == (2, LENGTH // 2, shape.hidden)
