@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -21,6 +22,10 @@ from probes.options import Options
 
 EXIT_DEVICE_LOST = 75
 """The device is broken for this process; a new one can go on."""
+
+
+GRACE_S = 5.0
+"""Time to end by itself after an interruption."""
 
 
 class _Teller:
@@ -76,9 +81,15 @@ def main() -> int:
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
-    """Stop once: what comes after must not disturb the closing of the record."""
+    """Stop once: what comes after must not disturb the closing of the record.
+
+    Python drops an exception that is raised inside a finaliser, so there is a last resort; every line is on the disk.
+    """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    last_resort = threading.Timer(GRACE_S, os._exit, (130,))
+    last_resort.daemon = True
+    last_resort.start()
     raise KeyboardInterrupt
 
 

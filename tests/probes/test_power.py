@@ -11,17 +11,23 @@ TICK_S = 0.1
 
 
 def trace(
-    watts: float, seconds: float, *, field_w: float | None = None, counter: bool = True, phase_s: float = 0.0
+    watts: float,
+    seconds: float,
+    *,
+    field_w: float | None = None,
+    counter: bool = True,
+    phase_s: float = 0.0,
+    tick_s: float = TICK_S,
 ) -> list[Reading]:
     """Readings of a device that draws constant power, with a counter that ticks ten times a second (synthetic)."""
     readings, poll_s = [], 0.01
     for i in range(round(seconds / poll_s) + 1):
         t = i * poll_s
-        ticks = int((t + phase_s) / TICK_S + 1e-9)
+        ticks = int((t + phase_s) / tick_s + 1e-9)
         readings.append(
             Reading(
                 time_s=t,
-                energy_j=ticks * TICK_S * watts if counter else None,
+                energy_j=ticks * tick_s * watts if counter else None,
                 power_instant_w=field_w,
                 power_average_w=field_w,
             )

@@ -1,0 +1,102 @@
+"""The meter check: idle, sustained and switching power on one GPU, read by every method and window length.
+
+    python benchmarks/h200/measure_meter.py OUT.json [--device cuda] [--seconds 24]
+
+Without an energy counter it writes why there is none. Changes no setting of the device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from probes.device import Device, open_device
+from probes.group import trial_of
+from probes.meter import check_meter
+from probes.power import power_over
+from probes.precisions import recipe_by_id
+from probes.protocol import run_steadily
+from probes.record_writer import RecordWriter
+from probes.sensors import open_sensor
+from probes.sensors.interface import Sensor, Trace
+from probes.sensors.sampler import Sampler
+from probes.workloads.canary import canary_point
+from probes.workloads.interface import Plan
+
+SETTLE_S = 2.0
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--seconds", type=float, default=24.0)
+    asked = parser.parse_args()
+    device = open_device(asked.device)
+    opened = open_sensor(device.kind, device.uuid)
+    document: dict[str, Any] = {"device_name": device.name, "reason": opened.reason}
+    if opened.sensor is not None:
+        document |= _measure(device, opened.sensor, asked.seconds, RecordWriter(asked.out.with_suffix(".jsonl")))
+    asked.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(json.dumps(document)[:600] + "\n")
+
+
+def _measure(device: Device, sensor: Sensor, seconds: float, writer: RecordWriter) -> dict[str, Any]:
+    plan = Plan(device=device, suite="default", recipes=(recipe_by_id("fp32"),))
+    point = canary_point(plan)
+    found: dict[str, Any] = {"poll_s": _poll_cost(sensor), "scope": sensor.scope, "missing": dict(sensor.missing)}
+    found["idle"] = _steady(sensor, seconds / 3, lambda span: time.sleep(span), writer, "meter/idle")
+    trial = trial_of(point, device)
+    run = lambda span: run_steadily(trial, point.recipe, device.clock, span, 1.5e-3)  # noqa: E731
+    found["sustained"] = _steady(sensor, seconds, run, writer, "meter/sustained")
+    found["switching"] = _switching(sensor, seconds / 2, run, writer)
+    return found
+
+
+def _poll_cost(sensor: Sensor) -> float:
+    """Mean time of one reading."""
+    start = time.monotonic()
+    for _ in range(50):
+        sensor.read()
+    return (time.monotonic() - start) / 50
+
+
+def _steady(
+    sensor: Sensor, seconds: float, run: Callable[[float], object], writer: RecordWriter, name: str
+) -> dict[str, Any] | None:
+    """One kind of steady work, judged by window length and method."""
+    with Sampler(sensor) as sampler:
+        run(SETTLE_S)
+        start = time.monotonic()
+        run(seconds)
+        end = time.monotonic()
+    writer.add_trace("meter", name, sampler.trace)
+    check = check_meter(sampler.trace.readings, start, end)
+    return None if check is None else asdict(check)
+
+
+def _switching(sensor: Sensor, seconds: float, run: Callable[[float], object], writer: RecordWriter) -> dict[str, Any]:
+    """Half a second of work, half a second of rest: do counter and field still agree?"""
+    with Sampler(sensor) as sampler:
+        start = time.monotonic()
+        while time.monotonic() - start < seconds:
+            run(0.5)
+            time.sleep(0.5)
+        end = time.monotonic()
+    writer.add_trace("meter", "meter/switching", sampler.trace)
+    return _agreement(sampler.trace, start, end)
+
+
+def _agreement(trace: Trace, start: float, end: float) -> dict[str, Any]:
+    return asdict(power_over(trace.readings, start, end))
+
+
+if __name__ == "__main__":
+    main()
