@@ -8,6 +8,9 @@ from planner.errors import UsageError
 from planner.plan import Input
 from planner.units import parse_count
 
+LARGEST_WHOLE = 10**8
+"""Of GPUs, sequences in a step, tokens in a sequence: more is a slip."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -96,7 +99,7 @@ class Reader:
         return value
 
     def whole(self, name: str, low: int = 1) -> int | None:
-        """A whole number of at least `low`, None where nothing was given.
+        """A whole number from `low` to `LARGEST_WHOLE`, None where nothing was given.
 
         Raises:
             UsageError: it is none.
@@ -108,6 +111,8 @@ class Reader:
         value = 0.0 if low == 0 and text == "0" else parse_count(text, flag)
         if value != int(value) or value < low:
             raise UsageError(f"{flag}: `{text}` must be a whole number of at least {low}", hint=f"for example {flag} 8")
+        if value > LARGEST_WHOLE:
+            raise UsageError(f"{flag}: `{text}` must be at most {LARGEST_WHOLE}", hint=f"for example {flag} 8")
         self.note(name, int(value))
         return int(value)
 

@@ -303,7 +303,7 @@ def _savings(side: _Side) -> list[Saving]:
                     ratio = 1.0 - target.draws[metric] / np.where(base > 0, base, np.nan)
                     if not np.all(np.isfinite(ratio)):
                         continue
-                    low, mid, high = (float(np.quantile(ratio, q)) for q in (0.05, 0.5, 0.95))
+                    low, mid, high = (float(q) for q in np.quantile(ratio, (0.05, 0.5, 0.95)))
                     found.append(
                         Saving(view=view, gpu=gpu, metric=metric, frm=frm, to=to, low=low, mid=mid, high=high)
                     )

@@ -112,10 +112,12 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
     log = np.log(np.ravel(target))
     if log.size < 2 or float(log.std()) == 0.0:
         return ()
+    off = (log - log.mean()) / log.std()
     shares = []
     for term in case.rates.terms.values():
         if term.log_sd > 0:
-            r = float(np.corrcoef(draws.normal(term.drawn_as), log)[0, 1])
+            drawn = draws.normal(term.drawn_as)
+            r = float(off @ (drawn - drawn.mean())) / (log.size * float(drawn.std()))
             shares.append((r * r, term))
     shares.sort(key=lambda pair: pair[0], reverse=True)
     return tuple(

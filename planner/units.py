@@ -28,6 +28,11 @@ MICRO = 1e-6
 MILLI = 1e-3
 MEGA = 1e6
 
+LARGEST_COUNT = 1e18
+"""No run has more of anything that people count; a larger number is a slip."""
+LONGEST_S = 1000.0 * YEAR_H * HOUR_S
+"""No plan is longer."""
+
 _COUNT_SUFFIX = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _BYTE_SUFFIX = {
     "b": 1.0,
@@ -54,7 +59,7 @@ def parse_count(text: str, what: str) -> float:
     """Read a positive count as people write it: `70B`, `1.5T`, `405e9`, `2M`, `15_000`.
 
     Raises:
-        UsageError: the text is not a positive finite count; `8x7B` is refused with a hint to name a model.
+        UsageError: not a positive count of at most `LARGEST_COUNT`; `8x7B` is refused with a hint to name a model.
     """
     if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
         raise UsageError(
@@ -65,8 +70,9 @@ def parse_count(text: str, what: str) -> float:
     if parts is None or parts[1] not in _COUNT_SUFFIX:
         raise UsageError(f"{what}: `{text}` is not a number", hint="write it like `70B`, `1.5T`, `405e9` or `15000`")
     value = parts[0] * _COUNT_SUFFIX[parts[1]]
-    if not 0 < value < float("inf"):
-        raise UsageError(f"{what}: `{text}` must be greater than 0", hint="write it like `70B`, `1.5T` or `405e9`")
+    if not 0 < value <= LARGEST_COUNT:
+        bound = "greater than 0" if value <= 0 else f"at most {LARGEST_COUNT:.0e}"
+        raise UsageError(f"{what}: `{text}` must be {bound}", hint="write it like `70B`, `1.5T` or `405e9`")
     return value
 
 
@@ -77,7 +83,7 @@ def parse_bytes(text: str, what: str) -> float:
         UsageError: the text is not a positive size with a unit.
     """
     parts = _split(text.replace(" ", ""))
-    if parts is None or parts[1] not in _BYTE_SUFFIX or not parts[0] > 0:
+    if parts is None or parts[1] not in _BYTE_SUFFIX or not 0 < parts[0] < float("inf"):
         raise UsageError(f"{what}: `{text}` is not a size in bytes", hint="write it like `80GiB` or `2.5TB`")
     return parts[0] * _BYTE_SUFFIX[parts[1]]
 
@@ -86,10 +92,10 @@ def parse_duration_s(text: str, what: str) -> float:
     """Read a duration in seconds: `30d`, `12h`, `90min`, `2w`, `45s`.
 
     Raises:
-        UsageError: the text is not a positive duration with a unit.
+        UsageError: the text is not a positive duration of at most 1000 years with a unit.
     """
     parts = _split(text)
-    if parts is None or parts[1] not in _TIME_SUFFIX or not parts[0] > 0:
+    if parts is None or parts[1] not in _TIME_SUFFIX or not 0 < parts[0] * _TIME_SUFFIX[parts[1]] <= LONGEST_S:
         raise UsageError(f"{what}: `{text}` is not a duration", hint="write it like `30d`, `12h` or `90min`")
     return parts[0] * _TIME_SUFFIX[parts[1]]
 
@@ -101,7 +107,7 @@ def parse_power_w(text: str, what: str) -> float:
         UsageError: the text is not a positive power with a unit.
     """
     parts = _split(text.replace(" ", ""))
-    if parts is None or parts[1] not in _POWER_SUFFIX or not parts[0] > 0:
+    if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] < float("inf"):
         raise UsageError(f"{what}: `{text}` is not a power with a unit", hint="write it like `2MW` or `800kW`")
     return parts[0] * _POWER_SUFFIX[parts[1]]
 

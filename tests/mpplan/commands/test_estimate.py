@@ -299,3 +299,23 @@ def test_a_real_process_says_the_same_as_this_one(run, shell):
 
     assert (here.code, here.err) == (there.code, there.err)
     assert Path.cwd().name == "here"
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        ("--deadline", "1e999d"),
+        ("--deadline", "1e300d"),
+        ("--tokens", "1e300"),
+        ("--budget", "1e300"),
+        ("--gpus", "1e300"),
+        ("--seq-len", "1e300"),
+        ("--global-batch", "1e18"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_beyond_all_reason_is_a_slip_and_is_refused(run, slip):
+    done = run("estimate", "--params", "7B", *slip)
+
+    assert done.code == 2
+    assert done.err.startswith(f"error: {slip[0]}: `{slip[1]}`")
