@@ -200,14 +200,20 @@ def verify_text(document: dict[str, Any]) -> str:
         rows.append((case["name"], case["metric"], unit, predicted, measured, error, case["quality"] or "-"))
     lines = [table(("never run before", "metric", "unit", "predicted", "measured", "error", "quality"), rows)]
     for metric, summary in document["summary"].items():
+        quiet = document["summary_quiet"][metric]
         if summary["n"]:
             target = document["targets"].get(metric)
             aim = f", target {100 * target:.0f} %" if target else ""
-            lines.append(
-                f"{metric}: median error {100 * summary['median_abs_error']:.1f} %, largest "
-                f"{100 * summary['max_abs_error']:.1f} %, {summary['n']} cases{aim}\n"
-            )
+            lines.append(f"{metric}: {_errors(summary)}{aim}\n")
+            if 0 < quiet["n"] < summary["n"]:
+                lines.append(f"{metric}, quiet cases only: {_errors(quiet)}\n")
     lines += [f"not compared: {one['name']}: {one['status']}: {one['reason']}\n" for one in document["not_run"]]
     if document["contended"]:
-        lines.append(f"{len(document['contended'])} of the cases ran while something else used the machine\n")
+        count = len(document["contended"])
+        lines.append(f"{count} of the cases were predicted or run while something else used the machine\n")
     return "".join(lines) if rows or document["not_run"] else "nothing was verified: no time was left\n"
+
+
+def _errors(summary: dict[str, Any]) -> str:
+    median, largest = 100 * summary["median_abs_error"], 100 * summary["max_abs_error"]
+    return f"median error {median:.1f} %, largest {largest:.1f} %, {summary['n']} cases"

@@ -163,3 +163,15 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
     assert case.predicted_memory_bytes == pytest.approx(case.memory_allocated_peak_bytes, rel=0.03)
     assert case.predicted_time_s is not None
     assert [one.kind for one in read_measurements(tmp_path / "r.jsonl").measurements][-1] == "verify"
+
+
+def test_a_case_predicted_from_loud_anchors_is_not_held_against_the_prediction() -> None:
+    from probes.verify.document import LOUD_ANCHORS
+
+    document = verify_document([verified("a/bf16", 1.02, 1.0), verified("b/bf16", 3.0, 1.0, reason=LOUD_ANCHORS)])
+
+    assert document["contended"] == ["b/bf16"]
+    assert document["summary"]["time"]["n"] == 2
+    assert document["summary_quiet"]["time"] == {
+        "n": 1, "median_abs_error": pytest.approx(0.02), "max_abs_error": pytest.approx(0.02),
+    }  # fmt: skip
