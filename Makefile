@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts help run test check lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts help run test fuzz check lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -16,6 +16,9 @@ test: ## set up everything for the tests and run them all
 	VENV=$(VENV) PYTHON=$(PYTHON) sh tests/run.sh
 
 check: lint types ## style, types and the import contract, after `make test` has set up
+
+fuzz: ## the property tests with ten times the examples, other ones each time
+	$(BIN)/python -m pytest --hypothesis-profile=fuzz tests/planner tests/pricing tests/reports tests/probes/test_statistics.py
 
 lint: ## style and the import contract
 	$(BIN)/ruff check .

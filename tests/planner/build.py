@@ -24,6 +24,8 @@ from planner.resolve import Ask, resolve
 
 TODAY = date(2026, 11, 20)
 
+ROUNDING = 1 + 1e-12  # what the order of a sum may change
+
 SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", source="this test", date="2026-11-20")
 
 _NOTHING = (

@@ -14,7 +14,7 @@ from planner.layout import Layouts
 from planner.models import find_model
 from planner.operations import MatMul, count_work
 from planner.rates import Rates
-from tests.planner.build import gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
+from tests.planner.build import ROUNDING, gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
 
 FAST = 1e30
 """A rate at which something takes no time."""
@@ -171,4 +171,4 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
     slow, fast = (layer_time(one, work, at, r) for r in (rates, faster))
 
     for item in fields(slow):
-        assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * (1 + 1e-12))
+        assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * ROUNDING)

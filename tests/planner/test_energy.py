@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.energy import gpu_step_j, run_energy
 from planner.layout import Layouts
 from planner.step import StepTimes, step_times
-from tests.planner.build import mid_rates, plain_rates, settings_of_recipes
+from tests.planner.build import ROUNDING, mid_rates, plain_rates, settings_of_recipes
 
 
 def steps(**seconds: float) -> StepTimes:
@@ -71,12 +71,12 @@ def test_the_mean_power_lies_between_idle_and_the_limit(setting):
     mean = float(np.ravel(gpu_step_j(times, rates) / times.total)[0])
 
     limit_w = min(machine.power_limit_w or machine.gpu.tdp_w, machine.gpu.tdp_w)
-    assert rates.power_idle_w < mean <= limit_w * (1 + 1e-12)
+    assert rates.power_idle_w < mean <= limit_w * ROUNDING
 
 
 @given(pue=st.floats(1, 2), share=st.floats(0, 1))
 def test_the_items_of_a_run_sum_to_its_total(pue, share):
     energy = run_energy(500.0, 64.0, 1e5, 1.1e5, replace(WATTS, host_share=share), pue)
 
-    assert energy.gpu + energy.host + energy.network + energy.pue_overhead == energy.total
+    assert energy.gpu + energy.host + energy.network + energy.pue_overhead == pytest.approx(energy.total, rel=1e-12)
     assert energy.pue_overhead >= 0

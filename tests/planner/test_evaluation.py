@@ -17,7 +17,7 @@ from planner.operations import model_flop_per_token
 from planner.search import FixedLayout, enumerate_layouts
 from planner.step import StepTimes, step_times
 from tests.planner.brute_force import OneLayout
-from tests.planner.build import cluster, layout, layouts, mid_rates, recipe, settings_of_recipes, shape
+from tests.planner.build import ROUNDING, cluster, layout, layouts, mid_rates, recipe, settings_of_recipes, shape
 
 PRICES = UnitPrices(usd_per_gpu_h=2.5, usd_per_kwh=0.08, pue=1.25, kg_co2e_per_kwh=0.37)
 
@@ -94,8 +94,8 @@ def test_more_tokens_never_take_less_time_money_energy_or_carbon(setting, tokens
     short, long = (evaluate(one, machine, Layouts.of(where), rates, PRICES, t) for t in (tokens, factor * tokens))
 
     for name in ("wall_s", "gpu_h", "cost_usd", "carbon_kg"):
-        assert number(getattr(short, name)) <= number(getattr(long, name))
-    assert number(short.energy.total) <= number(long.energy.total)
+        assert number(getattr(short, name)) <= number(getattr(long, name)) * ROUNDING
+    assert number(short.energy.total) <= number(long.energy.total) * ROUNDING
 
 
 @given(settings_of_recipes(), st.sampled_from(("usd_per_gpu_h", "usd_per_kwh", "pue")), st.floats(1, 3))
@@ -105,7 +105,7 @@ def test_dearer_inputs_never_make_a_run_cheaper(setting, name, factor):
     dearer = replace(PRICES, **{name: factor * getattr(PRICES, name)})
     cheap, dear = (number(evaluate(one, machine, Layouts.of(where), rates, p, 1e9).cost_usd) for p in (PRICES, dearer))
 
-    assert cheap <= dear
+    assert cheap <= dear * ROUNDING
 
 
 def test_gpu_hours_are_gpus_times_wall_hours_and_rental_is_their_price():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from planner.optimizers import find_optimizer
 from planner.plan import MEMORY_ITEMS
 from planner.units import GIB
 from tests.planner.build import (
+    ROUNDING,
     cluster,
     gpt,
     layout,
@@ -250,7 +252,8 @@ def test_the_items_are_those_of_the_document_and_sum_to_the_total(setting):
     assert all(value >= 0 for value in values.values())
     # what the allocator holds lies between what is used and what the driver shows
     allocated, reserved = float(np.ravel(items.allocated)[0]), float(np.ravel(items.reserved)[0])
-    assert allocated <= reserved <= float(np.ravel(items.total)[0])
+    assert allocated <= reserved * ROUNDING
+    assert reserved <= float(np.ravel(items.total)[0]) * ROUNDING
 
 
 @given(settings_of_recipes())
@@ -263,7 +266,7 @@ def test_a_higher_zero_stage_never_keeps_more_states(setting):
         items = memory_items(one, Layouts.of(replace(where, zero=stage, pp=1, vp=1)), rates)
         taken.append(sum(float(np.ravel(getattr(items, name))[0]) for name in STATES))
 
-    assert taken == sorted(taken, reverse=True)
+    assert all(less <= more * ROUNDING for more, less in pairwise(taken))
 
 
 @given(settings_of_recipes())
@@ -271,7 +274,8 @@ def test_a_larger_micro_batch_never_takes_less_memory(setting):
     one, where, machine = setting
     rates = mid_rates(one, machine)
 
-    assert total(one, where, rates) <= total(one, replace(where, micro_batch=2 * where.micro_batch), rates)
+    more = total(one, replace(where, micro_batch=2 * where.micro_batch), rates)
+    assert total(one, where, rates) <= more * ROUNDING
 
 
 @given(settings_of_recipes())
@@ -280,4 +284,4 @@ def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more
     at = Layouts.of(*(replace(where, act_ckpt=kind) for kind in ("full", "selective", "none")))
     kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
 
-    assert list(kept) == sorted(kept)
+    assert all(less <= more * ROUNDING for less, more in pairwise(kept))

@@ -14,7 +14,7 @@ from planner.layout import Layouts
 from planner.plan import STEP_ITEMS
 from planner.rates import Draws
 from planner.step import StepTimes, expected_max, step_times
-from tests.planner.build import cluster, gpt, layout, mid_rates, plain_rates, recipe, settings_of_recipes
+from tests.planner.build import ROUNDING, cluster, gpt, layout, mid_rates, plain_rates, recipe, settings_of_recipes
 
 H100 = cluster()
 
@@ -158,7 +158,8 @@ def test_more_friction_never_takes_less_time(setting, name):
     rates = mid_rates(one, machine)
     rougher = replace(rates, **{name: 1.5 * getattr(rates, name)})
 
-    assert seconds(step(one, where, rates, machine).total) <= seconds(step(one, where, rougher, machine).total)
+    rough_s = seconds(step(one, where, rougher, machine).total)
+    assert seconds(step(one, where, rates, machine).total) <= rough_s * ROUNDING
 
 
 def test_fp8_speeds_a_large_model_up_more_than_a_small_one_and_less_than_twice():
