@@ -108,7 +108,7 @@ class Reader:
         if text is None:
             return None
         flag = f"--{name.replace('_', '-')}"
-        value = 0.0 if low == 0 and text == "0" else parse_count(text, flag)
+        value = 0.0 if set(text) == {"0"} else parse_count(text, flag)
         if value != int(value) or value < low:
             raise UsageError(f"{flag}: `{text}` must be a whole number of at least {low}", hint=f"for example {flag} 8")
         if value > LARGEST_WHOLE:

@@ -101,7 +101,7 @@ def parse_config(text: str, name: str) -> ConfigJson:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        cut = error.pos >= len(text.rstrip())
+        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         what = "the file ends in the middle" if cut else f"not JSON: {error.msg}"
         raise InputFileError(f"{name}:{error.lineno}: {what}", hint=_HINT) from None
     except (ValueError, RecursionError):

@@ -51,6 +51,7 @@ def test_a_wrong_value_names_the_file_the_key_and_what_was_expected(ask, words) 
     ("text", "words"),
     [
         ('{"a": 1', "the file ends in the middle"),
+        ('{"hidden_si', "the file ends in the middle"),
         ('{"a" 1}', "not JSON"),
         ("[1]", "expected a JSON object, found list"),
         ("[" * 100_000, "expected a JSON object of a model's shape"),

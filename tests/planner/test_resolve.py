@@ -165,7 +165,7 @@ BAD = [
     ({"params": "8B", "gpu": "h100-sxm5-81gb"}, "unknown GPU", "h100-sxm5-80gb"),
     ({"params": "8B", "gpu": "h100"}, "names several parts", "h100-sxm5-80gb"),
     ({"params": "8B", "gpu": ","}, "--gpu", "mpplan gpus"),
-    ({"params": "8B", "gpus": "0"}, "--gpus", ""),
+    ({"params": "8B", "gpus": "0"}, "--gpus: `0` must be a whole number of at least 1", "--gpus 8"),
     ({"params": "8B", "gpus": "1.5"}, "--gpus: `1.5` must be a whole number", "--gpus 8"),
     ({"params": "8B", "gpus": "many"}, "--gpus", ""),
     ({"params": "8B", "precision": "fp9"}, "unknown `fp9`", "fp8"),
