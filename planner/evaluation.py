@@ -78,6 +78,12 @@ def flop_of(recipe: Recipe) -> float:
     return model_flop_per_token(recipe.model, recipe.seq_len)
 
 
+def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_token: float) -> float:
+    """GPU-seconds of a step at the dense peak, below which no luck of a draw can go; frozen weights have no gradients."""
+    done = 1.0 if recipe.trains_all else 2.0 / 3.0
+    return done * recipe.tokens_per_step * flop_per_token / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
+
+
 def evaluate(
     recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float
 ) -> Evaluation:
@@ -91,11 +97,11 @@ def evaluate(
         prices: unit prices, scalars or draws.
         tokens: length of the run.
     """
-    step, memory = step_of(recipe, cluster, at, rates), memory_of(recipe, at, rates)
-    step_s = step.total
+    memory, flop = memory_of(recipe, at, rates), flop_of(recipe)
     gpus = at.gpus.astype(np.float64)
+    step = step_of(recipe, cluster, at, rates).at_least(least_step_s(recipe, cluster, flop) / gpus)
+    step_s = step.total
     per_gpu = recipe.tokens_per_step / step_s / gpus
-    flop = flop_of(recipe)
     goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / recipe.tokens_per_step) * step_s
     wall_s = busy_s / goodput

@@ -54,6 +54,13 @@ class StepTimes:
         result: Value = self.matmul + self.attention + self.memory_bound + self.recompute
         return result
 
+    def at_least(self, floor_s: Value) -> StepTimes:
+        """The same with every item stretched alike where the total would lie below the floor."""
+        stretch = np.maximum(1.0, floor_s / self.total)
+        if np.all(stretch == 1.0):
+            return self
+        return StepTimes(**{f.name: getattr(self, f.name) * stretch for f in fields(self)})
+
 
 def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -> Value:
     """Forward work done again in the backward pass of one layer.
