@@ -176,6 +176,20 @@ def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) ->
     return np.where(at.grad_accum == 1, np.maximum(gradients - activations, 0.0), gradients)
 
 
+def _reduction_copies(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
+    """A second copy of the gradients from which whole gradients are reduced; Megatron reduces its buffer in place.
+
+    PyTorch's DistributedDataParallel holds its buckets beside the gradients (documentation: `gradient_as_bucket_view`
+    saves as much as the gradients take). DeepSpeed flattens all FP16 gradients before the reduce-scatter of ZeRO-1
+    (`runtime/zero/stage1.py`, `get_flat_sub_partitions`), and holds BF16 gradients beside the FP32 ones that it sums.
+    """
+    if recipe.stack == "tuned":
+        return 0.0
+    each = recipe.policy.activation_bytes if recipe.stack == "classic" else recipe.policy.reduce_bytes
+    held = (shards.dense(last) + shards.expert(last)) * trained_share(recipe)
+    return np.where((at.zero <= 1) & (at.dp * at.cp > 1), held * each, 0.0)
+
+
 def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates, *, last: bool) -> MemoryItems:
     weights, gradients, master, states = _states(recipe, shards, at, last)
     kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
@@ -198,7 +212,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     copies = _low_copies(recipe, shards, at, last)
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
     framework = rates.context_bytes + np.zeros(len(at))
-    gradients = _alive(gradients, activations + logits, recipe, at)
+    gradients = _alive(gradients, activations + logits, recipe, at) + _reduction_copies(recipe, shards, at, last)
     allocated = weights + gradients + master + states + activations + logits + gathered + copies
     items = MemoryItems(
         weights=weights,

@@ -247,6 +247,9 @@ class OneLayout(Parts):
         items["gathered_params"] = self.gathered_bytes(unit) if y.zero == 3 else 0.0
         if r.stack not in ("tuned", "classic") and y.grad_accum == 1:
             items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
+        if r.stack != "tuned" and y.zero <= 1 and y.dp * y.cp > 1:
+            each = a if r.stack == "classic" else p.reduce_bytes
+            items["gradients"] += sum(n for n, _ in held) * self.trained * each
         fragmentation = sum(items.values()) * q.fragmentation
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
         items["framework"] = q.context_bytes
@@ -284,7 +287,7 @@ class OneLayout(Parts):
         interval = math.sqrt(2 * q.checkpoint_s / per_s)
         lost = q.checkpoint_s / interval + per_s * (q.restart_s + interval / 2)
         busy = steps * step_s
-        wall = busy * (1 + lost) * (1 + q.evaluation_share)
+        wall = busy * (1 + lost) * (1 + q.evaluation_share) * max(1.0, q.stops)
         gpu_j = gpus * (steps * step_j + (wall - busy) * lost_w)
         facility_kwh = gpu_j * (1 + q.host_share + q.network_share) * prices.pue / 3.6e6
         cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)

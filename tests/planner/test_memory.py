@@ -231,6 +231,18 @@ def test_the_first_stage_is_the_fuller_one_where_it_holds_many_micro_batches():
     assert float(items.logits[0]) == 0
 
 
+def test_data_parallel_buckets_hold_the_gradients_a_second_time_where_they_are_not_reduced_in_place():
+    # PyTorch, DistributedDataParallel: `gradient_as_bucket_view` saves as much memory as the gradients take
+    one = recipe(shape(layers=8), "bf16-autocast", stack="eager")
+    alone, shared = (memory_items(one, layouts(dp=n, grad_accum=2), plain_rates()) for n in (1, 8))
+    sharded = memory_items(one, layouts(dp=8, grad_accum=2, zero=3), plain_rates())
+    in_place = memory_items(replace(one, stack="tuned"), layouts(dp=8, grad_accum=2), plain_rates())
+
+    assert float(alone.gradients[0]) == float(in_place.gradients[0]) == 4 * one.model.params_total
+    assert float(shared.gradients[0]) == 8 * one.model.params_total
+    assert float(sharded.gradients[0]) == pytest.approx(4 * one.model.params_total / 8)
+
+
 def test_offloading_takes_the_states_or_the_activations_off_the_gpu():
     base = memory_items(recipe(), layouts(), plain_rates())
     states = memory_items(recipe(offload="optimizer"), layouts(), plain_rates())
