@@ -45,7 +45,7 @@ class Framework:
     padding: str
     """Of encoders: how sequences shorter than the longest are held."""
     pipeline_splits_batch: bool
-    """The printed micro-batch is the local batch, which the pipeline cuts into single sequences."""
+    """The printed micro-batch is the local batch, which the pipeline cuts into one per stage."""
     channels_last: bool
     """Convolutional networks keep their activations channels last."""
     mem_kind: str

@@ -129,7 +129,8 @@ def stated_layouts(recipe: Recipe, wanted: Wanted, filled: list[str]) -> Layouts
     ckpts = [wanted.act_ckpt] if wanted.act_ckpt else list(ACT_CKPT)
     vp = wanted.vp or 1
     vp = vp if pp > 1 and vp * pp <= model.layers + 2 else 1
-    zero = wanted.zero if dp * cp > 1 or wanted.zero == 3 else 0
+    # One rank shards nothing; where FSDP's policy computes with gathered copies, it still makes those.
+    zero = wanted.zero if dp * cp > 1 or (wanted.zero == 3 and not recipe.policy.weight_bytes) else 0
     found = []
     for ep, mb, ckpt in product(eps, micro, ckpts):
         # The nearest even split of a batch that micro-batches do not divide: 20 in steps of 8 is three of 7.
@@ -172,8 +173,12 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: l
 
 
 def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> Wanted:
-    """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch into sequences."""
-    local = splits and (run.pp or 1) > 1 and (run.micro_batch or 0) >= (run.pp or 1)
+    """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch.
+
+    It makes as many micro-batches as there are stages (torchtitan's default for `pipeline_parallel_microbatches`).
+    """
+    stages, printed = run.pp or 1, run.micro_batch or 0
+    local = splits and stages > 1 and printed >= stages
     return Wanted(
         gpus=gpus,
         zero=zero,
@@ -184,6 +189,6 @@ def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None,
         vp=run.vp,
         cp=run.cp,
         ep=run.ep,
-        micro_batch=1 if local else run.micro_batch,
+        micro_batch=printed // stages if local else run.micro_batch,
         grad_accum=None if local else run.grad_accum,
     )

@@ -97,7 +97,7 @@ def _prepare(run: PublishedRun) -> Prepared:
     mean_len = _mean_length(run, model, framework, seq_len, filled)
     recipe = _recipe(run, model, policy, framework, mean_len, filled)
     recipe, wanted = _batch(run, recipe, run.n_gpus, framework, filled)
-    layouts = _choose(recipe, cluster, wanted, filled)
+    layouts = _choose(recipe, cluster, wanted, filled, open_ckpt=not run.act_ckpt)
     one = layouts.at(0)
     batch = one.dp * one.micro_batch * one.grad_accum
     scale = recipe.global_batch / batch
@@ -287,17 +287,26 @@ def _batch(
     return replace(recipe, global_batch=max(1, round(batch))), wanted
 
 
-def _choose(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str]) -> Layouts:
-    """The one layout that is evaluated: the fastest that fits of those that the row allows."""
+def _choose(
+    recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str], *, open_ckpt: bool
+) -> Layouts:
+    """The one layout that is evaluated: the fastest that fits of those that the row allows.
+
+    Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full.
+    """
     if wanted.tp is None or wanted.pp is None:
         layouts = searched_layouts(recipe, cluster, wanted, filled)
     else:
         layouts = stated_layouts(recipe, wanted, filled)
-    if len(layouts) == 1:
+    weaker = open_ckpt and recipe.model.kind != "cnn" and wanted.act_ckpt not in (None, "full")
+    if len(layouts) == 1 and not weaker:
         return layouts
     rates = resolve_rates(cluster, recipe).sample()
     found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
     fits = np.flatnonzero(found.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
+    if weaker and not len(fits):
+        filled.append("act_ckpt: full, for the framework's default does not fit")
+        return _choose(recipe, cluster, replace(wanted, act_ckpt="full"), filled, open_ckpt=False)
     speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
     best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
     return layouts.take(slice(best, best + 1))

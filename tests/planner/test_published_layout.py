@@ -73,12 +73,13 @@ def test_micro_batches_that_do_not_divide_are_split_evenly():
     assert found.batch_scale == pytest.approx(160 / 168)
 
 
-def test_torchtitan_s_local_batch_is_cut_into_single_sequences_by_the_pipeline():
+def test_torchtitan_s_local_batch_is_cut_into_as_many_micro_batches_as_there_are_stages():
+    # torchtitan, `pipeline_parallel_microbatches`: the number of pipeline stages if unspecified
     found = prepared(framework="torchtitan", micro_batch="16", grad_accum="1", global_batch_seqs="64", act_ckpt="full")
     one = found.layouts.at(0)
 
-    assert (one.micro_batch, one.grad_accum) == (1, 16)
-    assert "micro_batch: 1, the pipeline splits the local batch of 16" in found.filled
+    assert (one.pp, one.micro_batch, one.grad_accum) == (4, 4, 4)
+    assert "micro_batch: 4, the pipeline splits the local batch of 16" in found.filled
 
 
 def test_what_is_left_open_is_chosen_by_the_search_and_named():
@@ -101,3 +102,22 @@ def test_a_layout_that_contradicts_the_gpus_is_refused_with_the_figures():
     found = prepare_run(replace(run(), n_gpus=60))
 
     assert getattr(found, "reason", "") == "layout: tp x pp x cp = 16 does not divide 60 GPUs"
+
+
+def test_a_default_of_checkpointing_that_cannot_fit_is_taken_for_full():
+    # 65 536 tokens of an 8B model on 4 GPUs: selective checkpointing, torchtitan's default, would take 240 GiB
+    large = {"tp": "1", "pp": "1", "n_gpus": "4", "micro_batch": "32", "global_batch_seqs": "128", "seq_len": "2048"}
+    titan = {"framework": "torchtitan", "model": "Llama3-8B", "vp": "", "cp": "", **large}
+    open_one, said = prepared(**titan, act_ckpt=""), prepared(**titan, act_ckpt="selective")
+
+    assert open_one.layouts.at(0).act_ckpt == "full"
+    assert "act_ckpt: full, for the framework's default does not fit" in open_one.filled
+    assert said.layouts.at(0).act_ckpt == "selective"
+
+
+def test_a_single_gpu_shards_nothing_unless_its_policy_computes_with_gathered_copies():
+    alone = {"n_gpus": "1", "tp": "1", "pp": "1", "vp": "", "cp": "", "micro_batch": "1", "global_batch_seqs": "1"}
+    tune = prepared(framework="torchtune", model="Llama3-8B", **alone)
+    titan = prepared(framework="torchtitan", model="Llama3-8B", **alone)
+
+    assert (tune.layouts.at(0).zero, titan.layouts.at(0).zero) == (0, 3)
