@@ -31,7 +31,7 @@ import numpy.typing as npt
 from planner.evaluation import evaluate, step_of
 from planner.evidence import EvidenceKind
 from planner.ladder import resolve_rates
-from planner.parameters import Parameter, load_parameters, read_parameters
+from planner.parameters import Z90, Parameter, load_parameters, read_parameters
 from planner.prediction import predict_prepared
 from planner.published import PublishedResult, parse_result, parse_run
 from planner.published_setup import NO_PRICES, Prepared, prepare
@@ -45,8 +45,11 @@ REPORT = ROOT / "benchmarks" / "calibration.json"
 
 Floats = npt.NDArray[np.float64]
 
-NOISE = 0.10
-"""Standard deviation of a row's own noise: single readings, rounding, allocation of nodes (3 to 5 % and more)."""
+NOISE = {"time": 0.10, "memory": 0.20, "power": 0.10}
+"""Standard deviation of a row's own noise: single readings, rounding, allocation of nodes (3 to 5 % and more).
+
+Peaks of one source share what its release keeps, and five sources have them: each row tells less of the others.
+"""
 HUBER = 0.15
 SHARES = (
     "matmul_efficiency",
@@ -69,6 +72,11 @@ SOURCE_POWER = 0.6
 TIER_WEIGHT = {"A": 1.0, "B": 0.7, "C": 0.3}
 PAIR_WEIGHT = 0.7
 """Weight of the difference of two rows of a pair, beside the rows themselves."""
+COVERAGE = 0.90
+LEAST_SD = 0.02
+"""Nobody's equations are better than this."""
+LEAST_ROWS, LEAST_SOURCES = 15, 3
+"""A kind of run with fewer has the error of all runs."""
 
 MEMORY_TERMS = ("context_gib", "nccl_gib", "fragmentation", "stored_extra", "logit_stored")
 POWER_TERMS = (
@@ -86,6 +94,7 @@ OTHER_TERMS = (
     "restart_s",
     "checkpoint_s",
     "evaluation_share",
+    "stops",
     "model_error",
     "precision_error",
     "memory_error",
@@ -189,9 +198,14 @@ class Fit:
     """A set of rows, the parameters they can tell about, and the least squares between them."""
 
     def __init__(
-        self, items: list[Item], names: list[str], priors: dict[str, Parameter], quantity: Callable[[Prepared], float]
+        self,
+        items: list[Item],
+        names: list[str],
+        priors: dict[str, Parameter],
+        quantity: Callable[[Prepared], float],
+        noise: float,
     ) -> None:
-        self.items, self.names, self.priors, self.quantity = items, names, priors, quantity
+        self.items, self.names, self.priors, self.quantity, self.noise = items, names, priors, quantity, noise
         self.spread = np.array([priors[name].log_sd for name in names])
         self.pairs = _pairs(items)
 
@@ -220,13 +234,13 @@ class Fit:
     def normal(self, theta: Floats, residual: Floats, jacobian: Floats, mask: Floats) -> tuple[Floats, Floats]:
         """Step towards the maximum a posteriori, and the posterior covariance."""
         robust = np.minimum(1.0, HUBER / np.maximum(np.abs(residual), 1e-9))
-        w = np.array([item.weight for item in self.items]) * mask * robust / NOISE**2
+        w = np.array([item.weight for item in self.items]) * mask * robust / self.noise**2
         hessian = jacobian.T @ (jacobian * w[:, None]) + np.diag(1.0 / self.spread**2)
         gradient = jacobian.T @ (w * residual) + theta / self.spread**2
         for i, j, pair_weight in self.pairs:
             if mask[i] and mask[j]:
                 difference, row = residual[i] - residual[j], jacobian[i] - jacobian[j]
-                wp = pair_weight * min(1.0, HUBER / max(abs(difference), 1e-9)) / NOISE**2
+                wp = pair_weight * min(1.0, HUBER / max(abs(difference), 1e-9)) / self.noise**2
                 hessian += wp * np.outer(row, row)
                 gradient += wp * difference * row
         return np.clip(-np.linalg.solve(hessian, gradient), -0.5, 0.5), np.linalg.inv(hessian)
@@ -342,7 +356,7 @@ def run_fit(name: str, fit: Fit) -> tuple[dict[str, Parameter], dict[str, object
         value = _moved(before, theta[index])
         sd = math.sqrt(covariance[index, index])
         # The posterior is too sure of itself where the model is wrong: never narrower than half of the prior.
-        width = 1.6449 * max(sd, 0.5 * before.log_sd)
+        width = Z90 * max(sd, 0.5 * before.log_sd)
         ends = [_moved(before, theta[index] + side * width) for side in (-1, 1)]
         rows[parameter] = replace(before, value=value, low=ends[0], high=ends[1])
         moved = theta[index] / fit.spread[index]
@@ -367,7 +381,7 @@ def precision_rows(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> 
         weight = np.array([w for _, _, w in chosen])
         order = np.argsort(differences)
         at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90)
-        widths[name] = float(differences[order][at]) / 1.6449, len(chosen)
+        widths[name] = float(differences[order][at]) / Z90, len(chosen)
     low = widths["low"][0] / math.sqrt(2.0)
     high = math.sqrt(max(widths["high"][0] ** 2 - low**2, low**2))
     spreads = {
@@ -378,8 +392,8 @@ def precision_rows(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> 
     return [
         replace(
             priors[name],
-            low=math.exp(-1.6449 * sd),
-            high=math.exp(1.6449 * sd),
+            low=math.exp(-Z90 * sd),
+            high=math.exp(Z90 * sd),
             meaning=f"{priors[name].meaning} ({widths[kind][1]} pairs with their source left out)",
         )
         for name, (sd, kind) in spreads.items()
@@ -392,22 +406,31 @@ def _pair_kind(fit: Fit, i: int, j: int) -> str:
     return "low" if both <= set(LOW) else "high" if both & {"fp32", "tf32"} else "other"
 
 
+def conformal_sd(left_out: Floats, drawn: Floats, weight: Floats) -> float:
+    """The spread that, beside each row's own drawn one, holds 90 % of the left-out residuals in the 90 % range."""
+    needed = np.sqrt(np.maximum((left_out / Z90) ** 2 - drawn**2, LEAST_SD**2))
+    order = np.argsort(needed)
+    share = np.cumsum(weight[order]) / weight.sum()
+    return float(needed[order][min(np.searchsorted(share, COVERAGE), len(needed) - 1)])
+
+
 def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Prepared], float]) -> list[Parameter]:
-    """The conformal term by kind of run: what the drawn inputs leave of the left-out residuals' 90 % width."""
+    """The conformal term by kind of run: what the drawn inputs leave of the left-out residuals' 90 % width.
+
+    A kind has a term of its own where several sources tell about it; one source says nothing of how sources differ.
+    """
     kinds: dict[str, list[int]] = defaultdict(list)
     for index, item in enumerate(fit.items):
         kinds[kind_of_run(item.prepared)].append(index)
-        kinds["" if not name else "all"].append(index)
+        kinds["all"].append(index)
+    weight = np.array([item.weight for item in fit.items])
+    drawn = np.array([draws_of(item.prepared) for item in fit.items])
     found = []
     for kind, index in sorted(kinds.items()):
-        weight = np.array([fit.items[i].weight for i in index])
-        size = np.abs(left_out[index])
-        order = np.argsort(size)
-        width = float(size[order][min(np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90), len(size) - 1)])
-        drawn = float(np.median([draws_of(fit.items[i].prepared) for i in index[:: max(1, len(index) // 40)]]))
-        if len(index) < 15 and kind != "all":
+        few = len(index) < LEAST_ROWS or len({fit.items[i].source for i in index}) < LEAST_SOURCES
+        if few and kind != "all":
             continue
-        sd = math.sqrt(max((width / 1.6449) ** 2 - drawn**2, 0.02**2))
+        sd = conformal_sd(left_out[index], drawn[index], weight[index])
         full = name if kind == "all" else f"{name}.{kind}"
         what = "all runs" if kind == "all" else kind.replace(".", ", ")
         found.append(
@@ -415,8 +438,8 @@ def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Pr
                 next(iter(fit.priors.values())),
                 id=full,
                 value=1.0,
-                low=math.exp(-1.6449 * sd),
-                high=math.exp(1.6449 * sd),
+                low=math.exp(-Z90 * sd),
+                high=math.exp(Z90 * sd),
                 unit="ratio",
                 meaning=f"what the equations leave out: {what} ({len(index)} rows with their source left out)",
             )
@@ -447,6 +470,29 @@ def _drawn_power_sd(one: Prepared) -> float:
     rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
     drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
     return float(np.log(np.ravel(drawn.gpu_power_w)).std())
+
+
+def stops_row(corpus: Sequence[tuple[Prepared, PublishedResult, float]], prior: Parameter) -> Parameter:
+    """How much longer than their steps whole runs took, from published totals, none of which is fitted.
+
+    Some stood still, the others not (a draw below 1 counts as 1). The spread is the one with which the drawn speed and
+    the stops together put nine totals of ten, by weight, below the high end of the range.
+    """
+    rows = [row for row in corpus if row[0].run.group == "run_total"]
+    longer = np.array([math.log(value / predict_prepared(one).mid) for one, _, value in rows])
+    stood = float(np.mean(longer > NOISE["time"]))
+    order, weight = np.argsort(longer), weights(rows)
+    high = float(longer[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), COVERAGE)])
+    speed, luck = np.random.default_rng(0).standard_normal((2, 20_000))
+    speed *= float(np.median([_drawn_sd(one) for one, _, _ in rows]))
+    luck -= np.quantile(luck, 1.0 - stood)
+    spreads = np.linspace(0.0, 1.5, 301)
+    ends = np.array([np.quantile(speed + np.maximum(0.0, sd * luck), 0.95) for sd in spreads])
+    sd = float(spreads[min(np.searchsorted(ends, high), len(spreads) - 1)])
+    value = math.exp(sd * luck.mean())
+    source = f"{len(rows)} published run totals, none of which is fitted; `make calibrate`"
+    low, top = (value * math.exp(side * Z90 * sd) for side in (-1, 1))
+    return replace(prior, value=value, low=low, high=top, source=source, date=date.today().isoformat())
 
 
 def write_parameters(rows: dict[str, Parameter]) -> None:
@@ -496,8 +542,9 @@ def main(kinds: Sequence[str]) -> None:
         keep, quantity, error, drawn = KINDS[kind]
         names = _names(priors, kind)
         installed.update({name: priors[name] for name in names})
-        fit = Fit(items_of(corpus, keep, quantity), names, priors, quantity)
+        fit = Fit(items_of(corpus, keep, quantity), names, priors, quantity, NOISE[kind])
         rows, summary, left_out = run_fit(kind, fit)
+        installed.update(rows)  # what is drawn is what will be shipped: the fitted values with their posterior ranges
         note = f"fitted to {len(fit.items)} published runs by `make calibrate`; prior: "
         result |= {name: replace(row, source=note + row.source, date=today) for name, row in rows.items()}
         installed[error] = replace(priors[error], low=1.0, high=1.0)
@@ -512,6 +559,7 @@ def main(kinds: Sequence[str]) -> None:
         installed.update(result)
         report |= {"date": today, kind: summary}
         residuals[kind] = {i.prepared.run.id: round(float(r), 4) for i, r in zip(fit.items, left_out, strict=True)}
+    result["stops"] = stops_row(corpus, priors["stops"])
     write_parameters(result)
     report["left_out_residuals"] = residuals
     REPORT.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

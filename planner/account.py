@@ -30,6 +30,7 @@ _USED_IN: dict[str, tuple[str, ...]] = {
     "restart_s": _GOODPUT,
     "checkpoint_s": _GOODPUT,
     "evaluation_share": _GOODPUT,
+    "stops": _GOODPUT,
 }
 
 

@@ -79,7 +79,7 @@ def flop_of(recipe: Recipe) -> float:
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_token: float) -> float:
-    """GPU-seconds of a step at the dense peak, below which no luck of a draw can go; frozen weights have no gradients."""
+    """GPU-seconds of a step at the dense peak, below which no draw can go; frozen weights have no gradients."""
     done = 1.0 if recipe.trains_all else 2.0 / 3.0
     return done * recipe.tokens_per_step * flop_per_token / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 

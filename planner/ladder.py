@@ -30,6 +30,7 @@ _LABELS = {
     "fusion": "fusion of element-wise work",
     "overlap_dp": "overlap of data parallel communication",
     "mtbf_failures_per_gpu_h": "failure rate",
+    "stops": "stops beyond failures",
 }
 
 
@@ -176,7 +177,7 @@ _PLAIN = (
     "matmul_overlap", "norm_passes", "dropout_passes", "qkv_passes", "score_passes", "misaligned_rate",
     "moe_passes", "kernels_moe", "grouped_efficiency", "kernel_s", "overlap_cp", "overlap_pp", "overlap_ep",
     "interference", "jitter", "expert_imbalance", "host_share", "network_share", "mtbf_failures_per_gpu_h",
-    "restart_s", "checkpoint_s", "evaluation_share",
+    "restart_s", "checkpoint_s", "evaluation_share", "stops",
 )
 
 

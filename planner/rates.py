@@ -98,6 +98,8 @@ class Rates:
     restart_s: Value
     checkpoint_s: Value
     evaluation_share: Value
+    stops: Value
+    """Wall time of a run over what its steps, failures and evaluation take; a draw below 1 counts as 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -608,6 +608,7 @@ TEXT: dict[str, str] = {
     "driver.restart_s": "time to restart",
     "driver.checkpoint_s": "stall per checkpoint",
     "driver.evaluation_share": "evaluation and start-up",
+    "driver.stops": "stops beyond failures",
     "driver.clock_exponent": "power by clock",
     # what if
     "whatif.title": "What if",

@@ -595,6 +595,7 @@ TEXT: dict[str, str] = {
     "driver.restart_s": "重启时间",
     "driver.checkpoint_s": "每次检查点的停顿",
     "driver.evaluation_share": "评估与启动",
+    "driver.stops": "故障以外的停顿",
     "driver.clock_exponent": "功率随频率的变化",
     # what if
     "whatif.title": "假如",

@@ -55,3 +55,11 @@ def test_more_gpus_never_lose_less_to_failures(fewer, more):
     low, high = (float(goodput_ratio(np.array([float(n)]), H100)[0]) for n in sorted((fewer, more)))
 
     assert 0 < high <= low * ROUNDING <= ROUNDING
+
+
+def test_stops_lengthen_a_run_and_never_shorten_it():
+    draws = np.array([0.5, 1.0, 1.7])
+    found = goodput_ratio(np.array([8.0]), replace(H100, stops=draws))
+    plain = float(goodput_ratio(np.array([8.0]), H100)[0])
+
+    assert list(found) == pytest.approx([plain, plain, plain / 1.7])
