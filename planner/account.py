@@ -90,10 +90,15 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
 
 
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:
-    """What is missing: prices, facts of the place that the answer needs, embodied carbon where it was asked for."""
+    """What is missing: prices, watts, facts of the place that are needed, embodied carbon where it was asked for."""
     used = {case.cluster.gpu.id: case for case in cases}
     found = [case.price.gap for case in used.values()]
     found += [case.ledger.owned.price.gap for case in used.values() if case.ledger.owned is not None]
+    found += [
+        Gap(what="power", why=f"no watts are known of {gpu}", effect="energy and carbon are unknown, not zero")
+        for gpu, case in used.items()
+        if case.cluster.gpu.tdp_w <= 0
+    ]
     if question.money.embodied:
         found += [
             Gap(

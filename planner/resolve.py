@@ -163,7 +163,8 @@ def _gpu(name: str, local: Gpu | None) -> Gpu:
         return find_gpu(name)
     if local is None:
         raise UsageError(
-            f"--gpu: there is no record of {CPU_LOCAL}", hint="measure this machine first: `mpplan probe --device cpu`"
+            f"--gpu: there is no trustworthy record of {CPU_LOCAL}",
+            hint="measure this machine: `mpplan probe --device cpu`; `mpplan records list` shows what is there",
         )
     return local
 

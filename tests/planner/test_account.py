@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.account import collect_assumptions, collect_evidence
+from planner.account import collect_assumptions, collect_evidence, collect_gaps
 from planner.case import Case, make_case
 from planner.estimate import estimate
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
@@ -162,3 +162,11 @@ def test_what_a_committed_price_takes_for_granted_is_said(commitment, said):
 
     assert any(said in text for text in texts(found).values())
     assert all(said not in text for text in texts(answer()).values())
+
+
+def test_a_device_of_unknown_watts_is_a_gap_and_not_a_zero():
+    (one, *_) = cases(params="8B")
+    dark = replace(one, cluster=replace(one.cluster, gpu=replace(one.cluster.gpu, tdp_w=0.0)))
+
+    assert [gap.what for gap in collect_gaps(question(params="8B"), [dark], site())] == ["power"]
+    assert collect_gaps(question(params="8B"), [one], site()) == ()
