@@ -3,16 +3,63 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
+
+STICKY = (
+    "illegal memory access",
+    "device-side assert",
+    "unspecified launch failure",
+    "misaligned address",
+    "illegal instruction",
+    "invalid program counter",
+    "uncorrectable",
+    "launch timed out",
+)
+"""Parts of the texts of errors after which CUDA refuses everything in this process."""
 
 
 class DeviceLost(Exception):  # noqa: N818 - a state, not a mistake
     """The CUDA context is broken; only a new process can go on."""
 
 
-def is_lost(error: BaseException) -> bool:
-    """Whether an error leaves the CUDA context broken."""
+def device_answers() -> bool:
+    """Whether CUDA still works in this process; True where it was never used.
+
+    An error that was pending from an earlier launch is told once; a broken context tells it again.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return True
+    for _ in range(2):
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError:
+            continue
+        return True
+    return False
+
+
+def is_lost(error: BaseException, answers: Callable[[], bool] = device_answers) -> bool:
+    """Whether an error leaves the CUDA context broken.
+
+    Most texts that begin with "CUDA error" do not: cuBLAS reports a product that it does not support in the same words
+    (`CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling ...`). So the device is asked.
+    """
     text = str(error)
-    return any(part in text for part in ("CUDA error", "device-side assert", "illegal memory access"))
+    if any(part in text for part in STICKY):
+        return True
+    return not answers()
+
+
+_NO_COMPILER = ("TritonMissing", "InvalidCxxCompiler", "Failed to find C compiler", "CalledProcessError: Command")
+"""The last: the C compiler ran and failed, as it does without Python's headers."""
+
+
+def lacks_compiler(error: BaseException) -> bool:
+    """Whether `torch.compile` failed for what the machine lacks: Triton, or what it builds its launchers with."""
+    told = f"{type(error).__name__}: {error}"
+    return any(part in told for part in _NO_COMPILER)
 
 
 def cleaned(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from probes.clock import CpuClock, no_mark
 from probes.device import Device
 from probes.energy import energy_fields, measure_window, slowed_down, thermal_fields
-from probes.faults import DeviceLost, cleaned, is_lost
+from probes.faults import DeviceLost, cleaned, is_lost, lacks_compiler
 from probes.graphs import captured_if_short
 from probes.memory import MemoryReading, is_out_of_memory, live_bytes, peak_of, release
 from probes.protocol import Rules, Subject, Timing, measure
@@ -154,7 +154,7 @@ def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
     except Exception as error:
         if point is None:
             raise
-        return _from_error(point, error)
+        return failure_of(point, error)
     return None
 
 
@@ -251,11 +251,20 @@ def _failed(point: Point, status: str, reason: str) -> Result:
     return Result(point=point, fields={"status": status, "reason": reason})
 
 
-def _from_error(point: Point, error: Exception) -> Result:
+def failure_of(point: Point, error: Exception) -> Result:
+    """What an error makes of a point: out of memory, not supported here, or failed.
+
+    Raises:
+        DeviceLost: the error leaves the device unusable.
+    """
     if is_out_of_memory(error):
         return _failed(point, "oom", "not enough memory on the device")
+    if isinstance(error, DeviceLost):
+        raise error
     if is_lost(error):
         raise DeviceLost(cleaned(error)) from error
+    if lacks_compiler(error):
+        return _failed(point, "unsupported", "torch.compile finds no working Triton, C compiler or Python headers")
     return _failed(point, "error", cleaned(error))
 
 

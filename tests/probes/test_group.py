@@ -69,8 +69,10 @@ def test_a_missing_package_is_a_reason() -> None:
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB"),
         MemoryError(),
         RuntimeError("[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     ],
-    ids=["cuda", "python", "cpu"],
+    ids=["cuda", "python", "cpu", "driver", "cublas"],
 )
 def test_out_of_memory_is_a_result_and_the_next_point_runs(error: Exception) -> None:
     found = run(point("big", failing(error)), point("small", lambda d: work()))
@@ -147,6 +149,24 @@ def test_memory_running_out_only_when_all_run_together_is_found_by_running_each_
     found = run(point("one", lambda d: Hungry("one")), point("two", lambda d: Hungry("two")))
 
     assert [fields["status"] for fields in found.values()] == ["ok", "ok"]
+
+
+def test_a_product_that_a_library_lacks_spoils_only_its_own_point() -> None:
+    error = RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ...)`")
+
+    found = run(point("fp8", failing(error)), point("bf16", lambda d: work()))
+
+    assert found["fp8"]["status"] == "error"
+    assert found["bf16"]["status"] == "ok"
+
+
+def test_compilation_without_a_compiler_is_unsupported_and_not_an_error() -> None:
+    found = run(point("a", failing(RuntimeError("Failed to find C compiler. Please specify via CC")), compiled=True))
+
+    assert found["a"] == {
+        "status": "unsupported",
+        "reason": "torch.compile finds no working Triton, C compiler or Python headers",
+    }
 
 
 def test_a_broken_device_ends_the_group() -> None:
