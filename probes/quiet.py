@@ -99,13 +99,15 @@ class LoadGate:
 class DeviceGate:
     """Other processes on a GPU. Its own work cannot be told from theirs by utilisation, so they are counted."""
 
-    window_s = 0.0
+    window_s = WINDOW_S
+    """Counting takes milliseconds, in which the device rests: not after each batch."""
 
     def __init__(self, processes: Callable[[], int | None]) -> None:
         """Count processes now, before our own has a context on the device.
 
         Args:
-            processes: how many compute processes the device has; None where it does not tell.
+            processes: how many compute processes the device has, ours left out where it can be told; None where the
+                device does not tell.
         """
         self._processes = processes
         self._others = processes()

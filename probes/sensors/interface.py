@@ -34,7 +34,7 @@ class State:
     power_limit_w: float | None = None
     """Enforced limit, whoever set it."""
     processes: int | None = None
-    """Compute processes on the device, ours included."""
+    """Compute processes on the device; ours is left out where it goes by its own number (not in a container)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,9 @@ class Sensor(Protocol):
 
     def state(self) -> State:
         """Heat, clocks and limits now."""
+
+    def processes(self) -> int | None:
+        """Of `state`, the processes alone, which are asked for more often."""
 
     def close(self) -> None:
         """Let go of the device."""

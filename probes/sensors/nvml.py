@@ -7,6 +7,7 @@ Hopper both are of the module, CPU included. A MIG slice has neither. Nothing he
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -107,7 +108,6 @@ class NvmlSensor:
         sm = self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)
         memory = self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM)
         limit = self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-        running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
         return State(
             time_s=self._now(),
             temperature_c=self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
@@ -116,8 +116,13 @@ class NvmlSensor:
             memory_clock_hz=None if memory is None else memory * MEGA,
             clock_event_mask=self._event_mask(),
             power_limit_w=None if limit is None else limit * MILLI,
-            processes=None if running is None else len(running),
+            processes=self.processes(),
         )
+
+    def processes(self) -> int | None:
+        """See `Sensor.processes`."""
+        running = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
+        return None if running is None else sum(one.pid != os.getpid() for one in running)
 
     def utilisation_ratio(self) -> float | None:
         """Share of the last sampling period in which a kernel ran; None where the device does not tell."""

@@ -63,6 +63,10 @@ class RaplSensor:
         """RAPL tells nothing but energy."""
         return State(time_s=self._now())
 
+    def processes(self) -> int | None:
+        """RAPL tells nothing but energy."""
+        return None
+
     def close(self) -> None:
         """Nothing is held open."""
 

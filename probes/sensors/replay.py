@@ -46,5 +46,9 @@ class ReplaySensor:
         """See `Sensor.state`."""
         return self._trace.states[max(bisect_right(self._state_times, self._now()) - 1, 0)]
 
+    def processes(self) -> int | None:
+        """See `Sensor.processes`."""
+        return self.state().processes
+
     def close(self) -> None:
         """Nothing is held open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +42,7 @@ class StandIn:
         }
         self.name = "NVIDIA H200"
         self.mig = 0
+        self.pids = [1]
         self.virtualization = pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
 
     def _or_fail(self, name: str, value: Any) -> Any:
@@ -84,7 +86,7 @@ class StandIn:
         return self._or_fail("limit", 700_000)
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:  # noqa: N802
-        return self._or_fail("processes", [SimpleNamespace(pid=1)])
+        return self._or_fail("processes", [SimpleNamespace(pid=pid) for pid in self.pids])
 
     def nvmlDeviceGetTemperature(self, handle: str, which: int) -> int:  # noqa: N802
         return self._or_fail("temperature", 58)
@@ -121,6 +123,13 @@ def test_the_state_is_in_degrees_hertz_and_watts() -> None:
     assert (state.temperature_c, state.memory_temperature_c) == (58, 71)
     assert (state.sm_clock_hz, state.memory_clock_hz) == (1755e6, 3201e6)
     assert (state.power_limit_w, state.clock_event_mask, state.processes) == (700.0, 4, 1)
+
+
+def test_our_own_process_is_not_counted_among_those_on_the_device() -> None:
+    nvml = StandIn()
+    nvml.pids = [os.getpid(), 4711]
+
+    assert sensor(nvml).processes() == 1
 
 
 def test_the_device_is_found_by_uuid_with_or_without_its_prefix() -> None:
