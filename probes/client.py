@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from probes.listener import Listener, Progress
 from probes.options import Options
 from probes.worker import EXIT_DEVICE_LOST
 
-RESTARTS = 3
+RESTARTS = 6
 """Times that a run goes on in a new process after a crash."""
 GRACE_S = 20.0
 """Time for the probe process to end after an interruption."""
@@ -55,6 +56,7 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
     """
     points = 0
     path: str | None = None
+    began = time.monotonic()
     for crash in range(RESTARTS + 1):
         hearing, code, said = _once(options, listener)
         points += hearing.points
@@ -65,7 +67,8 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
             raise CannotMeasureError(f"{_last_words(code, said)}", hint="run `mpplan doctor`")
         why = "the GPU was lost" if code == EXIT_DEVICE_LOST else _last_words(code, said)
         listener.noted(f"{why}; going on in a new process")
-        options = replace(options, path=path, resume=True, skip_failed=True)
+        spent_s = time.monotonic() - began
+        options = replace(options, path=path, resume=True, skip_failed=True, spent_s=spent_s)
     raise CannotMeasureError(f"the probe process died {RESTARTS + 1} times", hint=f"what was measured is in `{path}`")
 
 

@@ -25,6 +25,8 @@ class Options:
     workloads: tuple[str, ...] = ()
     budget_s: float | None = None
     """None: the suite's own."""
+    spent_s: float = 0.0
+    """Of the budget, what earlier processes of the same run have used."""
     path: str | None = None
     """The record file; None: one with a name of its own in `store`."""
     store: str | None = None

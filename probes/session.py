@@ -16,7 +16,7 @@ from probes.faults import DeviceLost
 from probes.group import Bench, run_group, trial_of
 from probes.ledger import Ledger
 from probes.listener import Listener, Progress, Silence
-from probes.memory import release
+from probes.memory import release, warm_libraries
 from probes.options import BUDGETS_S, Options
 from probes.precisions.interface import Recipe
 from probes.protocol import Rules
@@ -29,6 +29,7 @@ from probes.workloads.canary import canary_point
 from probes.workloads.interface import Group, Plan, Point, Trial
 
 CANARY_EVERY_S = 60.0
+DIED = "the process died while this was measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,9 @@ class Session:
         self._first_canary = self.ledger.known["canary"].time_median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
-        self.began = time.monotonic()
+        self.began = time.monotonic() - options.spent_s
+        self._suspects = frozenset(self.ledger.under_way.left_behind())
+        """Points under way when the last process of this run died: one is to blame, of several any may be."""
 
     @property
     def budget_s(self) -> float:
@@ -91,7 +94,7 @@ class Session:
 
     @property
     def elapsed_s(self) -> float:
-        """Time since the session was opened."""
+        """Time since the run began, in this process and in those before it."""
         return time.monotonic() - self.began
 
     def groups(self) -> list[Group]:
@@ -112,8 +115,8 @@ class Session:
             if others := getattr(self.bench.gate, "others", 0):
                 self.listener.noted(f"{others} other processes use the GPU; nothing measured now can be trusted")
             self._read_bare_idle()
+            self._choose_device()
             self.check_recipes()
-            self._give_up_on(self.ledger.under_way.left_behind())
             groups = self.groups() if self.options.measure else []
             self.listener.planned(len(groups), sum(one.estimate_s for one in groups))
             for group, left_s in _with_rest(groups):
@@ -132,9 +135,19 @@ class Session:
     def measure(self, group: Group, left_s: float) -> list[Measurement]:
         """Measure one group and write it down.
 
+        A group that the last process died of is measured point by point, which shows the one to blame; a point that it
+        died of is not run again.
+
         Raises:
-            DeviceLost: after the lines are written.
+            DeviceLost: the device broke. Which of several points broke it is left to the next process to find out.
         """
+        suspects = self._suspects.intersection(point.probe_id for point in group.points)
+        if suspects and len(group.points) > 1:
+            single = [replace(group, points=[point]) for point in group.points]
+            return [line for one in single for line in self.measure(one, left_s)]
+        if suspects == self._suspects and suspects:
+            self.ledger.under_way.end()
+            return [self.write(group.points[0], {"status": "error", "reason": DIED})]
         if group.points[0].kind != "idle":  # idle power is read before anything has warmed the device
             self._keep_steady()
         self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
@@ -142,11 +155,13 @@ class Session:
         try:
             results = run_group(group, self.bench)
         except DeviceLost as error:
-            for point in group.points:
-                self.write(point, {"status": "error", "reason": f"the device was lost: {error}"})
+            if len(group.points) == 1:
+                self._lost(group.points[0], error)
             raise
-        finally:  # not reached when the process is killed: then the next one finds the note
+        except BaseException:
             self.ledger.under_way.end()
+            raise
+        self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
         return [self.write(one.point, one.fields, one.trace) for one in results]
 
     def write(self, point: Point, fields: dict[str, Any], trace: Trace | None = None) -> Measurement:
@@ -167,18 +182,44 @@ class Session:
         for recipe in self.plan.recipes:
             known = self.ledger.known.get(f"support/{recipe.id}")
             if known is None:
-                known = self.write(_support_point(recipe), _support_fields(recipe, self.device))
+                known = self._try_recipe(recipe)
             if known.status == "ok":
                 kept.append(recipe)
         self.plan = replace(self.plan, recipes=tuple(kept))
 
-    def _give_up_on(self, fatal: Sequence[str]) -> None:
-        """Write down the points that the last process died of."""
-        if not fatal:
-            return
-        for point in (point for group in self.groups() for point in group.points if point.probe_id in fatal):
-            self.write(point, {"status": "error", "reason": "the process died while this was measured"})
+    def _try_recipe(self, recipe: Recipe) -> Measurement:
+        """Whether a recipe runs here, as a line of the record; one that the last process died of does not.
+
+        Raises:
+            DeviceLost: after the line is written.
+        """
+        point = _support_point(recipe)
+        if point.probe_id in self._suspects:
+            return self.write(point, {"status": "error", "reason": DIED})
+        self.ledger.under_way.begin([point.probe_id])
+        try:
+            fields = _support_fields(recipe, self.device)
+        except DeviceLost as error:
+            self._lost(point, error)
+            raise
+        except BaseException:
+            self.ledger.under_way.end()
+            raise
         self.ledger.under_way.end()
+        return self.write(point, fields)
+
+    def _lost(self, point: Point, error: DeviceLost) -> None:
+        """Write down the one point that broke the device."""
+        self.write(point, {"status": "error", "reason": f"the device was lost: {error}"})
+        self.ledger.under_way.end()
+
+    def _choose_device(self) -> None:
+        """Make the device the current one, which makes a context there: events and statistics are of the current."""
+        if self.device.kind == "cuda":
+            import torch
+
+            torch.cuda.set_device(self.device.index)
+            torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
 
     def _read_bare_idle(self) -> None:
         """Idle power before anything has made a context on the device."""
@@ -196,13 +237,10 @@ class Session:
             self._canary()
 
     def _heat(self) -> None:
-        """Make the context and bring a GPU to its working temperature."""
+        """Bring a GPU to its working temperature."""
         if self.device.kind != "cuda":
             return
-        import torch
-
-        torch.cuda.set_device(self.device.index)
-        torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
+        warm_libraries(self.device)
         if self.options.suite == "quick":
             return
         point = canary_point(self.plan)
@@ -224,7 +262,7 @@ class Session:
         if self.device.kind == "cpu":
             return LoadGate()
         sensor = self.sensor
-        return DeviceGate(lambda: sensor.state().processes if sensor else None)
+        return DeviceGate(lambda: sensor.processes() if sensor else None)
 
     def _rules(self, point: Point) -> Rules:
         gpu = self.device.kind == "cuda"
