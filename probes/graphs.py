@@ -23,6 +23,8 @@ class GraphTrial:
         import torch
 
         self.trial = trial
+        # A stream of its own, for warming up and for capturing: cuBLAS keeps a workspace per stream, and some versions
+        # of torch free the workspaces of a stream with any graph that was captured on it (pytorch#193402).
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -30,7 +32,7 @@ class GraphTrial:
                 trial.step(no_mark)
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, stream=stream):
             for _ in range(CAPTURED):
                 trial.step(no_mark)
 
