@@ -38,23 +38,30 @@ class Experts(nn.Module):  # type: ignore[misc] # torch is untyped here
         deal = torch.arange(chosen.numel(), device=x.device) % self.local
         order = torch.argsort(deal, stable=True)
         rows = flat.repeat_interleave(self.top_k, dim=0)[order]
-        # Counted by arithmetic: `bincount` would make the host wait for the GPU.
-        rows_of = [(len(deal) + self.local - 1 - i) // self.local for i in range(self.local)]
-        y = self._experts(rows, rows_of)
+        y = self._experts(rows)
         back = torch.empty_like(y).index_copy(0, order, y).view(-1, self.top_k, x.shape[-1])
         return (back * weights.to(y.dtype).unsqueeze(-1)).sum(dim=1).reshape(x.shape)
 
-    def _experts(self, rows: torch.Tensor, rows_of: list[int]) -> torch.Tensor:
-        gate, up = _grouped(rows, self.up, rows_of).chunk(2, dim=-1)
-        return _grouped(fn.silu(gate) * up, self.down, rows_of)
+    def _experts(self, rows: torch.Tensor) -> torch.Tensor:
+        gate, up = _grouped(rows, self.up).chunk(2, dim=-1)
+        return _grouped(fn.silu(gate) * up, self.down)
 
 
-def _grouped(rows: torch.Tensor, weights: torch.Tensor, rows_of: list[int]) -> torch.Tensor:
+def ends_of_groups(rows: int, groups: int, device: torch.device) -> torch.Tensor:
+    """Where the rows of each expert end, dealt as evenly as they go; `[groups]` int32.
+
+    Counted on the device: `bincount`, or a copy of the host's own count, would make the host wait for the GPU.
+    """
+    each = (rows + groups - 1 - torch.arange(groups, device=device)) // groups
+    return each.cumsum(0).to(torch.int32)
+
+
+def _grouped(rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     product = grouped_product()
     if torch.is_autocast_enabled(rows.device.type):  # grouped products are not on autocast's list
         dtype = torch.get_autocast_dtype(rows.device.type)
         rows, weights = rows.to(dtype), weights.to(dtype)
     if product is not None and rows.dtype == torch.bfloat16:
-        ends = torch.tensor(rows_of).cumsum(0).to(rows.device, torch.int32)
-        return product(rows, weights, offs=ends)
+        return product(rows, weights, offs=ends_of_groups(len(rows), len(weights), rows.device))
+    rows_of = [(len(rows) + len(weights) - 1 - i) // len(weights) for i in range(len(weights))]
     return torch.cat([part @ weight for part, weight in zip(rows.split(rows_of), weights, strict=True)])

@@ -18,19 +18,35 @@ from torch.utils.checkpoint import checkpoint
 
 def causal_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Fused causal attention; `q` `[B, n_q, S, d]`, `k` and `v` `[B, n_kv, S, d]`."""
+    k, v, gqa = _matching_heads(q, k, v)
+    return fn.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=gqa)
+
+
+def _matching_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, bool]:
+    """Keys and values as the fused kernels take them, and whether they have fewer heads than the queries."""
     groups = q.shape[1] // k.shape[1]
-    if groups > 1 and q.is_cuda and q.dtype == torch.float32:
+    dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else q.dtype
+    if groups > 1 and q.is_cuda and dtype == torch.float32:
         # In FP32 only the memory-efficient kernel is fused, and it takes equal numbers of heads.
-        k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-        groups = 1
-    return fn.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=groups > 1)
+        return k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1), False
+    return k, v, groups > 1
 
 
-def attention_backend(q: torch.Tensor) -> str:
-    """Which family of kernels `causal_attention` uses for such a query."""
-    if not q.is_cuda:
-        return "flash_cpu"
-    return "efficient" if q.dtype == torch.float32 else "flash"
+BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
+"""`torch.nn.attention.SDPBackend` by number."""
+
+
+def attention_backend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> str | None:
+    """Which family of kernels `causal_attention` uses, as torch chooses; None where this version does not tell.
+
+    It depends on the versions: on Hopper torch prefers cuDNN's from some release of cuDNN on.
+    """
+    choose = getattr(torch, "_fused_sdp_choice", None)
+    if choose is None:
+        return None
+    k, v, gqa = _matching_heads(q, k, v)
+    name = BACKENDS.get(int(choose(q, k, v, is_causal=True, enable_gqa=gqa)))
+    return f"{name}_cpu" if name and not q.is_cuda else name
 
 
 class _Gather(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here

@@ -113,7 +113,7 @@ class _AttentionTrial:
         """Which kernel ran."""
         from probes.models.transformer import attention_backend
 
-        return {"attention_backend": attention_backend(self.q)}
+        return {"attention_backend": attention_backend(self.q, self.k, self.v)}
 
 
 def _build(recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> Trial:

@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.models.moe import Experts  # noqa: E402
+from probes.models.moe import Experts, ends_of_groups  # noqa: E402
 from probes.models.shapes import TINY  # noqa: E402
 from probes.models.stack import build_stack  # noqa: E402
-from probes.models.transformer import causal_attention, randomise, rotate  # noqa: E402
+from probes.models.transformer import attention_backend, causal_attention, randomise, rotate  # noqa: E402
 
 CPU = torch.device("cpu")
 LENGTH = 32
@@ -95,3 +95,20 @@ def test_a_shard_with_tensor_parallel_ranks_keeps_its_local_tokens() -> None:
     stack = build_stack(shape, 1, LENGTH, recompute=False, device=CPU)
 
     assert stack(rows(shape)).shape == (2, LENGTH // 2, shape.hidden)
+
+
+@pytest.mark.parametrize(("rows_", "groups"), [(64, 4), (10, 4), (3, 4)])
+def test_the_rows_of_the_experts_are_counted_as_they_are_dealt(rows_: int, groups: int) -> None:
+    dealt = [sum(1 for i in range(rows_) if i % groups <= one) for one in range(groups)]
+
+    ends = ends_of_groups(rows_, groups, CPU)
+
+    assert ends.tolist() == dealt
+    assert ends.dtype == torch.int32
+
+
+def test_the_kernel_of_attention_is_the_one_that_torch_chooses() -> None:
+    q, k = torch.randn(1, 4, 64, 64), torch.randn(1, 2, 64, 64)
+
+    assert attention_backend(q, k, k) == "flash_cpu"
+    assert attention_backend(q.double(), k.double(), k.double()[..., :32]) == "math_cpu"  # values of another size
