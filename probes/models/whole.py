@@ -109,7 +109,7 @@ def _compile_layers(model: nn.Module) -> None:
     """Compile layer by layer: one compilation serves every layer of the same shape."""
     for name, child in model.named_modules():
         if name.rsplit(".", 1)[-1].isdigit() and type(child).__name__.endswith("Layer"):
-            child.compile()
+            child.compile(dynamic=False)
 
 
 def make_batch(case: ModelCase, seed: int, device: torch.device, held: str) -> dict[str, Any]:

@@ -215,7 +215,7 @@ class _BlockTrial:
         self.flags = self.training.flags
         if case.compiled:
             for layer in module.layers:
-                layer.compile()
+                layer.compile(dynamic=False)  # a second shape in a process would else get kernels for any shape
         dtype = getattr(torch, recipe.held)
         size = (case.micro_batch, case.seq_len // case.shape.tp, case.shape.hidden)
         generator = torch.Generator(device=device.torch).manual_seed(1)

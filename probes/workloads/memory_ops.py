@@ -48,6 +48,8 @@ read 1 write each way; cross-entropy reads the logits twice and writes their gra
 (per row) or twice (tensorwise: maximum first) and write one byte."""
 
 
+COMPILE_S = 4.0
+"""About what one small function takes to compile, assumed; for the time budget only."""
 QUICK = ("rmsnorm", "silu_mul")
 """What the quick suite measures."""
 
@@ -74,7 +76,8 @@ class MemoryOps:
             ]
             if points:
                 each = 0.8 if plan.on_gpu else 0.7
-                groups.append(Group(name=f"{op.name} ", points=points, estimate_s=each * len(points)))
+                compiling_s = COMPILE_S * sum(one.compiled for one in points)
+                groups.append(Group(name=op.name, points=points, estimate_s=each * len(points) + compiling_s))
         return groups
 
 
@@ -169,4 +172,7 @@ def _build(recipe_id: str, op: MemoryOp, sizes: Sizes, compiled: bool, device: D
 
     dtype = getattr(torch, recipe_by_id(recipe_id).operand)
     function, inputs = _functions(*sizes, device, dtype)[op.name]
-    return _OpTrial(op, torch.compile(function) if compiled else function, inputs)
+    trial = _OpTrial(op, function, inputs)
+    if compiled:  # after the first call, which has no gradient and would be compiled apart
+        trial.function = torch.compile(function, dynamic=False)
+    return trial

@@ -10,6 +10,7 @@ from typing import Any
 
 from probes.clock import Mark
 from probes.device import Device
+from probes.faults import cleaned
 from probes.precisions import recipe_by_id
 from probes.workloads.interface import Group, Plan, Point, Trial
 
@@ -30,6 +31,8 @@ class OptimizerCase:
     dtype: str = "float32"
     suites: tuple[str, ...] = ("default", "thorough")
     devices: tuple[str, ...] = ("cuda",)
+    compile_s: float = 0.0
+    """About what its first step takes to compile, assumed; for the time budget only."""
     needs: str | None = None
     """Dotted name of what must be importable."""
 
@@ -42,7 +45,11 @@ class OptimizerCase:
             return f"needs {package.split('.')[0]}, which is not installed"
         import importlib
 
-        return None if hasattr(importlib.import_module(package), attribute) else f"this version lacks {self.needs}"
+        try:
+            there = hasattr(importlib.import_module(package), attribute)
+        except Exception as error:  # a version that does not go with this torch, which must not end the run
+            return f"{package} cannot be imported: {cleaned(error)}"
+        return None if there else f"this version lacks {self.needs}"
 
 
 def _torch(name: str, **settings: Any) -> Callable[[list[Any]], Any]:
@@ -68,7 +75,7 @@ OPTIMIZERS = (
     OptimizerCase(
         id="adamw-foreach", make=_torch("AdamW", foreach=True), devices=("cuda", "cpu"), suites=("thorough",)
     ),
-    OptimizerCase(id="adamw-8bit", make=_adamw_8bit, needs="torchao.optim.AdamW8bit"),
+    OptimizerCase(id="adamw-8bit", make=_adamw_8bit, compile_s=20.0, needs="torchao.optim.AdamW8bit"),
     OptimizerCase(id="adafactor", make=_torch("Adafactor"), needs="torch.optim.Adafactor"),
     OptimizerCase(id="sgd-momentum", make=_torch("SGD", momentum=0.9, fused=True), devices=("cuda", "cpu")),
     OptimizerCase(id="muon", make=_torch("Muon"), needs="torch.optim.Muon", suites=("thorough",)),
@@ -87,7 +94,11 @@ class OptimizerStep:
         cases = [one for one in OPTIMIZERS if plan.suite in one.suites and plan.device.kind in one.devices]
         each = 1.5 + (ENERGY_S + 1.0 if plan.has_sensor else 0.0)
         return [
-            Group(name=f"optimizer {case.id}", points=[_point(plan, case)], estimate_s=each if plan.on_gpu else 0.8)
+            Group(
+                name=f"optimizer {case.id}",
+                points=[_point(plan, case)],
+                estimate_s=each + case.compile_s if plan.on_gpu else 0.8,
+            )
             for case in cases
         ]
 
