@@ -89,5 +89,13 @@ def quantise(x: torch.Tensor, dtype: torch.dtype, dim: int | None) -> tuple[torc
 def scaled_mm(
     a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor, *, fast: bool
 ) -> torch.Tensor:
-    """`a @ b` of FP8 operands (`a` row-major, `b` column-major) in BF16."""
-    return torch._scaled_mm(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast)
+    """`a @ b` of FP8 operands (`a` row-major, `b` column-major) in BF16.
+
+    Row-wise without fast accumulation, the product is made without scales and scaled afterwards, as torchao does it:
+    the row-wise kernel of Hopper is slow in that mode.
+    """
+    multiply = partial(torch._scaled_mm, a, b, out_dtype=torch.bfloat16, use_fast_accum=fast)
+    if scale_a.dim() == 0 or fast:
+        return multiply(scale_a=scale_a, scale_b=scale_b)
+    one = scale_a.new_ones(())
+    return multiply(scale_a=one, scale_b=one).mul_(scale_a * scale_b)

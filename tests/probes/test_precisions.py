@@ -16,7 +16,7 @@ from planner.policies import load_policies  # noqa: E402
 from probes.device import Device  # noqa: E402
 from probes.precisions import PRECISIONS, RECIPES, choose, recipe_by_id  # noqa: E402
 from probes.precisions.interface import ROLES, Recipe  # noqa: E402
-from probes.precisions.products import make_scaled, quantise  # noqa: E402
+from probes.precisions.products import make_scaled, quantise, scaled_mm  # noqa: E402
 from probes.precisions.training import Training, fused_adamw  # noqa: E402
 from tests.probes.build import CPU, H200  # noqa: E402
 
@@ -189,6 +189,16 @@ def test_scaled_products_match_their_reference() -> None:
     product = make_scaled("forward", 16, 32, 64, CPU, 1, rowwise=True, gradient=torch.float8_e4m3fn)
 
     product()  # shapes and layouts are what `_scaled_mm` demands, or it raises
+
+
+def test_row_wise_products_agree_with_and_without_fast_accumulation() -> None:
+    a, scale_a = quantise(torch.randn(32, 64), torch.float8_e4m3fn, 1)
+    b, scale_b = quantise(torch.randn(48, 64), torch.float8_e4m3fn, 1)
+
+    fast, exact = (scaled_mm(a, b.t(), scale_a, scale_b.t(), fast=one) for one in (True, False))
+
+    assert exact.dtype == torch.bfloat16
+    assert float((fast - exact).float().norm() / fast.float().norm()) < 0.01  # BF16 rounds before scaling
 
 
 def test_master_weights_take_the_gradients_of_several_micro_batches_in_fp32() -> None:
