@@ -17,6 +17,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from probes.models.cases import ModelCase, params_of
+
 ROUND_BYTES = {"cuda": 512, "cpu": 1}
 """What an allocation is rounded up to (CUDA's caching allocator: 512 bytes)."""
 
@@ -73,7 +75,8 @@ class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untype
 class Tracked:
     """What bookkeeping says about a step."""
 
-    peak_bytes: float
+    peak_bytes: float | None
+    """None where a kernel has no rules for fake tensors."""
     params: int
 
 
@@ -93,3 +96,11 @@ def track(make: Callable[[], Any], device_kind: str) -> Tracked:
         counter.reset_peak()
         trial.step(no_mark)
     return Tracked(peak_bytes=float(counter.peak), params=sum(one.numel() for one in trial.module.parameters()))
+
+
+def count_params(case: ModelCase) -> int:
+    """Parameters of a model, counted on fake tensors of the CPU."""
+    from probes.models.whole import build_model
+
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        return params_of(build_model(case, 0, torch.device("cpu")))

@@ -34,13 +34,16 @@ class Prediction:
 
 
 def predict(
-    target: Measurement, tracked_bytes: float, anchors: Sequence[tuple[Measurement, float]], rates: MeasuredRates
+    target: Measurement,
+    tracked_bytes: float | None,
+    anchors: Sequence[tuple[Measurement, float | None]],
+    rates: MeasuredRates,
 ) -> Prediction:
     """Predict a target from the anchors of its family.
 
     Args:
         target: only the fields of its shape are read.
-        tracked_bytes: peak of its step by bookkeeping on fake tensors.
+        tracked_bytes: peak of its step by bookkeeping on fake tensors; None where that failed.
         anchors: measured points with their own tracked peaks.
         rates: kernels of the same record.
     """
@@ -56,10 +59,10 @@ def predict(
     )
 
 
-def predict_memory(tracked_bytes: float, anchors: Sequence[tuple[Measurement, float]]) -> float | None:
+def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurement, float | None]]) -> float | None:
     """Bookkeeping, scaled as measured peaks of the anchors stand to theirs."""
-    known = [(m.memory_allocated_peak_bytes, t, m.probe_id) for m, t in anchors if m.memory_allocated_peak_bytes]
-    if not known:
+    known = [(m.memory_allocated_peak_bytes, t, m.probe_id) for m, t in anchors if m.memory_allocated_peak_bytes and t]
+    if not known or tracked_bytes is None:
         return None
     tracked = np.array([t for _, t, _ in known])
     fit: LinearFit = fit_linear(

@@ -8,10 +8,13 @@ from functools import partial
 
 from planner.measured_rates import MeasuredRates, measured_rates
 from planner.measurement import Measurement
+from probes.faults import cleaned, is_lost
+from probes.group import failure_of
 from probes.listener import Progress
+from probes.memory import release
 from probes.models.cases import facts_of
 from probes.session import Session
-from probes.tracker import Tracked, track
+from probes.tracker import Tracked, count_params, track
 from probes.verify.cases import VerifyCase, anchors, targets
 from probes.verify.document import LOUD_ANCHORS, is_loud
 from probes.verify.predict import predict
@@ -49,26 +52,40 @@ def verify(session: Session) -> list[Measurement]:
         point = _target_point(session, case)
         if session.ledger.is_done(point):
             done.append(session.ledger.known[point.probe_id])
-        elif session.elapsed_s + case.estimate_s < end_s:
-            done += checker.check(case, point)
+        elif session.elapsed_s + checker.estimate_s(case) < end_s:
+            done += _checked(checker, case, point)
     return done
+
+
+def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurement]:
+    """One target; what goes wrong while it is predicted is its own result too.
+
+    Raises:
+        DeviceLost: the device broke.
+    """
+    try:
+        return checker.check(case, point)
+    except Exception as error:
+        failed = failure_of(point, error)
+    release()  # only here: until the error was dropped, it held on to memory
+    return [checker.session.write(point, failed.fields)]
 
 
 class _Checker:
     """Measures the anchors of a family when its first target comes, and keeps what they rest on."""
 
     def __init__(self, session: Session, needed: Iterable[VerifyCase]) -> None:
-        self._session = session
+        self.session = session
         self._anchors: dict[tuple[str, str, bool], list[VerifyCase]] = {}
         for case in needed:
             self._anchors.setdefault(case.family, []).append(case)
-        self._known: dict[tuple[str, str, bool], list[tuple[Measurement, float]]] = {}
+        self._known: dict[tuple[str, str, bool], list[tuple[Measurement, float | None]]] = {}
         # A CPU's speed wanders with its neighbours; its anchors are measured right before their targets.
         self._fresh = session.device.kind == "cpu"
 
     def check(self, case: VerifyCase, point: Point) -> list[Measurement]:
         """One target: predicted first, then run."""
-        session = self._session
+        session = self.session
         known = self._measured(case)
         session.listener.started(
             Progress(label=f"predicting {case.model.name}", done_s=session.elapsed_s, left_s=case.estimate_s)
@@ -84,33 +101,46 @@ class _Checker:
         )
         return session.measure(group, case.estimate_s)
 
-    def _measured(self, case: VerifyCase) -> list[tuple[Measurement, float]]:
+    def estimate_s(self, case: VerifyCase) -> float:
+        """Expected time of a target, with those of its anchors that are still to be measured."""
+        is_done = self.session.ledger.is_done
+        family = [] if case.family in self._known else self._anchors.get(case.family, [])
+        open_ = [one for one in family if self._fresh or not is_done(_anchor_point(self.session, one))]
+        return case.estimate_s + sum(one.estimate_s for one in open_)
+
+    def _measured(self, case: VerifyCase) -> list[tuple[Measurement, float | None]]:
         """The anchors of a family with their tracked peaks, measured side by side when its first target comes."""
         if case.family not in self._known:
-            wanted = {_anchor_point(self._session, one).probe_id: one for one in self._anchors.get(case.family, [])}
-            points = [_anchor_point(self._session, one) for one in wanted.values()]
-            missing = [point for point in points if self._fresh or not self._session.ledger.is_done(point)]
+            wanted = {_anchor_point(self.session, one).probe_id: one for one in self._anchors.get(case.family, [])}
+            points = [_anchor_point(self.session, one) for one in wanted.values()]
+            missing = [point for point in points if self._fresh or not self.session.ledger.is_done(point)]
             for _ in range(ANCHOR_TRIES):
                 if missing:
                     estimate_s = case.estimate_s * len(missing)
                     name = f"small steps of {case.model.family} in {case.recipe.id}"
-                    self._session.measure(Group(name=name, points=missing, estimate_s=estimate_s), estimate_s)
-                missing = [point for point in points if is_loud(self._session.ledger.known[point.probe_id])]
-            lines = [self._session.ledger.known[point.probe_id] for point in points]
+                    self.session.measure(Group(name=name, points=missing, estimate_s=estimate_s), estimate_s)
+                missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]
+            lines = [self.session.ledger.known[point.probe_id] for point in points]
             self._known[case.family] = [
                 (line, self._track(wanted[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
             ]
         return self._known[case.family]
 
     def _track(self, case: VerifyCase) -> Tracked:
-        device = self._session.device
+        device = self.session.device
         case.recipe.activate()
         plain = replace(case.model, compiled=False)
-        make = partial(build_model_trial, plain, case.recipe.id, self._session.options.seed, device)
-        return track(make, device.kind)
+        make = partial(build_model_trial, plain, case.recipe.id, self.session.options.seed, device)
+        try:
+            return track(make, device.kind)
+        except Exception as error:  # a kernel without rules for fake tensors: time and energy can still be predicted
+            if is_lost(error):
+                raise
+            self.session.listener.noted(f"the memory of {case.model.name} is not predicted: {cleaned(error)}")
+            return Tracked(peak_bytes=None, params=count_params(plain))
 
     def _rates(self) -> MeasuredRates:
-        return measured_rates(self._session.ledger.known.values())
+        return measured_rates(self.session.ledger.known.values())
 
 
 def _anchor_point(session: Session, case: VerifyCase) -> Point:

@@ -175,3 +175,36 @@ def test_a_case_predicted_from_loud_anchors_is_not_held_against_the_prediction()
     assert document["summary_quiet"]["time"] == {
         "n": 1, "median_abs_error": pytest.approx(0.02), "max_abs_error": pytest.approx(0.02),
     }  # fmt: skip
+
+
+def test_memory_that_bookkeeping_cannot_tell_is_not_predicted_and_spoils_no_other_anchor() -> None:
+    known = a_measurement(probe_id="a", memory_allocated_peak_bytes=2e9, **H200_FACTS)
+
+    assert predict_memory(None, [(known, 1e9)]) is None
+    assert predict_memory(3e9, [(known, None)]) is None
+
+
+def test_a_target_that_cannot_be_predicted_is_a_result_and_the_next_one_is_checked() -> None:
+    pytest.importorskip("torch")
+    from probes.verify.run import _checked
+    from tests.probes.build import call, point
+
+    class Checker:
+        """Fails as the bookkeeping does at a kernel without rules for fake tensors."""
+
+        def __init__(self) -> None:
+            self.session = self
+            self.written: list[dict] = []
+
+        def check(self, case: object, point: object) -> list:
+            raise NotImplementedError("no rule for aten::_some_kernel")
+
+        def write(self, point: object, fields: dict) -> dict:
+            self.written.append(fields)
+            return fields
+
+    checker = Checker()
+
+    _checked(checker, targets(PLANS["cpu"])[0], point("verify/x", call()))  # type: ignore[arg-type]
+
+    assert checker.written == [{"status": "error", "reason": "NotImplementedError: no rule for aten::_some_kernel"}]
