@@ -110,3 +110,25 @@ def test_a_command_that_runs_out_of_time_leaves_a_whole_record_in_few_files(
     record = read_measurements(out / "verify.jsonl")
     assert record.measurements
     assert not [problem for problem in record.problems if not problem.used]
+
+
+def test_a_first_record_of_another_gpu_does_not_cost_the_verification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = script("session")
+    first = tmp_path / "suite-1.jsonl"
+    first.write_text("a record\n", encoding="utf-8")
+    session = module.Session(tmp_path / "out", "cuda", 8.0, first)
+    asked: list[tuple[str, ...]] = []
+
+    def probe(name: str, record: Path, *more: str) -> int:
+        asked.append(more)
+        return 2 if "--resume" in more else 0  # as `mpplan probe` refuses a record of another device
+
+    monkeypatch.setattr(session, "run", lambda *command, **settings: 0)
+    monkeypatch.setattr(session, "probe", probe)
+
+    module.verify(session)
+
+    assert ["--resume" in more for more in asked] == [True, False]
+    assert not (tmp_path / "out" / "verify.jsonl").exists()  # made anew by the probe
