@@ -25,7 +25,15 @@ from benchmarks.accuracy_chart import Point, draw  # noqa: E402 - the repository
 from benchmarks.accuracy_search import search_all  # noqa: E402
 from planner.operations import model_flop_per_token  # noqa: E402
 from planner.published_setup import Prepared  # noqa: E402
-from planner.scoring import BREAKDOWNS, ScoredRun, summarize, weighted_quantile, weights  # noqa: E402
+from planner.scoring import (  # noqa: E402
+    BREAKDOWNS,
+    TIMES,
+    ScoredPair,
+    ScoredRun,
+    summarize,
+    weighted_quantile,
+    weights,
+)
 from planner.validation import Validation, validate  # noqa: E402
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -102,6 +110,15 @@ class LeftOut:
         return float((np.array(inside) * weight).sum() / weight.sum())
 
 
+    def pair_error(self, pair: ScoredPair) -> float | None:
+        """Absolute error of the ratio between two rows of one source, both predicted without it."""
+        first, second = (self.by_id.get(row) for row in pair.ids)
+        if first is None or second is None:
+            return None
+        turned = -1.0 if pair.metric in TIMES else 1.0
+        return abs(math.expm1(turned * (second - first)))
+
+
 def summary_row(name: str, rows: list[ScoredRun], left: LeftOut) -> list[str]:
     """One line of a breakdown."""
     fit, (median, p90) = summarize(rows), left.quantiles(rows)
@@ -127,20 +144,33 @@ def breakdown(found: Validation, key: Callable[[Prepared], str], left: LeftOut, 
     return table((label, *HEADERS), (summary_row(name, rows, left) for name, rows in ordered if len(rows) >= FEWEST))
 
 
-def pairs_table(found: Validation) -> str:
+def speed_pairs(found: Validation) -> list[ScoredPair]:
+    """Pairs of speeds with a published ratio."""
+    return [p for p in found.pairs if p.published_ratio and p.metric != "peak_mem_gib" and p.error_ratio is not None]
+
+
+def median_of(errors: Iterable[float | None]) -> str:
+    """Median of those that are known, as a percentage."""
+    known = [error for error in errors if error is not None]
+    return percent(float(np.median(known)) if known else None)
+
+
+def pairs_table(found: Validation, left: LeftOut) -> str:
     """Ratio between two precisions of the same work."""
-    groups: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
-    for pair in found.pairs:
-        if pair.published_ratio and pair.metric != "peak_mem_gib" and pair.error_ratio is not None:
-            held = float(pair.low <= pair.published_ratio <= pair.high)
-            groups[pair.frm, pair.to].append((abs(pair.error_ratio), pair.published_ratio, held))
+    groups: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
+    for pair in speed_pairs(found):
+        groups[pair.frm, pair.to].append(pair)
     rows = []
-    everything = [entry for entries in groups.values() for entry in entries]
-    for name, entries in [("all", everything), *((f"{a} to {b}", e) for (a, b), e in sorted(groups.items()))]:
-        errors, ratios, inside = (np.array(column) for column in zip(*entries, strict=True))
-        rows.append([name, str(len(entries)), f"{np.median(ratios):.2f}", percent(float(np.median(errors))),
-                     percent(float(np.quantile(errors, 0.9))), percent(float(inside.mean()), 0)])  # fmt: skip
-    return table(("pair", "pairs", "median speed-up", "median error", "90th percentile", "in range"), rows)
+    for name, pairs in [("all", speed_pairs(found)), *((f"{a} to {b}", e) for (a, b), e in sorted(groups.items()))]:
+        errors, ratios = [abs(p.error_ratio or 0.0) for p in pairs], [p.published_ratio or 0.0 for p in pairs]
+        inside = [pair.low <= ratio <= pair.high for pair, ratio in zip(pairs, ratios, strict=True)]
+        rows.append([
+            name, str(len(pairs)), f"{np.median(ratios):.2f}", median_of(errors),
+            percent(float(np.quantile(errors, 0.9))), median_of(left.pair_error(pair) for pair in pairs),
+            percent(float(np.mean(inside)), 0),
+        ])  # fmt: skip
+    heads = ("pair", "pairs", "median speed-up", "median error", "90th percentile", "left out: median", "in range")
+    return table(heads, rows)
 
 
 def of_group(found: Validation, *groups: str) -> list[ScoredRun]:
@@ -164,9 +194,9 @@ def targets(found: Validation, left: LeftOut) -> str:
     line("peak memory, median / 90th percentile", "8 % / 20 %", of_group(found, "memory"))
     line("run totals, median", "15 %", of_group(found, "run_total"), second=False)
     line("energy and power, median", "15 %", of_group(found, "energy"), second=False)
-    errors = [abs(p.error_ratio) for p in found.pairs if p.error_ratio is not None and p.metric != "peak_mem_gib"]
-    pair = percent(float(np.median(errors)))
-    rows.append(["precision pairs, median of the ratio's error", "8 %", pair, "–", str(len(errors))])
+    pairs = speed_pairs(found)
+    medians = [median_of(abs(p.error_ratio or 0.0) for p in pairs), median_of(left.pair_error(p) for p in pairs)]
+    rows.append(["precision pairs, median of the ratio's error", "8 %", *medians, str(len(pairs))])
     coverage = [percent(found.overall.coverage, 0), percent(left.coverage(found.runs), 0)]
     rows.append(["published value inside the 90 % range", "85 to 95 %", *coverage, str(found.overall.n)])
     verdicts = [row for row in found.runs if row.prediction and (row.out_of_memory or row.metric == "peak_mem_gib")]
@@ -310,7 +340,7 @@ def main() -> None:
         targets=targets(found, left),
         overall=table(("", *HEADERS), [summary_row("all", list(found.runs), left)]),
         breakdowns="\n".join(breakdown(found, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
-        pairs=pairs_table(found),
+        pairs=pairs_table(found, left),
         search=search_text(found),
         constant=constant_baseline(found),
         peers=peers_table(found),

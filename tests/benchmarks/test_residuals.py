@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.calibrate import LEAST_SD, conformal_sd
+from benchmarks.residuals import LEAST_SD, conformal_sd
 from planner.parameters import Z90
 
 
