@@ -214,7 +214,7 @@ class Session:
         self.ledger.under_way.end()
 
     def _choose_device(self) -> None:
-        """Make the device the current one, which makes a context there: events and statistics are of the current."""
+        """Make the device the current one, whose events and statistics are read; this may make a context there."""
         if self.device.kind == "cuda":
             import torch
 
