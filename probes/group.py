@@ -58,15 +58,32 @@ class _Built:
     fields: Fields = field(default_factory=dict)
 
 
-def run_group(group: Group, bench: Bench) -> list[Result]:
+class _Results(dict[str, Result]):
+    """Results by probe id, each told as soon as it is there."""
+
+    def __init__(self, tell: Callable[[Result], object]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def __setitem__(self, probe_id: str, result: Result) -> None:
+        super().__setitem__(probe_id, result)
+        self._tell(result)
+
+
+def run_group(group: Group, bench: Bench, tell: Callable[[Result], object] = lambda _: None) -> list[Result]:
     """Measure a group; one result per point, in the order given.
 
     Points that do not fit beside the others are measured in a second sitting.
 
+    Args:
+        group: what to measure.
+        bench: what to measure with.
+        tell: told each result when its point is done, so that an interruption costs only the point under way.
+
     Raises:
         DeviceLost: after an error that leaves the device unusable.
     """
-    results: dict[str, Result] = {}
+    results = _Results(tell)
     sittings = [list(group.points)]
     while sittings:
         sittings += _sit(sittings.pop(0), bench, results)
@@ -74,7 +91,7 @@ def run_group(group: Group, bench: Bench) -> list[Result]:
     return [results[point.probe_id] for point in group.points]
 
 
-def _sit(points: Sequence[Point], bench: Bench, results: dict[str, Result]) -> list[list[Point]]:
+def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[Point]]:
     """Build and measure points side by side; returns the sittings that it takes for those that could not."""
     built: list[_Built] = []
     for i, point in enumerate(points):
@@ -115,7 +132,7 @@ def _build(point: Point, bench: Bench) -> _Built:
     return built
 
 
-def _measure_all(built: list[_Built], bench: Bench, results: dict[str, Result]) -> list[list[Point]]:
+def _measure_all(built: list[_Built], bench: Bench, results: _Results) -> list[list[Point]]:
     """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
     resting = [one for one in built if one.point.kind == "idle"]
     timed = [one for one in built if one.point.kind != "idle"]
@@ -137,7 +154,7 @@ def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
     return measure([one.subject for one in timed], bench.device.clock, rules, bench.gate, bench.rng)
 
 
-def _keep(one: _Built, run: Callable[[], Result], results: dict[str, Result]) -> None:
+def _keep(one: _Built, run: Callable[[], Result], results: _Results) -> None:
     found: list[Result] = []
     failed = _guarded(one.point, lambda: found.append(run()))
     results[one.point.probe_id] = failed or found[0]

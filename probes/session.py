@@ -152,8 +152,9 @@ class Session:
             self._keep_steady()
         self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
         self.ledger.under_way.begin([point.probe_id for point in group.points])
+        lines: list[Measurement] = []
         try:
-            results = run_group(group, self.bench)
+            run_group(group, self.bench, lambda one: lines.append(self.write(one.point, one.fields, one.trace)))
         except DeviceLost as error:
             if len(group.points) == 1:
                 self._lost(group.points[0], error)
@@ -162,7 +163,7 @@ class Session:
             self.ledger.under_way.end()
             raise
         self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
-        return [self.write(one.point, one.fields, one.trace) for one in results]
+        return lines
 
     def write(self, point: Point, fields: dict[str, Any], trace: Trace | None = None) -> Measurement:
         """Add a line to the record and tell the listener."""

@@ -92,15 +92,17 @@ class OptimizerStep:
     def groups(self, plan: Plan) -> Sequence[Group]:
         """One group per optimizer: each needs much of the memory."""
         cases = [one for one in OPTIMIZERS if plan.suite in one.suites and plan.device.kind in one.devices]
-        each = 1.5 + (ENERGY_S + 1.0 if plan.has_sensor else 0.0)
+        points = [(case, _point(plan, case)) for case in cases]
         return [
-            Group(
-                name=f"optimizer {case.id}",
-                points=[_point(plan, case)],
-                estimate_s=each + case.compile_s if plan.on_gpu else 0.8,
-            )
-            for case in cases
+            Group(name=f"optimizer {case.id}", points=[point], estimate_s=_estimate_s(plan, case, point))
+            for case, point in points
         ]
+
+
+def _estimate_s(plan: Plan, case: OptimizerCase, point: Point) -> float:
+    if point.unsupported:
+        return 0.0
+    return 1.5 + case.compile_s + (ENERGY_S + 1.0 if plan.has_sensor else 0.0) if plan.on_gpu else 0.8
 
 
 def _point(plan: Plan, case: OptimizerCase) -> Point:

@@ -51,6 +51,22 @@ def test_points_come_back_in_the_order_given_with_their_figures() -> None:
     assert found["a"]["energy_reason"] == "no counter"
 
 
+def test_an_interruption_costs_the_point_under_way_and_not_those_before_it() -> None:
+    class Interrupted(CallTrial):
+        def outcome(self) -> dict:
+            raise KeyboardInterrupt
+
+    told: list[str] = []
+    points = [point("a", lambda d: work()), point("b", lambda d: Interrupted(call=lambda: X @ X))]
+
+    with pytest.raises(KeyboardInterrupt):
+        run_group(
+            Group(name="test", points=points, estimate_s=1.0), bench(), lambda one: told.append(one.point.probe_id)
+        )
+
+    assert told == ["a"]
+
+
 def test_a_point_known_to_be_unsupported_is_not_built() -> None:
     found = run(point("a", failing(AssertionError("built")), unsupported="no FP8 units"))
 

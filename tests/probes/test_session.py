@@ -50,9 +50,9 @@ def test_a_group_that_the_last_process_died_of_is_measured_point_by_point(
     sizes: list[int] = []
     run_group = session_module.run_group
 
-    def counting(group: Any, bench: Any) -> Any:
+    def counting(group: Any, *others: Any) -> Any:
         sizes.append(len(group.points))
-        return run_group(group, bench)
+        return run_group(group, *others)
 
     monkeypatch.setattr(session_module, "run_group", counting)
     UnderWay(tmp_path / "r.jsonl").begin(["bandwidth/copy", "bandwidth/add"])
@@ -75,10 +75,10 @@ def test_a_recipe_whose_product_killed_the_last_process_is_given_up_and_the_othe
     assert statuses(session)["launch/host"] == "ok"
 
 
-def lose(group: Any, bench: Any) -> Any:
+def lose(group: Any, *others: Any) -> Any:
     if group.points[0].kind == "bandwidth":
         raise DeviceLost("an illegal memory access was encountered")
-    return REAL(group, bench)
+    return REAL(group, *others)
 
 
 REAL = session_module.run_group
