@@ -29,6 +29,8 @@ from probes.workloads.canary import canary_point
 from probes.workloads.interface import Group, Plan, Point, Trial
 
 CANARY_EVERY_S = 60.0
+CANARY_SETTLE_S = 1.0
+"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not tell that as drift."""
 DIED = "the process died while this was measured"
 
 
@@ -273,7 +275,7 @@ class Session:
         return Rules(
             ci_ratio=0.005 if gpu else 0.01,
             cap_s=cap_s,
-            warmup_s=min(0.3, cap_s / (3 if gpu else 6)),
+            warmup_s=CANARY_SETTLE_S if gpu and point.kind == "canary" else min(0.3, cap_s / (3 if gpu else 6)),
             min_total_s=0.4 if point.kind in ("block", "end_to_end", "verify") and not gpu else 0.05,
         )
 

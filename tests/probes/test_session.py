@@ -16,6 +16,8 @@ from probes.faults import DeviceLost
 from probes.options import Options
 from probes.record_writer import UnderWay
 from probes.session import DIED, Session
+from probes.workloads.canary import canary_point
+from tests.probes.build import H200, plan
 
 
 @contextmanager
@@ -117,3 +119,13 @@ def test_time_that_earlier_processes_used_counts_against_the_budget(tmp_path: Pa
         outcome = session.run()
 
     assert outcome.left_out == ("kernel launch",)
+
+
+def test_the_canary_of_a_gpu_settles_to_its_sustained_clock_before_it_is_timed(tmp_path: Path) -> None:
+    with opened(tmp_path / "r.jsonl", "launch") as session:
+        on_cpu = session._rules(canary_point(plan())).warmup_s
+        session.device = H200
+        on_gpu = session._rules(canary_point(plan(H200))).warmup_s
+
+    assert on_cpu < 0.3
+    assert on_gpu == 1.0

@@ -208,3 +208,13 @@ def test_a_target_that_cannot_be_predicted_is_a_result_and_the_next_one_is_check
     _checked(checker, targets(PLANS["cpu"])[0], point("verify/x", call()))  # type: ignore[arg-type]
 
     assert checker.written == [{"status": "error", "reason": "NotImplementedError: no rule for aten::_some_kernel"}]
+
+
+def test_parameters_are_counted_without_a_step() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from probes.tracker import count_params
+
+    model = targets(PLANS["cuda"])[0].model
+
+    assert count_params(model) == 1_235_814_400  # Llama 3.2 1B, as published with its weights
