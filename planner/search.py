@@ -2,8 +2,8 @@
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
 depths that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the
-experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states) and 3 (FSDP, without a pipeline). A fixed
-value replaces its list.
+experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
+for Megatron's optimizer, 2 (gradients too). A fixed value replaces its list.
 """
 
 from __future__ import annotations
@@ -85,11 +85,12 @@ WHOLE_STATE_BYTES = 18.0
 
 
 def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[int]:
-    """States sharded, or everything; plain data parallel too where a whole copy of the states fits on one GPU."""
+    """States, gradients too, or everything sharded; plain data parallel where a whole copy of the states fits."""
     if fixed.zero is not None:
         return [fixed.zero]
     whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
-    return [0, 1, 3] if whole else [1, 3]
+    sharded = [1, 3] if recipe.stack == "tuned" else [1, 2, 3]
+    return [0, *sharded] if whole else sharded
 
 
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
@@ -133,8 +134,9 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[In
         _one(fixed.micro_batch, micro_batches(recipe)),
     )
     chunks = pp * vp
-    # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers.
-    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0)
+    # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers,
+    # one three short its layer that predicts a second token as well (DeepSeek-V3).
+    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0) | ((model.layers + 3) % chunks == 0)
     keep = (vp == 1) | ((pp > 1) & even & (chunks <= model.layers + 2))
     if fixed.micro_batch is None and recipe.seq_len >= 8192:
         keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
@@ -199,7 +201,7 @@ def _finish(
     index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
     if fixed.zero is None:
         # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
-        keep = (zero != 3) | (pp[index] == 1)
+        keep = (zero < 2) | (pp[index] == 1)
         alone = dp[index] * cp[index] == 1
         keep &= (zero == stages[0]) | ~alone  # nothing to shard over: one stage stands for all
         index, zero, ckpt = index[keep], zero[keep], ckpt[keep]

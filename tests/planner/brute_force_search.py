@@ -32,7 +32,7 @@ def _interleaves(layers: int, pp: int, vp: int, micro_batches: int) -> bool:
         return True
     chunks = pp * vp
     listed = vp in (2, 4, 8) or (vp <= 24 and layers % vp == 0)
-    even = layers % chunks == 0 or (layers + 2) % chunks == 0
+    even = any((layers + ends) % chunks == 0 for ends in (0, 2, 3))
     return pp > 1 and listed and even and chunks <= layers + 2 and micro_batches % pp == 0
 
 
@@ -56,7 +56,8 @@ def _finished(
     for ep in range(1, 129):
         if (model.experts and model.experts % ep) or (not model.experts and ep > 1) or (tp * cp * dp) % ep:
             continue
-        stages = (0,) if dp * cp == 1 else (1, 3) if pp == 1 else (1,)
+        fsdp = (1, 3) if recipe.stack == "tuned" else (1, 2, 3)
+        stages = (0,) if dp * cp == 1 else fsdp if pp == 1 else (1,)
         for zero in (0, *stages) if whole and dp * cp > 1 else stages:
             for ckpt in ckpts:
                 yield Layout(

@@ -38,7 +38,9 @@ def small_questions(draw):
     batch = draw(st.sampled_from((1, 6, 8, 24, 64)))
     seq = draw(st.sampled_from((2048, 8192, 16384)))
     machine = cluster(draw(st.sampled_from(("h100-sxm5-80gb", "l40s", "a100-pcie-80gb"))))
-    return recipe(model, seq_len=seq, global_batch=batch), machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
+    stack = draw(st.sampled_from(("tuned", "eager")))
+    one = recipe(model, seq_len=seq, global_batch=batch, stack=stack)
+    return one, machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
 
 
 @settings(max_examples=60)
@@ -64,6 +66,21 @@ def test_without_a_number_every_whole_number_of_nodes_has_the_layouts_that_it_ha
         if gpus % machine.gpus_per_node == 0:
             expected |= as_set(enumerate_layouts(one, machine, FREE, gpus=gpus))
     assert found == expected
+
+
+def test_gradients_are_sharded_with_the_states_alone_where_the_stack_can_and_no_pipeline_is_in_the_way():
+    fsdp, megatron = (enumerate_layouts(recipe(stack=stack), cluster(), FREE, gpus=64) for stack in ("eager", "tuned"))
+
+    assert set(fsdp.zero[fsdp.pp == 1]) >= {1, 2, 3}
+    assert set(fsdp.zero[fsdp.pp > 1]) <= {0, 1}
+    assert 2 not in megatron.zero
+
+
+def test_deepseek_v3_is_interleaved_with_embedding_head_and_second_token_as_layers():
+    # 61 layers and three make 64: 16 chunks of four (Megatron-Core, pipeline layout of its DeepSeek-V3 recipe)
+    found = enumerate_layouts(recipe("deepseek-v3"), cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
+
+    assert len(found) > 0
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-3-175b", "mixtral-8x7b", "deepseek-v3", "llama-3.1-405b"])
