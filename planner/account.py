@@ -8,6 +8,7 @@ from dataclasses import replace
 from planner.case import Case
 from planner.compute import aligned
 from planner.evidence import Assumption, Evidence, Gap
+from planner.parameters import parameter
 from planner.price import GpuPrice, SiteFacts
 from planner.question import Question
 from planner.units import MINUTE_S
@@ -181,6 +182,11 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
                 id="goodput",
                 text=f"A GPU fails every {1 / float(rates.mtbf_failures_per_gpu_h):,.0f} hours of use; a restart takes "
                 f"{float(rates.restart_s) / MINUTE_S:.0f} minutes.",
+            ),
+            Assumption(
+                id="stops",
+                text="A run may stand still beyond failures: its high end takes up to "
+                f"{parameter('stops').high:.1f} times as long, as published runs did.",
             ),
         ]
     return tuple(found)

@@ -23,6 +23,7 @@ PHRASES: dict[str, str] = {
     r"The network between nodes gives (.+?)\.?": "节点间网络为 {}。",
     r"Hosts draw (\S+) of what the GPUs draw, switches (\S+?)\.?": "主机功耗为 GPU 的 {}，交换机为 {}。",
     r"A GPU fails every (\S+) hours of use; a restart takes (\S+) minutes\.?": "每张 GPU 每使用 {} 小时发生一次故障；重启需 {} 分钟。",
+    r"A run may stand still beyond failures: its high end takes up to (\S+) times as long, as published runs did\.?": "除故障外训练还可能停顿：区间上端最长为 {} 倍，与已公布的训练相同。",
     # why a precision is left out or does not fit
     r"(.+) \((.+)\) has no (\S+) matrix path with block scales \((\S+)\)": "{}（{}）没有 {} 矩阵通路",
     r"(.+) \((.+)\) has no (\S+) matrix path": "{}（{}）没有 {} 矩阵通路",
