@@ -135,7 +135,7 @@ def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[In
     )
     chunks = pp * vp
     # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers,
-    # one three short its layer that predicts a second token as well (DeepSeek-V3).
+    # one three short its layer that predicts a second token as well (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`).
     even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0) | ((model.layers + 3) % chunks == 0)
     keep = (vp == 1) | ((pp > 1) & even & (chunks <= model.layers + 2))
     if fixed.micro_batch is None and recipe.seq_len >= 8192:

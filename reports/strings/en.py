@@ -361,7 +361,7 @@ TEXT: dict[str, str] = {
     "pareto.on": "on the front",
     "pareto.off": "beaten by another",
     "drivers.title": "What matters most",
-    "drivers.lead": "The range of the duration comes mostly from {names}. Measuring these narrows it most.",
+    "drivers.lead": "The range of the duration comes mostly from {names}. Knowing these better narrows it most.",
     "accuracy.title": "Predicted against published",
     "accuracy.lead": "On {n} published runs, {own} of them on {gpu}, the median error is {error}, and {inside} lie inside "
     "the predicted range.",

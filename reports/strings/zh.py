@@ -355,7 +355,7 @@ TEXT: dict[str, str] = {
     "pareto.on": "在前沿上",
     "pareto.off": "不如其他方案",
     "drivers.title": "什么最要紧",
-    "drivers.lead": "时长的区间主要来自：{names}。先测量它们，区间缩小得最多。",
+    "drivers.lead": "时长的区间主要来自：{names}。弄清它们，区间缩小得最多。",
     "accuracy.title": "预测与公开结果",
     "accuracy.lead": "对 {n} 次公开的训练（其中 {own} 次使用 {gpu}），误差中位数为 {error}，{inside} 落在预测区间内。",
     "accuracy.lead_plain": "{n} 次公开的训练（其中 {own} 次使用 {gpu}）与本工具的预测。",

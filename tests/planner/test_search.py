@@ -77,7 +77,7 @@ def test_gradients_are_sharded_with_the_states_alone_where_the_stack_can_and_no_
 
 
 def test_deepseek_v3_is_interleaved_with_embedding_head_and_second_token_as_layers():
-    # 61 layers and three make 64: 16 chunks of four (Megatron-Core, pipeline layout of its DeepSeek-V3 recipe)
+    # 61 layers and three make 64: 16 chunks of four, as Megatron-Core's layout `Et*2|(tt|)*29,t|mL` makes 32 of two
     found = enumerate_layouts(recipe("deepseek-v3"), cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
 
     assert len(found) > 0
