@@ -1,0 +1,136 @@
+"""Each effect of the model against the published runs that show it, configuration in and figure out.
+
+A constant rate per GPU, fitted to its very rows, misses by about 19 % (docs/accuracy.md). An effect that is modelled
+stays below that in the median of its runs, and most of them lie in the range; latent attention is shown by routed
+models alone, whose releases moved by more. Nothing published shows tensor parallelism across nodes, offloading, or
+row-wise and block-wise scaling; sliding windows stand in runs of GPT-OSS only, which the page lists as missed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+
+import pytest
+
+from planner.published_setup import Prepared
+from planner.rates import Draws
+from planner.rows import CATALOG
+from planner.scoring import ScoredRun, summarize
+from planner.validation import Validation, validate
+
+SPEEDS = ("throughput", "precision_pair")
+USUAL = 0.15
+"""Median absolute error that an effect's runs may have."""
+
+
+@pytest.fixture(scope="module")
+def found() -> Validation:
+    with (CATALOG / "published_runs.csv").open(encoding="utf-8", newline="") as lines:
+        return validate(list(csv.DictReader(lines)), Draws(count=201, seed=0))
+
+
+def in_precision(name: str) -> Callable[[Prepared], bool]:
+    return lambda one: one.recipe.policy.precision == name
+
+
+def scaled(name: str) -> Callable[[Prepared], bool]:
+    return lambda one: one.recipe.policy.scaling == name
+
+
+def checkpointed(*kinds: str) -> Callable[[Prepared], bool]:
+    return lambda one: bool(one.run.act_ckpt) and one.layouts.at(0).act_ckpt in kinds
+
+
+def sharded(stage: int) -> Callable[[Prepared], bool]:
+    return lambda one: one.layouts.at(0).zero == stage and one.layouts.at(0).dp > 1
+
+
+def has(size: str, least: int = 2) -> Callable[[Prepared], bool]:
+    return lambda one: getattr(one.layouts.at(0), size) >= least
+
+
+EFFECTS: dict[str, tuple[Callable[[Prepared], bool], int, float]] = {
+    "tensor parallel, no sequence parallel": (lambda p: has("tp")(p) and not p.recipe.sequence_parallel, 100, USUAL),
+    "tensor with sequence parallel": (lambda p: has("tp")(p) and p.recipe.sequence_parallel, 200, USUAL),
+    "pipeline, 1F1B": (lambda p: has("pp")(p) and not has("vp")(p), 100, USUAL),
+    "pipeline, interleaved": (has("vp"), 200, USUAL),
+    "context parallel": (has("cp"), 100, USUAL),
+    "expert parallel": (has("ep"), 100, 0.18),
+    "plain data parallel": (sharded(0), 200, USUAL),
+    "ZeRO 1": (sharded(1), 300, USUAL),
+    "ZeRO 2": (sharded(2), 5, USUAL),
+    "ZeRO 3, FSDP": (sharded(3), 200, USUAL),
+    "states sharded inside groups": (has("replicas"), 20, USUAL),
+    "gradient accumulation": (lambda p: has("grad_accum")(p) and not has("pp")(p), 300, USUAL),
+    "72 GPUs in one NVLink domain": (lambda p: p.cluster.nvlink_domain == 72, 100, USUAL),
+    "thousands of GPUs": (lambda p: int(p.layouts.gpus[0]) >= 1024, 80, USUAL),
+    "full checkpointing": (checkpointed("full"), 200, USUAL),
+    "selective checkpointing": (checkpointed("selective"), 30, USUAL),
+    "no checkpointing": (checkpointed("none"), 300, USUAL),
+    "compiled": (lambda p: p.recipe.stack == "fsdp-compile", 40, USUAL),
+    "eager": (lambda p: p.recipe.stack == "eager", 400, USUAL),
+    "naive attention": (lambda p: p.recipe.attention == "naive", 400, USUAL),
+    "sequences from 128k to 1M": (lambda p: p.recipe.seq_len >= 131072, 15, USUAL),
+    "grouped queries": (lambda p: 1 < p.recipe.model.kv_heads < p.recipe.model.heads, 300, USUAL),
+    "latent attention": (lambda p: p.recipe.model.kv_lora_rank is not None, 30, 0.25),
+    "encoders": (lambda p: p.recipe.model.kind == "encoder", 200, USUAL),
+    "encoder-decoders": (lambda p: p.recipe.model.kind == "encoder-decoder", 15, USUAL),
+    "convolutions": (lambda p: p.recipe.model.kind == "cnn", 30, USUAL),
+    "launch-bound": (lambda p: p.recipe.model.kind == "decoder" and p.recipe.model.params_total < 2e8, 50, 0.19),
+    "adapters": (lambda p: p.recipe.method in ("lora", "qlora"), 15, USUAL),
+    "fine-tuning": (lambda p: p.recipe.method == "sft", 100, USUAL),
+    "loss scaling": (lambda p: p.recipe.policy.loss_scaling, 200, USUAL),
+    "a 500 W part": (lambda p: p.cluster.gpu.id == "h100-sxm-96gb-hbm2e-500w", 20, USUAL),
+    "delayed scaling": (scaled("delayed"), 100, USUAL),
+    "tensorwise scaling": (scaled("tensorwise"), 80, USUAL),
+    "MX scaling": (scaled("mx"), 80, USUAL),
+    **{f"in {name}": (in_precision(name), 15, USUAL) for name in ("fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_an_effect_is_seen_in_the_runs_that_show_it(found, effect):
+    shows, least, bound = EFFECTS[effect]
+    rows = [r for r in found.runs if r.counts and r.run and r.run.group in SPEEDS and r.prepared and shows(r.prepared)]
+    score = summarize(rows)
+
+    assert len(rows) >= least
+    assert score.median_abs_error is not None
+    assert score.median_abs_error <= bound
+    assert score.coverage is not None
+    assert score.coverage >= 0.7
+
+
+def speed_up(found: Validation, slow: str, fast: str) -> tuple[float, float]:
+    """Predicted and published ratio of two step times."""
+    rows: dict[str, ScoredRun] = {row.id: row for row in found.runs}
+    a, b = rows[slow], rows[fast]
+    assert a.prediction is not None
+    assert b.prediction is not None
+    assert a.published is not None
+    assert b.published is not None
+    return a.prediction.mid / b.prediction.mid, a.published / b.published
+
+
+def test_selective_checkpointing_gains_what_korthikanti_et_al_measured(found):
+    # arXiv 2205.05198, table 5: 175B on 64 A100, from full to selective with sequence parallelism
+    ours, theirs = speed_up(found, "seqsel-0003", "seqsel-0004")
+
+    assert theirs == pytest.approx(18.13 / 13.75)
+    assert ours == pytest.approx(theirs, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("bf16", "fp8", "published"),
+    [
+        ("dgxc-0201", "dgxc-0206", 12.27 / 9.33),  # Llama 3 8B on 8 H100
+        ("dgxc-0211", "dgxc-0217", 14.66 / 9.86),  # 70B on 64
+        ("dgxc-0226", "dgxc-0232", 19.78 / 12.37),  # Llama 3.1 405B on 512
+    ],
+)
+def test_fp8_gains_more_on_a_larger_model_as_nvidia_s_recipes_do(found, bf16, fp8, published):
+    ours, theirs = speed_up(found, bf16, fp8)
+
+    assert theirs == pytest.approx(published)
+    assert ours == pytest.approx(theirs, rel=0.1)
