@@ -18,7 +18,7 @@ test: ## set up everything for the tests and run them all
 check: lint types ## style, types and the import contract, after `make test` has set up
 
 fuzz: ## the property tests with ten times the examples, other ones each time
-	$(BIN)/python -m pytest --hypothesis-profile=fuzz tests/planner tests/pricing tests/reports tests/probes/test_statistics.py
+	$(BIN)/python -m pytest --hypothesis-profile=fuzz tests/planner tests/pricing tests/reports tests/probes/timing/test_statistics.py
 
 lint: ## style and the import contract
 	$(BIN)/ruff check .
@@ -34,16 +34,16 @@ readme: ## write the capture and the help blocks of the README anew
 	$(BIN)/python tests/contracts/test_docs.py
 
 startup: ## cold start of the program as a ratio to `import numpy`
-	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python -m benchmarks.startup
 
 calibrate: ## fit the parameters to the shipped published runs and write them down
-	$(BIN)/python benchmarks/calibrate.py
+	$(BIN)/python -m tools.calibrate
 
 accuracy: ## write docs/accuracy.md and its chart anew from the shipped published runs
-	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python -m benchmarks.accuracy
 
 layouts: ## layouts evaluated per second on one core
-	$(BIN)/python benchmarks/layouts.py
+	$(BIN)/python -m benchmarks.layouts
 
 clean: ## remove what the commands above made
 	rm -rf .venv build dist plan.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

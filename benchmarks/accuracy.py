@@ -10,7 +10,6 @@ import csv
 import json
 import math
 import re
-import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.accuracy_chart import Point, draw  # noqa: E402 - the repository is not installed
-from benchmarks.accuracy_search import search_all  # noqa: E402
-from planner.operations import model_flop_per_token  # noqa: E402
-from planner.published_setup import Prepared  # noqa: E402
-from planner.scoring import (  # noqa: E402
+from benchmarks.accuracy_chart import Point, draw
+from benchmarks.accuracy_search import search_all
+from planner.performance.operations import model_flop_per_token
+from planner.validation.score import (
     BREAKDOWNS,
     TIMES,
     ScoredPair,
@@ -34,8 +29,10 @@ from planner.scoring import (  # noqa: E402
     weighted_quantile,
     weights,
 )
-from planner.validation import Validation, validate  # noqa: E402
+from planner.validation.setup import Prepared
+from planner.validation.validate import Validation, validate
 
+ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 PAGE, CHART = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy.svg"
 LARGE_MISS = 0.30

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import UsageError
-from planner.evaluation import score
-from planner.ladder import resolve_rates
-from planner.published_setup import NO_PRICES, Prepared
-from planner.search import FixedLayout, enumerate_layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance.evaluation import score
+from planner.rates.ladder import resolve_rates
+from planner.validation.setup import NO_PRICES, Prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ machines:
 - `plain Python`: the same equations for one layout at a time (`tests/planner/brute_force.py`), on a sample;
 - `numpy copy`: copying 64-bit numbers within the cache: how many are copied in the time of one layout.
 
-Run it from the repository's root: `python benchmarks/layouts.py [rounds]`.
+Run it from the repository's root: `python -m benchmarks.layouts [rounds]`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from planner.case import Case, make_case
-from planner.evaluation import CHUNK
+from planner.costs.prices import GpuPrice, SiteFacts
 from planner.evidence import Estimate
-from planner.layout import Layouts
-from planner.price import GpuPrice, SiteFacts
-from planner.resolve import Ask, resolve
-from planner.search import FixedLayout, enumerate_layouts
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance.evaluation import CHUNK
+from planner.planning.case import Case, make_case
+from planner.question.asked import Ask
+from planner.question.resolve import resolve
 from tests.planner.brute_force import OneLayout
 
 QUESTIONS = {

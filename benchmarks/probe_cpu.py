@@ -1,4 +1,4 @@
-"""What the probe of this CPU takes and how well it predicts: `python benchmarks/probe_cpu.py [runs]`, about 25 minutes.
+"""What the probe of this CPU takes and how well it predicts: `python -m benchmarks.probe_cpu [runs]`, about 25 minutes.
 
 Each run is a fresh `mpplan probe --device cpu`, then `mpplan probe --verify --resume` on the record of it; first all
 runs on the machine as it is, then all with another process that keeps one core busy. Run it on an otherwise idle

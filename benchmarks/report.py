@@ -1,4 +1,4 @@
-"""How long a report takes beyond start-up and how large it is: `python benchmarks/report.py [PLAN.json]`."""
+"""How long a report takes beyond start-up and how large it is: `python -m benchmarks.report [PLAN.json]`."""
 
 from __future__ import annotations
 

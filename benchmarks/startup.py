@@ -1,7 +1,7 @@
 """Cold start of the program as a ratio to `python -c "import numpy"`: the aim is at most 2 for help, 4 for estimate.
 
 Each command runs in a fresh process, interleaved round by round so that a drifting machine hits all alike; the medians
-are compared. Run it with the interpreter that has mpplan: `python benchmarks/startup.py [rounds]`.
+are compared. Run it with the interpreter that has mpplan: `python -m benchmarks.startup [rounds]`.
 """
 
 from __future__ import annotations

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from mpplan.version import __version__
 
 if TYPE_CHECKING:
-    from mpplan.api import estimate
-    from planner.document import to_document
+    from mpplan.api.answer import estimate
+    from planner.answer.document import to_document
+    from planner.answer.plan import Answer
     from planner.errors import MpplanError
-    from planner.plan import Answer
 
 __all__ = ["Answer", "MpplanError", "__version__", "estimate", "to_document"]
 
 _HOMES = {
-    "Answer": "planner.plan",
+    "Answer": "planner.answer.plan",
     "MpplanError": "planner.errors",
-    "estimate": "mpplan.api",
-    "to_document": "planner.document",
+    "estimate": "mpplan.api.answer",
+    "to_document": "planner.answer.document",
 }
 
 

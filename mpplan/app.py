@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mpplan.console import did_you_mean, fail
 from mpplan.group import NAMES, LazyCommands, plain, silence_stdout
+from mpplan.ui.console import did_you_mean, fail
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
 

@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mpplan.commands import COMMANDS, Command
-from mpplan.config import config_paths, defaults_for, read_config
-from mpplan.console import did_you_mean, fail
+from mpplan.ui.config import config_paths, defaults_for, read_config
+from mpplan.ui.console import did_you_mean, fail
 from planner.errors import UsageError
 
 NAMES = tuple(command.name for command in COMMANDS)

@@ -50,7 +50,7 @@ def render(
         InputFileError: the document is not an estimate or lacks a key.
         UsageError: an unknown format, language or part; a logo that cannot be read; no browser for `pdf`.
     """
-    from reports.build import build
+    from reports.page.build import build
 
     _known(fmt)
     view = build(document, name=name, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
@@ -71,7 +71,7 @@ def render_comparison(
     color: bool | None = None,
 ) -> str | bytes:
     """Render what changes from `first` to `second`, which are called by `names`; the rest is as for `render`."""
-    from reports.comparison import build_comparison
+    from reports.page.comparison import build_comparison
 
     _known(fmt)
     view = build_comparison(first, second, names=names, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
@@ -86,7 +86,7 @@ def _known(fmt: str) -> None:
 def _picture(logo: Path | None, fmt: str) -> str | None:
     if logo is None or fmt not in ("html", "pdf"):
         return None
-    from reports.logo import data_address
+    from reports.page.logo import data_address
 
     return data_address(logo)
 

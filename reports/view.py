@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reports.charts import RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
-from reports.language import Span, Words
+from reports.text.language import Span, Words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,4 +224,4 @@ class View:
     data: dict[str, Any] = field(default_factory=dict)
     """What the page's script needs: the document, its CSV, the sliders."""
     sliders: tuple[Any, ...] = ()
-    """Sliders of the what-if part (`reports.whatif.Slider`)."""
+    """Sliders of the what-if part (`reports.page.whatif.Slider`)."""

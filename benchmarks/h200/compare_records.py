@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.measurement import Measurement
-from planner.measurement_file import read_measurements
+from planner.records.jsonl import read_measurements
+from planner.records.measurement import Measurement
 
 REPEATABILITY_RATIO = 0.01
 

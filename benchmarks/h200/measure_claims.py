@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.measurement import Measurement
-from planner.measurement_file import read_measurements
+from planner.records.jsonl import read_measurements
+from planner.records.measurement import Measurement
 
 Points = Sequence[Measurement]
 Found = list[dict[str, Any]]

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from planner.measurement_file import read_measurements
+from planner.records.jsonl import read_measurements
 from planner.units import TERA
 
 SHAPES = {

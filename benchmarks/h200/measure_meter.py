@@ -16,18 +16,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from probes.device import Device, open_device
-from probes.group import trial_of
-from probes.meter import check_meter
-from probes.power import power_over
+from probes.device.device import Device, open_device
+from probes.energy.meter import check_meter
+from probes.energy.power import power_over
 from probes.precisions import recipe_by_id
-from probes.protocol import run_steadily
-from probes.record_writer import RecordWriter
+from probes.record.writer import RecordWriter
 from probes.sensors import open_sensor
 from probes.sensors.interface import Sensor, Trace
 from probes.sensors.sampler import Sampler
+from probes.session.group import trial_of
+from probes.timing.protocol import run_steadily
+from probes.timing.trial import Plan
 from probes.workloads.canary import canary_point
-from probes.workloads.interface import Plan
 
 SETTLE_S = 2.0
 

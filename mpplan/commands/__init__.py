@@ -24,62 +24,62 @@ class Command:
 COMMANDS = (
     Command(
         name="estimate",
-        target="mpplan.commands.estimate:estimate",
+        target="mpplan.commands.planning.estimate:estimate",
         help="Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision.",
     ),
     Command(
         name="report",
-        target="mpplan.commands.report:report",
+        target="mpplan.commands.planning.report:report",
         help="Render a saved answer again: HTML, terminal, Markdown, CSV or JSON.",
     ),
     Command(
         name="export",
-        target="mpplan.commands.export:export",
+        target="mpplan.commands.planning.export:export",
         help="Write the bill of a saved answer for finance: CSV, Parquet, or CSV shaped like FOCUS.",
     ),
     Command(
         name="explain",
-        target="mpplan.commands.explain:explain",
+        target="mpplan.commands.planning.explain:explain",
         help="Walk from a number of a saved answer down to its inputs and their sources.",
     ),
     Command(
         name="validate",
-        target="mpplan.commands.validate:validate",
+        target="mpplan.commands.planning.validate:validate",
         help="Predict published runs and compare with what really happened.",
     ),
     Command(
         name="probe",
-        target="mpplan.commands.probe:probe",
+        target="mpplan.commands.measuring.probe:probe",
         help="Measure this machine: time, memory and power of training, per precision.",
     ),
     Command(
         name="check",
-        target="mpplan.commands.check:check",
+        target="mpplan.commands.measuring.check:check",
         help="Say whether a measurement record can be trusted, and what to run again.",
     ),
     Command(
         name="records",
-        target="mpplan.commands.records:records_app",
+        target="mpplan.commands.measuring.records:records_app",
         help="List, show and remove measurement records.",
     ),
     Command(
         name="gpus",
-        target="mpplan.commands.gpus:gpus",
+        target="mpplan.commands.catalogues.gpus:gpus",
         help="List the GPUs of the catalogue with their sources.",
     ),
     Command(
         name="models",
-        target="mpplan.commands.models:models",
+        target="mpplan.commands.catalogues.models:models",
         help="List the models of the catalogue with their sources.",
     ),
     Command(
         name="prices",
-        target="mpplan.commands.prices:prices_app",
+        target="mpplan.commands.catalogues.prices:prices_app",
         help="List the prices of the book with their dates and sources.",
     ),
     Command(
         name="doctor",
-        target="mpplan.commands.doctor:doctor",
+        target="mpplan.commands.measuring.doctor:doctor",
         help="Say what this machine can measure, and what to install or permit for the rest.",
     ),
 )

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from planner.errors import UsageError
-from pricing.near import listed, near_names
+from pricing.base.near import listed, near_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

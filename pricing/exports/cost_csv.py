@@ -6,8 +6,8 @@ import csv
 import io
 from typing import Any
 
-from pricing.audit import require_sound
-from pricing.bill_table import BilledPlan, BillRow, billed_plans
+from pricing.exports.audit import require_sound
+from pricing.exports.bill_table import BilledPlan, BillRow, billed_plans
 
 COLUMNS = (
     "view",

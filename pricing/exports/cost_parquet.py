@@ -6,8 +6,8 @@ import io
 from typing import Any
 
 from planner.errors import UsageError
-from pricing.audit import require_sound
-from pricing.bill_table import billed_plans
+from pricing.exports.audit import require_sound
+from pricing.exports.bill_table import billed_plans
 from pricing.exports.cost_csv import COLUMNS, cells
 
 _AMOUNTS = ("usd_low", "usd_mid", "usd_high")

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pricing.audit import require_sound
-from pricing.bill_table import BilledPlan, BillRow, one_plan
+from pricing.exports.audit import require_sound
+from pricing.exports.bill_table import BilledPlan, BillRow, one_plan
 
 MANDATORY = (
     "BilledCost",

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 from planner.units import YEAR_H
-from pricing.book import DATA, HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
-from pricing.money import plain
+from pricing.base.money import plain
+from pricing.book.rows import DATA, HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 from pricing.sources.base import Fetched, FetchError, Read, Source, cheapest, get_json
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pricing.book import PriceRow
+from pricing.book.rows import PriceRow
 
 TRIES = 3
 TIMEOUT_S = 20.0

@@ -14,11 +14,11 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from pricing.book import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
-from pricing.gpu_names import identify
-from pricing.money import plain
-from pricing.skypilot import MARKETPLACES
+from pricing.base.money import plain
+from pricing.book.gpu_names import identify
+from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 from pricing.sources.base import TIMEOUT_S, Fetched, FetchError, Read, Source, cheapest
+from pricing.sources.skypilot import MARKETPLACES
 
 _PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast"}
 

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from planner.errors import UsageError
-from probes.precisions import (
-    bf16_autocast,
-    bf16_fsdp,
-    bf16_pure,
-    fp8_rowwise,
-    fp8_tensorwise,
-    fp16_autocast,
-    fp32,
-    mxfp8,
-    tf32,
-)
+from probes.precisions.high import bf16_autocast, bf16_fsdp, bf16_pure, fp16_autocast, fp32, tf32
 from probes.precisions.interface import Recipe
+from probes.precisions.low import fp8_rowwise, fp8_tensorwise, mxfp8
 
 RECIPES: tuple[Recipe, ...] = (
     fp32.RECIPE,

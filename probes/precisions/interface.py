@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-    from probes.device import Device
+    from probes.device.device import Device
 
 ROLES = ("forward", "dgrad", "wgrad")
 """The three matrix products of a linear layer: output, gradient of the input, gradient of the weight."""
@@ -27,7 +27,7 @@ Convert = Callable[["torch.nn.Module"], tuple[str, ...]]
 
 def dense_product(recipe: Recipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
     """A plain matrix product in the recipe's operand type."""
-    from probes.precisions.products import make_dense
+    from probes.precisions.linear.products import make_dense
 
     return make_dense(recipe.operand, role, M, N, K, device, copies)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from probes.models.cases import ModelCase
 from probes.precisions.interface import Recipe
-from probes.workloads.interface import Plan
+from probes.timing.trial import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.measurement import Measurement
+from planner.records.measurement import Measurement
 
 SCHEMA = "mpplan.verify/1"
 METRICS = ("time", "memory", "energy")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.kernel_fit import LinearFit, fit_linear
-from planner.measured_rates import MeasuredRates
-from planner.measurement import Measurement
-from planner.step_fit import fit_step
+from planner.measured.device import MeasuredRates
+from planner.measured.kernels import LinearFit, fit_linear
+from planner.measured.steps import fit_step
+from planner.records.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from planner.measured_rates import MeasuredRates, measured_rates
-from planner.measurement import Measurement
-from probes.faults import cleaned, is_lost
-from probes.group import failure_of
-from probes.listener import Progress
-from probes.memory import release
+from planner.measured.device import MeasuredRates, measured_rates
+from planner.records.measurement import Measurement
+from probes.device.faults import cleaned, is_lost
+from probes.memory.peaks import release
+from probes.memory.tracker import Tracked, count_params, track
 from probes.models.cases import facts_of
-from probes.session import Session
-from probes.tracker import Tracked, count_params, track
+from probes.session.group import failure_of
+from probes.session.listener import Progress
+from probes.session.suite import Session
+from probes.timing.trial import Group, Point
 from probes.verify.cases import VerifyCase, anchors, targets
 from probes.verify.document import LOUD_ANCHORS, is_loud
 from probes.verify.predict import predict
 from probes.workloads.end_to_end import build_model_trial, model_point
-from probes.workloads.interface import Group, Point
 
 BUDGETS_S = {"cuda": 480.0, "cpu": 90.0}
 """Time on top of the suite's."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.errors import UsageError
+from probes.timing.trial import Workload
 from probes.workloads.attention import Attention
 from probes.workloads.bandwidth import Bandwidth
 from probes.workloads.block import Block
@@ -12,7 +13,6 @@ from probes.workloads.canary import Canary
 from probes.workloads.end_to_end import EndToEnd
 from probes.workloads.gemm import Gemm
 from probes.workloads.idle import Idle
-from probes.workloads.interface import Workload
 from probes.workloads.launch import Launch
 from probes.workloads.memory_ops import MemoryOps
 from probes.workloads.optimizer import OptimizerStep

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from probes.clock import Mark
-from probes.device import Device
+from probes.device.clock import Mark
+from probes.device.device import Device
 from probes.precisions.interface import Recipe
-from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial
 
 GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
 CPU_LENGTHS = {"quick": (512,), "default": (256, 512, 1024), "thorough": (256, 512, 1024, 2048)}

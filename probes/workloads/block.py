@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from probes.clock import Mark
-from probes.device import Device
+from probes.device.clock import Mark
+from probes.device.device import Device
 from probes.models import shapes
 from probes.models.shapes import LayerShape
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial
 
 ENERGY_S = 3.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from probes.device import Device
+from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.workloads.interface import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Group, Plan, Point
 
 GPU_SIZE = 8192
 CPU_SIZE = 512

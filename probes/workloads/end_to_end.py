@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from probes.clock import Mark
-from probes.device import Device
+from probes.device.clock import Mark
+from probes.device.device import Device
 from probes.models.cases import ModelCase, facts_of, params_of
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial
 
 LOSS_STEPS = 12
 """Steps whose loss is kept."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from probes.device import Device
+from probes.device.device import Device
 from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, LLAMA_405B_TP8, SMALL, TINY, LayerShape
 from probes.precisions.interface import ROLES, Recipe
-from probes.workloads.interface import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Group, Plan, Point
 
 MNK = tuple[int, int, int]
 TOKENS = 8192

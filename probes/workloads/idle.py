@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from probes.device import Device
+from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.workloads.interface import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Group, Plan, Point
 
 WINDOW_S = 4.0
 HELD_BYTES = 2**30

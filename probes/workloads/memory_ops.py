@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from probes.clock import Mark
-from probes.device import Device
+from probes.device.clock import Mark
+from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial
 
 Sizes = tuple[int, int]
 """Rows (tokens) and width."""
@@ -113,7 +113,7 @@ def _functions(rows: int, width: int, device: Device, dtype: Any) -> dict[str, t
     from torch.nn import functional as fn
 
     from probes.models.transformer import rotate
-    from probes.precisions.products import quantise
+    from probes.precisions.linear.products import quantise
 
     def random(*shape: int) -> Any:
         return torch.randn(*shape, device=device.torch, dtype=torch.float32).to(dtype).requires_grad_()

@@ -8,11 +8,11 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from probes.clock import Mark
-from probes.device import Device
-from probes.faults import cleaned
+from probes.device.clock import Mark
+from probes.device.device import Device
+from probes.device.faults import cleaned
 from probes.precisions import recipe_by_id
-from probes.workloads.interface import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial
 
 GPU_PARAMS = 2**29
 CPU_PARAMS = 2**23

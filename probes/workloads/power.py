@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from probes.device import Device
+from probes.device.device import Device
 from probes.precisions.interface import Recipe
-from probes.workloads.interface import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Group, Plan, Point
 
 SIZE = 8192
 WINDOW_S = {"quick": 3.0, "default": 3.0, "thorough": 10.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from reports.language import Span
+from reports.text.language import Span
 from reports.view import Block, Cell, Items, Pairs, Prose, Section, Table, View
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")

@@ -7,7 +7,7 @@ import shutil
 import sys
 import unicodedata
 
-from reports.language import Span
+from reports.text.language import Span
 from reports.view import Cell, Column, Items, Pairs, Prose, Row, Section, Table, View
 
 LEAST = 60

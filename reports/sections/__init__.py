@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reports.facts import Facts
-from reports.language import Words
-from reports.sections.accuracy import accuracy, verify
-from reports.sections.basis import assumptions, glossary, method, question, reading, sources
-from reports.sections.beside import beside
-from reports.sections.drivers import drivers
-from reports.sections.gpus import gpus
-from reports.sections.layout import layout
-from reports.sections.money import money
-from reports.sections.pareto import pareto
-from reports.sections.parts import memory, step_time
-from reports.sections.precisions import views
-from reports.sections.records import claims, traces
+from reports.document.facts import Facts
+from reports.sections.breakdown.beside import beside
+from reports.sections.breakdown.money import money
+from reports.sections.breakdown.parts import memory, step_time
+from reports.sections.comparison.gpus import gpus
+from reports.sections.comparison.layout import layout
+from reports.sections.comparison.pareto import pareto
+from reports.sections.comparison.precisions import views
+from reports.sections.evidence.accuracy import accuracy, verify
+from reports.sections.evidence.basis import assumptions, glossary, method, question, reading, sources
+from reports.sections.evidence.drivers import drivers
+from reports.sections.evidence.records import claims, traces
+from reports.text.language import Words
 from reports.view import Section
 
 Builder = Callable[[Facts, Words], Section | None]

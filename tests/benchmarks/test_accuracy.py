@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.published_setup import Prepared
-from planner.rates import Draws
+from planner.rates.terms import Draws
 from planner.rows import CATALOG
-from planner.scoring import ScoredRun, summarize
-from planner.validation import Validation, validate
+from planner.validation.score import ScoredRun, summarize
+from planner.validation.setup import Prepared
+from planner.validation.validate import Validation, validate
 
 SPEEDS = ("throughput", "precision_pair")
 USUAL = 0.15

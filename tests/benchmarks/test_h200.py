@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from planner.measurement_file import read_measurements
-from tests.planner.measured import H200, a_measurement, write_record
+from planner.records.jsonl import read_measurements
+from tests.planner.recorded import H200, a_measurement, write_record
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "h200"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.cost import gpu_rental_usd
-from planner.gpus import find_gpu
-from planner.quantity import Power
+from planner.costs.lines import gpu_rental_usd
+from planner.costs.quantity import Power
+from planner.hardware.catalogue import find_gpu
 from planner.units import HOUR_S
 
 PAGE = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8")

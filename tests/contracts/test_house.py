@@ -121,10 +121,13 @@ def imported_by_tests() -> set[str]:
 
 
 def is_member(path: Path, imported: set[str]) -> bool:
-    """Whether the folder's own file lists this one as a member of a kind, and a test takes that list."""
-    registry = (ROOT / path.parent / "__init__.py").read_text(encoding="utf-8")
-    is_kind = len(path.parent.parts) > 1 and ".".join(path.parent.parts) in imported
-    return is_kind and re.search(rf"\b{path.stem}\b", registry) is not None
+    """Whether a folder above lists this file as a member of a kind, and a test takes that list."""
+    for folder in path.parents:
+        if len(folder.parts) > 1 and ".".join(folder.parts) in imported:
+            registry = (ROOT / folder / "__init__.py").read_text(encoding="utf-8")
+            if re.search(rf"\b{path.stem}\b", registry):
+                return True
+    return False
 
 
 def test_every_source_file_with_a_public_function_is_tested():

@@ -63,16 +63,16 @@ def test_estimate_imports_neither_torch_nor_pandas_nor_a_network(tmp_path):
 
 ON_REQUEST = {
     "tomllib",
-    "pricing.toml_file",
-    "pricing.own_file",
-    "pricing.quote_file",
-    "pricing.beside",
-    "pricing.tariff",
-    "pricing.live_grid",
-    "pricing.power",
+    "pricing.files.toml_file",
+    "pricing.contracts.own_file",
+    "pricing.contracts.quote_file",
+    "pricing.contracts.beside",
+    "pricing.place.tariff",
+    "pricing.sources.live_grid",
+    "pricing.answer.power_limits",
     "pricing.exports",
-    "pricing.audit",
-    "pricing.bill_table",
+    "pricing.exports.audit",
+    "pricing.exports.bill_table",
 }
 """What only a flag or another command brings."""
 
@@ -82,7 +82,7 @@ def test_estimate_reads_no_file_about_money_that_nobody_named(tmp_path):
 
     (tmp_path / "own.toml").write_text("", encoding="utf-8")
     loaded = modules(tmp_path, "estimate", "--params", "7B", "--gpus", "8", "--own", "own.toml", "--quiet")
-    assert loaded & ON_REQUEST == {"tomllib", "pricing.toml_file", "pricing.own_file"}
+    assert loaded & ON_REQUEST == {"tomllib", "pricing.files.toml_file", "pricing.contracts.own_file"}
 
 
 def test_the_report_brings_its_template_engine_and_nothing_else(tmp_path):

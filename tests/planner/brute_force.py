@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from planner.evaluation import UnitPrices
+from planner.performance.evaluation import UnitPrices
 from tests.planner.brute_force_parts import SHARE_OF_LAYERS_RUN_AGAIN, Parts
 
 WAITING = ("tp_comm", "cp_comm", "ep_comm", "pp_comm", "bubble", "dp_comm", "jitter")

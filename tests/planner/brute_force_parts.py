@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cluster import Cluster
-from planner.layout import Layout
-from planner.rates import Rates
-from planner.recipe import Recipe
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import Layout
+from planner.rates.terms import Rates
+from planner.training.recipe import Recipe
 
 SHARE_OF_LAYERS_RUN_AGAIN = {"none": 0.0, "selective": 0.0, "full": 1.0, "every-2": 0.5, "every-4": 0.25}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.cluster import Cluster
-from planner.evaluation import UnitPrices
-from planner.layout import Layout
-from planner.rates import Rates
-from planner.recipe import Recipe
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import Layout
+from planner.performance.evaluation import UnitPrices
+from planner.rates.terms import Rates
+from planner.training.recipe import Recipe
 from tests.planner.brute_force import OneLayout
 
 

@@ -7,20 +7,20 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from planner.cluster import Cluster, make_cluster
+from planner.costs.prices import GpuPrice, SiteFacts
 from planner.evidence import Estimate, Evidence, EvidenceKind
-from planner.gpus import find_gpu
-from planner.ladder import resolve_rates
-from planner.layout import ACT_CKPT, Layout, Layouts
-from planner.model import ModelShape
-from planner.models import find_model
-from planner.optimizers import find_optimizer
-from planner.policies import find_policy, load_policies
-from planner.price import GpuPrice, SiteFacts
-from planner.question import Question
-from planner.rates import Rates
-from planner.recipe import STACKS, Recipe
-from planner.resolve import Ask, resolve
+from planner.hardware.catalogue import find_gpu
+from planner.hardware.cluster import Cluster, make_cluster
+from planner.models.catalogue import find_model
+from planner.models.shape import ModelShape
+from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
+from planner.question.question import Question
+from planner.question.resolve import Ask, resolve
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Rates
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import find_policy, load_policies
+from planner.training.recipe import STACKS, Recipe
 
 TODAY = date(2026, 11, 20)
 

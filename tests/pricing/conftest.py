@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pricing.book import PriceRow
+from pricing.book.rows import PriceRow
 
 TODAY = date(2026, 11, 20)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.gpus import load_gpus
+from planner.hardware.catalogue import load_gpus
 from pricing.sources import SOURCES, Fetched
 from pricing.sources import azure as azure_source
 from pricing.sources.azure import AZURE, machines

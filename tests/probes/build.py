@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from probes.clock import Batch, Mark
-from probes.device import Device
+from probes.device.clock import Batch, Mark
+from probes.device.device import Device
 from probes.precisions import choose, recipe_by_id
-from probes.workloads.interface import CallTrial, Plan, Point
+from probes.timing.trial import CallTrial, Plan, Point
 
 CPU = Device(
     kind="cpu",

@@ -12,11 +12,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from planner.errors import UsageError  # noqa: E402
-from planner.policies import load_policies  # noqa: E402
-from probes.device import Device  # noqa: E402
+from planner.training.policies import load_policies  # noqa: E402
+from probes.device.device import Device  # noqa: E402
 from probes.precisions import PRECISIONS, RECIPES, choose, recipe_by_id  # noqa: E402
 from probes.precisions.interface import ROLES, Recipe  # noqa: E402
-from probes.precisions.products import make_scaled, quantise, scaled_mm  # noqa: E402
+from probes.precisions.linear.products import make_scaled, quantise, scaled_mm  # noqa: E402
 from probes.precisions.training import Training, fused_adamw  # noqa: E402
 from tests.probes.build import CPU, H200  # noqa: E402
 
@@ -36,7 +36,7 @@ def quiet_libraries() -> Iterator[None]:
 def emulated(recipe: Recipe) -> Recipe:
     """FP8 recipes with arithmetic that a CPU has; the code around it is the same."""
     if recipe.id == "mxfp8":
-        from probes.precisions import mx_linear
+        from probes.precisions.linear import mx_linear
 
         def convert(module: Any) -> tuple[str, ...]:
             mx_linear.swap(module, emulate=True)
@@ -104,7 +104,7 @@ def test_the_bare_products_of_a_recipe_run_in_all_three_roles(recipe: Recipe, ro
 @pytest.mark.parametrize("role", ROLES)
 def test_mx_products_run_in_all_three_roles_when_emulated(role: str) -> None:
     pytest.importorskip("torchao")
-    from probes.precisions.mx_linear import make_mx
+    from probes.precisions.linear.mx_linear import make_mx
 
     make_mx(role, 32, 64, 96, CPU, 1, emulate=True)()
 
@@ -112,8 +112,8 @@ def test_mx_products_run_in_all_three_roles_when_emulated(role: str) -> None:
 @pytest.mark.parametrize("rowwise", [False, True])
 def test_our_own_fp8_layer_and_torchaos_give_nearly_the_same(rowwise: bool) -> None:
     pytest.importorskip("torchao")
-    from probes.precisions.float8 import convert_linears
-    from probes.precisions.scaled_linear import swap
+    from probes.precisions.linear.scaled_linear import swap
+    from probes.precisions.low.float8 import convert_linears
 
     ours, theirs = a_layer_stack().to(torch.bfloat16), a_layer_stack().to(torch.bfloat16)
     swap(ours, rowwise=rowwise)
@@ -133,7 +133,7 @@ def test_our_own_fp8_layer_and_torchaos_give_nearly_the_same(rowwise: bool) -> N
 @pytest.mark.parametrize("recipe_name", ["tensorwise", "rowwise"])
 def test_torchaos_fp8_runs_emulated_too(recipe_name: str) -> None:
     pytest.importorskip("torchao")
-    from probes.precisions.float8 import convert_linears
+    from probes.precisions.low.float8 import convert_linears
 
     module = a_layer_stack().to(torch.bfloat16)
 
@@ -145,8 +145,8 @@ def test_torchaos_fp8_runs_emulated_too(recipe_name: str) -> None:
 
 
 def test_without_torchao_fp8_runs_on_scaled_mm(monkeypatch: pytest.MonkeyPatch) -> None:
-    from probes.precisions import float8
-    from probes.precisions.scaled_linear import ScaledLinear
+    from probes.precisions.linear.scaled_linear import ScaledLinear
+    from probes.precisions.low import float8
 
     monkeypatch.setattr(float8, "find_spec", lambda name: None)
     module = a_layer_stack().to(torch.bfloat16)
@@ -158,7 +158,7 @@ def test_without_torchao_fp8_runs_on_scaled_mm(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_output_layer_and_odd_sizes_stay_in_high_precision() -> None:
-    from probes.precisions.scaled_linear import ScaledLinear, swap
+    from probes.precisions.linear.scaled_linear import ScaledLinear, swap
 
     module = torch.nn.ModuleDict(
         {"up": torch.nn.Linear(64, 64), "odd": torch.nn.Linear(60, 64), "lm_head": torch.nn.Linear(64, 64)}

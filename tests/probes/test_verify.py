@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from probes.options import BUDGETS_S
+from probes.record.options import BUDGETS_S
 from probes.verify.cases import anchors, targets
 from probes.verify.document import verify_document
 from probes.verify.predict import mean_power, predict_memory
 from probes.workloads import WORKLOADS
-from tests.planner.measured import H200 as H200_FACTS
-from tests.planner.measured import a_measurement
+from tests.planner.recorded import H200 as H200_FACTS
+from tests.planner.recorded import a_measurement
 from tests.probes.build import CPU, H200, plan
 
 PLANS = {"cpu": plan(CPU), "cuda": plan(H200, has_sensor=True)}
@@ -143,9 +143,9 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
     pytest.importorskip("transformers")
     import warnings
 
-    from planner.measurement_file import read_measurements
-    from probes.options import Options
-    from probes.session import Session
+    from planner.records.jsonl import read_measurements
+    from probes.record.options import Options
+    from probes.session.suite import Session
     from probes.verify import run as verify_run
 
     with warnings.catch_warnings():
@@ -213,7 +213,7 @@ def test_a_target_that_cannot_be_predicted_is_a_result_and_the_next_one_is_check
 def test_parameters_are_counted_without_a_step() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from probes.tracker import count_params
+    from probes.memory.tracker import count_params
 
     model = targets(PLANS["cuda"])[0].model
 

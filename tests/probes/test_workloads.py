@@ -7,11 +7,11 @@ from dataclasses import fields
 import pytest
 
 from planner.errors import UsageError
-from planner.measurement import KINDS, Measurement
+from planner.records.measurement import KINDS, Measurement
 from probes.models.shapes import LLAMA_8B, LLAMA_70B, LLAMA_70B_TP8, LLAMA_405B_TP8, QWEN3_30B_EP8
-from probes.options import BUDGETS_S, SUITES
+from probes.record.options import BUDGETS_S, SUITES
+from probes.timing.trial import Group, Point, Workload
 from probes.workloads import WORKLOADS, choose
-from probes.workloads.interface import Group, Point, Workload
 from tests.probes.build import CPU, H200, plan
 
 DEVICES = {"cpu": CPU, "cuda": H200}

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mpplan.api import estimate
-from planner.document import to_document
+from mpplan.api.answer import estimate
+from planner.answer.document import to_document
 from tests.reports.browser import AXE, Browser, chromium
 
 HERE = Path(__file__).parent

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.document import to_document
+from planner.answer.document import to_document
+from planner.answer.plan import Answer, Contribution, LostLayout, Plan, Saving, Unsupported
+from planner.costs.prices import CostLine
 from planner.evidence import Assumption, Estimate, Evidence, EvidenceKind, Gap
-from planner.layout import Layout
-from planner.model import ModelShape
-from planner.plan import Answer, Contribution, Input, LostLayout, Plan, Saving, Unsupported
-from planner.price import CostLine
+from planner.models.shape import ModelShape
+from planner.parallelism.layout import Layout
+from planner.question.asked import Input
 
 SPEED = {"fp32": 0.06, "tf32": 0.38, "fp16": 0.96, "bf16": 1.0, "fp8": 1.45}
 """Made-up speeds against BF16."""

@@ -18,7 +18,7 @@ import pytest
 
 import reports
 from planner.errors import UsageError
-from planner.plan import Input
+from planner.question.asked import Input
 from reports.formats import FORMATS, pdf
 from reports.formats.html import embedded, packed, short, with_code
 from reports.formats.markdown import escaped

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from reports.build import build, checked
-from reports.facts import Facts
-from reports.language import words_for
+from reports.document.facts import Facts
+from reports.page.build import build, checked
 from reports.sections import SECTIONS
+from reports.text.language import words_for
 from reports.view import RangeChart, ScatterChart, Section, StackChart, Table, TraceChart
 from tests.reports import sample
 from tests.reports.conftest import QUESTIONS

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import reports
-from reports.build import checked
-from reports.facts import Facts
-from reports.language import words_for
-from reports.whatif import base_of, knobs_of, outcome
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.page.whatif import base_of, knobs_of, outcome
+from reports.text.language import words_for
 from tests.reports import sample
 from tests.reports.extras import EXTRAS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.power import power_over
-from probes.record_writer import RecordWriter, read_traces, trace_path
+from probes.energy.power import power_over
+from probes.record.writer import RecordWriter, read_traces, trace_path
 from probes.sensors import SENSORS, ReplaySensor
 from probes.sensors.interface import Reading, State, Trace
 from probes.sensors.sampler import Sampler

@@ -11,10 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from probes.clock import no_mark  # noqa: E402
-from probes.memory import peak_of  # noqa: E402
+from probes.device.clock import no_mark  # noqa: E402
+from probes.memory.peaks import peak_of  # noqa: E402
+from probes.memory.tracker import track  # noqa: E402
 from probes.models.cases import ModelCase, facts_of, params_of  # noqa: E402
-from probes.tracker import track  # noqa: E402
 from probes.workloads.end_to_end import build_model_trial  # noqa: E402
 from tests.probes.build import CPU  # noqa: E402
 

@@ -1,0 +1,77 @@
+"""A resolved question, priced and planned: where the planner and the pricing room meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpplan.version import __version__
+
+if TYPE_CHECKING:
+    from planner.answer.plan import Answer
+    from planner.planning.estimate import Measured
+    from planner.question.question import Question
+    from planner.records.measurement import Measurement
+    from pricing.answer.priced import Priced
+
+
+def planned(
+    question: Question,
+    *,
+    command: tuple[str, ...] = (),
+    records: str | None = None,
+    measured: Measured | None = None,
+) -> Answer:
+    """Price a question, plan it, and say what stands beside the plans.
+
+    Args:
+        question: resolved.
+        command: the command line, kept in the answer.
+        records: the record file or folder that the user named, for what power limits do.
+        measured: terms from records by GPU, policy and name, which win over published rates.
+
+    Raises:
+        UsageError, InputFileError, NoPlanError: as `mpplan.api.answer.estimate`.
+    """
+    from pricing.answer.money_facts import money_facts
+    from pricing.answer.priced import price_question
+
+    priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
+    answer = _plan(question, priced, command, measured)
+    if priced.tariff is not None:
+        priced = _by_start(question, priced, answer)
+        answer = _plan(question, priced, command, measured)
+    points = () if records is None else _points(records)
+    return replace(answer, money=money_facts(answer, question, priced, points))
+
+
+def _plan(question: Question, priced: Priced, command: tuple[str, ...], measured: Measured | None) -> Answer:
+    from planner.planning.estimate import estimate
+
+    return estimate(
+        question, priced.prices, priced.site, measured, ledgers=priced.ledgers, version=__version__, command=command
+    )
+
+
+def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
+    """Under a tariff, a run of so many hours pays more or less by the hour at which it starts: a range, not a point."""
+    from pricing.answer.money_facts import wall_h
+    from pricing.answer.priced import with_electricity
+    from pricing.place.tariff import tariff_fact
+
+    asked = next(plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits)
+    assert priced.tariff is not None
+    power = tariff_fact(priced.tariff, str(question.money.tariff), wall_h(asked))
+    return with_electricity(priced, [cluster.gpu for cluster in question.clusters], question.money, power)
+
+
+def _points(records: str) -> Iterator[Measurement]:
+    """Every usable line of the records named: limits lie in several files, since a file holds one run."""
+    from planner.records.store import list_records, open_record
+
+    path = Path(records).expanduser()
+    found = [one for one in list_records(path) if not one.shipped] if path.is_dir() else [open_record(path)]
+    for record in found:
+        yield from record.file.measurements

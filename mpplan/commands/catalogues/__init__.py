@@ -1,0 +1,1 @@
+"""Commands that list what mpplan knows: GPUs, models and prices."""

@@ -1,0 +1,94 @@
+"""`mpplan models`: the catalogue of published models, as a list or one model in full."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from json import dumps
+from typing import Annotated, Any
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.listing import details, figure, table
+from planner.models.catalogue import find_model, load_models
+from planner.models.shape import ModelShape
+
+SCHEMA = "mpplan.models/1"
+
+Name = Annotated[str | None, typer.Argument(metavar="MODEL", help="One model in full, by name or alias.")]
+
+
+def models(name: Name = None, json: options.JsonFlag = False) -> None:
+    """List the models of the catalogue with their sources."""
+    rows = [find_model(name)] if name is not None else list(load_models().values())
+    if json:
+        document = {"schema": SCHEMA, "models": [_entry(model) for model in rows]}
+        typer.echo(dumps(document, indent=2, ensure_ascii=False))
+    elif name is not None:
+        typer.echo(_details(rows[0]), nl=False)
+    else:
+        typer.echo(_list(rows), nl=False)
+
+
+def _entry(model: ModelShape) -> dict[str, Any]:
+    return asdict(model) | {
+        "params_total": model.params_total,
+        "params_active": model.params_active,
+        "matrix_params_active": model.matrix_params_active,
+    }
+
+
+def _source(model: ModelShape) -> tuple[str, str]:
+    evidence = model.evidence
+    return ("-", "-") if evidence is None else (evidence.date or "-", evidence.source)
+
+
+def _list(rows: list[ModelShape]) -> str:
+    size = ("B params", "active", "layers", "hidden", "heads", "kv", "ffn", "experts")
+    headers = ("name", *size, "vocab", "context", "M batch", "dated", "source")
+    lines = [
+        (
+            model.name,
+            figure(model.params_total, 1e9),
+            figure(model.params_active, 1e9),
+            str(model.layers),
+            str(model.hidden),
+            str(model.heads),
+            str(model.kv_heads),
+            str(model.expert_ffn or model.ffn_hidden),
+            f"{model.experts}/{model.top_k}" if model.experts else "-",
+            str(model.vocab),
+            str(model.context),
+            figure(model.global_batch_tokens, 1e6, 3),
+            *_source(model),
+        )
+        for model in rows
+    ]
+    return table(headers, lines)
+
+
+def _details(model: ModelShape) -> str:
+    date, source = _source(model)
+    attention = f"{model.heads} heads of {model.head_dim}, {model.kv_heads} key/value heads"
+    if model.kv_lora_rank is not None:
+        attention = f"{model.heads} latent heads, rank {model.kv_lora_rank} for keys and values"
+    if model.sliding_window is not None:
+        attention += f", window {model.sliding_window}"
+    experts = f"{model.experts} of {model.expert_ffn}, {model.top_k} per token, {model.shared_experts} shared"
+    return details(
+        (
+            ("name", model.name),
+            ("kind", model.kind),
+            ("parameters", f"{figure(model.params_total, 1e9)}B, {figure(model.params_active, 1e9)}B per token"),
+            ("as published", f"{figure(model.params_published, 1e9)}B"),
+            ("layers", str(model.layers)),
+            ("hidden", str(model.hidden)),
+            ("attention", attention),
+            ("feed-forward", f"{model.ffn_hidden}, {'gated' if model.gated_mlp else 'not gated'}"),
+            ("experts", experts if model.experts else "-"),
+            ("vocabulary", f"{model.vocab}{', tied embeddings' if model.tied_embeddings else ''}"),
+            ("training sequence", f"{model.context} tokens"),
+            ("published batch", f"{figure(model.global_batch_tokens, 1e6, 3)}M tokens"),
+            ("source", f"{source} ({date})"),
+        )
+    )

@@ -1,0 +1,361 @@
+"""`mpplan prices`: the price book, shipped rows and one's own: list, show, add, check, import, refresh."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import date
+from decimal import Decimal
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import note, warn
+from mpplan.ui.listing import details, table
+from planner.costs.prices import GpuPrice
+from planner.errors import InputFileError, UsageError
+from planner.hardware.catalogue import find_gpu
+from pricing.base.near import listed, near_names
+from pricing.book.current import counting_rows
+from pricing.book.rows import COLUMNS, PriceBook, PriceRow, load_book, parse_row, user_book_path
+from pricing.gpu_price.ask import parse_commitment
+
+prices_app = typer.Typer(help="List the prices of the book with their dates and sources.")
+
+SCHEMA = "mpplan.prices/1"
+
+GpuOption = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="Only this GPU.")]
+ProviderOption = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only this provider.")]
+RegionOption = Annotated[str | None, typer.Option("--region", metavar="NAME", help="Only this region.")]
+CommitmentOption = Annotated[
+    str | None, typer.Option("--commitment", metavar="NAME", help="Only on-demand, spot, 1y or 3y.")
+]
+AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="The day, YYYY-MM-DD. Default today.")]
+Kind = Annotated[str, typer.Option("--commitment", metavar="NAME", help="on-demand, spot, 1y or 3y.")]
+Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Of one GPU for one hour.")]
+Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file is silent.")]
+Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
+Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Day of the prices. Default today.")]
+Book = Annotated[Path | None, typer.Argument(metavar="FILE", help="Another price book. Default the one in use.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A SkyPilot vms.csv, a price book, or one's own CSV.")]
+Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Whose prices, where a file is silent.")]
+Source = Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Default the file's name and hash.")]
+Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave invalid rows out, counted.")]
+Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default all.")]
+Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="A mirror of the one --source.")]
+Stored = Annotated[bool, typer.Option("--offline", help="Read the newest stored answers again.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also rows that a newer one replaced.")]
+
+
+def _day(text: str | None, flag: str = "--as-of") -> date:
+    if text is None:
+        return date.today()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{flag}: `{text}` is not a date", hint="write it like 2026-08-28") from None
+
+
+def _entry(row: PriceRow) -> dict[str, Any]:
+    return {key: str(value) if isinstance(value, date | Decimal) else value for key, value in asdict(row).items()}
+
+
+def _print(document: dict[str, Any]) -> None:
+    typer.echo(dumps({"schema": SCHEMA, **document}, indent=2, ensure_ascii=False))
+
+
+@prices_app.callback(invoke_without_command=True)
+def prices(context: typer.Context) -> None:
+    """List the prices of the book with their dates and sources."""
+    if context.invoked_subcommand is None:
+        list_rows()
+
+
+@prices_app.command("list")
+def list_rows(
+    gpu: GpuOption = None,
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    commitment: CommitmentOption = None,
+    as_of: AsOfOption = None,
+    everything: AllOption = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """List rows: whose, where, how committed, how much, how old, from where."""
+    day = _day(as_of)
+    book = load_book(find_gpu(gpu).id if gpu else None)
+    rows = book.rows if everything else counting_rows(book.rows, day)
+    kind = parse_commitment(commitment) if commitment else None
+    wanted = {"provider": provider, "region": region, "commitment": kind}
+    for field, value in wanted.items():
+        if value:
+            rows = _only(rows, field, value)
+    rows = tuple(sorted(rows, key=lambda row: (row.gpu, row.commitment, row.price_per_gpu_h)))
+    if json:
+        _print({"as_of": str(day), "rows": [_entry(row) | {"stale": row.is_stale(day)} for row in rows]})
+        return
+    headers = ("id", "gpu", "provider", "region", "commitment", "per GPU-h", "", "dated", "", "source")
+    lines = [
+        (
+            row.id,
+            row.gpu,
+            row.provider,
+            row.region or "-",
+            row.commitment,
+            f"{row.price_per_gpu_h:f}",
+            row.currency,
+            row.date_text,
+            "stale" if row.is_stale(day) else "",
+            row.source,
+        )
+        for row in rows
+    ]
+    typer.echo(table(headers, lines) if lines else "no rows\n", nl=False)
+
+
+def _only(rows: tuple[PriceRow, ...], field: str, value: str) -> tuple[PriceRow, ...]:
+    found = tuple(row for row in rows if getattr(row, field).lower() == value.lower())
+    if not found:
+        known = sorted({getattr(row, field) for row in rows} - {""})
+        near = near_names(value, known)
+        raise UsageError(f"no rows with {field} `{value}`", hint=f"there is {listed(near or known)}" if known else None)
+    return found
+
+
+@prices_app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(metavar="GPU|ROW", help="A GPU, or the id of a row.")],
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    commitment: Kind = "on-demand",
+    as_of: AsOfOption = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Show what a plan would take for a GPU, with the rows behind it; or one row in full."""
+    from pricing import quote_gpu
+
+    row = next((row for row in load_book().rows if row.id == name), None)
+    if row is not None:
+        entry = _entry(row)
+        _print({"row": entry}) if json else typer.echo(details([(key, str(entry[key])) for key in COLUMNS]), nl=False)
+        return
+    gpu = find_gpu(name).id
+    price = quote_gpu(gpu, provider=provider, region=region, commitment=commitment, as_of=_day(as_of))
+    if json:
+        _print({"price": asdict(price)})
+    else:
+        _show_price(price)
+
+
+def _show_price(price: GpuPrice) -> None:
+    usd = price.usd_per_gpu_h
+    shown = "unknown" if usd is None else f"{usd.low:.2f} - {usd.mid:.2f} - {usd.high:.2f} USD per GPU-hour"
+    typer.echo(details([("gpu", price.gpu), ("low - mid - high", shown), ("basis", price.basis)]), nl=False)
+    if price.evidence:
+        lines = [(one.id, one.date or "-", one.what, one.source) for one in price.evidence]
+        typer.echo(table(("evidence", "dated", "what", "source"), lines), nl=False)
+    if price.gap is not None:
+        warn(f"{price.gap.what}: {price.gap.why}; {price.gap.effect}")
+    for warning in price.warnings:
+        warn(warning)
+
+
+@prices_app.command("add")
+def add(
+    gpu: Annotated[str, typer.Option("--gpu", metavar="ID", help="A GPU of the catalogue.")],
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Whose price it is.")],
+    price: Price,
+    source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where it can be looked up.")],
+    currency: Currency = "USD",
+    commitment: Kind = "on-demand",
+    region: Annotated[str, typer.Option("--region", metavar="NAME", help="The provider's region.")] = "",
+    instance: Annotated[str, typer.Option("--instance", metavar="NAME", help="The provider's machine.")] = "",
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="GPUs of that machine.")] = 1,
+    seller: Seller = "provider",
+    day: Dated = None,
+    notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Anything else.")] = "",
+    json: options.JsonFlag = False,
+) -> None:
+    """Add one row to your own book; rows of the same provider and GPU stay as its history."""
+    from pricing.book.check import check_book
+    from pricing.book.user_book import add_rows, row_id
+    from pricing.files.exchange_rates import load_rates
+
+    on = _day(day, "--date")
+    cells = {
+        "id": "new",
+        "gpu": find_gpu(gpu).id,
+        "provider": provider.strip(),
+        "region": region,
+        "instance": instance,
+        "gpus_per_instance": str(gpus),
+        "commitment": commitment,
+        "price_per_gpu_h": price,
+        "currency": currency,
+        "seller": seller,
+        "date_earliest": str(on),
+        "date_latest": str(on),
+        "date_basis": "stated by the user",
+        "source": source.strip(),
+        "notes": notes,
+    }
+    try:
+        row = parse_row(cells, "prices add")
+    except InputFileError as error:
+        raise UsageError(error.message, hint="see `mpplan prices add --help`") from error
+    book = load_book(row.gpu).plus([row])
+    wrong = [one for one in check_book(book, load_rates(), max(on, date.today())) if one.row_id == "new"]
+    for one in wrong:
+        if one.is_error:
+            raise UsageError(one.what, hint="check the price and its commitment")
+        warn(one.what)
+    done = add_rows([row])
+    _refuse_conflicts(done.conflicts)
+    if json:
+        _print({"book": str(user_book_path()), "added": [_entry(one) for one in done.added], "known": done.known})
+        return
+    note(f"added {row_id(row)} to {user_book_path()}" if done.added else "the book has this row already")
+
+
+def _refuse_conflicts(conflicts: tuple[PriceRow, ...]) -> None:
+    if conflicts:
+        row = conflicts[0]
+        what = " ".join(part for part in (row.provider, row.region, row.gpu, row.commitment) if part)
+        raise UsageError(
+            f"the book has another price for {what} on {row.date_text}; it is kept",
+            hint="rows are never replaced: give another --date, or mend the book by hand",
+        )
+
+
+@prices_app.command("check")
+def check(
+    file: Book = None,
+    as_of: AsOfOption = None,
+    strict: options.StrictFlag = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Say which rows are old, odd or wrong."""
+    from planner.errors import IncompleteError
+    from pricing.base.folder import read_if_there
+    from pricing.book.check import check_book
+    from pricing.book.rows import parse_book
+    from pricing.files.exchange_rates import load_rates
+
+    day = _day(as_of)
+    text = None if file is None else read_if_there(file)
+    if file is not None and text is None:
+        raise UsageError(f"there is no file `{file}`", hint="check the path")
+    book = load_book() if file is None else parse_book(text or "", str(file))
+    found = check_book(book, load_rates(), day)
+    if json:
+        _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(one) for one in found]})
+    else:
+        for one in found:
+            typer.echo(f"{'error' if one.is_error else 'warning'}  {one.row_id}  {one.what}")
+        note(f"{len(book.rows)} rows, {sum(one.is_error for one in found)} errors, {len(found)} findings")
+    wrong = [one for one in found if one.is_error]
+    if wrong:
+        raise InputFileError(f"{file or user_book_path()}: {wrong[0].row_id}: {wrong[0].what}", hint="mend the row")
+    if strict and found:
+        raise IncompleteError(f"{len(found)} rows are old or odd", hint="`mpplan prices refresh` brings newer ones")
+
+
+@prices_app.command("import")
+def import_file(
+    file: File,
+    provider: Whose = None,
+    currency: Currency = "USD",
+    day: Dated = None,
+    source: Source = None,
+    skip_invalid: Skip = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Add the rows of a CSV to your own book; nothing that is there is replaced."""
+    from pricing.book.user_book import add_rows
+    from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
+    from pricing.sources.skypilot import HEADER, Imported, provider_in_path, read_skypilot
+
+    frame = read_frame(file)
+    from_where = source or file_source(file)
+    if set(COLUMNS) <= set(frame.columns):
+        imported = Imported(rows=_read_book(file).rows, skipped={})
+    elif set(HEADER) <= set(frame.columns):
+        whose = provider or provider_in_path(file)
+        if not whose:
+            raise UsageError("a SkyPilot catalogue does not say whose prices it holds", hint="give --provider")
+        imported = read_skypilot(frame, str(file), whose.lower(), _day(day, "--date"), from_where)
+    else:
+        fallbacks = Fallbacks(provider=provider, currency=currency, day=_day(day, "--date"), source=from_where)
+        imported = read_own_csv(frame, str(file), fallbacks, skip_invalid=skip_invalid)
+    done = add_rows(imported.rows)
+    counts = {"added": len(done.added), "known": done.known, "conflicts": len(done.conflicts)}
+    if json:
+        _print({"book": str(user_book_path()), **counts, "skipped": imported.skipped})
+        return
+    _tell(imported.skipped, counts, str(file))
+
+
+def _read_book(file: Path) -> PriceBook:
+    from pricing.book.rows import parse_book
+
+    return parse_book(file.read_text(encoding="utf-8-sig"), str(file))
+
+
+def _tell(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:
+    for reason, number in skipped.items():
+        note(f"left out {number}: {reason}")
+    if counts["conflicts"]:
+        warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's stay")
+    note(f"{what}: {counts['added']} rows added, {counts['known']} were there already")
+
+
+@prices_app.command("refresh")
+def refresh_sources(
+    source: Live = None,
+    address: Mirror = None,
+    offline: Stored = False,
+    strict: options.StrictFlag = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Ask live sources for today's prices and add them; the book stays whole if one fails."""
+    from planner.errors import IncompleteError
+    from pricing.sources import SOURCES
+    from pricing.sources.refresh import refresh
+
+    known = {one.name: one for one in SOURCES}
+    names = source or list(known)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"unknown source `{name}`", hint=f"use one of {listed(known)}")
+    if address is not None and len(names) != 1:
+        raise UsageError("--address goes with one --source", hint="name the source with --source")
+    outcomes = [refresh(known[name], date.today(), address=address, offline=offline) for name in names]
+    for one in outcomes:
+        if one.failure is not None and len(outcomes) > 1:
+            warn(f"{one.source}: {one.failure}; the book holds what it held")
+        elif one.added is not None and not json:
+            counts = {"added": len(one.added.added), "known": one.added.known, "conflicts": len(one.added.conflicts)}
+            _tell(one.skipped, counts, f"{one.source}, {one.day}")
+    if json:
+        _print({"book": str(user_book_path()), "sources": [_outcome(one) for one in outcomes]})
+    failed = [f"{one.source} ({one.failure})" for one in outcomes if one.failure is not None]
+    if len(failed) == len(outcomes):
+        hint = "the prices stored so far are used; try again later, or `mpplan prices import`"
+        raise UsageError(f"no source answered: {listed(failed)}", hint=hint)
+    if failed and strict:
+        raise IncompleteError(f"no answer from {listed(failed)}", hint="the prices stored so far are used")
+
+
+def _outcome(one: Any) -> dict[str, Any]:
+    added = one.added
+    return {
+        "source": one.source,
+        "day": str(one.day),
+        "failure": one.failure,
+        "added": len(added.added) if added else 0,
+        "known": added.known if added else 0,
+        "conflicts": len(added.conflicts) if added else 0,
+        "skipped": one.skipped,
+    }

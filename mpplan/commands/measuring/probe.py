@@ -1,0 +1,214 @@
+"""`mpplan probe`: measure this machine, keep the record, say what was found."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from importlib.util import find_spec
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import fail, note, warn
+from planner.errors import CannotMeasureError, UnstableError, UsageError
+from planner.records.home import records_dir
+from planner.records.store import open_record
+from planner.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from planner.records.measurement import Measurement
+    from probes.process.client import Ended
+    from probes.record.options import Options
+
+SCHEMA = "mpplan.probe-summary/1"
+
+_Suite = Annotated[str, typer.Option("--suite", help="quick, default or thorough.", metavar="SUITE")]
+_Device = Annotated[str, typer.Option("--device", help="gpu or cpu.", metavar="DEVICE")]
+_Precision = Annotated[
+    str | None,
+    typer.Option("--precision", help="Only these precisions, for example bf16,fp8.", metavar="LIST"),
+]
+_Workload = Annotated[
+    str | None, typer.Option("--workload", help="Only these workloads, for example gemm,block.", metavar="LIST")
+]
+_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Which GPU, as nvidia-smi counts.", metavar="N")]
+_Budget = Annotated[
+    str | None, typer.Option("--budget", help="Time to use at most, for example 5m; set by the suite.", metavar="TIME")
+]
+_Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the record of -o, or with your newest one of the device.")
+]
+_Verify = Annotated[
+    bool, typer.Option("--verify", help="Then predict models that were not run, run them, and compare.")
+]
+_Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="CPU threads; torch's own choice if not given.", metavar="N")
+]
+_Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
+
+
+def probe(
+    suite: _Suite = "default",
+    device: _Device = "gpu",
+    precision: _Precision = None,
+    workload: _Workload = None,
+    gpu_index: _Index = 0,
+    budget: _Budget = None,
+    resume: _Resume = False,
+    verify: _Verify = False,
+    threads: _Threads = None,
+    seed: _Seed = 0,
+    output: options.OutputOption = None,
+    json: options.JsonFlag = False,
+    strict: options.StrictFlag = False,
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Measure this machine: time, memory and power of training, per precision.
+
+    The record is kept in your data directory and, with -o, also there; `mpplan estimate` picks it up by itself.
+    """
+    wanted = _options(
+        suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
+        resume=resume, verify=verify, threads=threads, seed=seed, output=output,
+    )  # fmt: skip
+    if find_spec("torch") is None:
+        raise CannotMeasureError("PyTorch is not installed, and the probes need it", hint="pip install 'mpplan[probe]'")
+    ended = _run(wanted, quiet=quiet or json)
+    if ended.path is None:
+        raise typer.Abort
+    _tell(ended, wanted, json=json, quiet=quiet, to_stdout=output == "-")
+    if ended.interrupted:
+        fail("interrupted", f"what was measured is in `{ended.path}`; go on with `mpplan probe --resume`")
+        raise typer.Exit(130)
+    if strict and not open_record(Path(ended.path)).verdict.trustworthy:
+        raise UnstableError(f"`{ended.path}` is not to be trusted", hint=f"`mpplan check {ended.path}` says why")
+
+
+def _options(
+    *, suite: str, device: str, precision: str | None, workload: str | None, gpu_index: int, budget: str | None,
+    resume: bool, verify: bool, threads: int | None, seed: int, output: str | None,
+) -> Options:  # fmt: skip
+    """The flags, checked before anything is started.
+
+    Raises:
+        UsageError: a value that cannot be.
+    """
+    from probes import precisions, workloads
+    from probes.record.options import SUITES, Options
+
+    if suite not in SUITES:
+        raise UsageError(f"--suite: unknown suite `{suite}`", hint=f"one of {', '.join(SUITES)}")
+    if device not in ("gpu", "cuda", "cpu"):
+        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    precisions.choose(_list(precision))
+    workloads.choose(_list(workload))
+    kind = "cpu" if device == "cpu" else "cuda"
+    path = None if output in (None, "-") else _writable(str(output), resume=resume)
+    return Options(
+        suite=suite,
+        device=kind,
+        gpu_index=gpu_index,
+        precisions=_list(precision),
+        workloads=_list(workload),
+        budget_s=parse_duration_s(budget, "--budget") if budget else None,
+        path=path if path is not None else (_newest(kind) if resume else None),
+        store=str(records_dir()),
+        resume=resume,
+        verify=verify,
+        seed=seed,
+        threads=threads,
+    )
+
+
+def _list(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _writable(output: str, *, resume: bool) -> str:
+    from mpplan.ui.output import open_output
+
+    open_output(output)
+    path = Path(output).expanduser()
+    if path.exists() and path.stat().st_size and not resume:
+        raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
+    return str(path)
+
+
+def _newest(kind: str) -> str:
+    """The user's newest record of this kind of device."""
+    from planner.records.store import list_records
+
+    own = [one for one in list_records() if not one.shipped and one.file.measurements]
+    for record in own:
+        if record.file.measurements[-1].device_kind == kind:
+            return str(record.path)
+    raise UsageError("there is no record to go on with", hint="start one without `--resume`")
+
+
+def _run(wanted: Options, *, quiet: bool) -> Ended:
+    from mpplan.ui.probe_display import display
+    from probes.process.client import run_in_process
+
+    with display(quiet=quiet) as screen:
+        return run_in_process(wanted, screen)
+
+
+def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: bool) -> None:
+    """What was found, on stdout; what to know about it, on stderr."""
+    from mpplan.ui.probe_display import summary_text, verify_text
+    from probes.record.summary import summarise_run
+    from probes.verify.document import verify_document
+
+    path = Path(str(ended.path))
+    record = open_record(path)
+    points = record.file.latest()
+    rows = summarise_run(points)
+    if to_stdout:
+        sys.stdout.write(path.read_text(encoding="utf-8"))
+    elif json:
+        document = verify_document(points) if wanted.verify else _document(ended, points, wanted)
+        typer.echo(dumps(document, indent=2, ensure_ascii=False))
+    else:
+        text = _unsupported_text(points) + summary_text(rows)
+        typer.echo(text + (f"\n{verify_text(verify_document(points))}" if wanted.verify else ""), nl=False)
+    for one in record.verdict.findings:
+        warn(one.what, quiet=quiet)
+    if record.verdict.findings:
+        note(f"`mpplan check {path}` says more and what to run again", quiet=quiet)
+    if ended.left_out:
+        more = " …" if len(ended.left_out) > 4 else ""
+        warn(f"no time was left for {', '.join(ended.left_out[:4])}{more}", quiet=quiet)
+        note("`--resume` measures what is missing, `--budget` gives more time", quiet=quiet)
+    note(f"wrote {path}", quiet=quiet)
+
+
+def _unsupported_text(points: tuple[Measurement, ...]) -> str:
+    lines = [f"{one.recipe}: {one.reason}" for one in points if one.kind == "support" and one.status != "ok"]
+    return "".join(f"not measured: {line}\n" for line in lines)
+
+
+def _document(ended: Ended, points: tuple[Measurement, ...], wanted: Options) -> dict[str, Any]:
+    from probes.record.summary import summarise_run
+
+    record = open_record(Path(str(ended.path)))
+    return {
+        "schema": SCHEMA,
+        "record": ended.path,
+        "gpu": record.gpu,
+        "device_name": record.device_name,
+        "suite": wanted.suite,
+        "points": len(points),
+        "interrupted": ended.interrupted,
+        "left_out": list(ended.left_out),
+        "trustworthy": record.verdict.trustworthy,
+        "findings": [asdict(one) for one in record.verdict.findings],
+        "precisions": [asdict(row) for row in summarise_run(points)],
+        "unsupported": [
+            {"precision": one.precision, "recipe": one.recipe, "reason": one.reason}
+            for one in points
+            if one.kind == "support" and one.status != "ok"
+        ],
+    }

@@ -1,0 +1,128 @@
+"""`mpplan records`: the measurement records at hand, the user's own and the shipped ones."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from json import dumps
+from typing import Annotated, Any
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import note
+from mpplan.ui.listing import details, figure, table
+from planner.records.measurement import Measurement
+from planner.records.store import StoredRecord, find_record, list_records, newest_record, remove_record
+from planner.units import GIB, MILLI, TERA
+
+SCHEMA = "mpplan.records/1"
+
+records_app = typer.Typer(help="List, show and remove measurement records.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record, or its beginning.")]
+
+
+@records_app.command("list")
+def list_all(json: options.JsonFlag = False) -> None:
+    """List the records, newest first; `*` marks the one that plans for its GPU rest on."""
+    found = list_records()
+    chosen = {one.path for gpu in {record.gpu for record in found} if gpu and (one := newest_record(gpu, found))}
+    if json:
+        entries = [_entry(one) | {"used": one.path in chosen} for one in found]
+        typer.echo(dumps({"schema": SCHEMA, "records": entries}, indent=2, ensure_ascii=False))
+        return
+    if not found:
+        note("no records yet: `mpplan probe` measures this machine's GPU, `mpplan probe --device cpu` its CPU")
+        return
+    rows = [
+        (
+            "*" if one.path in chosen else "",
+            one.name,
+            one.gpu or "-",
+            one.device_name or "-",
+            (one.date or "-")[:16].replace("T", " "),
+            str(one.verdict.points),
+            "yes" if one.verdict.trustworthy else "no",
+            "shipped" if one.shipped else "own",
+        )
+        for one in found
+    ]
+    typer.echo(table(("", "record", "gpu", "device", "measured", "points", "trusted", "from"), rows), nl=False)
+
+
+@records_app.command("show")
+def show(name: Name, json: options.JsonFlag = False) -> None:
+    """Show what a record holds."""
+    record = find_record(name)
+    if json:
+        lines = [asdict(one) for one in record.file.latest()]
+        typer.echo(dumps(_entry(record) | {"schema": SCHEMA, "measurements": lines}, indent=2, ensure_ascii=False))
+        return
+    typer.echo(details(_head(record)), nl=False)
+    rows = [_line(one) for one in record.file.latest()]
+    if rows:
+        typer.echo()
+        headers = ("point", "status", "ms", "± %", "TFLOP/s", "GiB", "W", "J", "quality", "reason")
+        typer.echo(table(headers, rows), nl=False)
+
+
+@records_app.command("remove")
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove one of your own records."""
+    record = find_record(name)
+    if not record.shipped and not yes:
+        typer.confirm(f"remove {record.name}, {record.verdict.points} points?", abort=True, err=True)
+    remove_record(record)
+    note(f"removed {record.name}")
+
+
+def _head(record: StoredRecord) -> list[tuple[str, str]]:
+    first = record.file.measurements[0] if record.file.measurements else None
+    pairs = [
+        ("record", record.name),
+        ("file", str(record.path)),
+        ("device", record.device_name or "-"),
+        ("gpu", record.gpu or "no row of the catalogue"),
+        ("measured", record.date or "-"),
+        ("points", str(record.verdict.points)),
+        ("trusted", "yes" if record.verdict.trustworthy else "no"),
+    ]
+    if first is not None:
+        versions = [("torch", first.torch_version), ("driver", first.driver_version), ("python", first.python_version)]
+        pairs += [(name, value) for name, value in versions if value]
+    return pairs + [("finding", one.what) for one in record.verdict.findings]
+
+
+def _line(one: Measurement) -> tuple[str, ...]:
+    time_s, sd = one.time_median_s, one.time_relative_sd
+    rate = one.flop_model / time_s if time_s and one.flop_model else None
+    return (
+        one.probe_id,
+        one.status,
+        figure(time_s, MILLI),
+        figure(None if sd is None else 196.0 * sd, digits=2),
+        figure(rate, TERA),
+        figure(one.memory_allocated_peak_bytes, GIB),
+        figure(one.power_mean_w),
+        figure(one.energy_j_per_iteration),
+        one.quality or "-",
+        one.reason or "",
+    )
+
+
+def _entry(record: StoredRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "path": str(record.path),
+        "shipped": record.shipped,
+        "gpu": record.gpu,
+        "device_name": record.device_name,
+        "date": record.date,
+        "points": record.verdict.points,
+        "trustworthy": record.verdict.trustworthy,
+        "findings": [asdict(one) for one in record.verdict.findings],
+        "problems": [asdict(one) for one in record.file.problems],
+    }

@@ -1,0 +1,42 @@
+"""`mpplan explain`: from a number of a saved answer down to its inputs and their sources."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.documents import read_answer
+
+Document = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
+Figure = Annotated[
+    str,
+    typer.Argument(
+        metavar="FIGURE",
+        help="cost, gpu-hours, time, steps, tokens, step, goodput, throughput, rate, mfu, memory, energy, power "
+        "or carbon.",
+    ),
+]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Precision of the plan. Default the asked one.")]
+Gpu = Annotated[str | None, typer.Option(metavar="ID", help="GPU of the plan. Default the cheapest.")]
+
+
+def explain(
+    plan: Document,
+    figure: Figure,
+    precision: Precision = None,
+    gpu: Gpu = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Walk from a number of a saved answer down to its inputs and their sources."""
+    from json import dumps
+
+    from reports.explain.text import to_json, to_text
+    from reports.explain.walk import explain as taken_apart
+
+    found = taken_apart(read_answer(plan), figure, precision=precision, gpu=gpu, name=plan)
+    if json:
+        typer.echo(dumps(to_json(found), ensure_ascii=False, indent=2, allow_nan=False))
+    else:
+        typer.echo(to_text(found), nl=False)

@@ -1,0 +1,89 @@
+"""`mpplan report`: a saved answer, or two compared, in any form."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import note
+from mpplan.ui.documents import read_answer
+from mpplan.ui.output import open_output
+from planner.errors import UsageError
+from reports.formats import FORMATS
+
+SUFFIXES = {
+    ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal", ".csv": "csv",
+    ".json": "json", ".pdf": "pdf",
+}  # fmt: skip
+"""Form by the ending of the output's name, where `--format` is not given."""
+
+Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
+Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second answer, to say what changes.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="html, markdown, terminal, csv, json or pdf. Default by the output's name, else html."
+    ),
+]
+Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")]
+Logo = Annotated[str | None, typer.Option(metavar="PATH", help="Picture for the page: PNG, JPEG, GIF, WebP or SVG.")]
+Redact = Annotated[
+    list[str] | None, typer.Option(metavar="PART", help="Leave out `prices` or `names`; may be repeated.")
+]
+Lang = Annotated[str, typer.Option(metavar="LANG", help="Language: en or zh.")]
+
+
+def report(
+    plan: Plan,
+    other: Other = None,
+    output: options.OutputOption = None,
+    format: Format = None,  # noqa: A002 - the flag's name
+    title: Title = None,
+    logo: Logo = None,
+    redact: Redact = None,
+    lang: Lang = "en",
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Render a saved answer again: HTML, terminal, Markdown, CSV or JSON."""
+    from reports import LANGUAGES, render, render_comparison
+
+    place = open_output(output if output is not None else "-")
+    form = _form(format, output)
+    if form == "pdf" and place.is_stdout and sys.stdout.isatty():
+        raise UsageError("a PDF cannot be shown in a terminal", hint="name a file: `-o plan.pdf`")
+    if lang not in LANGUAGES:
+        raise UsageError(f"--lang: unknown `{lang}`", hint=f"one of {', '.join(LANGUAGES)}")
+    parts = [part.strip() for given in redact or () for part in given.split(",") if part.strip()]
+    picture = Path(logo).expanduser() if logo else None
+    color = None if place.is_stdout else False
+    if plan == other == "-":
+        raise UsageError("both answers are to come from stdin", hint="name a file for one of them")
+    first = read_answer(plan)
+    if other is None:
+        content = render(first, form, name=plan, title=title, logo=picture, redact=parts, lang=lang, color=color)
+    else:
+        second, names = read_answer(other), _names(plan, other)
+        content = render_comparison(
+            first, second, form, names=names, title=title, logo=picture, redact=parts, lang=lang, color=color
+        )
+    place.write(content)
+    if not place.is_stdout:
+        note(f"wrote {place.path}", quiet=quiet)
+
+
+def _form(given: str | None, output: str | None) -> str:
+    """The form asked for, else the one that the output's name ends in, else a page."""
+    form = given or SUFFIXES.get(Path(output or "").suffix.lower(), "html")
+    if form not in FORMATS:
+        raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
+    return form
+
+
+def _names(plan: str, other: str) -> tuple[str, str]:
+    """What the two are called: their files' names, or A and B where those do not tell them apart."""
+    first, second = Path(plan).stem, Path(other).stem
+    return (first, second) if first != second and "-" not in (plan, other) else ("A", "B")

@@ -1,0 +1,240 @@
+"""`mpplan validate`: predict published runs, then compare with what really happened."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import note, warn
+from mpplan.ui.listing import table
+from mpplan.ui.output import open_output
+from planner.errors import InputFileError, UsageError
+
+if TYPE_CHECKING:
+    from planner.validation.score import ScoredRun, Summary
+    from planner.validation.validate import Validation
+
+File = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[FILE]", help="CSV of published runs; `-` is stdin; without it, the runs that mpplan ships."
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Print every row, not only the summary and the largest misses.")]
+
+SHOWN_MISSES = 15
+SHOWN_GROUPS = 12
+TABLES = {
+    "by_precision": "precision",
+    "by_group": "group",
+    "by_gpu": "GPU",
+    "by_framework": "framework",
+    "by_size": "size",
+    "by_year": "GPU of",
+    "by_stack": "stack",
+}
+PROGRESS_S = 2.0
+"""Work longer than this says how far it is."""
+
+
+def validate(
+    file: File = None,
+    json: options.JsonFlag = False,
+    all_rows: All = False,
+    output: options.OutputOption = "-",
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Predict published runs and compare with what really happened."""
+    from planner.validation.validate import to_validation_document
+    from planner.validation.validate import validate as predict_and_score
+
+    place = open_output(output or "-")
+    rows = read_runs(file)
+    started = time.perf_counter()
+    found = predict_and_score(rows, progress=_progress(len(rows), quiet))
+    took_s = time.perf_counter() - started
+    if json:
+        import json as format_json
+
+        place.write(
+            format_json.dumps(to_validation_document(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        )
+    else:
+        place.write(_shown(found, all_rows))
+    if not any(row.prediction for row in found.runs):
+        warn("no row could be predicted: the reasons stand beside the rows", quiet=quiet)
+    note(f"{len(rows)} rows in {took_s:.1f} s, {len(rows) / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
+
+
+def read_runs(name: str | None) -> list[dict[str, str]]:
+    """Rows of a CSV file of published runs as text by column.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is empty, no CSV, or lacks a column that every row needs.
+    """
+    import pandas as pd
+
+    from planner.rows import CATALOG
+    from planner.validation.runs import REQUIRED
+
+    path = CATALOG / "published_runs.csv" if name is None else Path(name)
+    shown = "stdin" if name == "-" else path.name
+    try:
+        frame = pd.read_csv(
+            sys.stdin.buffer if name == "-" else path, dtype=str, keep_default_na=False, encoding="utf-8-sig"
+        )
+    except OSError as error:
+        raise UsageError(
+            f"cannot read `{name}`: {error.strerror or error}", hint="check the path and its permissions"
+        ) from error
+    except pd.errors.EmptyDataError as error:
+        raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint()) from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from error
+    except pd.errors.ParserError as error:
+        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        raise InputFileError(f"{shown}: not a CSV file: {reason}", hint="quote cells that contain a comma") from error
+    frame.columns = [str(column).strip() for column in frame.columns]
+    missing = [column for column in REQUIRED if column not in frame.columns]
+    if missing:
+        raise InputFileError(f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(missing))
+    if frame.empty:
+        raise InputFileError(f"{shown}:2: expected a row, found none", hint="add a line per published run")
+    return [{str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict(orient="records")]
+
+
+def _columns_hint(missing: Iterable[str] = ()) -> str:
+    from planner.validation.runs import REQUIRED
+
+    wanted = ", ".join(missing or REQUIRED)
+    return f"add the columns {wanted}; docs/accuracy.md says what each holds"
+
+
+def _progress(total: int, quiet: bool) -> Callable[[int], None] | None:
+    if quiet or not sys.stderr.isatty():
+        return None
+    started = time.perf_counter()
+    last = started
+
+    def tell(done: int) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        if now - started > PROGRESS_S and (now - last > 0.5 or done == total):
+            last = now
+            left = (now - started) / done * (total - done)
+            sys.stderr.write(f"\r{done} of {total} rows, about {left:.0f} s left ")
+            if done == total:
+                sys.stderr.write("\n")
+
+    return tell
+
+
+def _percent(value: float | None, *, sign: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:+.1f} %" if sign else f"{100 * value:.1f} %"
+
+
+def _summary_row(name: str, summary: Summary) -> tuple[str, ...]:
+    return (
+        name,
+        str(summary.n),
+        _percent(summary.median_abs_error),
+        _percent(summary.p90_abs_error),
+        _percent(summary.bias, sign=True),
+        _percent(summary.coverage),
+        _percent(summary.median_width),
+    )
+
+
+_HEADERS = ("runs", "median error", "90th percentile", "bias", "in the range", "width of the range")
+
+
+def _shown(found: Validation, all_rows: bool) -> str:
+    parts = [_headline(found), table(("", *_HEADERS), [_summary_row("all", found.overall)])]
+    for name, label in TABLES.items():
+        groups = list(found.breakdowns[name].items())
+        rows = [_summary_row(value, summary) for value, summary in groups[: None if all_rows else SHOWN_GROUPS]]
+        if rows:
+            parts.append(table((label, *_HEADERS), rows))
+    parts.append(_pairs(found))
+    parts.append(_skips(found))
+    parts.append(_runs(found.runs) if all_rows else _misses(found.runs))
+    return "\n".join(part for part in parts if part)
+
+
+def _headline(found: Validation) -> str:
+    rows, skipped = len(found.runs), found.skipped
+    wrong = sum(row.misjudged_fit for row in found.runs)
+    verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in found.runs if row.prediction)
+    lines = [
+        f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {found.overall.n} scored by series"
+    ]
+    if verdicts:
+        lines.append(f"fits or not: {verdicts - wrong} of {verdicts} verdicts right within 5 % of the memory")
+    return "\n".join(lines) + "\n"
+
+
+def _pairs(found: Validation) -> str:
+    groups: dict[tuple[str, str], list[float]] = {}
+    for pair in found.pairs:
+        if pair.error_ratio is not None and pair.metric != "peak_mem_gib":
+            groups.setdefault((pair.frm, pair.to), []).append(abs(pair.error_ratio))
+    rows = [
+        (f"{frm} to {to}", str(len(errors)), _percent(sorted(errors)[len(errors) // 2]))
+        for (frm, to), errors in sorted(groups.items(), key=lambda item: -len(item[1]))
+    ]
+    return table(("speed-up of", "pairs", "median error"), rows) if rows else ""
+
+
+def _skips(found: Validation) -> str:
+    counts: dict[str, int] = {}
+    for row in found.runs:
+        if row.reason_skipped:
+            counts[row.reason_skipped] = counts.get(row.reason_skipped, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])[:SHOWN_GROUPS]
+    return table(("skipped because", "rows"), [(reason, str(count)) for reason, count in ordered]) if ordered else ""
+
+
+def _misses(runs: Iterable[ScoredRun]) -> str:
+    scored = sorted((row for row in runs if row.counts), key=lambda row: -abs(row.error_ratio or 0.0))[:SHOWN_MISSES]
+    if not scored:
+        return ""
+    return "Largest misses\n" + _runs(scored)
+
+
+def _runs(runs: Iterable[ScoredRun]) -> str:
+    rows = []
+    for row in runs:
+        prediction = row.prediction
+        published = "OOM" if row.out_of_memory else _figure(row.published)
+        verdict = (
+            ""
+            if prediction is None or row.metric != "peak_mem_gib"
+            else ("fits" if prediction.fits else "does not fit")
+        )
+        rows.append(
+            (
+                row.id,
+                row.metric,
+                published,
+                _figure(prediction.low if prediction else None),
+                _figure(prediction.mid if prediction else None),
+                _figure(prediction.high if prediction else None),
+                _percent(row.error_ratio, sign=True),
+                verdict,
+                row.reason_skipped or "",
+            )
+        )
+    return table(("id", "metric", "published", "low", "mid", "high", "error", "verdict", "skipped because"), rows)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

@@ -1,0 +1,185 @@
+"""Defaults from `mpplan.toml`: found, checked against the real flags, and merged.
+
+Precedence: flag > `MPPLAN_<COMMAND>_<FLAG>` > `./mpplan.toml` > the user's `mpplan.toml` > the program's default.
+A file has one table per command and one key per long flag:
+
+    [estimate]
+    gpu = "h200-sxm-141gb"
+    pue = 1.12
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from mpplan.ui.console import did_you_mean
+from planner.errors import InputFileError, UsageError
+
+CONFIG_NAME = "mpplan.toml"
+
+_SOURCES = {"COMMANDLINE": "flag", "ENVIRONMENT": "environment", "DEFAULT_MAP": "file"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFile:
+    """One parsed `mpplan.toml`."""
+
+    name: str
+    """As shown in messages."""
+    text: str
+    tables: Mapping[str, Any]
+    """What TOML holds: nested tables, which the flags of the chosen command then check."""
+
+
+def config_paths() -> tuple[Path, ...]:
+    """Where a configuration is looked for, weakest first: the user's directory, then the working directory."""
+    return Path(typer.get_app_dir("mpplan")) / CONFIG_NAME, Path(CONFIG_NAME)
+
+
+def read_config(paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
+    """Read the files that exist, in the order given.
+
+    Raises:
+        UsageError: a file exists but cannot be read.
+        InputFileError: a file is not TOML.
+    """
+    return tuple(_read(path) for path in paths if path.is_file())
+
+
+def _read(path: Path) -> ConfigFile:
+    import tomllib  # only where there is a file: it costs more than the rest of this module
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check its permissions") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}:1: expected UTF-8 text", hint="save the file as UTF-8") from error
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+).*\)$", str(error))
+        line = found[1] if found else len(text.splitlines())
+        reason = re.sub(r" \(at .*\)$", "", str(error))
+        raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
+    return ConfigFile(name=str(path), text=text, tables=tables)
+
+
+def defaults_for(files: Sequence[ConfigFile], commands: Sequence[str], name: str, command: Any) -> dict[str, Any]:
+    """The defaults of one command as Click's `default_map`: later files win.
+
+    Args:
+        files: weakest first.
+        commands: names of all commands, to recognise a misspelt table.
+        name: the chosen command.
+        command: its Click command or group; only its own table is checked against flags.
+
+    Raises:
+        InputFileError: a table or key is unknown, or a value has a type that no flag takes.
+    """
+    merged: dict[str, Any] = {}
+    for file in files:
+        for table, value in file.tables.items():
+            if table not in commands:
+                raise _unknown(file, (table,), commands, "a command")
+            if table == name:
+                _merge(merged, _checked(file, (table,), value, command))
+    return merged
+
+
+def sources(context: Any) -> dict[str, str]:
+    """Where each given flag of a command came from: `flag`, `environment` or `file`; defaults are absent."""
+    found = {name: context.get_parameter_source(name) for name in context.params}
+    return {name: _SOURCES[one.name] for name, one in found.items() if one is not None and one.name in _SOURCES}
+
+
+def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
+    for key, value in new.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _checked(file: ConfigFile, path: tuple[str, ...], table: Any, command: Any) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise InputFileError(
+            f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: expected a table",
+            hint=f"write `[{'.'.join(path)}]` and the flags below it",
+        )
+    subcommands = getattr(command, "commands", None)
+    if subcommands is not None:
+        for key in table:
+            if key not in subcommands:
+                raise _unknown(file, (*path, key), list(subcommands), f"a subcommand of `mpplan {path[-1]}`")
+        return {key: _checked(file, (*path, key), inner, subcommands[key]) for key, inner in table.items()}
+    flags = _flags(command)
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        flag = key.replace("_", "-")
+        if flag not in flags:
+            raise _unknown(file, (*path, key), list(flags), f"a flag of `mpplan {' '.join(path)}`")
+        result[flags[flag].name] = _value(file, (*path, key), value, flags[flag])
+    return result
+
+
+def _flags(command: Any) -> dict[str, Any]:
+    """Long flags of a command without their dashes, each with its Click option."""
+    return {
+        name[2:]: option
+        for option in command.params
+        if option.param_type_name == "option"
+        for name in option.opts
+        if name.startswith("--") and name != "--help"
+    }
+
+
+def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> Any:
+    """Bring a TOML value into the form that the flag takes: a bool for a switch, text for everything else."""
+    if option.is_flag:
+        if isinstance(value, bool):
+            return value
+        expected = "true or false"
+    elif isinstance(value, str | int | float | date) and not isinstance(value, bool):
+        return [str(value)] if option.multiple else str(value)
+    elif isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
+        texts = [str(one) for one in value]
+        return texts if option.multiple else ",".join(texts)
+    else:
+        expected = "text, a number or a list of them"
+    raise InputFileError(
+        f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: expected {expected}",
+        hint=f"give what you would write after `--{path[-1].replace('_', '-')}`",
+    )
+
+
+def _unknown(file: ConfigFile, path: tuple[str, ...], known: Sequence[str], what: str) -> InputFileError:
+    return InputFileError(
+        f"{file.name}:{_line(file.text, path)}: {'.'.join(path)}: not {what}",
+        hint=did_you_mean(path[-1], known, f"known: {', '.join(known)}"),
+    )
+
+
+def _line(text: str, path: tuple[str, ...]) -> int:
+    """Line of a key; tomllib keeps no positions, so this follows table headers. 1 where it finds none."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[([^\[\]]+)\]", line)
+        if header:
+            table = _dotted(header[1])
+        key = re.match(r"\s*([\w.\"'-]+)\s*=", line)
+        here = table if header else (*table, *_dotted(key[1])) if key else ()
+        if here[: len(path)] == path:
+            return number
+    return 1
+
+
+def _dotted(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in text.split("."))

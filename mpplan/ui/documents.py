@@ -1,0 +1,25 @@
+"""Saved answers as arguments of commands: a file, or `-` for stdin."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from planner.answer.document import Document, parse_document, read_document
+from planner.errors import UsageError
+
+
+def read_answer(name: str) -> Document:
+    """The document of `mpplan estimate --json` from a file or from stdin.
+
+    Raises:
+        UsageError: it cannot be read.
+        InputFileError: it is not such a document.
+    """
+    if name != "-":
+        return read_document(Path(name).expanduser())
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError("stdin is not UTF-8 text", hint="pipe `mpplan estimate --json` into it") from error
+    return parse_document(text, "stdin")

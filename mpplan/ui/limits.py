@@ -1,0 +1,76 @@
+"""`--max-cost`, `--max-days`, `--max-energy`: the gates that a script waits for. The high figure decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.answer.plan import Answer, Plan
+from planner.errors import LimitError
+from planner.evidence import Estimate
+from planner.units import parse_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What may not be exceeded; None: no limit."""
+
+    cost_usd: float | None
+    duration_days: float | None
+    energy_mwh: float | None
+
+    def crossed(self, plans: Iterable[Plan]) -> list[str]:
+        """One phrase for each limit that the high figure of a plan crosses."""
+        return [
+            f"{what} of {_where(plan)}, {_figure(estimate)} {unit}, is above {flag} {limit:g}"
+            for plan in plans
+            for what, unit, flag, limit, estimate in (
+                ("cost", "USD", "--max-cost", self.cost_usd, plan.cost_usd),
+                ("duration", "days", "--max-days", self.duration_days, plan.duration_days),
+                ("energy", "MWh", "--max-energy", self.energy_mwh, plan.energy_mwh),
+            )
+            if limit is not None and estimate is not None and estimate.high > limit
+        ]
+
+
+def read_limits(*, cost: str | None, days: str | None, energy: str | None) -> Limits:
+    """Read the three flags.
+
+    Raises:
+        UsageError: a limit is not a positive number.
+    """
+    return Limits(
+        cost_usd=None if cost is None else parse_count(cost.lstrip("$"), "--max-cost"),
+        duration_days=None if days is None else parse_count(days, "--max-days"),
+        energy_mwh=None if energy is None else parse_count(energy, "--max-energy"),
+    )
+
+
+def check_limits(limits: Limits, answer: Answer) -> None:
+    """Check the plans of the asked precision, on the same GPUs.
+
+    Raises:
+        LimitError: a high figure is above its limit; says which, and by which figure.
+    """
+    asked = answer.question["precision"].value
+    crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
+    if crossed:
+        raise LimitError(f"the high {'; '.join(crossed)}", hint="the answer above holds; change the plan or the limit")
+
+
+def _where(plan: Plan) -> str:
+    return f"{plan.precision} on {plan.gpus} {plan.gpu}"
+
+
+def _figure(estimate: Estimate) -> str:
+    figure = f"{estimate.high:,.0f}" if estimate.high >= 100 else f"{estimate.high:.3g}"
+    return f"{'≥ ' if estimate.at_least else ''}{figure}"
+
+
+def unchecked(limits: Limits, answer: Answer) -> str | None:
+    """What to say of a limit on cost that could not be held against the whole cost; None where it could."""
+    asked = answer.question["precision"].value
+    costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
+    if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
+        return None
+    return "--max-cost was held only against a part of the cost: a price is missing"

@@ -1,0 +1,219 @@
+"""How a run of the probes looks while it runs (stderr), and what it found (stdout)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpplan.ui.console import note
+from mpplan.ui.listing import figure, table
+from planner.records.measurement import Measurement
+from planner.units import GIB, MILLI, MINUTE_S, TERA
+
+if TYPE_CHECKING:
+    from probes.record.summary import SummaryRow
+    from probes.session.listener import Progress
+
+RECENT = 8
+"""Results shown below the bar."""
+
+
+class Quiet:
+    """Says nothing while it runs; keeps where the record is."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.device_name: str | None = None
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def began(self, path: str, device_name: str) -> None:
+        """See `Listener`."""
+        self.path, self.device_name = path, device_name
+
+    def planned(self, groups: int, estimate_s: float) -> None:
+        """See `Listener`."""
+
+    def started(self, progress: Progress) -> None:
+        """See `Listener`."""
+
+    def measured(self, measurement: Measurement) -> None:
+        """See `Listener`."""
+
+    def noted(self, text: str) -> None:
+        """See `Listener`."""
+
+
+class Lines(Quiet):
+    """One line per result, for pipes and logs."""
+
+    def began(self, path: str, device_name: str) -> None:
+        """See `Listener`."""
+        super().began(path, device_name)
+        note(f"measuring {device_name}, recording to {path}")
+
+    def planned(self, groups: int, estimate_s: float) -> None:
+        """See `Listener`."""
+        note(f"{groups} groups of points, about {duration(estimate_s)}")
+
+    def measured(self, measurement: Measurement) -> None:
+        """See `Listener`."""
+        if measurement.kind != "support":
+            note(f"  {result_line(measurement)}")
+
+    def noted(self, text: str) -> None:
+        """See `Listener`."""
+        note(text)
+
+
+class Live(Quiet):
+    """A bar with the time left, what runs now, and the latest results; for terminals."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self._recent: list[str] = []
+        self._label = "opening the device"
+        self._total_s = self._left_s = 0.0
+        self._since = time.monotonic()
+        self._console = Console(stderr=True, highlight=False)
+        self._live = RichLive(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=True)
+
+    def __enter__(self) -> Live:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def planned(self, groups: int, estimate_s: float) -> None:
+        """See `Listener`."""
+        self._total_s = self._left_s = estimate_s
+
+    def started(self, progress: Progress) -> None:
+        """See `Listener`."""
+        self._label, self._left_s, self._since = progress.label, progress.left_s, time.monotonic()
+
+    def measured(self, measurement: Measurement) -> None:
+        """See `Listener`."""
+        if measurement.kind != "support":
+            self._recent = [*self._recent, result_line(measurement)][-RECENT:]
+
+    def noted(self, text: str) -> None:
+        """See `Listener`."""
+        self._console.print(text, markup=False)
+
+    def _render(self) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        left_s = max(self._left_s - (time.monotonic() - self._since), 0.0)
+        done_s = max(self._total_s - left_s, 0.0)
+        bar = Table.grid()  # a bar alone does not end its line
+        bar.add_row(ProgressBar(total=max(self._total_s, 1e-9), completed=done_s, width=min(self._console.width, 72)))
+        return Group(
+            Text(f"{self.device_name or 'mpplan probe'}: {self._label}, about {duration(left_s)} left"),
+            bar,
+            *[Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis") for line in self._recent],
+        )
+
+
+def display(*, quiet: bool) -> Quiet:
+    """The display that fits stderr."""
+    if quiet:
+        return Quiet()
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `40 s`, `3 min 20 s`."""
+    minutes, rest = divmod(round(seconds), int(MINUTE_S))
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def result_line(one: Measurement) -> str:
+    """A result in one line."""
+    if one.status != "ok":
+        return f"{one.probe_id}: {one.status}: {one.reason}"
+    parts = []
+    if one.time_median_s is not None:
+        parts.append(f"{figure(one.time_median_s, MILLI)} ms")
+        if one.flop_model:
+            parts.append(f"{figure(one.flop_model / one.time_median_s, TERA, 3)} TFLOP/s")
+        elif one.bytes_min and one.kind == "bandwidth":
+            parts.append(f"{figure(one.bytes_min / one.time_median_s, 1e9, 3)} GB/s")
+    if one.memory_allocated_peak_bytes is not None:
+        parts.append(f"{figure(one.memory_allocated_peak_bytes, GIB, 3)} GiB")
+    if one.power_mean_w is not None:
+        parts.append(f"{figure(one.power_mean_w, digits=3)} W")
+    if one.quality not in (None, "ok"):
+        parts.append(str(one.quality))
+    return f"{one.probe_id}: {', '.join(parts)}"
+
+
+def summary_text(rows: Sequence[SummaryRow]) -> str:
+    """The table at the end: each precision against FP32 and TF32."""
+    if not rows:
+        return "no training step was measured\n"
+    per_image = "resnet" in rows[0].model
+    unit = "images/s" if per_image else "tokens/s"
+    headers = (
+        "precision", "recipe", unit, "× FP32", "× TF32", "peak GiB", "FP32 has ×", f"mJ/{unit[:-3]}", "FP32 takes ×",
+        "quality",
+    )  # fmt: skip
+    lines = [
+        (
+            row.precision,
+            row.recipe,
+            figure(row.tokens_per_s),
+            figure(row.speed_over_fp32, digits=3),
+            figure(row.speed_over_tf32, digits=3),
+            figure(row.memory_bytes, GIB, 3),
+            figure(row.memory_under_fp32, digits=3),
+            figure(row.energy_j_per_token, MILLI, 3),
+            figure(row.energy_under_fp32, digits=3),
+            row.quality or "-",
+        )
+        for row in rows
+    ]
+    return f"one training step of {rows[0].model}, forward, backward and update\n{table(headers, lines)}"
+
+
+def verify_text(document: dict[str, Any]) -> str:
+    """Predicted against measured, one line per case and metric, and how the medians stand to their targets."""
+    scales = {"time": (MILLI, "ms"), "memory": (GIB, "GiB"), "energy": (1.0, "J")}
+    rows = []
+    for case in document["cases"]:
+        scale, unit = scales[case["metric"]]
+        predicted, measured = (figure(case[key], scale) for key in ("predicted", "measured"))
+        error = f"{100 * case['error_ratio']:+.1f} %"
+        rows.append((case["name"], case["metric"], unit, predicted, measured, error, case["quality"] or "-"))
+    lines = [table(("never run before", "metric", "unit", "predicted", "measured", "error", "quality"), rows)]
+    for metric, summary in document["summary"].items():
+        quiet = document["summary_quiet"][metric]
+        if summary["n"]:
+            target = document["targets"].get(metric)
+            aim = f", target {100 * target:.0f} %" if target else ""
+            lines.append(f"{metric}: {_errors(summary)}{aim}\n")
+            if 0 < quiet["n"] < summary["n"]:
+                lines.append(f"{metric}, quiet cases only: {_errors(quiet)}\n")
+    lines += [f"not compared: {one['name']}: {one['status']}: {one['reason']}\n" for one in document["not_run"]]
+    if document["contended"]:
+        count = len(document["contended"])
+        lines.append(f"{count} of the cases were predicted or run while something else used the machine\n")
+    return "".join(lines) if rows or document["not_run"] else "nothing was verified: no time was left\n"
+
+
+def _errors(summary: dict[str, Any]) -> str:
+    median, largest = 100 * summary["median_abs_error"], 100 * summary["max_abs_error"]
+    return f"median error {median:.1f} %, largest {largest:.1f} %, {summary['n']} cases"

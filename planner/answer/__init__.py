@@ -1,0 +1,1 @@
+"""What does an answer consist of, and what does its JSON document look like?"""

@@ -1,0 +1,194 @@
+"""The answer: one `Plan` per precision, the savings between them, and what they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from planner.costs.context import MoneyFacts
+from planner.costs.facility_power import CapEffect
+from planner.costs.prices import CostLine
+from planner.evidence import Assumption, Estimate, Evidence, Gap
+from planner.models.shape import ModelShape
+from planner.parallelism.layout import Layout
+from planner.question.asked import Input
+
+MEMORY_ITEMS = (
+    "weights",
+    "gradients",
+    "master_weights",
+    "optimizer_states",
+    "activations",
+    "logits",
+    "fp8_copies",
+    "gathered_params",
+    "comm_buffers",
+    "framework",
+    "fragmentation",
+)
+"""Items of `memory_gib`; they sum to its `total`."""
+
+STEP_ITEMS = (
+    "matmul",
+    "attention",
+    "memory_bound",
+    "recompute",
+    "launch",
+    "tp_comm",
+    "cp_comm",
+    "ep_comm",
+    "pp_comm",
+    "bubble",
+    "dp_comm",
+    "optimizer",
+    "offload",
+    "jitter",
+)
+"""Items of `step_s`; they sum to its `total`."""
+
+METRICS = (
+    "tokens_per_s_per_gpu",
+    "tflops_per_gpu",
+    "mfu",
+    "duration_days",
+    "gpu_hours",
+    "energy_mwh",
+    "cost_usd",
+    "carbon_tco2e",
+)
+"""Quantities of a plan that have a range."""
+
+LOWER_IS_BETTER = ("duration_days", "gpu_hours", "energy_mwh", "cost_usd", "carbon_tco2e")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """One uncertain input and its share of the variance of a figure."""
+
+    term: str
+    label: str
+    share_ratio: float
+    measure_with: str | None = None
+    """What would narrow it, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostLayout:
+    """A layout that was considered and lost, with its step time."""
+
+    layout: Layout
+    step_s: float
+    memory_gib: float
+    why: str
+    """`slower` or `does not fit`, with the figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One precision on one kind of GPU: does it fit, how long, how much. Figures are None where it does not fit."""
+
+    precision: str
+    policy: str
+    gpu: str
+    gpus: int
+    nodes: int
+    layout: Layout | None
+    fits: bool
+    why_not: str | None
+    memory_gib: dict[str, float] | None
+    """Peak per GPU by item (`MEMORY_ITEMS`) and `total`."""
+    memory_capacity_gib: float
+    step_s: dict[str, float] | None
+    """Mid step by item (`STEP_ITEMS`) and `total`."""
+    step_range_s: Estimate | None = None
+    tokens_per_s_per_gpu: Estimate | None = None
+    tflops_per_gpu: Estimate | None = None
+    """Model FLOP (causal-halved attention, no recomputation)."""
+    mfu: Estimate | None = None
+    mfu_full_attention: float | None = None
+    """The same at mid, with attention counted in full."""
+    hfu: float | None = None
+    """Hardware FLOP utilisation at mid: recomputation counted."""
+    goodput_ratio: Estimate | None = None
+    duration_days: Estimate | None = None
+    gpu_hours: Estimate | None = None
+    energy_mwh: Estimate | None = None
+    energy_items_mwh: dict[str, float] | None = None
+    """gpu, host, network, pue_overhead at mid; they sum to the total."""
+    gpu_power_w: Estimate | None = None
+    """Mean board power of one GPU while training."""
+    peak_power_mw: float | None = None
+    """What the facility must deliver: GPUs at their limit, host and network, times PUE."""
+    mean_power_mw: Estimate | None = None
+    """Energy at the facility's meter over the hours on the clock."""
+    cost_usd: Estimate | None = None
+    cost_lines: tuple[CostLine, ...] = ()
+    carbon_tco2e: Estimate | None = None
+    carbon_market_tco2e: float | None = None
+    """Market-based at mid, only where a factor was given."""
+    embodied_tco2e: Estimate | None = None
+    """The run's share of making its GPUs, only where it was asked for and a figure is known; not in `carbon_tco2e`."""
+    carbon_with_embodied_tco2e: Estimate | None = None
+    """Location-based and embodied together, only where embodied carbon was asked for."""
+    model_flop: float | None = None
+    """Of the whole run, without recomputation."""
+    sci_kg_per_run: Estimate | None = None
+    """Software Carbon Intensity (ISO/IEC 21031): location-based operation and embodied share, per run."""
+    sci_kg_per_1e21_flop: Estimate | None = None
+    """The same per 10^21 model FLOP."""
+    uncertainty: tuple[Contribution, ...] = ()
+    """What makes the range of the duration, largest first."""
+    lost_layouts: tuple[LostLayout, ...] = ()
+    layouts_evaluated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """How much less `to` takes than `frm`, 1 - to/from, computed draw by draw."""
+
+    view: str
+    """`same_gpus` or `same_deadline`."""
+    gpu: str
+    metric: str
+    frm: str
+    to: str
+    low: float
+    mid: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """A precision that a GPU lacks: named and left out, never replaced."""
+
+    precision: str
+    gpu: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Everything `mpplan estimate` says."""
+
+    question: dict[str, Input]
+    model: ModelShape
+    plans: tuple[Plan, ...]
+    """On the same GPUs, one per precision (and GPU kind)."""
+    same_deadline: tuple[Plan, ...]
+    """Each on the fewest whole nodes that finish in time."""
+    deadline_days: float
+    """The deadline of the second view."""
+    savings: tuple[Saving, ...]
+    unsupported: tuple[Unsupported, ...]
+    assumptions: tuple[Assumption, ...]
+    gaps: tuple[Gap, ...]
+    warnings: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    created_at: str
+    """ISO 8601, UTC."""
+    version: str
+    """mpplan's version."""
+    command: tuple[str, ...] = field(default_factory=tuple)
+    power_caps: tuple[CapEffect, ...] = ()
+    """What a cap on the facility's power did, by GPU; empty without a cap."""
+    money: MoneyFacts | None = None
+    """Beside the plans: prices used, own machines beside renting, other places and hours."""

@@ -1,0 +1,164 @@
+"""What the fit leaves: the conformal terms of step, precision, memory and power, and the stops of whole runs.
+
+Everything here rests on rows whose whole source was left out of the fit, or on rows that are never fitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+
+from planner.calibration.fit import NOISE, Fit, Floats, Row, weights
+from planner.performance.evaluation import evaluate
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Z90, Parameter, load_parameters
+from planner.rates.terms import Draws, RateSet
+from planner.validation.predict import predict_prepared
+from planner.validation.setup import NO_PRICES, Prepared
+
+COVERAGE = 0.90
+LEAST_SD = 0.02
+"""Nobody's equations are better than this."""
+LEAST_ROWS, LEAST_SOURCES = 15, 3
+"""A kind of run with fewer has the error of all runs."""
+LOW = ("fp8", "mxfp8", "bf16", "fp16")
+"""Precisions whose pairs with each other set the plain `precision_error`."""
+
+
+def kind_of_run(one: Prepared) -> str:
+    """What makes runs alike for the residual error: stack, dense or routed, and size of the job."""
+    model = "moe" if one.recipe.model.experts else one.recipe.model.kind
+    return f"{one.recipe.stack}.{model}"
+
+
+def precision_rows(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> list[Parameter]:
+    """How far two precisions of one workload drift apart, each: from the left-out differences of pairs.
+
+    Pairs of 16-bit with FP8 share their error evenly; what pairs with FP32 or TF32 add to that is theirs.
+    """
+    widths: dict[str, tuple[float, int]] = {}
+    for name in ("low", "high"):
+        chosen = [(i, j, w) for i, j, w in fit.pairs if _pair_kind(fit, i, j) == name]
+        differences = np.array([abs(left_out[i] - left_out[j]) for i, j, _ in chosen])
+        weight = np.array([w for _, _, w in chosen])
+        order = np.argsort(differences)
+        at = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.90)
+        widths[name] = float(differences[order][at]) / Z90, len(chosen)
+    low = widths["low"][0] / math.sqrt(2.0)
+    high = math.sqrt(max(widths["high"][0] ** 2 - low**2, low**2))
+    spreads = {
+        "precision_error": (low, "low"),
+        "precision_error.tf32": (high, "high"),
+        "precision_error.fp32": (high, "high"),
+    }
+    return [
+        replace(
+            priors[name],
+            low=math.exp(-Z90 * sd),
+            high=math.exp(Z90 * sd),
+            meaning=f"{priors[name].meaning} ({widths[kind][1]} pairs with their source left out)",
+        )
+        for name, (sd, kind) in spreads.items()
+    ]
+
+
+def _pair_kind(fit: Fit, i: int, j: int) -> str:
+    """low: 16-bit with FP8; high: anything with FP32 or TF32."""
+    both = {fit.items[i].prepared.run.precision, fit.items[j].prepared.run.precision}
+    return "low" if both <= set(LOW) else "high" if both & {"fp32", "tf32"} else "other"
+
+
+def conformal_sd(left_out: Floats, drawn: Floats, weight: Floats) -> float:
+    """The spread that, beside each row's own drawn one, holds 90 % of the left-out residuals in the 90 % range."""
+    needed = np.sqrt(np.maximum((left_out / Z90) ** 2 - drawn**2, LEAST_SD**2))
+    order = np.argsort(needed)
+    share = np.cumsum(weight[order]) / weight.sum()
+    return float(needed[order][min(int(np.searchsorted(share, COVERAGE)), len(needed) - 1)])
+
+
+def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Prepared], float]) -> list[Parameter]:
+    """The conformal term by kind of run: what the drawn inputs leave of the left-out residuals' 90 % width.
+
+    A kind has a term of its own where several sources tell about it; one source says nothing of how sources differ.
+    """
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for number, item in enumerate(fit.items):
+        kinds[kind_of_run(item.prepared)].append(number)
+        kinds["all"].append(number)
+    weight = np.array([item.weight for item in fit.items])
+    drawn = np.array([draws_of(item.prepared) for item in fit.items])
+    found = []
+    for kind, index in sorted(kinds.items()):
+        few = len(index) < LEAST_ROWS or len({fit.items[i].source for i in index}) < LEAST_SOURCES
+        if few and kind != "all":
+            continue
+        sd = conformal_sd(left_out[index], drawn[index], weight[index])
+        full = name if kind == "all" else f"{name}.{kind}"
+        what = "all runs" if kind == "all" else kind.replace(".", ", ")
+        found.append(
+            replace(
+                next(iter(fit.priors.values())),
+                id=full,
+                value=1.0,
+                low=math.exp(-Z90 * sd),
+                high=math.exp(Z90 * sd),
+                unit="ratio",
+                meaning=f"what the equations leave out: {what} ({len(index)} rows with their source left out)",
+            )
+        )
+    return found
+
+
+def drawn_step_sd(one: Prepared) -> float:
+    """Standard deviation of the logarithm of the step under the drawn inputs.
+
+    With the least `precision_error`, so that the rows of every precision keep their share of what is left out.
+    """
+    terms = dict(resolve_rates(one.cluster, one.recipe).terms)
+    plain = load_parameters()["precision_error"].log_sd
+    terms["precision_error"] = replace(terms["precision_error"], log_sd=plain)
+    rates = RateSet(terms=terms).sample(Draws(count=201, seed=0))
+    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    return float(np.log(np.ravel(drawn.step_s)).std())
+
+
+def drawn_memory_sd(one: Prepared) -> float:
+    """The same of the peak memory."""
+    rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
+    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    return float(np.log(np.ravel(drawn.memory_bytes)).std())
+
+
+def drawn_power_sd(one: Prepared) -> float:
+    """The same of the GPUs' power."""
+    rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
+    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    return float(np.log(np.ravel(drawn.gpu_power_w)).std())
+
+
+def stops_row(corpus: Sequence[Row], prior: Parameter) -> Parameter:
+    """How much longer than their steps whole runs took, from published totals, none of which is fitted.
+
+    Some stood still, the others not (a draw below 1 counts as 1). The spread is the one with which the drawn speed and
+    the stops together put nine totals of ten, by weight, below the high end of the range.
+    """
+    rows = [row for row in corpus if row[0].run.group == "run_total"]
+    longer = np.array([math.log(value / predict_prepared(one).mid) for one, _, value in rows])
+    stood = float(np.mean(longer > NOISE["time"]))
+    order, weight = np.argsort(longer), weights(rows)
+    high = float(longer[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), COVERAGE)])
+    speed, luck = np.random.default_rng(0).standard_normal((2, 20_000))
+    speed *= float(np.median([drawn_step_sd(one) for one, _, _ in rows]))
+    luck -= np.quantile(luck, 1.0 - stood)
+    spreads = np.linspace(0.0, 1.5, 301)
+    ends = np.array([np.quantile(speed + np.maximum(0.0, sd * luck), 0.95) for sd in spreads])
+    sd = float(spreads[min(int(np.searchsorted(ends, high)), len(spreads) - 1)])
+    value = math.exp(sd * luck.mean())
+    source = f"{len(rows)} published run totals, none of which is fitted; `make calibrate`"
+    low, top = (value * math.exp(side * Z90 * sd) for side in (-1, 1))
+    return replace(prior, value=value, low=low, high=top, source=source, date=date.today().isoformat())

@@ -1,0 +1,220 @@
+"""The bill of a run: GPU line, electricity, minimum term, set-up fee and the lines beside, drawn together.
+
+The same lines serve a search over layouts (one amount per layout) and a plan (one amount per draw), where they become
+a tree that sums to the cent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.costs.lines import (
+    DrawnLine,
+    cost_tree,
+    egress_usd,
+    electricity_usd,
+    gpu_rental_usd,
+    hosts_usd,
+    minimum_term_usd,
+    share_usd,
+    storage_usd,
+)
+from planner.costs.prices import NO_DATA, NO_LEDGER, Beside, CostLine, GpuPrice, Ledger, OwnedPrice, Quote
+from planner.costs.quantity import DataSize, Energy, Value
+from planner.evidence import Estimate
+from planner.units import MONTH_H
+
+Amounts = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDraws:
+    """What a run takes: one amount per draw or per layout; the same index is the same world."""
+
+    gpus: Value
+    """One number for draws of one layout, else one per layout."""
+    gpu_h: Amounts
+    """GPUs times wall hours, goodput included."""
+    usd_per_gpu_h: Amounts | None
+    """Price of a GPU-hour; None where none is known (then the bill is a lower bound)."""
+    checkpoint: DataSize = NO_DATA
+    """One checkpoint of the model and its optimizer."""
+    energy: Energy | None = None
+    """At the facility's meter; only where electricity is paid apart from the GPU price."""
+    usd_per_kwh: Amounts | None = None
+    """Price of electricity where it is paid apart."""
+
+    @property
+    def wall_h(self) -> Amounts:
+        """Hours on the clock."""
+        return np.asarray(self.gpu_h / self.gpus, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillPrices:
+    """What the lines are priced with, for people who check them."""
+
+    gpu: GpuPrice
+    usd_per_kwh: Estimate | None = None
+    electricity_evidence: tuple[str, ...] = ()
+    ledger: Ledger = field(default=NO_LEDGER)
+
+    @property
+    def evidence_ids(self) -> tuple[str, ...]:
+        """Where the GPU price is from."""
+        return tuple(one.id for one in self.gpu.evidence)
+
+
+def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
+    """Every line that is known, with its amounts; none where nothing is."""
+    lines = [] if run.usd_per_gpu_h is None else [_gpu_line(run, run.usd_per_gpu_h, prices)]
+    gpu_usd = lines[0].amounts if lines else np.zeros(run.gpu_h.shape)
+    if run.usd_per_gpu_h is not None and prices.ledger.quote is not None:
+        lines += _quote_lines(run, run.usd_per_gpu_h, prices, prices.ledger.quote)
+    worked_usd = gpu_usd
+    if run.energy is not None and run.usd_per_kwh is not None:
+        lines.append(_electricity_line(run.energy, run.usd_per_kwh, prices))
+        worked_usd = gpu_usd + lines[-1].usd
+    if prices.ledger.beside is not None:
+        lines += _beside_lines(run, gpu_usd, worked_usd, prices, prices.ledger.beside)
+    return lines
+
+
+def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate | None, tuple[CostLine, ...]]:
+    """The total and the lines that sum to it at low, mid and high; a lower bound where a price is missing.
+
+    Where no line at all is known there is no total: never 0.
+    """
+    lines = bill_lines(run, prices)
+    price = prices.gpu.usd_per_gpu_h
+    if not lines:
+        return None, ()
+    return cost_tree(lines, at_least=price is None or price.at_least)
+
+
+def total_draws_usd(run: RunDraws, prices: BillPrices) -> Amounts:
+    """The sum of all lines, one amount per draw or layout."""
+    total = np.zeros(run.gpu_h.shape)
+    for line in bill_lines(run, prices):
+        total = total + line.amounts
+    return total
+
+
+def _gpu_line(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices) -> DrawnLine:
+    amounts = np.asarray(gpu_rental_usd(run.gpu_h, usd_per_gpu_h), dtype=np.float64)
+    hours, owned = float(np.median(run.gpu_h)), prices.ledger.owned
+    return DrawnLine(
+        id="gpu_rental" if owned is None else "gpu_owned",
+        label="GPU rental" if owned is None else "Own GPUs",
+        usd=amounts,
+        quantity=hours,
+        unit="GPU-hour",
+        unit_price_usd=prices.gpu.usd_per_gpu_h,
+        evidence_ids=prices.evidence_ids,
+        children=() if owned is None else _owned_items(amounts, hours, prices, owned),
+    )
+
+
+def _owned_items(amounts: Amounts, hours: float, prices: BillPrices, owned: OwnedPrice) -> tuple[DrawnLine, ...]:
+    """The items of an own GPU-hour; electricity of working hours is a line of its own, from the plan's energy."""
+    items, price = owned.idle_items_usd_per_gpu_h, prices.gpu.usd_per_gpu_h
+    whole = sum(items.values())
+    return tuple(
+        DrawnLine(
+            id=f"owned_{name}",
+            label="Electricity of hours without work" if name == "electricity" else name.capitalize(),
+            usd=np.asarray(share_usd(amounts, usd / whole), dtype=np.float64),
+            quantity=hours,
+            unit="GPU-hour",
+            unit_price_usd=None if price is None else scaled(price, usd / whole),
+            evidence_ids=prices.evidence_ids,
+        )
+        for name, usd in items.items()
+        if usd > 0
+    )
+
+
+def scaled(estimate: Estimate, ratio: float) -> Estimate:
+    """An estimate times a plain number, 0 or more."""
+    return Estimate(
+        low=estimate.low * ratio, mid=estimate.mid * ratio, high=estimate.high * ratio, at_least=estimate.at_least
+    )
+
+
+def _electricity_line(energy: Energy, usd_per_kwh: Amounts, prices: BillPrices) -> DrawnLine:
+    return DrawnLine(
+        id="electricity",
+        label="Electricity",
+        usd=np.asarray(electricity_usd(energy, usd_per_kwh), dtype=np.float64),
+        quantity=float(np.median(energy.kwh)),
+        unit="kWh",
+        unit_price_usd=prices.usd_per_kwh,
+        evidence_ids=prices.electricity_evidence,
+    )
+
+
+def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quote: Quote) -> list[DrawnLine]:
+    lines = []
+    billed = np.maximum(run.gpus, quote.minimum_gpus)
+    unused = np.asarray(
+        minimum_term_usd(billed, run.wall_h, quote.minimum_term_h, 1.0) + (billed - run.gpus) * run.wall_h,
+        dtype=np.float64,
+    )
+    if (unused > 0).any():
+        lines.append(
+            DrawnLine(
+                id="minimum_term",
+                label="Minimum term and size, not used",
+                usd=np.asarray(gpu_rental_usd(unused, usd_per_gpu_h), dtype=np.float64),
+                quantity=float(np.median(unused)),
+                unit="GPU-hour",
+                unit_price_usd=prices.gpu.usd_per_gpu_h,
+                evidence_ids=prices.evidence_ids,
+            )
+        )
+    if quote.setup_fee_usd > 0:
+        fee = np.full(run.gpu_h.shape, quote.setup_fee_usd)
+        lines.append(DrawnLine(id="setup_fee", label="Set-up fee", usd=fee, evidence_ids=prices.evidence_ids))
+    return lines
+
+
+def _beside_lines(
+    run: RunDraws, gpu_usd: Amounts, worked_usd: Amounts, prices: BillPrices, beside: Beside
+) -> list[DrawnLine]:
+    """The lines that the user states; work done besides the run takes electricity too, where that is paid apart."""
+    kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
+    months = run.wall_h / MONTH_H + beside.months_after
+    ids = () if beside.evidence is None else (beside.evidence.id,)
+    price = prices.gpu.usd_per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
+
+    def line(
+        name: str, label: str, usd: Value, quantity: Value | None = None, unit: str | None = None,
+        unit_price: Estimate | None = None,
+    ) -> DrawnLine:  # fmt: skip
+        return DrawnLine(
+            id=name,
+            label=label,
+            usd=np.broadcast_to(np.asarray(usd, dtype=np.float64), run.gpu_h.shape),
+            quantity=None if quantity is None or unit_price is None else float(np.median(quantity)),
+            unit=unit if unit_price is not None else None,
+            unit_price_usd=unit_price,
+            evidence_ids=ids,
+        )
+
+    every = [
+        line("network", "Network between servers", share_usd(gpu_usd, beside.network_ratio)),
+        line("storage", "Checkpoint and data storage", storage_usd(kept, months, beside.storage_usd_per_gb_month),
+             kept.gb * months, "GB-month", Estimate.exactly(beside.storage_usd_per_gb_month)),
+        line("egress", "Data moved out", egress_usd(beside.egress, beside.egress_usd_per_gb),
+             beside.egress.gb, "GB", Estimate.exactly(beside.egress_usd_per_gb)),
+        line("cpu_hosts", "CPU machines", hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
+             beside.hosts * run.wall_h, "host-hour", Estimate.exactly(beside.usd_per_host_h)),
+        line("failed_work", "Failed and repeated work", share_usd(worked_usd, beside.failed_ratio),
+             run.gpu_h * beside.failed_ratio, "GPU-hour", price),
+        line("experiments", "Experiments before the run", share_usd(worked_usd, beside.experiments_ratio),
+             run.gpu_h * beside.experiments_ratio, "GPU-hour", price),
+    ]  # fmt: skip
+    return [one for one in every if (one.usd > 0).any()]

@@ -1,0 +1,43 @@
+"""The arithmetic of carbon: of energy by location and by contract, of making the GPUs, and the SCI score.
+
+SCI, ISO/IEC 21031:2024 (Green-Software-Foundation/sci@29cab981): SCI = (E x I + M) per R, with E the energy in kWh, I
+the location-based grid factor, M the embodied share of the hardware for the time it is held, R the functional unit;
+market instruments and offsets never count. Every function is elementwise and broadcasts.
+"""
+
+from __future__ import annotations
+
+from planner.costs.quantity import Energy, Value
+
+SCI_FLOP = 1e21
+"""Functional unit of the second SCI score."""
+
+
+def location_kg(energy: Energy, grid_kg_co2e_per_kwh: Value) -> Value:
+    """Energy at the facility's meter times the grid's factor."""
+    return energy.kwh * grid_kg_co2e_per_kwh
+
+
+def market_kg(energy: Energy, market_kg_co2e_per_kwh: Value) -> Value:
+    """The same with the factor of the user's contracts; always a second, labelled number."""
+    return energy.kwh * market_kg_co2e_per_kwh
+
+
+def embodied_kg(gpu_h: Value, kg_co2e_per_gpu_h: Value) -> Value:
+    """A run's share of what making its GPUs emitted: the hours it holds them, of the hours of their life."""
+    return gpu_h * kg_co2e_per_gpu_h
+
+
+def sci_kg_per_run(operation_kg: Value, made_kg: Value) -> Value:
+    """The SCI score with R = one run: location-based operation plus the embodied share."""
+    return operation_kg + made_kg
+
+
+def sci_kg_per_1e21_flop(score_kg_per_run: Value, model_flop: float) -> Value:
+    """The SCI score with R = 10^21 model FLOP.
+
+    Args:
+        score_kg_per_run: of the run.
+        model_flop: of the run, without recomputation; above 0.
+    """
+    return score_kg_per_run / (model_flop / SCI_FLOP)

@@ -1,0 +1,158 @@
+"""The arithmetic of money: what a run costs, line by line, on one value or on arrays of layouts or draws.
+
+Every function is elementwise and broadcasts; amounts are USD. A cost tree is made of draws: the total's low, mid and
+high are its own percentiles, and the lines are shares of them, so that the tree sums in all three columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.costs.prices import CostLine
+from planner.costs.quantity import DataSize, Energy, Value
+from planner.evidence import Estimate
+
+PERCENTILES = (5.0, 50.0, 95.0)
+
+
+def gpu_rental_usd(gpu_h: Value, usd_per_gpu_h: Value) -> Value:
+    """Hours that GPUs are held, times the price of one for an hour."""
+    return gpu_h * usd_per_gpu_h
+
+
+def minimum_term_usd(gpus: Value, wall_h: Value, term_h: float, usd_per_gpu_h: Value) -> Value:
+    """What a minimum term bills beyond the run: the hours of the term that the run does not use."""
+    return gpus * np.maximum(term_h - np.asarray(wall_h, dtype=np.float64), 0.0) * usd_per_gpu_h
+
+
+def electricity_usd(energy: Energy, usd_per_kwh: Value) -> Value:
+    """Energy at the facility's meter times its price; only where it is not part of the GPU price."""
+    return energy.kwh * usd_per_kwh
+
+
+def storage_usd(size: DataSize, months: Value, usd_per_gb_month: Value) -> Value:
+    """Data kept for some months; storage is billed in decimal gigabytes."""
+    return size.gb * months * usd_per_gb_month
+
+
+def egress_usd(size: DataSize, usd_per_gb: Value) -> Value:
+    """Data moved out once; traffic is billed in decimal gigabytes."""
+    return size.gb * usd_per_gb
+
+
+def hosts_usd(hosts: float, wall_h: Value, usd_per_host_h: Value) -> Value:
+    """CPU machines held beside the GPUs for the run, for example for data and control."""
+    return hosts * wall_h * usd_per_host_h
+
+
+def share_usd(base_usd: Value, ratio: Value) -> Value:
+    """A line that is a share of others: network, failed and repeated work, experiments before the run."""
+    return base_usd * ratio
+
+
+def total_usd(lines: Sequence[Value]) -> Value:
+    """The sum of lines; 0 for none."""
+    total: Value = 0.0
+    for line in lines:
+        total = total + line
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLine:
+    """One line of a bill, drawn: the same draw index means the same world in every line."""
+
+    id: str
+    """For example `gpu_rental`."""
+    label: str
+    usd: npt.NDArray[np.float64]
+    """One amount per draw, shape [draw]; ignored where there are children, whose sum it is."""
+    quantity: float | None = None
+    """Units bought at mid."""
+    unit: str | None = None
+    unit_price_usd: Estimate | None = None
+    evidence_ids: tuple[str, ...] = ()
+    children: tuple[DrawnLine, ...] = ()
+
+    @property
+    def amounts(self) -> npt.NDArray[np.float64]:
+        """USD per draw, shape [draw]."""
+        if not self.children:
+            return self.usd
+        return np.sum([child.amounts for child in self.children], axis=0)  # type: ignore[no-any-return]
+
+
+def _percentiles(draws: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+    low, mid, high = np.percentile(draws, PERCENTILES)
+    return float(low), float(mid), float(high)
+
+
+def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Weights made to sum to 1; the first ones that are not all 0 count, equal ones where all are."""
+    for choice in weights:
+        if choice.sum() > 0:
+            return choice / choice.sum()  # type: ignore[no-any-return]
+    return np.full(len(weights[0]), 1.0 / len(weights[0]))
+
+
+def split_range(total: Estimate, parts: Sequence[npt.NDArray[np.float64]]) -> tuple[Estimate, ...]:
+    """Give each part its share of a total's low, mid and high, so that the parts sum to it in all three.
+
+    Percentiles do not add: parts are not all at their 95th at once. The mid of a part is its own median, and what the
+    medians miss of the total's is spread in proportion to the parts' own widths, so a fixed part stays exact. The
+    way from mid to low (high) is spread in proportion to the parts' own way to their 5th (95th) percentile.
+
+    Args:
+        total: the range of the sum.
+        parts: draws of each part, shape [draw] each.
+    """
+    own = np.array([_percentiles(part) for part in parts])
+    widths = own[:, 2] - own[:, 0]
+    mids = own[:, 1] + (total.mid - own[:, 1].sum()) * _shares(widths)
+    lows = mids - (total.mid - total.low) * _shares(own[:, 1] - own[:, 0], widths)
+    highs = mids + (total.high - total.mid) * _shares(own[:, 2] - own[:, 1], widths)
+    return tuple(
+        Estimate(low=float(low), mid=float(mid), high=float(high), at_least=total.at_least)
+        for low, mid, high in zip(lows, mids, highs, strict=True)
+    )
+
+
+def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Estimate, tuple[CostLine, ...]]:
+    """The range of the total, and the lines that sum to it.
+
+    Args:
+        lines: at least one; all with the same number of draws.
+        at_least: whether something is missing, so that every figure is a lower bound.
+
+    Raises:
+        ValueError: no lines, an amount that is not finite, or one below 0.
+    """
+    if not lines:
+        raise ValueError("a bill needs a line")
+    parts = [line.amounts for line in lines]
+    if not all(np.isfinite(part).all() and (part >= 0).all() for part in parts):
+        raise ValueError("an amount is negative or not finite")
+    low, mid, high = _percentiles(np.sum(parts, axis=0))
+    total = Estimate(low=low, mid=mid, high=high, at_least=at_least)
+    return total, _lines(total, lines)
+
+
+def _lines(total: Estimate, lines: Sequence[DrawnLine]) -> tuple[CostLine, ...]:
+    ranges = split_range(total, [line.amounts for line in lines])
+    return tuple(
+        CostLine(
+            id=line.id,
+            label=line.label,
+            usd=usd,
+            quantity=line.quantity,
+            unit=line.unit,
+            unit_price_usd=line.unit_price_usd,
+            evidence_ids=line.evidence_ids,
+            children=_lines(usd, line.children) if line.children else (),
+        )
+        for line, usd in zip(lines, ranges, strict=True)
+    )

@@ -1,0 +1,193 @@
+"""What one unit costs or emits, as the planner needs it: price per GPU-hour, electricity, PUE, grid factor.
+
+The pricing room makes these from its books; the planner only multiplies. Each carries its own range and its evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.costs.quantity import DataSize
+from planner.evidence import Estimate, Evidence, Gap
+
+NO_DATA = DataSize(size_bytes=0.0)
+FREE = Estimate.exactly(0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPrice:
+    """USD per GPU-hour of one GPU."""
+
+    gpu: str
+    """Catalogue id."""
+    usd_per_gpu_h: Estimate | None
+    """None where no row was found: totals become lower bounds."""
+    basis: str
+    """In words, for example `median over 6 providers, on demand, one vote each`."""
+    evidence: tuple[Evidence, ...]
+    """The rows used."""
+    gap: Gap | None = None
+    """Set where the price is missing or stale."""
+    commitment: str = "on-demand"
+    """on-demand, spot, 1y, 3y, quote or owned."""
+    provider: str | None = None
+    """The provider chosen; None for the market."""
+    region: str | None = None
+    """The region chosen; None for any."""
+    stale: bool = False
+    """Whether a row used is more than 90 days old; `gap` names it."""
+    warnings: tuple[str, ...] = ()
+    """What else a reader should know, one sentence each: historic rows, vague dates, a borrowed range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteFacts:
+    """What the place of the machines adds: power usage effectiveness, electricity price, grid carbon."""
+
+    pue: Estimate
+    """Facility power over IT power, at least 1."""
+    electricity_usd_per_kwh: Estimate | None
+    grid_kg_co2e_per_kwh: Estimate
+    """Location-based."""
+    market_kg_co2e_per_kwh: float | None
+    """Market-based, only as a second labelled number."""
+    evidence: tuple[Evidence, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """One line of a cost tree; children sum to the line."""
+
+    id: str
+    """For example `gpu_rental`, `electricity`."""
+    label: str
+    usd: Estimate
+    quantity: float | None = None
+    """Units bought at mid, for example GPU-hours."""
+    unit: str | None = None
+    unit_price_usd: Estimate | None = None
+    evidence_ids: tuple[str, ...] = ()
+    children: tuple[CostLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Lines beside the GPUs; a 0 leaves the line out."""
+
+    storage_usd_per_gb_month: float = 0.0
+    checkpoints_kept: float = 0.0
+    """Checkpoints that are stored at once."""
+    data: DataSize = NO_DATA
+    """Data set kept for the run."""
+    months_after: float = 0.0
+    """How long everything is kept after the run."""
+    egress_usd_per_gb: float = 0.0
+    egress: DataSize = NO_DATA
+    """Moved out once."""
+    network_ratio: float = 0.0
+    """Network between servers, where it is billed apart, as a share of the GPU line."""
+    hosts: float = 0.0
+    """CPU machines for data and control."""
+    usd_per_host_h: float = 0.0
+    experiments_ratio: float = 0.0
+    """GPU-hours of experiments before the run over those of the run."""
+    failed_ratio: float = 0.0
+    """Whole runs or parts of it done again, beyond the restarts that goodput counts, over the run."""
+    evidence: Evidence | None = None
+    """Who states them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """An offer as it bills."""
+
+    vendor: str
+    price: GpuPrice
+    """With commitment as quoted."""
+    minimum_term_h: float
+    """Hours billed at least; 0 where there is no minimum."""
+    minimum_gpus: int
+    """GPUs billed at least."""
+    setup_fee_usd: float
+    """Paid once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedPrice:
+    """What the user's own GPU-hour costs, beside what renting would."""
+
+    price: GpuPrice
+    """With commitment `owned`; electricity is in it."""
+    items_usd_per_gpu_h: dict[str, float]
+    """At mid: server, network, storage, financing, housing, electricity, staff; they sum to the mid."""
+    break_even_utilisation_ratio: float | None
+    """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price."""
+    rental_usd_per_gpu_h: float | None
+    rental_basis: str | None = None
+    """Whose rental price it is, in words."""
+    rental_evidence: tuple[Evidence, ...] = ()
+    """Its rows."""
+    utilisation_ratio: float | None = None
+    """Share of all hours that are used, as planned."""
+    busy_usd_per_gpu_h: Estimate = FREE
+    """The part of the price that is electricity of working hours; a plan bills its own energy instead."""
+
+    @property
+    def without_energy(self) -> GpuPrice:
+        """The price of an hour less the electricity of working hours, which a plan bills from its own energy."""
+        price = self.price.usd_per_gpu_h
+        if price is None:
+            return self.price
+        busy = self.busy_usd_per_gpu_h
+        rest = Estimate(
+            low=price.low - busy.low, mid=price.mid - busy.mid, high=price.high - busy.high, at_least=price.at_least
+        )
+        basis = f"{self.price.basis}; electricity of working hours is a line of its own"
+        return replace(self.price, usd_per_gpu_h=rest, basis=basis)
+
+    @property
+    def idle_items_usd_per_gpu_h(self) -> dict[str, float]:
+        """The items of `without_energy`: of electricity, what hours without work draw."""
+        items = self.items_usd_per_gpu_h
+        return items | {"electricity": max(items.get("electricity", 0.0) - self.busy_usd_per_gpu_h.mid, 0.0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbodiedRate:
+    """Carbon of making a GPU, spread over the hours of its life."""
+
+    kg_co2e_per_gpu_h: Estimate
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What else is booked for the hours of one kind of GPU, beyond the price of an hour."""
+
+    quote: Quote | None = None
+    """The offer that the price is from: minimum term and size, set-up fee."""
+    owned: OwnedPrice | None = None
+    """The user's own machines that the price is from."""
+    beside: Beside | None = None
+    """Lines beside the GPUs."""
+    embodied: EmbodiedRate | None = None
+    """None where no figure is known for the GPU."""
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether a bill has more than GPU-hours and electricity."""
+        return self.quote is not None or self.beside is not None
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What it rests on beyond the price's own rows."""
+        beside = None if self.beside is None else self.beside.evidence
+        made = None if self.embodied is None else self.embodied.evidence
+        rented = () if self.owned is None else self.owned.rental_evidence
+        compared = (replace(one, used_in=("rental_usd_per_gpu_h",)) for one in rented)
+        return (*(one for one in (beside, made) if one is not None), *compared)
+
+
+NO_LEDGER = Ledger()
+"""Nothing but GPU-hours."""

@@ -1,0 +1,147 @@
+"""The GPU catalogue: rows of `catalog/gpus.csv`, their other names, and the row that a driver's device name means."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from planner.errors import UsageError
+from planner.evidence import Evidence, EvidenceKind
+from planner.hardware.gpu import Gpu
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.units import GB, GIGA, MIB, TERA
+
+COMPUTE_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
+"""Compute types with a peak column of their own."""
+
+PCIE_X16_BYTES_PER_S = {3: 15.75e9, 4: 31.5e9, 5: 63.0e9, 6: 121.0e9}
+"""x16 per direction after line coding: 8, 16 and 32 GT/s at 128b/130b, 64 GT/s in 242 of 256 byte FLITs (PCI-SIG)."""
+
+MEMORY_TOLERANCE_RATIO = 0.08
+"""How far the driver's memory may lie from the row's: ECC and firmware take up to 6 % of a label."""
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _rates(row: Row, prefix: str, suffix: str, types: tuple[str, ...]) -> dict[str, float]:
+    columns = {one: row.opt_number(f"{prefix}{one}{suffix}", low=1, high=50_000) for one in types}
+    return {one: value * TERA for one, value in columns.items() if value is not None}
+
+
+def _pcie_bytes_per_s(row: Row) -> float:
+    generation = row.integer("pcie_gen")
+    if generation not in PCIE_X16_BYTES_PER_S:
+        raise row.fail("pcie_gen", "a PCIe generation from 3 to 6")
+    return PCIE_X16_BYTES_PER_S[generation]
+
+
+def _evidence(row: Row) -> Evidence:
+    return Evidence(
+        id=f"gpu:{row.text('id')}",
+        kind=EvidenceKind.DATASHEET,
+        what=f"{row.text('name')}: rates, memory, links and power of the part",
+        source=row.text("source"),
+        date=row.text("source_date"),
+        gpu=row.text("id"),
+    )
+
+
+def _gpu(row: Row) -> Gpu:
+    return Gpu(
+        id=row.text("id"),
+        name=row.text("name"),
+        arch=row.text("arch"),
+        year=row.integer("year", low=2012, high=2035),
+        memory_bytes=row.number("memory_mib", low=4096, high=2**20) * MIB,
+        memory_bytes_per_s=row.number("memory_gb_per_s", low=100, high=30_000) * GB,
+        peak_flop_per_s=_rates(row, "", "_tflops", COMPUTE_TYPES),
+        l2_bytes=_scaled(row.opt_number("l2_mib", low=1, high=1024), MIB),
+        sm_count=row.opt_integer("sm_count", low=10, high=1000),
+        boost_hz=_scaled(row.opt_number("boost_mhz", low=500, high=5000), 1e6),
+        tdp_w=row.number("tdp_w", low=30, high=5000),
+        nvlink_bytes_per_s=_scaled(row.opt_number("nvlink_gb_per_s_per_direction", low=20, high=10_000), GB),
+        nvlink_domain_gpus=row.integer("nvlink_domain_gpus", low=1, high=1024),
+        pcie_bytes_per_s=_pcie_bytes_per_s(row),
+        gpus_per_node=row.integer("gpus_per_node", low=1, high=128),
+        nic_bytes_per_s=_scaled(row.opt_number("nic_gbit_per_s", low=1, high=10_000), GIGA / 8),
+        host_power_w=row.opt_number("host_power_w", low=100, high=100_000),
+        measured_matmul_flop_per_s=_rates(row, "measured_", "_tflops", ("bf16", "fp8")),
+        measured_matmul_gpu=row.opt_text("measured_matmul_gpu"),
+        measured_memory_bytes_per_s=_scaled(row.opt_number("measured_memory_gb_per_s", low=100, high=30_000), GB),
+        confidence=row.choice("confidence", ("A", "B", "C")),
+        evidence=_evidence(row),
+        device_name_pattern=row.opt_text("device_name_pattern"),
+        device_power_limit_max_w=row.opt_number("device_power_limit_max_w", low=30, high=5000),
+        notes=row.cell("notes"),
+    )
+
+
+@cache
+def load_gpus() -> dict[str, Gpu]:
+    """The catalogue by id, oldest architecture first. Rates are dense, in SI units.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
+    return keyed(read_rows(CATALOG / "gpus.csv"), _gpu)
+
+
+@cache
+def gpu_aliases() -> dict[str, str]:
+    """Other names in use (in clouds, papers and the corpus of runs) to catalogue ids."""
+    return {row.text("alias"): row.text("gpu") for row in read_rows(CATALOG / "gpu_aliases.csv")}
+
+
+@cache
+def _ids_by_compact_name() -> dict[str, str]:
+    aliases = {compact(alias): gpu for alias, gpu in gpu_aliases().items()}
+    gpus = load_gpus().values()
+    return aliases | {compact(gpu.name): gpu.id for gpu in gpus} | {compact(gpu.id): gpu.id for gpu in gpus}
+
+
+def find_gpu(name: str) -> Gpu:
+    """The GPU of an id, a vendor's name or an alias, whatever its case and punctuation.
+
+    Raises:
+        UsageError: nobody bears the name; near names are offered. A family name such as `h100` is refused with the
+            list of its parts, since they differ by more than a third in speed and price.
+    """
+    gpus = load_gpus()
+    found = _ids_by_compact_name().get(compact(name))
+    if found is not None:
+        return gpus[found]
+    family = [one for one in gpus if one.split("-")[0] == name.strip().casefold()]
+    if len(family) > 1:
+        parts = ", ".join(f"`{one}`" for one in family)
+        raise UsageError(f"GPU `{name}` names several parts", hint=f"say which one: {parts}")
+    raise unknown_name("GPU", name, [*gpus, *gpu_aliases()], "mpplan gpus")
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+def match_device(device_name: str, memory_bytes: float, power_limit_w: float | None = None) -> Gpu | None:
+    """The catalogue row of a device as its driver reports it, or None where no single row fits.
+
+    A name alone does not tell parts apart, so three things must agree: the row's pattern matches the whole name, the
+    memory lies within 8 % of the row's, and, for a name that several parts bear, the power limit is one that this part
+    can have. A lowered limit is a setting and hides no part.
+
+    Args:
+        device_name: as in `nvidia-smi -L`, for example `NVIDIA H100 80GB HBM3`.
+        memory_bytes: total device memory.
+        power_limit_w: enforced power limit; None where it cannot be read.
+    """
+    found = [
+        gpu
+        for gpu in load_gpus().values()
+        if gpu.device_name_pattern
+        and _pattern(gpu.device_name_pattern).fullmatch(device_name.strip())
+        and abs(memory_bytes / gpu.memory_bytes - 1) <= MEMORY_TOLERANCE_RATIO
+        and (power_limit_w or 0) <= (gpu.device_power_limit_max_w or float("inf"))
+    ]
+    return found[0] if len(found) == 1 else None

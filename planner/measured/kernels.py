@@ -1,0 +1,189 @@
+"""Curves of kernel time by shape, fitted to the kernels that a record holds.
+
+A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`; what the fit leaves over at measured shapes
+is carried to near ones, so that a measured shape is met exactly and a far one rests on the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, log
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.records.measurement import Measurement
+
+Floats = npt.NDArray[np.float64]
+
+COMPUTE = {
+    "fp32": "fp32",
+    "tf32": "tf32",
+    "fp16": "fp16",
+    "bf16-autocast": "bf16",
+    "bf16-fsdp": "bf16",
+    "bf16-pure": "bf16",
+    "fp8": "fp8",
+    "fp8-rowwise": "fp8-rowwise",
+    "mxfp8": "mxfp8",
+}
+"""Recipe to the kind of its linear layers' matrix products."""
+HIGH = {"fp8": "bf16", "fp8-rowwise": "bf16", "mxfp8": "bf16"}
+"""Kind of product to the kind of what stays in high precision (attention, output layer); itself where not listed."""
+ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp8": 1.0}
+"""Bytes of an operand's element; 2 where not listed."""
+
+REACH = 0.7
+"""Distance in log shape over which a measured residual still counts."""
+PRIOR = 0.15
+"""Weight of the fit itself against residuals nearby."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearFit:
+    """Seconds as a sum of non-negative coefficients times columns, with the residuals by shape."""
+
+    coefficients: tuple[float, ...]
+    points: Floats
+    """Logarithms of the shapes that were measured, `[point, dimension]`."""
+    residuals: Floats
+    """Logarithm of measured over fitted, `[point]`."""
+    probe_ids: tuple[str, ...]
+    measurement_sd: float
+    """Root mean square of the points' own relative standard errors."""
+
+    @property
+    def spread(self) -> float:
+        """Relative standard deviation of the fit: its residuals and the noise of the points."""
+        free = max(len(self.residuals) - sum(c > 0 for c in self.coefficients), 1)
+        return float(np.hypot(np.sqrt(np.sum(self.residuals**2) / free), self.measurement_sd))
+
+    def seconds(self, columns: Sequence[float], shape: Sequence[float]) -> float:
+        """Time at a shape: the fit, corrected by what it misses nearby."""
+        plain = float(np.dot(self.coefficients, columns))
+        where = np.log(np.asarray(shape, dtype=np.float64))
+        distance2 = np.sum((self.points - where) ** 2, axis=1)
+        weights = np.exp(-0.5 * distance2 / REACH**2) / (distance2 + 1e-3)
+        correction = float(np.sum(weights * self.residuals) / (np.sum(weights) + PRIOR))
+        return plain * exp(correction)
+
+
+def fit_linear(
+    columns: Floats,
+    seconds: Floats,
+    shapes: Floats,
+    probe_ids: Sequence[str],
+    sds: Sequence[float | None],
+    *,
+    pull: float = 0.0,
+) -> LinearFit:
+    """Least squares of relative errors with coefficients that are not negative.
+
+    Args:
+        columns: `[point, column]`.
+        seconds: `[point]`, positive.
+        shapes: `[point, dimension]`, positive.
+        probe_ids: `[point]`.
+        sds: relative standard errors of the points; None where unknown.
+        pull: weight of a pull of every coefficient towards 1, for columns that are themselves predictions in seconds.
+    """
+    relative, target = columns / seconds[:, None], np.ones(len(seconds))
+    if pull > 0:
+        towards = pull * np.diag(relative.mean(axis=0))
+        relative, target = np.vstack([relative, towards]), np.concatenate([target, towards.sum(axis=1)])
+    coefficients = _non_negative(relative, target)
+    residuals = np.log(seconds / np.maximum(columns @ coefficients, 1e-300))
+    known = [sd for sd in sds if sd is not None]
+    return LinearFit(
+        coefficients=tuple(float(c) for c in coefficients),
+        points=np.log(shapes),
+        residuals=residuals,
+        probe_ids=tuple(probe_ids),
+        measurement_sd=float(np.sqrt(np.mean(np.square(known)))) if known else 0.0,
+    )
+
+
+def _non_negative(relative: Floats, target: Floats) -> Floats:
+    """Solve `relative @ c = target` for `c >= 0`; with so few columns every set of active ones can be tried."""
+    count = relative.shape[1]
+    best, best_error = np.zeros(count), float("inf")
+    for size in range(1, min(count, relative.shape[0]) + 1):
+        for active in combinations(range(count), size):
+            part = relative[:, list(active)]
+            scale = np.linalg.norm(part, axis=0)  # columns differ by many orders of magnitude
+            if not scale.all():
+                continue
+            solved = np.linalg.lstsq(part / scale, target, rcond=None)[0] / scale
+            error = float(np.sum((part @ solved - target) ** 2))
+            if (solved >= 0).all() and error < best_error * (1 - 1e-9):
+                best, best_error = np.zeros(count), error
+                best[list(active)] = solved
+    return best
+
+
+def usable(points: Sequence[Measurement], kind: str) -> list[Measurement]:
+    """Points of a kind that hold a time to rest on."""
+    return [one for one in points if one.kind == kind and one.usable_time]
+
+
+def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
+    """The points that were measured in quiet, where at least two were; else all.
+
+    A contended point is slow by an unknown factor, so it must not pull a fit that quiet points can carry.
+    """
+    quiet = [one for one in points if one.quality in (None, "ok")]
+    return quiet if len(quiet) >= 2 else list(points)
+
+
+def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
+    """Matrix products by kind of compute; columns flop, operand bytes, 1; shapes `(M, N, K)`."""
+    fits = {}
+    for compute in dict.fromkeys(COMPUTE.values()):
+        mine = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.recipe or "") == compute])
+        if mine:
+            fits[compute] = fit_linear(
+                np.array([[m.flop_model or 0.0, m.bytes_min or 0.0, 1.0] for m in mine]),
+                np.array([m.time_median_s for m in mine], dtype=np.float64),
+                np.array([[m.gemm_m, m.gemm_n, m.gemm_k] for m in mine], dtype=np.float64),
+                [m.probe_id for m in mine],
+                [m.time_relative_sd for m in mine],
+            )
+    return fits
+
+
+def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, LinearFit]:
+    """Attention by kind of compute and phase; columns forward flop, 1; shapes `(length,)`."""
+    fits = {}
+    for compute in ("fp32", "tf32", "fp16", "bf16"):
+        mine = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.recipe or "") == compute])
+        times = [m.time_forward_median_s if phase == "forward" else m.time_backward_median_s for m in mine]
+        known = [(m, t) for m, t in zip(mine, times, strict=True) if t]
+        if known:
+            fits[compute] = fit_linear(
+                np.array([[(m.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
+                np.array([t for _, t in known], dtype=np.float64),
+                np.array([[m.seq_len] for m, _ in known], dtype=np.float64),
+                [m.probe_id for m, _ in known],
+                [m.time_relative_sd for m, _ in known],
+            )
+    return fits
+
+
+def product_seconds(fit: LinearFit, compute: str, m: float, n: float, k: float) -> float:
+    """Time of one product `[m, k] x [k, n]`."""
+    size = ELEMENT_BYTES.get(compute, 2.0)
+    moved = (m * k + n * k) * size + m * n * max(size, 2.0)
+    return fit.seconds((2.0 * m * n * k, moved, 1.0), (m, n, k))
+
+
+def log_mean(values: Sequence[float]) -> tuple[float, float]:
+    """Geometric mean and relative standard deviation of positive values."""
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    return exp(float(np.mean(logs))), float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
+
+
+def relative_log(a: float, b: float) -> float:
+    """`ln(a / b)`."""
+    return log(a / b)

@@ -1,0 +1,58 @@
+"""A device that no catalogue has, from its own record: how `--gpu cpu-local` is planned with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.errors import InputFileError
+from planner.hardware.gpu import Gpu
+from planner.measured.device import evidence_of, measured_rates
+from planner.records.home import CPU_LOCAL
+from planner.records.measurement import Measurement
+
+CPU_PCIE_BYTES_PER_S = 1e12
+"""A CPU's cores reach its memory without PCIe; a rate so high that it never counts."""
+
+
+def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
+    """A row for the device that a record was measured on.
+
+    The peaks are the fastest products measured, so a utilisation on it is relative to those.
+
+    Raises:
+        InputFileError: no matrix product or no bandwidth was measured.
+    """
+    rates = measured_rates(measurements)
+    best, copy = rates.best_matmul_flop_per_s, rates.copy_bytes_per_s
+    last = measurements[-1]
+    if not best or copy is None or last.memory_total_bytes is None:
+        raise InputFileError(
+            "the record lacks matrix products or bandwidth",
+            hint="complete it with `mpplan probe --device cpu --resume`",
+        )
+    power = rates.power_w.get("idle")
+    return Gpu(
+        id=rates.gpu or CPU_LOCAL,
+        name=rates.device_name,
+        arch="CPU" if last.device_kind == "cpu" else "unknown",
+        year=int((rates.date or "2026")[:4]),
+        memory_bytes=last.memory_total_bytes,
+        memory_bytes_per_s=copy.value,
+        peak_flop_per_s={key.split("-")[0]: value.value for key, value in sorted(best.items(), reverse=True)},
+        l2_bytes=last.l2_bytes,
+        sm_count=last.sm_count or last.threads,
+        boost_hz=None,
+        tdp_w=max((v.value for v in rates.power_w.values()), default=power.value if power else 0.0),
+        nvlink_bytes_per_s=None,
+        nvlink_domain_gpus=1,
+        pcie_bytes_per_s=CPU_PCIE_BYTES_PER_S,
+        gpus_per_node=1,
+        nic_bytes_per_s=None,
+        host_power_w=None,
+        measured_matmul_flop_per_s={key: value.value for key, value in best.items() if key in ("bf16", "fp8")},
+        measured_matmul_gpu=None,
+        measured_memory_bytes_per_s=copy.value,
+        confidence="B",
+        evidence=evidence_of(rates),
+        notes="peaks are the fastest products measured, not a datasheet's; power is unknown where it is 0",
+    )

@@ -1,0 +1,125 @@
+"""From a record's rates to terms of the planner: what was measured replaces what is published or assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.evidence import Evidence, EvidenceKind
+from planner.measured.device import MeasuredRates, MeasuredValue, evidence_of
+from planner.performance.compute import FLASH_BACKWARD
+from planner.performance.optimizer_step import update_bytes_per_param
+from planner.rates.terms import Term
+from planner.training.recipe import Recipe
+
+LEAST_SD = 0.01
+"""Session repeatability of a GPU: no rate is known better (probe methodology, section 2.6)."""
+
+RECIPES = {
+    "fp32": ("fp32",),
+    "tf32": ("tf32",),
+    "fp16": ("fp16",),
+    "bf16": ("bf16-fsdp", "bf16-autocast", "bf16-pure"),
+    "fp8": ("fp8", "fp8-rowwise"),
+    "mxfp8": ("mxfp8",),
+}
+"""Precision to the probe's recipes that stand for it, best first."""
+
+
+def _compute(recipe: Recipe) -> str:
+    """The record's key for the linear layers' products."""
+    policy = recipe.policy
+    if policy.linear_compute != "fp8":
+        return policy.linear_compute
+    return {"rowwise": "fp8-rowwise", "mx": "mxfp8"}.get(policy.scaling, "fp8")
+
+
+def _attention(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
+    """One rate for forward and backward together, weighted by their FLOP (1 to 2.5)."""
+    forward = rates.attention_forward_flop_per_s.get(compute)
+    backward = rates.attention_backward_flop_per_s.get(compute)
+    if forward is None or backward is None:
+        return None
+    together = (1.0 + FLASH_BACKWARD) / (1.0 / forward.value + FLASH_BACKWARD / backward.value)
+    spread = max(forward.relative_sd, backward.relative_sd)
+    return MeasuredValue(value=together, relative_sd=spread, probe_ids=forward.probe_ids + backward.probe_ids)
+
+
+def _memory(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
+    """Bandwidth of memory-bound work over its fused minimum, as the stack runs it; else that of copies."""
+    by_mode = rates.memory_bytes_per_s
+    mode = "eager" if recipe.stack == "eager" else "compiled"
+    return by_mode.get(mode) or (rates.copy_bytes_per_s if mode == "compiled" else None)
+
+
+def _optimizer(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
+    measured = rates.optimizer_s_per_param.get(recipe.optimizer.id)
+    if measured is None or measured.value <= 0:
+        return None
+    rate = update_bytes_per_param(recipe) / measured.value
+    return MeasuredValue(value=rate, relative_sd=measured.relative_sd, probe_ids=measured.probe_ids)
+
+
+def _composition(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
+    """Whole layers over the sum of their kernels; only for the stacks that the probe runs."""
+    if recipe.fused:
+        return None
+    suffix = "+compiled" if recipe.stack == "fsdp-compile" else ""
+    names = RECIPES.get(recipe.policy.precision, ())
+    return next((rates.composition_ratio[n + suffix] for n in names if n + suffix in rates.composition_ratio), None)
+
+
+def _exactly(value: float) -> MeasuredValue:
+    return MeasuredValue(value=value, relative_sd=0.0, probe_ids=())
+
+
+def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | None]:
+    compute, other = _compute(recipe), recipe.policy.other_compute
+    linear = rates.matmul_flop_per_s.get(compute)
+    power = rates.power_w
+    values: dict[str, MeasuredValue | None] = {
+        "linear_flop_per_s": linear,
+        "other_flop_per_s": rates.matmul_flop_per_s.get(other),
+        "attention_flop_per_s": _attention(rates, other),
+        "memory_bytes_per_s": _memory(rates, recipe),
+        "optimizer_bytes_per_s": _optimizer(rates, recipe),
+        "kernel_s": rates.kernel_s,
+        "launch_s": rates.launch_s,
+        "framework": _composition(rates, recipe),
+        "power_idle_w": power.get("context") or power.get("idle"),
+        "power_linear_w": power.get(f"matmul:{compute}"),
+        "power_other_w": power.get(f"matmul:{other}"),
+        "power_memory_w": power.get("memory"),
+    }
+    if linear is not None:
+        # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.
+        values["operand_bytes_per_s"] = rates.operand_bytes_per_s.get(compute) or _exactly(float("inf"))
+        values["matmul_overlap"] = _exactly(0.0)
+    if values["memory_bytes_per_s"] is not None and values["memory_bytes_per_s"] is not rates.copy_bytes_per_s:
+        values["fusion"] = _exactly(1.0)  # the measured bandwidth is over the fused minimum already
+    return values
+
+
+def measured_terms(
+    rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term], *, shipped: bool = False
+) -> dict[str, Term]:
+    """The terms that a record can say better than `base`, the terms without it.
+
+    Args:
+        rates: what the record says of this GPU.
+        recipe: what is trained, in which precision and stack.
+        base: the terms from published, datasheet and assumed evidence, for labels.
+        shipped: the record came with the package.
+    """
+    evidence: Evidence = evidence_of(rates, EvidenceKind.SHIPPED if shipped else EvidenceKind.MEASURED)
+    return {
+        name: Term(
+            name=name,
+            value=value.value,
+            log_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
+            ceiling=float("inf"),
+            label=base[name].label,
+            evidence=evidence,
+        )
+        for name, value in _values(rates, recipe).items()
+        if value is not None
+    }

@@ -1,0 +1,95 @@
+"""The catalogue of published models: rows of `catalog/models.csv`, found by name."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from planner.evidence import Evidence, EvidenceKind
+from planner.models.shape import ModelShape
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+
+KINDS = ("decoder", "encoder", "encoder-decoder", "cnn")
+
+
+def _shape(row: Row) -> ModelShape:
+    def count(key: str, default: int = 0) -> int:
+        value = row.opt_integer(key, high=10**7)
+        return default if value is None else value
+
+    return ModelShape(
+        name=row.text("id"),
+        kind=row.choice("kind", KINDS),
+        layers=row.integer("layers", low=1, high=1000),
+        hidden=row.integer("hidden", low=64, high=10**6),
+        heads=row.integer("heads", low=1, high=10_000),
+        kv_heads=row.integer("kv_heads", low=1, high=10_000),
+        head_dim=row.integer("head_dim", low=8, high=4096),
+        ffn_hidden=row.integer("ffn_hidden", high=10**7),
+        gated_mlp=row.flag("gated_mlp"),
+        vocab=row.integer("vocab", low=2, high=10**7),
+        context=row.integer("context", low=16, high=10**8),
+        tied_embeddings=row.flag("tied_embeddings"),
+        learned_positions=count("learned_positions"),
+        biases=row.flag("biases"),
+        sliding_window=row.opt_integer("sliding_window", low=1),
+        global_attention_every=count("global_attention_every", 1),
+        q_lora_rank=row.opt_integer("q_lora_rank", low=1),
+        kv_lora_rank=row.opt_integer("kv_lora_rank", low=1),
+        rope_head_dim=count("rope_head_dim"),
+        v_head_dim=row.opt_integer("v_head_dim", low=1),
+        experts=count("experts"),
+        top_k=count("top_k"),
+        shared_experts=count("shared_experts"),
+        expert_ffn=count("expert_ffn"),
+        dense_layers=count("dense_layers"),
+        moe_every=count("moe_every", 1),
+        cross_attention_layers=count("cross_attention_layers"),
+        cached_segments=count("cached_segments"),
+        relative_positions=row.opt_text("relative_positions") == "yes",
+        head_ratio=row.opt_number("head_ratio", high=1.0) or 1.0,
+        params_published=row.opt_number("params_published", low=1e6, high=1e14),
+        global_batch_tokens=row.opt_number("global_batch_tokens", low=1e4, high=1e9),
+        evidence=Evidence(
+            id=f"model:{row.text('id')}",
+            kind=EvidenceKind.PUBLISHED,
+            what=f"shape of {row.text('id')}",
+            source=row.text("source"),
+            date=row.text("date"),
+        ),
+    )
+
+
+@cache
+def _catalog() -> tuple[dict[str, ModelShape], dict[str, str]]:
+    """Models by id, and their compacted ids and aliases to ids."""
+    rows = read_rows(CATALOG / "models.csv")
+    names = {compact(name): row.text("id") for row in rows for name in (row.text("id"), *row.words("aliases"))}
+    return keyed(rows, _shape), names
+
+
+def load_models() -> dict[str, ModelShape]:
+    """All models of the catalogue by id, family by family.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
+    return _catalog()[0]
+
+
+def model_named(name: str) -> ModelShape | None:
+    """The model of a name or alias, or None: for readers of many names, which do not need near ones."""
+    models, names = _catalog()
+    found = names.get(compact(name)) or names.get(compact(name.rsplit("/", 1)[-1]))
+    return None if found is None else models[found]
+
+
+def find_model(name: str) -> ModelShape:
+    """The model of a name or alias, whatever its case and punctuation; a leading owner (`Qwen/Qwen3-8B`) is allowed.
+
+    Raises:
+        UsageError: no such model; near names are offered.
+    """
+    found = model_named(name)
+    if found is not None:
+        return found
+    raise unknown_name("model", name, load_models(), "mpplan models")

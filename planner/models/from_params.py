@@ -1,0 +1,166 @@
+"""A model shape for a bare parameter count (`--params 70B`), derived from the shapes of published families."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import UsageError
+from planner.evidence import Evidence, EvidenceKind
+from planner.models.catalogue import load_models
+from planner.models.shape import ModelShape
+
+FAMILY = (
+    "pythia-160m",
+    "pythia-410m",
+    "tinyllama-1.1b",
+    "llama-3.2-3b",
+    "llama-3-8b",
+    "llama-3-70b",
+    "llama-3.1-405b",
+    "megatron-1t",
+)
+"""Published shapes, small to large, between which depth, width and feed-forward are interpolated."""
+SNAP_RATIO = 0.02
+"""A size this close to a Llama 3 model takes that model's shape as it is."""
+MATCH_RATIO = 0.02
+"""How far the derived model's parameter count may lie from what was asked."""
+
+HEAD_DIM = 128
+KV_HEADS = 8
+VOCAB = 128_256
+"""Llama 3."""
+SMALL_VOCAB = 32_000
+"""Llama 2: with the larger vocabulary a model of less than 1B would be mostly embedding."""
+LARGE_VOCAB_FROM_PARAMS = 1e9
+UNTIED_FROM_PARAMS = 6e9
+"""Llama 3.2 1B and 3B share input and output embedding, Llama 3 8B does not."""
+CONTEXT = 4096
+LOWEST, HIGHEST = 10e6, 10e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the families would have at a size, before rounding."""
+
+    layers: float
+    hidden: float
+    ffn_per_hidden: float
+    """Of a gated feed-forward with as many parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    shape: ModelShape
+    strain: float
+    """How far it bends the families' depth, width and feed-forward, in logarithms."""
+
+
+def shape_from_params(params: float) -> ModelShape:
+    """A dense decoder like Llama 3 with this many parameters: grouped queries over 8 key/value heads, heads of 128.
+
+    A size within 2 % of a Llama 3 model takes its shape exactly (70B: 80 layers, hidden 8192, feed-forward 28672).
+    Between them depth and width are interpolated in the logarithm of the size, rounded so that tensor and pipeline
+    parallelism find divisors, and the feed-forward takes up the rest. The count is met within 2 %.
+
+    Raises:
+        UsageError: fewer than 10M or more than 10T parameters.
+    """
+    if not LOWEST <= params <= HIGHEST:
+        raise UsageError(
+            f"--params: no shape can be derived for {params:.3g} parameters",
+            hint="say between 10M and 10T, or describe the model with `--model path/to/config.json`",
+        )
+    anchors = [load_models()[name] for name in FAMILY]
+    snapped = [one for one in anchors if one.name.startswith("llama-3") and _near(one.params_total, params, SNAP_RATIO)]
+    if snapped:
+        return _named(snapped[0], params, f"the shape of {snapped[0].name}")
+    below = [one.name for one in anchors if one.params_total < params][-1:]
+    above = [one.name for one in anchors if one.params_total > params][:1]
+    between = " and ".join(below + above)
+    return _named(_derived(params, anchors), params, f"depth and width from the published shapes of {between}")
+
+
+def _near(value: float, wanted: float, ratio: float) -> bool:
+    return abs(value / wanted - 1) <= ratio
+
+
+def _named(shape: ModelShape, params: float, how: str) -> ModelShape:
+    unit, letter = next((u, s) for u, s in ((1e12, "t"), (1e9, "b"), (1e6, "m")) if params >= u)
+    name = f"derived-{params / unit:.4g}{letter}"
+    evidence = Evidence(
+        id=f"model:{name}",
+        kind=EvidenceKind.ASSUMED,
+        what=f"a dense decoder of {params / unit:.4g}{letter.upper()} parameters: {how}",
+        source="derived from published model families; name a model or a config.json to replace it",
+    )
+    return replace(
+        shape, name=name, context=CONTEXT, params_published=None, global_batch_tokens=None, evidence=evidence
+    )
+
+
+def _interpolate(params: float, anchors: list[ModelShape]) -> _Wanted:
+    """Depth, width and feed-forward between the anchors, linear in logarithms; beyond the ends along the last two."""
+    x = np.log([one.params_total for one in anchors])
+    y = np.log([[one.layers, one.hidden, one.dense_mlp_params / (3 * one.hidden**2)] for one in anchors])
+    at = math.log(params)
+    i = int(np.clip(np.searchsorted(x, at), 1, len(x) - 1))
+    layers, hidden, ratio = np.exp(y[i - 1] + (at - x[i - 1]) / (x[i] - x[i - 1]) * (y[i] - y[i - 1]))
+    return _Wanted(layers=float(layers), hidden=float(hidden), ffn_per_hidden=float(np.clip(ratio, 2.5, 3.5)))
+
+
+def _steps(around: float, step: int, least: int, count: int = 3) -> list[int]:
+    """Multiples of a step around a value."""
+    middle = round(around / step)
+    return sorted({max(least, (middle + offset) * step) for offset in range(-count, count + 1)})
+
+
+def _derived(params: float, anchors: list[ModelShape]) -> ModelShape:
+    wanted = _interpolate(params, anchors)
+    width_step = 1024 if wanted.hidden >= 4096 else 256 if wanted.hidden >= 1024 else HEAD_DIM
+    layer_step = 4 if wanted.layers >= 28 else 2 if wanted.layers >= 12 else 1
+    found = [
+        candidate
+        for hidden in _steps(wanted.hidden, width_step, HEAD_DIM)
+        for layers in _steps(wanted.layers, layer_step, 1)
+        if (candidate := _fill(params, layers, hidden, wanted)) is not None
+    ]
+    if not found:
+        raise AssertionError(f"no shape for {params}")  # a test walks the whole range
+    return min(found, key=lambda one: one.strain).shape
+
+
+def _fill(params: float, layers: int, hidden: int, wanted: _Wanted) -> _Candidate | None:
+    """The shape of this depth and width whose feed-forward makes up the parameters; None where none does."""
+    heads = hidden // HEAD_DIM
+    large = params >= LARGE_VOCAB_FROM_PARAMS
+    shape = ModelShape(
+        name="derived",
+        kind="decoder",
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=math.gcd(heads, KV_HEADS),
+        head_dim=HEAD_DIM,
+        ffn_hidden=0,
+        gated_mlp=True,
+        vocab=VOCAB if large else SMALL_VOCAB,
+        context=CONTEXT,
+        tied_embeddings=params < UNTIED_FROM_PARAMS,
+    )
+    step = 256 if hidden >= 2048 else 64
+    ffn = round((params - shape.params_total) / (3 * hidden * layers) / step) * step
+    if ffn < hidden:
+        return None
+    shape = replace(shape, ffn_hidden=ffn)
+    if not _near(shape.params_total, params, MATCH_RATIO):
+        return None
+    bends = (
+        layers / wanted.layers,
+        hidden / wanted.hidden,
+        ffn / hidden / wanted.ffn_per_hidden,
+        (shape.kv_heads / min(KV_HEADS, heads)) ** 0.25,  # few common divisors leave little to share out
+    )
+    return _Candidate(shape=shape, strain=sum(abs(math.log(bend)) for bend in bends))

@@ -1,0 +1,58 @@
+"""A model's shape from its Hugging Face `config.json`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from planner.errors import InputFileError
+from planner.evidence import Evidence, EvidenceKind
+from planner.models.huggingface_families import FAMILIES, OTHER_NAMES
+from planner.models.huggingface_json import ConfigJson, parse_config
+from planner.models.shape import ModelShape
+from planner.rows import near_names
+
+
+def shape_from_config(text: str, name: str) -> ModelShape:
+    """The shape that a `config.json` describes.
+
+    `context` is the length before any stretching of the positions where the file tells it, else at most 4096: the
+    longest sequence that a model takes is not what it was trained with.
+
+    Args:
+        text: content of the file.
+        name: path of the file, for errors and for the model's name.
+
+    Raises:
+        InputFileError: not JSON, cut off, a key missing or of the wrong type, or an architecture that is not known.
+    """
+    config = parse_config(text, name)
+    config, family = _family(config)
+    shape = FAMILIES[family](config)
+    label = _label(config, name, family)
+    evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=f"shape of {label} ({family})", source=name)
+    return replace(shape, name=label, evidence=evidence)
+
+
+def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
+    """The object that holds the shape, and the family that it belongs to."""
+    given = config.text("model_type")
+    if given is None:
+        raise config.fail("model_type", "the name of an architecture, for example `llama`")
+    family = OTHER_NAMES.get(given, given)
+    if family in FAMILIES:
+        return ConfigJson(config.file, {**config.values, **config.inner("text_config").values}), family
+    known = ", ".join(FAMILIES)
+    near = near_names(given, FAMILIES, limit=1)
+    offer = f"closest is `{near[0]}`; " if near else ""
+    raise InputFileError(
+        f"{config.file}: model_type: expected a known architecture, found `{given}`", hint=f"{offer}known are {known}"
+    )
+
+
+def _label(config: ConfigJson, name: str, family: str) -> str:
+    """The model's name: as the file says, else that of the file or its folder."""
+    said = config.text("_name_or_path")
+    path = PurePath(name)
+    stem = path.parent.name if path.stem == "config" else path.stem
+    return PurePath(said).name if said and PurePath(said).name else stem or family

@@ -1,0 +1,230 @@
+"""The layouts that a question allows, as arrays, and the best of them.
+
+What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
+depths that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the
+experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
+for Megatron's optimizer, 2 (gradients too). A fixed value replaces its list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.errors import UsageError
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import ACT_CKPT, Layouts
+from planner.training.recipe import Recipe
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedLayout:
+    """What the user fixed; None is left to the search."""
+
+    tp: int | None = None
+    pp: int | None = None
+    vp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    zero: int | None = None
+    micro_batch: int | None = None
+    act_ckpt: str | None = None
+    dp: int | None = None
+
+
+def _powers(limit: float) -> list[int]:
+    return [2**i for i in range(int(np.log2(max(limit, 1))) + 1)]
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending."""
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
+    """Powers of two inside one NVLink domain (at most 16) that divide the heads."""
+    limit = min(cluster.nvlink_domain, 16, recipe.model.heads)
+    return [t for t in _powers(limit) if recipe.model.heads % t == 0]
+
+
+def pipeline_depths(recipe: Recipe) -> list[int]:
+    """Depths up to 128 whose fullest stage holds at most 15 % more layers than the mean."""
+    layers = recipe.model.layers
+    return [d for d in range(1, min(layers, 128) + 1) if -(-layers // d) * d <= 1.15 * layers]
+
+
+def context_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
+    """Powers of two that leave each rank at least 4 096 tokens."""
+    return _powers(max(recipe.seq_len / 4096, 1))
+
+
+def _virtual_sizes(recipe: Recipe) -> list[int]:
+    return sorted({*(d for d in divisors(recipe.model.layers) if d <= 24), 1, 2, 4, 8})
+
+
+def micro_batches(recipe: Recipe) -> list[int]:
+    """Sizes up to 128 that divide the global batch."""
+    return [size for size in divisors(recipe.global_batch) if size <= 128]
+
+
+def _grid(*axes: list[int]) -> list[Ints]:
+    return [part.ravel() for part in np.meshgrid(*(np.array(axis, dtype=np.int64) for axis in axes), indexing="ij")]
+
+
+def _one(value: int | None, otherwise: list[int]) -> list[int]:
+    return otherwise if value is None else [value]
+
+
+WHOLE_STATE_BYTES = 18.0
+"""Bytes per parameter of the unsharded mixed-precision state (design, section 3)."""
+
+
+def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[int]:
+    """States, gradients too, or everything sharded; plain data parallel where a whole copy of the states fits."""
+    if fixed.zero is not None:
+        return [fixed.zero]
+    whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
+    sharded = [1, 3] if recipe.stack == "tuned" else [1, 2, 3]
+    return [0, *sharded] if whole else sharded
+
+
+def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
+    model = recipe.model
+    if fixed.tp and model.heads % fixed.tp:
+        raise UsageError(
+            f"--tp {fixed.tp} does not divide the {model.heads} attention heads of {model.name}",
+            hint=f"use one of {', '.join(str(d) for d in divisors(model.heads) if d <= 64)}",
+        )
+    if fixed.pp and fixed.pp > model.layers:
+        raise UsageError(
+            f"--pp {fixed.pp} is more than the {model.layers} layers of {model.name}", hint="use fewer stages"
+        )
+    if fixed.ep and fixed.ep > 1 and (not model.experts or model.experts % fixed.ep):
+        what = f"does not divide the {model.experts} experts of" if model.experts else "needs experts, not"
+        raise UsageError(f"--ep {fixed.ep} {what} {model.name}", hint="leave --ep to the planner")
+    if fixed.vp and fixed.vp > 1 and (fixed.pp or 2) < 2:
+        raise UsageError("--vp needs a pipeline of at least 2 stages", hint="set --pp, or leave out --vp")
+    if fixed.cp and recipe.seq_len % fixed.cp:
+        raise UsageError(
+            f"--cp {fixed.cp} does not divide the sequence of {recipe.seq_len} tokens", hint="use a power of two"
+        )
+    if fixed.micro_batch and recipe.global_batch % fixed.micro_batch:
+        sizes = [d for d in divisors(recipe.global_batch) if d <= 64]
+        raise UsageError(
+            f"--micro-batch {fixed.micro_batch} does not divide the global batch of {recipe.global_batch} sequences",
+            hint=f"use one of {', '.join(str(d) for d in sizes)}",
+        )
+
+
+def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[Ints]:
+    """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size."""
+    model = recipe.model
+    experts = [e for e in divisors(model.experts) if e <= 128] if model.experts else [1]
+    tp, cp, pp, vp, ep, mb = _grid(
+        _one(fixed.tp, tensor_sizes(recipe, cluster)),
+        _one(fixed.cp, context_sizes(recipe, cluster)),
+        _one(fixed.pp, pipeline_depths(recipe)),
+        _one(fixed.vp, _virtual_sizes(recipe)),
+        _one(fixed.ep, experts),
+        _one(fixed.micro_batch, micro_batches(recipe)),
+    )
+    chunks = pp * vp
+    # Megatron's interleaving wants even chunks; a model two layers short of even counts embedding and head as layers,
+    # one three short its layer that predicts a second token as well (DeepSeek-V3: `Et*2|(tt|)*29,t|mL`).
+    even = (model.layers % chunks == 0) | ((model.layers + 2) % chunks == 0) | ((model.layers + 3) % chunks == 0)
+    keep = (vp == 1) | ((pp > 1) & even & (chunks <= model.layers + 2))
+    if fixed.micro_batch is None and recipe.seq_len >= 8192:
+        keep &= mb * (recipe.seq_len // np.maximum(cp, 1)) <= 262144
+    return [axis[keep] for axis in (tp, cp, pp, vp, ep, mb)]
+
+
+def enumerate_layouts(
+    recipe: Recipe,
+    cluster: Cluster,
+    fixed: FixedLayout,
+    *,
+    gpus: int | None = None,
+    gpus_between: tuple[float, float] = (1, 1 << 20),
+) -> Layouts:
+    """All layouts on exactly `gpus`, or on any whole number of nodes within `gpus_between`.
+
+    Raises:
+        UsageError: the fixed values contradict the model, each other or the number of GPUs.
+    """
+    _check_fixed(recipe, fixed)
+    if gpus is not None:
+        _check_gpus(gpus, fixed, recipe)
+    tp, cp, pp, vp, ep, mb = _shape_axes(recipe, cluster, fixed)
+    inner = tp * cp * pp
+    batch = recipe.global_batch
+    if gpus is not None:
+        keep = gpus % inner == 0
+        tp, cp, pp, vp, ep, mb, inner = (a[keep] for a in (tp, cp, pp, vp, ep, mb, inner))
+        dp = gpus // inner
+    else:
+        sizes = np.array(divisors(batch), dtype=np.int64)
+        total = inner[:, None] * sizes[None, :]
+        low, high = gpus_between
+        rows, columns = np.nonzero((total >= low) & (total <= high) & (total % cluster.gpus_per_node == 0))
+        tp, cp, pp, vp, ep, mb = (a[rows] for a in (tp, cp, pp, vp, ep, mb))
+        dp = sizes[columns]
+    return _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
+
+
+def _finish(
+    recipe: Recipe,
+    fixed: FixedLayout,
+    stages: list[int],
+    tp: Ints,
+    cp: Ints,
+    pp: Ints,
+    vp: Ints,
+    ep: Ints,
+    mb: Ints,
+    dp: Ints,
+) -> Layouts:
+    """Add checkpointing and ZeRO, and keep what is consistent."""
+    batch = recipe.global_batch
+    keep = (dp <= batch) & (batch % np.maximum(dp * mb, 1) == 0) & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)
+    if fixed.dp is not None:
+        keep &= dp == fixed.dp
+    accum = batch // np.maximum(dp * mb, 1)
+    # Interleaving works through groups of pp micro-batches.
+    keep &= (vp == 1) | (accum % pp == 0)
+    tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
+    ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
+    index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
+    if fixed.zero is None:
+        # Under a pipeline FSDP keeps its parameters gathered and its gradients whole: hardly leaner than ZeRO 1.
+        keep = (zero < 2) | (pp[index] == 1)
+        alone = dp[index] * cp[index] == 1
+        keep &= (zero == stages[0]) | ~alone  # nothing to shard over: one stage stands for all
+        index, zero, ckpt = index[keep], zero[keep], ckpt[keep]
+        zero = np.where(alone[keep], 0, zero)
+    return Layouts(
+        tp=tp[index], pp=pp[index], vp=vp[index], cp=cp[index], ep=ep[index], dp=dp[index], zero=zero,
+        micro_batch=mb[index], grad_accum=accum[index], act_ckpt=ckpt, replicas=np.ones_like(ckpt),
+    )  # fmt: skip
+
+
+def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
+    fixed_axes = {name: getattr(fixed, name) for name in ("tp", "pp", "cp") if getattr(fixed, name)}
+    inner = int(np.prod([*fixed_axes.values(), 1]))
+    said = " ".join(f"--{name} {size}" for name, size in fixed_axes.items())
+    if gpus % inner:
+        raise UsageError(
+            f"--gpus {gpus} is not a multiple of {inner} ({said})",
+            hint=f"use --gpus {max(inner, gpus // inner * inner)} or {(gpus // inner + 1) * inner}",
+        )
+    dp = gpus // inner
+    if len(fixed_axes) == 3 and recipe.global_batch % dp:
+        raise UsageError(
+            f"data parallel {dp} ({gpus} GPUs / {inner}) does not divide the global batch "
+            f"of {recipe.global_batch} sequences",
+            hint=f"use --global-batch {-(-recipe.global_batch // dp) * dp}, or other --tp, --pp, --cp",
+        )

@@ -1,0 +1,179 @@
+"""Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations.
+
+A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`: the sum, not the larger of the two, since
+the tail of one hides little of the other; it gives the loss of efficiency of small shapes without a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.models.shape import ModelShape
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import MatMul, Work
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+FORWARD_SHARE = 0.4
+"""Forward part of memory-bound traffic (reads and writes of norms, activations: 2 of 5 passes)."""
+
+FLASH_BACKWARD = 2.5
+"""Backward over forward FLOP of fused attention, which recomputes the scores (FlashAttention's own benchmark)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTime:
+    """Seconds of one layer (mean of dense and MoE layers) for one micro-batch, `[layout]` or `[draw]`."""
+
+    matmul: Value
+    matmul_forward: Value
+    attention: Value
+    attention_forward: Value
+    memory: Value
+    memory_forward: Value
+    scores_forward: Value
+    """Of `memory_forward`, the passes over the score matrix (naive attention only)."""
+
+    @property
+    def total(self) -> Value:
+        """Forward and backward."""
+        return self.matmul + self.attention + self.memory
+
+    @property
+    def forward(self) -> Value:
+        """Forward only."""
+        return self.matmul_forward + self.attention_forward + self.memory_forward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadTime:
+    """Seconds of embedding, output layer and loss for one micro-batch."""
+
+    matmul: Value
+    memory: Value
+
+    @property
+    def total(self) -> Value:
+        """Forward and backward."""
+        return self.matmul + self.memory
+
+
+def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
+    """Seconds of the forward product; each backward product has the same FLOP and operands and takes as long."""
+    policy = recipe.policy
+    low = op.low_precision and policy.linear_compute in ("fp8", "fp4")
+    rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
+    if op.grouped:
+        rate = rate * rates.grouped_efficiency
+    in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
+    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
+    flop = 2.0 * op.m * op.n * op.k
+    arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
+    one = arithmetic + traffic - rates.matmul_overlap * np.minimum(arithmetic, traffic)
+    return one * op.count + rates.kernel_s
+
+
+def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
+    """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of its three tensors."""
+    per_element = recipe.policy.cast_bytes_per_element
+    if not (per_element and op.low_precision):
+        return 0.0
+    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
+    return elements * per_element * rates.cast_fusion / rates.memory_bytes_per_s
+
+
+def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Value, Value, Value]:
+    """Forward, forward plus backward, and casts of a list of products."""
+    forward: Value = 0.0
+    casts: Value = 0.0
+    for op in ops:
+        forward = forward + matmul_s(op, recipe, rates)
+        casts = casts + cast_s(op, recipe, rates)
+    return forward, forward * (3.0 if recipe.trains_all else 2.0), casts
+
+
+def aligned(model: ModelShape, element_bytes: float) -> bool:
+    """Whether a head is a multiple of 16 bytes, as matrix units want operands (NVIDIA matrix multiplication guide)."""
+    return model.head_dim * element_bytes % 16 == 0
+
+
+def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, Value]:
+    """Forward, total, and the score matrices' memory traffic."""
+    if recipe.attention == "flash":
+        forward = work.attention_flop / rates.attention_flop_per_s
+        return forward, forward * (1.0 + FLASH_BACKWARD), 0.0
+    model = recipe.model
+    # Batched products with the head size as inner or outer dimension: bound by the score matrix as an operand.
+    bytes_each = recipe.policy.activation_bytes
+    operands = 2.0 * work.attention_scores * bytes_each / rates.operand_bytes_per_s
+    rate = rates.other_flop_per_s * (1.0 if aligned(model, bytes_each) else rates.misaligned_rate)
+    forward = work.attention_flop / rate + operands + 2 * rates.kernel_s
+    traffic = work.attention_scores * bytes_each * rates.score_passes * rates.fusion / rates.memory_bytes_per_s
+    return forward, 3.0 * forward, traffic if model.layers else 0.0
+
+
+def _memory(recipe: Recipe, work: Work, at: Layouts, rates: Rates, moe: bool) -> Value:
+    model, each = recipe.model, recipe.policy.activation_bytes
+    norm = rates.norm_passes + (rates.dropout_passes if recipe.dropout else 0.0)
+    elements = work.split_elements * norm + work.head_elements * rates.qkv_passes
+    elements = elements + (work.expert_elements if moe else work.ffn_elements) * rates.ffn_passes
+    if moe:
+        routed = work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
+        elements = elements + routed * rates.moe_passes
+    return elements * each * rates.fusion / rates.memory_bytes_per_s
+
+
+def kernels(recipe: Recipe, rates: Rates) -> Value:
+    """Kernels launched for the mean layer, forward and backward: routing adds many small ones."""
+    share = recipe.model.moe_layers / max(recipe.model.layers, 1)
+    return rates.kernels_per_layer + share * rates.kernels_moe
+
+
+def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
+    """Mean layer of the model: dense and MoE layers weighted by their number."""
+    model = recipe.model
+    share = model.moe_layers / max(model.layers, 1)
+    forward: Value = 0.0
+    total: Value = 0.0
+    casts: Value = 0.0
+    memory: Value = 0.0
+    accumulate: Value = 0.0
+    for ops, weight, moe in ((work.dense_layer, 1.0 - share, False), (work.moe_layer, share, True)):
+        if weight > 0:
+            f, t, c = _products(ops, recipe, rates)
+            forward, total, casts = forward + weight * f, total + weight * t, casts + weight * c
+            memory = memory + weight * _memory(recipe, work, at, rates, moe)
+            accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
+    att_forward, attention, traffic = _attention(recipe, work, rates)
+    gaps = kernels(recipe, rates) * rates.kernel_s
+    memory = memory + traffic + casts + gaps
+    return LayerTime(
+        matmul=total,
+        matmul_forward=forward,
+        attention=attention,
+        attention_forward=att_forward,
+        memory=memory + accumulate,
+        memory_forward=memory * FORWARD_SHARE,
+        scores_forward=traffic * FORWARD_SHARE,
+    )
+
+
+def _accumulate_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
+    """Read-modify-write of the accumulated weight gradients, once per micro-batch."""
+    if not recipe.trains_all:
+        return 0.0
+    weights: Value = 0.0
+    for op in ops:
+        weights = weights + op.n * op.k * op.count
+    return weights * 2.0 * recipe.policy.gradient_bytes / rates.memory_bytes_per_s
+
+
+def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:
+    """Output layer (three products when trained), loss over the vocabulary, embedding gather and scatter."""
+    model = recipe.model
+    products = matmul_s(work.head, recipe, rates) * (3.0 if recipe.trains_all else 2.0)
+    loss = work.logit_elements * rates.logit_bytes * (recipe.policy.activation_bytes / 2.0)
+    embedding = 6.0 * work.tokens * model.hidden * recipe.policy.activation_bytes
+    return HeadTime(matmul=products, memory=(loss + embedding) / rates.memory_bytes_per_s + 20.0 * rates.kernel_s)

@@ -1,0 +1,98 @@
+"""Time and memory of one training step of a convolutional network.
+
+Convolutions run as implicit matrix products (`models/convnet.py`). Batch norm, ReLU and residual additions are passes
+over the activations: what a convolutional network mostly does on a tensor-core GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+from planner.hardware.cluster import Cluster
+from planner.models.convnet import Convolution, Network
+from planner.parallelism.layout import Layouts
+from planner.performance.collectives import all_reduce_s, place
+from planner.performance.memory import MemoryItems
+from planner.performance.optimizer_step import update_bytes_per_param
+from planner.performance.step import StepTimes, expected_max
+from planner.rates.parameters import parameter
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+BACKWARD_BUCKETS = 20.0
+"""Gradient buckets: the last one is reduced after the backward pass."""
+
+KERNELS_PER_CONVOLUTION = 12.0
+"""Convolution, norm and ReLU: three forward, nine backward with both gradients, layout changes and accumulation."""
+
+
+def _forward_s(one: Convolution, images: Value, recipe: Recipe, rates: Rates) -> Value:
+    """Seconds of one convolution forward; each of the two backward products has the same FLOP and operands."""
+    each = recipe.policy.activation_bytes
+    efficiency = parameter("conv_efficiency", recipe.policy.linear_compute).value
+    traffic = images * (one.input_pixels * one.inputs + one.elements) * each + one.params * each
+    return images * one.flop / (rates.linear_flop_per_s * efficiency) + traffic / rates.operand_bytes_per_s
+
+
+def _passed_elements(one: Convolution, recipe: Recipe) -> float:
+    """Elements read and written for one image by norm, ReLU, addition and changes of layout, forward and backward."""
+    how = "fused" if recipe.channels_last else "plain"
+    passes = parameter("batch_norm_passes", how).value
+    passes += parameter("relu_passes", how).value if one.relu else 0.0
+    passes += parameter("residual_passes", how).value if one.residual else 0.0
+    moved = 0.0
+    if not recipe.channels_last and recipe.policy.activation_bytes < 4:  # kernels for 32-bit types read channels first
+        moved = parameter("layout_passes").value * (one.elements + one.input_pixels * one.inputs)
+    return passes * one.elements + moved
+
+
+def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
+    """Itemised step of data parallel training, `[layout]` or `[draw]`; `micro_batch` counts images."""
+    images = at.micro_batch.astype(np.float64)
+    each, kernels = recipe.policy.activation_bytes, KERNELS_PER_CONVOLUTION * len(network.convolutions)
+    matmul: Value = 0.0
+    passed: Value = 0.0
+    for number, one in enumerate(network.convolutions):
+        products = 2.0 if number == 0 else 3.0  # images need no gradient
+        matmul = matmul + products * _forward_s(one, images, recipe, rates)
+        passed = passed + _passed_elements(one, recipe)
+    memory = images * passed * each / rates.memory_bytes_per_s + kernels * rates.kernel_s
+    busy = matmul + memory
+    launch = np.maximum(0.0, kernels * rates.launch_s - busy)
+    group = place(at.dp, 1, cluster.nvlink_domain)
+    reduce_s = all_reduce_s(network.params * recipe.policy.reduce_bytes, group, rates)
+    hidden = rates.overlap_dp * busy * 2.0 / 3.0
+    exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
+    optimizer = network.params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s + rates.step_overhead_s
+    m = at.grad_accum.astype(np.float64)
+    jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * m * busy
+    error, nothing = rates.model_error * rates.precision_error, 0.0 * busy
+    return StepTimes(
+        matmul=m * matmul * error, attention=nothing, memory_bound=m * memory * error, recompute=nothing,
+        launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,
+        dp_comm=exposed * error, optimizer=optimizer * error, offload=nothing, jitter=jitter * error,
+    )  # fmt: skip
+
+
+def network_memory(network: Network, recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
+    """Itemised peak: a convolution keeps its output for the norm, and the ReLU's result as the next input."""
+    policy, zero = recipe.policy, np.zeros(len(at))
+    kept = 1.0 + sum(one.elements for one in network.convolutions if one.relu) / network.elements_per_image
+    activations: Value = at.micro_batch.astype(np.float64) * network.elements_per_image * kept * policy.activation_bytes
+    low = network.params * policy.low_weight_copy_bytes
+    items = MemoryItems(
+        weights=zero + network.params * (policy.weight_bytes or policy.master_bytes),
+        gradients=zero + network.params * policy.gradient_bytes,
+        master_weights=zero + network.params * (policy.master_bytes if policy.weight_bytes else 0.0),
+        optimizer_states=zero + network.params * recipe.optimizer.full_moments * policy.moment_bytes,
+        activations=activations,
+        logits=zero,
+        fp8_copies=zero + low,
+        gathered_params=zero,
+        comm_buffers=np.where(at.dp > 1, rates.nccl_bytes, 0.0),
+        framework=zero + rates.context_bytes,
+        fragmentation=activations * rates.fragmentation,
+    )
+    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error for f in fields(MemoryItems)})

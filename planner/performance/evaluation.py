@@ -1,0 +1,160 @@
+"""One pass over many layouts: time, memory, energy and cost, itemised: the single arithmetic of every answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.hardware.cluster import Cluster
+from planner.models.convnet import network_of
+from planner.parallelism.layout import Layouts
+from planner.performance.convnet import network_memory, network_step
+from planner.performance.memory import MemoryItems, memory_items
+from planner.performance.operations import model_flop_per_token
+from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
+from planner.performance.step import StepTimes, step_times
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+from planner.units import HOUR_S, KWH_J
+
+CHUNK = 8192
+"""Layouts per pass: the working set of a pass stays in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitPrices:
+    """What is multiplied in: scalars, or draws `[draw]`."""
+
+    usd_per_gpu_h: Value | None
+    usd_per_kwh: Value | None
+    """Only where electricity is paid on top of the GPU price."""
+    pue: Value
+    kg_co2e_per_kwh: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Everything about a set of layouts, `[layout]`, or about one layout under drawn rates, `[draw]`."""
+
+    step: StepTimes
+    step_s: Value
+    memory: MemoryItems
+    memory_bytes: Value
+    tokens_per_s_per_gpu: Value
+    model_flop_per_s_per_gpu: Value
+    goodput_ratio: Value
+    busy_s: Value
+    """Time spent in steps."""
+    wall_s: Value
+    gpu_h: Value
+    gpu_power_w: Value
+    """Mean board power during steps."""
+    energy: RunEnergy
+    cost_usd: Value
+    """GPU rental, and electricity where it is paid separately; 0 where no price is known."""
+    carbon_kg: Value
+
+
+def step_of(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
+    """Itemised step of a transformer or a convolutional network."""
+    if recipe.model.kind == "cnn":
+        return network_step(network_of(recipe.model), recipe, cluster, at, rates)
+    return step_times(recipe, cluster, at, rates)
+
+
+def memory_of(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
+    """Itemised peak memory of a transformer or a convolutional network."""
+    if recipe.model.kind == "cnn":
+        return network_memory(network_of(recipe.model), recipe, at, rates)
+    return memory_items(recipe, at, rates)
+
+
+def flop_of(recipe: Recipe) -> float:
+    """Model FLOP per token (per image of a convolutional network), forward and backward."""
+    if recipe.model.kind == "cnn":
+        return 3.0 * network_of(recipe.model).flop_per_image
+    return model_flop_per_token(recipe.model, recipe.seq_len)
+
+
+def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_token: float) -> float:
+    """GPU-seconds of a step at the dense peak, below which no draw can go; frozen weights have no gradients."""
+    done = 1.0 if recipe.trains_all else 2.0 / 3.0
+    return done * recipe.tokens_per_step * flop_per_token / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
+
+
+def evaluate(
+    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float
+) -> Evaluation:
+    """Evaluate layouts (`rates` scalar) or one layout under draws (`rates` drawn).
+
+    Args:
+        recipe: what is trained.
+        cluster: on which machines.
+        at: the layouts, `[layout]`; with drawn rates exactly one.
+        rates: mid values or draws.
+        prices: unit prices, scalars or draws.
+        tokens: length of the run.
+    """
+    memory, flop = memory_of(recipe, at, rates), flop_of(recipe)
+    gpus = at.gpus.astype(np.float64)
+    step = step_of(recipe, cluster, at, rates).at_least(least_step_s(recipe, cluster, flop) / gpus)
+    step_s = step.total
+    per_gpu = recipe.tokens_per_step / step_s / gpus
+    goodput = goodput_ratio(gpus, rates)
+    busy_s = np.ceil(tokens / recipe.tokens_per_step) * step_s
+    wall_s = busy_s / goodput
+    gpu_h = gpus * wall_s / HOUR_S
+    power = gpu_step_j(step, rates) / step_s
+    energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
+    facility_kwh = energy.total / KWH_J
+    rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h
+    electricity = facility_kwh * prices.usd_per_kwh if prices.usd_per_kwh is not None else 0.0
+    return Evaluation(
+        step=step,
+        step_s=step_s,
+        memory=memory,
+        memory_bytes=memory.total,
+        tokens_per_s_per_gpu=per_gpu,
+        model_flop_per_s_per_gpu=per_gpu * flop,
+        goodput_ratio=goodput,
+        busy_s=busy_s,
+        wall_s=wall_s,
+        gpu_h=gpu_h,
+        gpu_power_w=power,
+        energy=energy,
+        cost_usd=rental + electricity,
+        carbon_kg=facility_kwh * prices.kg_co2e_per_kwh,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What a search keeps of every layout, `[layout]` each."""
+
+    step_s: npt.NDArray[np.float64]
+    wall_s: npt.NDArray[np.float64]
+    memory_bytes: npt.NDArray[np.float64]
+    cost_usd: npt.NDArray[np.float64]
+    energy_j: npt.NDArray[np.float64]
+
+
+def score(
+    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float
+) -> Score:
+    """Evaluate any number of layouts chunk by chunk and keep the five figures that a choice needs."""
+    parts: list[Evaluation] = [
+        evaluate(recipe, cluster, at.take(slice(i, i + CHUNK)), rates, prices, tokens) for i in range(0, len(at), CHUNK)
+    ]
+
+    def join(values: list[Value]) -> npt.NDArray[np.float64]:
+        return np.concatenate([np.asarray(v, dtype=np.float64) for v in values]) if values else np.zeros(0)
+
+    return Score(
+        step_s=join([p.step_s for p in parts]),
+        wall_s=join([p.wall_s for p in parts]),
+        memory_bytes=join([p.memory_bytes for p in parts]),
+        cost_usd=join([p.cost_usd for p in parts]),
+        energy_j=join([p.energy.total for p in parts]),
+    )

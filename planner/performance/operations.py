@@ -1,0 +1,214 @@
+"""The operations of one micro-batch on one GPU, by their real shapes after sharding.
+
+Every quantity is an array over layouts, `[layout]`, or a scalar that broadcasts. The matrix products of a layer are
+listed once, forward; backward is the same product twice (input gradient, weight gradient) with the dimensions
+permuted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.models.shape import ModelShape
+from planner.parallelism.layout import Layouts
+from planner.training.recipe import Recipe
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatMul:
+    """`count` products `[m, k] x [k, n]`, forward."""
+
+    m: Array
+    n: Array | float
+    k: Array | float
+    count: Array | float = 1.0
+    low_precision: bool = True
+    """Runs in the policy's linear compute type; False: in its other compute type (output layer, router)."""
+    grouped: bool = False
+    """One product per expert, in one grouped kernel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one GPU does for one micro-batch in one layer of each kind, and at the ends of the model."""
+
+    tokens: Array
+    """Tokens of a micro-batch in this context shard (every tensor parallel rank sees them all), `[layout]`."""
+    dense_layer: tuple[MatMul, ...]
+    moe_layer: tuple[MatMul, ...]
+    head: MatMul
+    attention_flop: Array
+    """Forward FLOP of the attention core of one layer as the kernel runs it, `[layout]`."""
+    attention_scores: Array
+    """Elements of the score matrices of one layer (traffic of naive attention), `[layout]`."""
+    split_elements: Array
+    """Norm and residual elements of one layer, counted once each, `[layout]`."""
+    ffn_elements: Array
+    """Elements of the feed-forward's inner activation of one dense layer, `[layout]`."""
+    expert_elements: Array
+    """The same of one MoE layer."""
+    head_elements: Array
+    """Elements of q, k, v of one layer (rotary embedding, layout changes), `[layout]`."""
+    logit_elements: Array
+
+
+def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
+    """Tensor parallel size inside an expert: that of the layer where the expert groups leave room, else 1.
+
+    Megatron-Core's rule: experts may use tensor, context and data parallel ranks; `ep` that does not divide `cp*dp`
+    (for one, because it is larger) takes the tensor parallel ranks too, so the expert itself is then not split.
+    """
+    if not recipe.model.experts:
+        return np.ones_like(at.tp)
+    return np.where((at.cp * at.dp) % at.ep == 0, at.tp, 1)
+
+
+def attended_tokens(model: ModelShape, seq_len: int, causal_half: bool = True) -> float:
+    """Mean keys that one query meets, averaged over layers (sliding windows included)."""
+    causal = model.kind != "encoder" and causal_half
+    everything = seq_len / 2 if causal else float(seq_len)
+    if causal and model.kind == "encoder-decoder":  # the encoder's layers see the whole sequence
+        everything += (1.0 - model.cross_share) * seq_len / 2
+    everything += model.cached_segments * float(seq_len)
+    window = model.sliding_window
+    if window is None or window >= seq_len:
+        return everything
+    local = window - window * window / (2.0 * seq_len) if causal else min(float(seq_len), 2.0 * window)
+    share = 0.0 if model.global_attention_every <= 1 else 1.0 / model.global_attention_every
+    return share * everything + (1.0 - share) * local
+
+
+def _further_products(model: ModelShape, tokens: Array, seq_len: int, tp: Array) -> tuple[MatMul, ...]:
+    """Cross-attention, keys and values of cached segments, and relative positions, where the model has them."""
+    h, q = float(model.hidden), model.heads * model.head_dim / tp
+    kv = model.kv_heads * (model.head_dim + model.value_dim) / np.minimum(tp, model.kv_heads)
+    found: list[MatMul] = []
+    if model.cross_attention_layers:
+        share = model.cross_share
+        out = MatMul(m=tokens, n=h, k=model.heads * model.value_dim / tp, count=share)
+        found += [MatMul(m=tokens, n=q, k=h, count=share), MatMul(m=tokens, n=kv, k=h, count=share), out]
+    if model.cached_segments:
+        found.append(MatMul(m=tokens * model.cached_segments, n=kv, k=h))
+    if model.relative_positions:
+        rows = np.full_like(tokens, seq_len * (1.0 + model.cached_segments))
+        found.append(MatMul(m=rows, n=q, k=h))
+    return tuple(found)
+
+
+def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:
+    h, d, dv = float(model.hidden), model.head_dim, model.value_dim
+    kv_split = np.minimum(tp, model.kv_heads)
+    out = MatMul(m=tokens, n=h, k=model.heads * dv / tp)
+    if model.kv_lora_rank is None:
+        return (MatMul(m=tokens, n=model.heads * d / tp + model.kv_heads * (d + dv) / kv_split, k=h), out)
+    nope = d - model.rope_head_dim
+    down = float(model.kv_lora_rank + model.rope_head_dim)
+    products = [
+        MatMul(m=tokens, n=down, k=h),
+        MatMul(m=tokens, n=model.heads * (nope + dv) / tp, k=float(model.kv_lora_rank)),
+        out,
+    ]
+    if model.q_lora_rank is None:
+        return (MatMul(m=tokens, n=model.heads * d / tp, k=h), *products)
+    return (
+        MatMul(m=tokens, n=float(model.q_lora_rank), k=h),
+        MatMul(m=tokens, n=model.heads * d / tp, k=float(model.q_lora_rank)),
+        *products,
+    )
+
+
+def _mlp(
+    model: ModelShape, tokens: Array, ffn: Array | float, count: Array | float = 1.0, grouped: bool = False
+) -> tuple[MatMul, ...]:
+    ups = model.mlp_matrices - 1
+    h = float(model.hidden)
+    return (
+        MatMul(m=tokens, n=ups * ffn, k=h, count=count, grouped=grouped),
+        MatMul(m=tokens, n=h, k=ffn, count=count, grouped=grouped),
+    )
+
+
+def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array | float) -> tuple[MatMul, ...]:
+    model = recipe.model
+    etp = expert_tp(recipe, at)
+    local = at.ep / model.experts
+    # Tokens of the whole expert group, sent to this GPU's experts; ranks of one tensor group hold 1/tp of them each.
+    rows = tokens * model.top_k * local * (etp / tp) * imbalance
+    products = _mlp(model, rows, model.expert_ffn / etp, count=1.0 / local, grouped=True)
+    router = MatMul(m=tokens / tp, n=float(model.experts), k=float(model.hidden), low_precision=False)
+    if not model.shared_experts:
+        return (*products, router)
+    return (*products, router, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
+
+
+def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:
+    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each.
+
+    Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
+    """
+    model = recipe.model
+    tp = at.tp.astype(np.float64)
+    tokens = at.micro_batch * (recipe.seq_len / at.cp)
+    split = tp if recipe.sequence_parallel else 1.0
+    products = _attention_products(model, tokens, tp) + _further_products(model, tokens, recipe.seq_len, tp)
+    # Naive attention computes the whole square and masks afterwards, whatever the window.
+    square = recipe.seq_len * (1.0 + model.cached_segments)
+    keys = attended_tokens(model, recipe.seq_len) if recipe.attention == "flash" else square
+    keys = keys + model.cross_share * recipe.seq_len
+    scored = 1.5 if model.relative_positions else 1.0  # a third product beside scores and values
+    scores = square * (2.0 if model.relative_positions else 1.0) + model.cross_share * recipe.seq_len
+    heads = model.heads / tp
+    kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
+    local_tokens = tokens / tp if model.experts else tokens
+    expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
+    return Work(
+        tokens=tokens,
+        dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
+        moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
+        head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
+        attention_flop=2.0 * scored * tokens * keys * heads * (model.head_dim + model.value_dim),
+        attention_scores=tokens * scores * heads,
+        split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
+        ffn_elements=tokens * model.ffn_hidden / tp,
+        expert_elements=expert_elements,
+        head_elements=tokens * (heads * model.head_dim + kv_heads * (model.head_dim + model.value_dim)),
+        logit_elements=tokens * model.head_ratio * model.vocab / tp,
+    )
+
+
+def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
+    """FLOP of forward and backward per token: 6 x matrix parameters plus attention, no recomputation.
+
+    `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times
+    that with backward; `keys` is S/2 when the causal half is counted, S in the full convention (design, section 3).
+    """
+    core = attention_flop_per_token(model, seq_len, causal_half=causal_half)
+    return 6.0 * model.matrix_params_active + 3.0 * core
+
+
+def attention_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
+    """Forward FLOP per token of the attention core (scores and their product with the values), all layers."""
+    keys = attended_tokens(model, seq_len, causal_half=causal_half)
+    return 2.0 * model.layers * keys * model.heads * (model.head_dim + model.value_dim)
+
+
+def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: bool = True) -> float:
+    """FLOP per token that checkpointing does again; what HFU counts beyond MFU.
+
+    `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3). `selective`:
+    the attention core (Korthikanti et al. 2022), but in FSDP stacks half of the matrix products (torchtitan's
+    per-operation policy, which keeps attention).
+    """
+    if act_ckpt == "none":
+        return 0.0
+    model = recipe.model
+    core = attention_flop_per_token(model, recipe.seq_len, causal_half=causal_half)
+    layers = 2.0 * (model.matrix_params_active - model.head_params * model.head_ratio)
+    if act_ckpt == "full":
+        return layers + core
+    return core if recipe.attention == "naive" or recipe.fused else 0.5 * layers

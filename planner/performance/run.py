@@ -1,0 +1,64 @@
+"""From steps to a run: goodput, the power of a GPU by what it does, and the energy of the run by item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.performance.step import StepTimes
+from planner.rates.terms import Rates, Value
+from planner.units import HOUR_S
+
+
+def goodput_ratio(gpus: Value, rates: Rates) -> Value:
+    """Useful over wall time, in (0, 1].
+
+    Checkpoints are written at the interval that loses least (Young 1974: sqrt(2 x stall x time between failures)); each
+    failure costs the restart and half an interval of repeated steps. What published runs stood still beyond that
+    (changes of the run, people, queues) comes on top: it never makes a run shorter.
+    """
+    failures_per_s = np.maximum(gpus * rates.mtbf_failures_per_gpu_h / HOUR_S, 1e-12)
+    interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
+    lost = rates.checkpoint_s / interval_s + failures_per_s * (rates.restart_s + 0.5 * interval_s)
+    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_share) * np.maximum(rates.stops, 1.0))
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnergy:
+    """Joules of a whole run by item, `[draw]` or `[layout]`."""
+
+    gpu: Value
+    host: Value
+    network: Value
+    pue_overhead: Value
+
+    @property
+    def total(self) -> Value:
+        """At the facility's meter: (GPU + host + network) times PUE."""
+        return self.gpu + self.host + self.network + self.pue_overhead
+
+
+def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
+    """Board energy of one GPU over one step: seconds of each activity times its power."""
+    waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
+    return rates.power_error * (
+        step.matmul * rates.power_linear_w
+        + step.recompute * rates.power_linear_w
+        + step.attention * rates.power_attention_w
+        + (step.memory_bound + step.optimizer) * rates.power_memory_w
+        + waiting * rates.power_wait_w
+        + (step.launch + step.offload) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
+    )
+
+
+def run_energy(
+    gpu_power_w: Value, gpus: Value, busy_s: Value, wall_s: Value, rates: Rates, pue: Value
+) -> RunEnergy:
+    """Energy of `gpus` GPUs that train `busy_s` and hold their GPUs for `wall_s` (the rest of it waiting or idle)."""
+    idle_s = wall_s - busy_s
+    gpu = gpus * (busy_s * gpu_power_w + idle_s * 0.5 * (rates.power_idle_w + rates.power_wait_w))
+    host = gpu * rates.host_share
+    network = gpu * rates.network_share
+    return RunEnergy(gpu=gpu, host=host, network=network, pue_overhead=(gpu + host + network) * (pue - 1.0))

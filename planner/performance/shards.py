@@ -1,0 +1,90 @@
+"""Parameters that one GPU holds, by pipeline end and by kind: where memory, optimizer and gradients start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import expert_tp
+from planner.training.recipe import Recipe
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """Parameters on one GPU before any ZeRO sharding, and the groups that ZeRO shards over, `[layout]` each."""
+
+    layers_most: Array
+    """Layers of the fullest pipeline stage."""
+    layers_last: Array
+    """Layers of the last stage (it holds the output layer)."""
+    dense_per_layer: Array
+    """Parameters of one layer outside the routed experts, after tensor parallel, mean over layers."""
+    expert_per_layer: Array
+    """Parameters of the routed experts of one layer on this GPU, mean over layers."""
+    first_extra: Array
+    """Embedding (and, without a pipeline, output layer) on the first stage."""
+    last_extra: Array
+    """Output layer (and, without a pipeline, embedding) on the last stage."""
+    dense_ranks: Array
+    """Ranks that the dense parameters' states are sharded over: `dp * cp`, or one of its groups."""
+    expert_ranks: Array
+    """Ranks that hold the same experts."""
+
+    def dense(self, last: bool) -> Array:
+        """Dense parameters of the first or the last stage."""
+        layers, extra = (self.layers_last, self.last_extra) if last else (self.layers_most, self.first_extra)
+        return layers * self.dense_per_layer + extra
+
+    def expert(self, last: bool) -> Array:
+        """Expert parameters of the first or the last stage."""
+        return (self.layers_last if last else self.layers_most) * self.expert_per_layer
+
+
+def stage_layers(layers: int, at: Layouts) -> tuple[Array, Array]:
+    """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages.
+
+    Where chunks are even only with embedding and output layer as layers, the two ends hold one layer less than the
+    stages between them; two stages are both ends.
+    """
+    most = np.ceil(layers / (at.pp * at.vp)) * at.vp
+    most = np.minimum(most, np.ceil(layers / at.pp) + (at.vp > 1) * (at.pp > 2) * at.vp)
+    last = np.where(at.pp == 1, layers, np.maximum(np.floor(layers / at.pp), 0))
+    return np.where(at.pp == 1, layers, most).astype(np.float64), last.astype(np.float64)
+
+
+def shard_params(recipe: Recipe, at: Layouts) -> Shards:
+    """Count the parameters per GPU, `[layout]`. Embedding and output layer are split over `tp` like the layers."""
+    model = recipe.model
+    tp = at.tp.astype(np.float64)
+    etp = expert_tp(recipe, at)
+    most, last = stage_layers(model.layers, at)
+    moe = model.moe_layers
+    vectors = model.vector_params / max(model.layers, 1)
+    dense_moe = model.layer_params_moe - model.routed_params if moe else 0.0
+    matrices = (moe * dense_moe + (model.layers - moe) * model.layer_params_dense) / max(model.layers, 1)
+    routed = moe * model.routed_params / max(model.layers, 1) / (at.ep * etp)
+    embedding, head = model.embedding_params / tp, model.head_params / tp
+    both = embedding + (0.0 if model.tied_embeddings else head)
+    alone = at.pp == 1
+    return Shards(
+        layers_most=most,
+        layers_last=last,
+        dense_per_layer=matrices / tp + vectors,
+        expert_per_layer=routed,
+        first_extra=np.where(alone, both, embedding),
+        last_extra=np.where(alone, both, head),
+        dense_ranks=at.dp * at.cp / at.replicas,
+        expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
+    )
+
+
+def trained_share(recipe: Recipe) -> float:
+    """Trained over all parameters: 1, or the adapters' part with LoRA."""
+    if recipe.trains_all:
+        return 1.0
+    return min(1.0, recipe.adapter_params_per_layer * recipe.model.layers / recipe.model.params_total)

@@ -1,0 +1,142 @@
+"""Time of one optimizer step, itemised, for every layout at once.
+
+Items are `[layout]` (or `[draw]` for one layout and drawn rates) and sum to the step. The critical path is the slowest
+pipeline stage: its work times the number of micro-batches, plus the bubble, plus what is exposed of each communication.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from planner.performance.communication import LayerComm, data_parallel_s, layer_comm
+from planner.performance.compute import LayerTime, head_time, kernels, layer_time
+from planner.performance.operations import count_work
+from planner.performance.optimizer_step import offload_s, optimizer_s
+from planner.performance.shards import Shards, shard_params
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+SELECTIVE = ACT_CKPT.index("selective")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Seconds per step by item (`plan.STEP_ITEMS`), on the critical path."""
+
+    matmul: Value
+    attention: Value
+    memory_bound: Value
+    recompute: Value
+    launch: Value
+    tp_comm: Value
+    cp_comm: Value
+    ep_comm: Value
+    pp_comm: Value
+    bubble: Value
+    dp_comm: Value
+    optimizer: Value
+    offload: Value
+    jitter: Value
+
+    @property
+    def total(self) -> Value:
+        """The step."""
+        result: Value = sum((getattr(self, f.name) for f in fields(self)), 0.0)
+        return result
+
+    @property
+    def compute(self) -> Value:
+        """Forward, backward and recomputation on the critical path."""
+        result: Value = self.matmul + self.attention + self.memory_bound + self.recompute
+        return result
+
+    def at_least(self, floor_s: Value) -> StepTimes:
+        """The same with every item stretched alike where the total would lie below the floor."""
+        stretch = np.maximum(1.0, floor_s / self.total)
+        if np.all(stretch == 1.0):
+            return self
+        return StepTimes(**{f.name: getattr(self, f.name) * stretch for f in fields(self)})
+
+
+def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -> Value:
+    """Forward work done again in the backward pass of one layer.
+
+    Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al.
+    2022); FSDP stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused
+    attention recomputes that kernel.
+    """
+    full = layer.forward + comm.tp_forward
+    if recipe.attention == "naive":
+        selective = layer.attention_forward + layer.scores_forward
+    elif recipe.fused:
+        selective = layer.attention_forward + 0.5 * layer.memory_forward
+    else:
+        selective = 0.5 * layer.matmul_forward + layer.memory_forward
+    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
+
+
+def expected_max(gpus: Value) -> Value:
+    """Expected largest of N standard normal draws (asymptotic form, within 0.1 from 8 to 16 384)."""
+    n = np.maximum(gpus, 2.0)
+    x = np.sqrt(2.0 * np.log(n))
+    peak = x - (np.log(np.log(n)) + np.log(4.0 * np.pi)) / (2.0 * x) + 0.13
+    return np.where(np.asarray(gpus) > 1, np.maximum(peak, 0.56), 0.0)
+
+
+def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Value, Value]:
+    """Layers on the slowest stage, and whether the output layer is on it (1 or 0)."""
+    with_head = shards.layers_last * layer + head
+    last = np.where(at.pp == 1, True, with_head >= shards.layers_most * layer)
+    return np.where(last, shards.layers_last, shards.layers_most), last * 1.0
+
+
+def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
+    """Itemised step time, `[layout]`, or `[draw]` for one layout."""
+    work = count_work(recipe, at, rates.expert_imbalance)
+    shards = shard_params(recipe, at)
+    layer = layer_time(recipe, work, at, rates)
+    comm = layer_comm(recipe, cluster, work, at, layer, rates)
+    head = head_time(recipe, work, rates)
+    recompute = _recompute(layer, comm, recipe, at)
+    per_layer = layer.total + recompute + comm.total
+    n, with_head = _stages(shards, per_layer, head.total, at)
+    m = at.grad_accum.astype(np.float64)
+    slowest = n * per_layer + with_head * head.total
+    every_stage = recipe.model.layers * per_layer + head.total
+    bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
+    launch = _launch(recipe, at, n, slowest, rates)
+    busy = m * slowest
+    dp_comm = data_parallel_s(recipe, cluster, shards, at, slowest, rates)
+    pp_comm = comm.send * (m + at.pp - 1) * at.vp
+    optimizer = optimizer_s(recipe, shards, at, rates)
+    offload = offload_s(recipe, shards, at, work, busy, n, rates)
+    jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
+    error = rates.model_error * rates.precision_error
+    work_error = error * rates.framework
+    return StepTimes(
+        matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,
+        attention=m * n * layer.attention * work_error,
+        memory_bound=m * (n * layer.memory + with_head * head.memory) * work_error,
+        recompute=m * n * recompute * work_error,
+        launch=m * launch * error,
+        tp_comm=m * n * comm.tp * error,
+        cp_comm=m * n * comm.cp * error,
+        ep_comm=m * n * comm.ep * error,
+        pp_comm=pp_comm * error,
+        bubble=bubble * work_error,
+        dp_comm=dp_comm * error,
+        optimizer=optimizer * error,
+        offload=offload * error,
+        jitter=jitter * error,
+    )
+
+
+def _launch(recipe: Recipe, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
+    """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound."""
+    again = 1.0 + FULL_SHARE[at.act_ckpt] / 3.0
+    wanted = (layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s
+    return np.maximum(0.0, wanted - gpu_s)

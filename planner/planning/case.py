@@ -1,0 +1,161 @@
+"""One precision on one kind of GPU: everything that its layouts are evaluated with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.costs.bill import BillPrices, RunDraws, total_draws_usd
+from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
+from planner.costs.quantity import DataSize, Energy
+from planner.evidence import Estimate
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import Layouts
+from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, score
+from planner.performance.shards import trained_share
+from planner.question.question import Question
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Z90
+from planner.rates.terms import Draws, Rates, RateSet, Term, Value
+from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import Recipe
+from planner.units import HOUR_S
+
+LEAST_LOW = 0.001
+"""Least low end over mid that is drawn: a range down to 0 has no logarithm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Recipe, machines, rates and prices of one precision on one kind of GPU."""
+
+    recipe: Recipe
+    cluster: Cluster
+    rates: RateSet
+    mid: Rates
+    """Mid values of `rates`."""
+    price: GpuPrice
+    site: SiteFacts
+    tokens: float
+    electricity_on: bool
+    """Electricity is a line of its own: the user gave its price or owns the machines, or no GPU price is known."""
+    ledger: Ledger = NO_LEDGER
+    """What else is booked for the hours of this GPU."""
+    embodied_on: bool = False
+    """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
+
+    @property
+    def policy(self) -> PrecisionPolicy:
+        """The precision policy."""
+        return self.recipe.policy
+
+    def unit_prices(self, draws: Draws | None = None) -> UnitPrices:
+        """Unit prices at mid, or drawn between their ends."""
+        price, site = self.price.usd_per_gpu_h, self.site
+        electricity = site.electricity_usd_per_kwh if self.electricity_on else None
+        return UnitPrices(
+            usd_per_gpu_h=None if price is None else drawn(price, "price", draws),
+            usd_per_kwh=None if electricity is None else drawn(electricity, "electricity", draws),
+            pue=np.maximum(drawn(site.pue, "pue", draws), 1.0),  # no facility draws less than its machines
+            kg_co2e_per_kwh=drawn(site.grid_kg_co2e_per_kwh, "grid", draws),
+        )
+
+    def evaluate(self, at: Layouts, draws: Draws | None = None) -> Evaluation:
+        """Layouts at mid values, or one layout under draws."""
+        rates = self.rates.sample(draws) if draws else self.mid
+        prices = self.unit_prices(draws)
+        found = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens)
+        if not self.ledger.has_lines:
+            return found
+        gpus = at.gpus.astype(np.float64)
+        return replace(
+            found, cost_usd=total_draws_usd(self.run_draws(gpus, found.gpu_h, found.energy.total, prices), self.billed)
+        )
+
+    def score(self, at: Layouts) -> Score:
+        """Many layouts at mid values."""
+        prices = self.unit_prices()
+        found = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens)
+        if not self.ledger.has_lines:
+            return found
+        gpus = at.gpus.astype(np.float64)
+        run = self.run_draws(gpus, gpus * found.wall_s / HOUR_S, found.energy_j, prices)
+        return replace(found, cost_usd=total_draws_usd(run, self.billed))
+
+    @property
+    def billed(self) -> BillPrices:
+        """What the lines of a bill are priced with."""
+        site = self.site
+        return BillPrices(
+            gpu=self.price,
+            usd_per_kwh=site.electricity_usd_per_kwh if self.electricity_on else None,
+            electricity_evidence=tuple(one.id for one in site.evidence if one.id.startswith("electricity")),
+            ledger=self.ledger,
+        )
+
+    @property
+    def checkpoint(self) -> DataSize:
+        """What a checkpoint holds: the trained weights, their masters and the optimizer's states."""
+        policy, optimizer = self.policy, self.recipe.optimizer
+        per_param = policy.weight_bytes + policy.master_bytes
+        per_param += optimizer.full_moments * policy.moment_bytes + optimizer.fixed_state_bytes
+        return DataSize(size_bytes=self.recipe.model.params_total * trained_share(self.recipe) * per_param)
+
+    def run_draws(self, gpus: Value, gpu_h: Value, energy_j: Value, prices: UnitPrices) -> RunDraws:
+        """What a bill is made from, one amount per layout or per draw."""
+        hours = np.asarray(gpu_h, dtype=np.float64)
+
+        def like_hours(value: Value | None) -> npt.NDArray[np.float64] | None:
+            return None if value is None else np.broadcast_to(np.asarray(value, dtype=np.float64), hours.shape)
+
+        return RunDraws(
+            gpus=gpus,
+            gpu_h=hours,
+            usd_per_gpu_h=like_hours(prices.usd_per_gpu_h),
+            checkpoint=self.checkpoint,
+            energy=Energy(j=np.broadcast_to(np.asarray(energy_j, dtype=np.float64), hours.shape)),
+            usd_per_kwh=like_hours(prices.usd_per_kwh),
+        )
+
+
+def drawn(estimate: Estimate, name: str, draws: Draws | None) -> Value:
+    """An estimate as its mid, or as draws whose 5th, 50th and 95th percentile are its three figures."""
+    if draws is None or estimate.low == estimate.high or estimate.mid <= 0:
+        return estimate.mid
+    z = draws.normal(name)
+    up = np.log(estimate.high / estimate.mid) / Z90
+    down = np.log(estimate.mid / max(estimate.low, estimate.mid * LEAST_LOW)) / Z90
+    result: Value = estimate.mid * np.exp(np.where(z > 0, up, down) * z)
+    return result
+
+
+def make_case(
+    question: Question,
+    policy: PrecisionPolicy,
+    cluster: Cluster,
+    price: GpuPrice,
+    site: SiteFacts,
+    measured: Mapping[str, Term] | None = None,
+    ledger: Ledger = NO_LEDGER,
+) -> Case:
+    """Put a case together; `measured` are terms from records of this GPU, which win over everything else.
+
+    Own machines take their price from the ledger; the electricity of their working hours is then a line of its own.
+    """
+    recipe = question.recipe(policy, cluster)
+    rates = resolve_rates(cluster, recipe, measured)
+    return Case(
+        recipe=recipe,
+        cluster=cluster,
+        rates=rates,
+        mid=rates.sample(),
+        price=price if ledger.owned is None else ledger.owned.without_energy,
+        site=site,
+        tokens=question.tokens,
+        electricity_on=question.money.pays_electricity or ledger.owned is not None or price.usd_per_gpu_h is None,
+        ledger=ledger,
+        embodied_on=question.money.embodied,
+    )

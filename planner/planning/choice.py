@@ -1,0 +1,226 @@
+"""How many GPUs, and in which layout: the fastest that fits on N GPUs, or the fewest whole nodes that meet a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.errors import NoPlanError
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance.evaluation import Score
+from planner.performance.operations import model_flop_per_token
+from planner.planning.case import Case
+from planner.rates.terms import Draws
+from planner.units import DAY_S, GIB
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+Best = tuple[float, Layouts] | None
+"""A figure and the layout it belongs to, as columns of length 1."""
+
+MAX_GPUS = 1 << 20
+"""No search goes beyond a million GPUs."""
+
+SLACK = 1.02
+"""How far the mid rates may miss a target before a layout is dropped: the mid of the draws decides afterwards."""
+
+ROUNDING = 1e-9
+"""What a figure may lose by a change of units and back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The winner of a search among `layouts`, or why there is none."""
+
+    layouts: Layouts
+    scores: Score
+    best: int | None
+    """Index of the winner; None where nothing fits."""
+    evaluated: int
+
+    @property
+    def winner(self) -> Layouts:
+        """The winning layout as columns of length 1."""
+        assert self.best is not None
+        return self.layouts.take(slice(self.best, self.best + 1))
+
+
+def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
+    """The fastest layout that fits on exactly `gpus` GPUs."""
+    layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
+    scores = case.score(layouts)
+    fits = np.flatnonzero(scores.memory_bytes <= case.cluster.gpu.memory_bytes)
+    best = int(fits[np.argmin(scores.step_s[fits])]) if len(fits) else None
+    return Choice(layouts=layouts, scores=scores, best=best, evaluated=len(layouts))
+
+
+def _windows(case: Case, deadline_s: float | None) -> Iterator[tuple[float, float]]:
+    """Ranges of GPU counts to look at, from the fewest that could meet the deadline at peak rate."""
+    low = 1
+    if deadline_s is not None:
+        flop = case.tokens * model_flop_per_token(case.recipe.model, case.recipe.seq_len)
+        peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
+        low = max(1, math.floor(flop / deadline_s / peak / (1.0 if case.recipe.trains_all else 2.0)))
+    while low <= MAX_GPUS:
+        high = max(low * 3, 8 * case.cluster.gpus_per_node)
+        yield low, high
+        low = high + 1
+
+
+def _targets_met(case: Case, scores: Score, deadline_s: float | None, budget_usd: float | None) -> Bools:
+    met = scores.memory_bytes <= case.cluster.gpu.memory_bytes
+    if deadline_s is not None:
+        met &= scores.wall_s <= deadline_s * SLACK
+    if budget_usd is not None:
+        met &= scores.cost_usd <= budget_usd * SLACK
+    return met
+
+
+@dataclass(slots=True, kw_only=True)
+class _Nearest:
+    """What came closest to the targets, for the message when nothing meets them."""
+
+    evaluated: int = 0
+    smallest_bytes: float = math.inf
+    fastest: Best = None
+    """Seconds of the fastest that fits."""
+    cheapest: Best = None
+    """USD of the cheapest that fits, among those in time."""
+
+    def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
+        """Take a window of layouts into account."""
+        fits = scores.memory_bytes <= case.cluster.gpu.memory_bytes
+        in_time = fits if deadline_s is None else fits & (scores.wall_s <= deadline_s)
+        self.evaluated += len(layouts)
+        self.smallest_bytes = min(self.smallest_bytes, float(scores.memory_bytes.min()))
+        self.fastest = _least(self.fastest, scores.wall_s, fits, layouts)
+        self.cheapest = _least(self.cheapest, scores.cost_usd, in_time, layouts)
+
+
+def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best:
+    if not among.any():
+        return so_far
+    at = int(np.argmin(np.where(among, values, np.inf)))
+    found = (float(values[at]), layouts.take(slice(at, at + 1)))
+    return found if so_far is None or found[0] < so_far[0] else so_far
+
+
+def fewest(
+    case: Case, fixed: FixedLayout, draws: Draws, *, deadline_s: float | None = None, budget_usd: float | None = None
+) -> Choice:
+    """The fastest layout on the fewest whole nodes whose mid duration and cost meet the targets.
+
+    Raises:
+        NoPlanError: no number of GPUs does; says by how much, and what would fit.
+    """
+    near = _Nearest()
+    for window in _windows(case, deadline_s):
+        layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=window)
+        if not len(layouts):
+            if near.evaluated:
+                break
+            continue
+        scores = case.score(layouts)
+        near.look(case, layouts, scores, deadline_s)
+        met = _targets_met(case, scores, deadline_s, budget_usd)
+        gpus = layouts.gpus
+        for count in np.unique(gpus[met]):
+            among = np.flatnonzero(met & (gpus == count))
+            best = int(among[np.argmin(scores.step_s[among])])
+            choice = Choice(layouts=layouts, scores=scores, best=best, evaluated=near.evaluated)
+            if _mid_meets(case, choice, draws, deadline_s, budget_usd):
+                return choice
+        if near.cheapest is not None and deadline_s is None and window[0] > 4096:
+            break  # more GPUs only add cost
+    if not near.evaluated:
+        _look_everywhere(case, fixed, near, deadline_s)
+    raise _nothing(case, fixed, near, draws, deadline_s, budget_usd)
+
+
+def _look_everywhere(case: Case, fixed: FixedLayout, near: _Nearest, deadline_s: float | None) -> None:
+    """The batch cannot keep as many GPUs busy as the deadline needs at peak rate: see what fewer can do."""
+    for window in _windows(case, None):
+        layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=window)
+        if len(layouts):
+            near.look(case, layouts, case.score(layouts), deadline_s)
+
+
+def _mid_meets(
+    case: Case, choice: Choice, draws: Draws, deadline_s: float | None, budget_usd: float | None
+) -> bool:
+    drawn = case.evaluate(choice.winner, draws)
+    # A deadline taken from a plan's own mid went through days and back: the same plan must still meet it.
+    in_time = deadline_s is None or float(np.median(drawn.wall_s)) <= deadline_s * (1.0 + ROUNDING)
+    in_budget = budget_usd is None or float(np.median(drawn.cost_usd)) <= budget_usd * (1.0 + ROUNDING)
+    return in_time and in_budget
+
+
+def _nothing(
+    case: Case,
+    fixed: FixedLayout,
+    near: _Nearest,
+    draws: Draws,
+    deadline_s: float | None,
+    budget_usd: float | None,
+) -> NoPlanError:
+    name, gpu = case.policy.precision, case.cluster.gpu
+    if near.fastest is None:
+        return _too_big(case, fixed, near)
+    best = near.cheapest if budget_usd is not None and near.cheapest else near.fastest
+    drawn, gpus = case.evaluate(best[1], draws), int(best[1].gpus[0])
+    if best is near.fastest:
+        value = float(np.median(drawn.wall_s))
+        return NoPlanError(
+            f"no number of {gpu.id} finishes {name} in {days(deadline_s or 0)} days: "
+            f"the fastest takes {days(value)} days on {gpus} GPUs",
+            hint=f"allow `--deadline {days(value * 1.05)}d`, or raise --global-batch: more GPUs can share a step",
+        )
+    value = float(np.median(drawn.cost_usd))
+    in_time = "" if deadline_s is None else f" within {days(deadline_s)} days"
+    return NoPlanError(
+        f"no number of {gpu.id} trains {name} for ${budget_usd or 0:,.0f}{in_time}: "
+        f"the cheapest costs ${value:,.0f} on {gpus} GPUs",
+        hint=f"allow `--budget {value * 1.05:.3g}`, fewer --tokens, or another --gpu or --precision",
+    )
+
+
+def days(duration_s: float) -> str:
+    """A duration in days to three figures, as it can be typed after `--deadline`."""
+    value = duration_s / DAY_S
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _too_big(case: Case, fixed: FixedLayout, near: _Nearest) -> NoPlanError:
+    gpu = case.cluster.gpu
+    if not near.evaluated:
+        batch = case.recipe.global_batch
+        return NoPlanError(
+            f"no whole number of nodes divides the model and the global batch of {batch} sequences evenly",
+            hint="use a global batch with more divisors, or leave --tp, --pp, --cp and --micro-batch to the planner",
+        )
+    need, room = near.smallest_bytes / GIB, gpu.memory_bytes / GIB
+    return NoPlanError(
+        f"{case.policy.precision} does not fit on {gpu.id} in any layout: the leanest needs {need:.1f} GiB per GPU, "
+        f"{need - room:.1f} GiB more than its {room:.1f} GiB",
+        hint=f"a larger global batch allows more GPUs; or {leaner(case, fixed)}",
+    )
+
+
+def leaner(case: Case, fixed: FixedLayout) -> str:
+    """What would need less memory and is not tried yet, as a list of flags."""
+    ways = [f"without --{name} {getattr(fixed, name)}" for name in ("tp", "pp", "zero") if getattr(fixed, name)]
+    if fixed.act_ckpt not in (None, "full"):
+        ways.append("--act-ckpt full")
+    if fixed.micro_batch not in (None, 1):
+        ways.append("--micro-batch 1")
+    if case.recipe.offload != "optimizer":
+        ways.append("--offload optimizer")
+    if case.recipe.optimizer.full_moments:
+        ways.append("--optimizer adamw-8bit")
+    return ", ".join([*ways, "a GPU with more memory"])

@@ -1,0 +1,100 @@
+"""From the draws of a plan to what is booked for it: cost lines, megawatts, carbon by method, SCI score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.costs.bill import run_bill
+from planner.costs.carbon import embodied_kg, market_kg, sci_kg_per_1e21_flop, sci_kg_per_run
+from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
+from planner.costs.prices import CostLine
+from planner.costs.quantity import Energy, Power
+from planner.evidence import Estimate
+from planner.performance.evaluation import Evaluation, flop_of
+from planner.planning.case import Case, drawn
+from planner.rates.terms import Draws, Value
+from planner.units import HOUR_S, TONNE_KG
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booked:
+    """The bill and the footprint of one plan."""
+
+    cost_usd: Estimate | None
+    """None where no line of it is known."""
+    cost_lines: tuple[CostLine, ...]
+    peak_power_mw: float
+    mean_power_mw: Estimate
+    carbon_market_tco2e: float | None
+    embodied_tco2e: Estimate | None
+    carbon_with_embodied_tco2e: Estimate | None
+    model_flop: float
+    sci_kg_per_run: Estimate
+    sci_kg_per_1e21_flop: Estimate
+
+
+def booked(case: Case, gpus: int, found: Evaluation, draws: Draws) -> Booked:
+    """Book one plan.
+
+    Args:
+        case: its recipe, machines and prices.
+        gpus: how many it holds.
+        found: its evaluation under the draws.
+        draws: the common draws.
+    """
+    n = draws.count
+    run = case.run_draws(
+        float(gpus), _drawn(found.gpu_h, n), _drawn(found.energy.total, n), case.unit_prices(draws)
+    )
+    cost, lines = run_bill(run, case.billed)
+    energy = Energy(j=_drawn(found.energy.total, n))
+    mean = mean_power(energy, _drawn(found.wall_s, n) / HOUR_S)
+    rate = case.ledger.embodied
+    made = None if rate is None else embodied_kg(run.gpu_h, drawn(rate.kg_co2e_per_gpu_h, "embodied", draws))
+    carbon = _drawn(found.carbon_kg, n)
+    whole = carbon if made is None else sci_kg_per_run(carbon, made)
+    flop = case.tokens * flop_of(case.recipe)
+    market = case.site.market_kg_co2e_per_kwh
+    return Booked(
+        cost_usd=cost,
+        cost_lines=lines,
+        peak_power_mw=float(peak_power(gpus, node_power(case), case.site.pue.mid).mw),
+        mean_power_mw=_range(mean.mw),
+        carbon_market_tco2e=None if market is None else _range(market_kg(energy, market)).mid / TONNE_KG,
+        embodied_tco2e=None if made is None or not case.embodied_on else _range(made / TONNE_KG),
+        carbon_with_embodied_tco2e=_range(whole / TONNE_KG, at_least=made is None) if case.embodied_on else None,
+        model_flop=flop,
+        sci_kg_per_run=_range(whole, at_least=made is None),
+        sci_kg_per_1e21_flop=_range(sci_kg_per_1e21_flop(whole, flop), at_least=made is None),
+    )
+
+
+def node_power(case: Case) -> NodePower:
+    """A GPU at its limit, and its share of host and network at their mid shares of that."""
+    gpu = case.cluster.gpu
+    limit = min(case.cluster.power_limit_w or gpu.tdp_w, gpu.tdp_w)
+    host = limit * (float(case.mid.host_share) + float(case.mid.network_share))
+    return NodePower(gpu_limit=Power(w=limit), host=Power(w=host))
+
+
+def gpus_allowed(case: Case, cap_w: float) -> int:
+    """The most GPUs of a case whose peak stays under a cap.
+
+    Raises:
+        NoPlanError: not even one server.
+    """
+    return gpus_under_cap(Power(w=cap_w), node_power(case), case.site.pue.mid, case.cluster.gpus_per_node)
+
+
+def _drawn(value: Value, count: int) -> Floats:
+    return np.broadcast_to(np.asarray(value, dtype=np.float64).ravel(), (count,))
+
+
+def _range(values: Value, *, at_least: bool = False) -> Estimate:
+    low, mid, high = (float(one) for one in np.percentile(values, (5.0, 50.0, 95.0)))
+    return Estimate(low=low, mid=mid, high=high, at_least=at_least)

@@ -1,0 +1,135 @@
+"""A plan under a cap on the facility's power: as asked where that fits, else the fastest that does, or why not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from planner.answer.plan import Plan
+from planner.costs.facility_power import CapEffect, peak_power
+from planner.errors import NoPlanError
+from planner.parallelism.search import enumerate_layouts
+from planner.planning.case import Case
+from planner.planning.choice import Choice, days, fewest
+from planner.planning.footprint import gpus_allowed, node_power
+from planner.question.asked import Input
+from planner.question.question import Question
+from planner.rates.terms import Draws
+from planner.units import DAY_S, kw_from_w, mw_from_w
+
+DIGITS = 3
+
+
+def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, CapEffect | None]:
+    """The question as it can be asked under the cap for this GPU, and what the cap does to it.
+
+    Without `--gpus` and without a deadline or budget of the user's own, the fastest plan under the cap is taken.
+
+    Args:
+        question: as asked.
+        case: the asked precision on this GPU.
+        draws: the common draws.
+
+    Raises:
+        NoPlanError: the GPUs given, or the fewest that meet the user's deadline or budget, take more than the cap; or
+            nothing fits under it.
+    """
+    cap_w = question.money.power_cap_w
+    if cap_w is None:
+        return question, None
+    most = gpus_allowed(case, cap_w)
+    free = CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=most, binding=False)
+    if question.gpus is not None:
+        over = over_cap(case, question.gpus, cap_w)
+        if over is not None:
+            raise NoPlanError(over, hint=f"at most --gpus {most}, or {_wider(case, question.gpus)}")
+        return question, free
+    wanted = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
+    gpus = int(wanted.winner.gpus[0])
+    if gpus <= most:
+        return question, free
+    return _capped(question, case, draws, wanted, free)
+
+
+def _capped(
+    question: Question, case: Case, draws: Draws, wanted: Choice, free: CapEffect
+) -> tuple[Question, CapEffect]:
+    """The fastest plan under the cap in place of the default deadline; a target of the user's own is not given up."""
+    gpus, cap_w = int(wanted.winner.gpus[0]), question.money.power_cap_w
+    found = _fastest(question, case, free.gpus_allowed)
+    wall_s = float(np.median(case.evaluate(wanted.winner, draws).wall_s))
+    assert cap_w is not None
+    if found is None:
+        raise NoPlanError(
+            f"{case.policy.precision} fits on none of the up to {free.gpus_allowed} x {case.cluster.gpu.id} that "
+            f"{_mw(cap_w)} allow",
+            hint=_wider(case, gpus),
+        )
+    capped_s = float(np.median(case.evaluate(found.winner, draws).wall_s))
+    if question.inputs.get("deadline", _GIVEN).source != "default":
+        raise NoPlanError(
+            f"{case.policy.precision} needs more power than there is: {over_cap(case, gpus, cap_w)}",
+            hint=f"allow `--deadline {days(capped_s * 1.02)}d` on {int(found.winner.gpus[0])} GPUs, or "
+            + _wider(case, gpus),
+        )
+    effect = replace(free, binding=True, gpus_wanted=gpus, days_wanted=wall_s / DAY_S)
+    return replace(question, gpus=int(found.winner.gpus[0]), deadline_s=None), effect
+
+
+def without_default_deadline(question: Question) -> Question:
+    """The question as it is shown where the cap, not the deadline nobody asked for, decided how many GPUs there are."""
+    return replace(question, inputs={name: one for name, one in question.inputs.items() if name != "deadline"})
+
+
+def effect_in_words(cap: CapEffect, plans: Iterable[Plan], precision: str) -> str:
+    """What a binding cap does to the plan of the asked precision, as a sentence."""
+    plan = next(one for one in plans if (one.gpu, one.precision) == (cap.gpu, precision))
+    assert plan.duration_days is not None
+    return (
+        f"a cap of {cap.cap_mw:.3g} MW at the peak allows {cap.gpus_allowed:,} x {cap.gpu}: the plan takes "
+        f"{plan.gpus:,} for {plan.duration_days.mid:.3g} days in place of {cap.gpus_wanted:,} for {cap.days_wanted:.3g}"
+    )
+
+
+_GIVEN = Input(value=None, source="flag")
+
+
+def over_cap(case: Case, gpus: int, cap_w: float | None) -> str | None:
+    """By how much the peak of a number of GPUs is over the cap, in words; None where it is not."""
+    if cap_w is None or gpus <= gpus_allowed(case, cap_w):
+        return None
+    peak_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
+    return (
+        f"{gpus:,} x {case.cluster.gpu.id} take {_mw(peak_w)} at the peak, "
+        f"{_mw(peak_w - cap_w)} more than the cap of {_mw(cap_w)}"
+    )
+
+
+def _fastest(question: Question, case: Case, most: int) -> Choice | None:
+    """The fastest layout that fits on up to `most` GPUs, in whole servers."""
+    room = case.cluster.gpu.memory_bytes
+    for least in (max(1, most // 2), 1):
+        layouts = enumerate_layouts(case.recipe, case.cluster, question.fixed, gpus_between=(least, most))
+        scores = case.score(layouts)
+        fits = np.flatnonzero(scores.memory_bytes <= room)
+        if len(fits):
+            best = int(fits[np.argmin(scores.wall_s[fits])])
+            return Choice(layouts=layouts, scores=scores, best=best, evaluated=len(layouts))
+    return None
+
+
+def _wider(case: Case, gpus: int) -> str:
+    need_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
+    return f"`--power-cap {_typed(need_w)}`, or a lower --power-limit per GPU"
+
+
+def _mw(power_w: float) -> str:
+    return f"{mw_from_w(power_w):.{DIGITS}g} MW"
+
+
+def _typed(power_w: float) -> str:
+    """A power as it can be typed after a flag, rounded up so that it is enough."""
+    return f"{math.ceil(kw_from_w(power_w))}kW"

@@ -1,0 +1,228 @@
+"""From a chosen layout to a `Plan`: draws of the uncertain inputs through the same arithmetic, then percentiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.answer.plan import Contribution, LostLayout, Plan
+from planner.evidence import Estimate
+from planner.performance.evaluation import Evaluation
+from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
+from planner.planning.case import Case
+from planner.planning.choice import Choice
+from planner.planning.footprint import booked
+from planner.rates.terms import Draws, Value
+from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
+
+DRAWS = 1001
+"""Odd, so that the median is one of the draws."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranged:
+    """A plan with the draws behind its figures, for savings draw by draw."""
+
+    plan: Plan
+    draws: dict[str, Floats]
+    """By metric, `[draw]`; empty where the plan does not fit."""
+
+
+def percentiles(values: Value, count: int) -> Estimate:
+    """5th, 50th and 95th percentile of draws, each one of the draws."""
+    ordered = np.sort(np.broadcast_to(np.asarray(values, dtype=np.float64).ravel(), (count,)))
+    low, mid, high = (ordered[round(q * (count - 1))] for q in (0.05, 0.50, 0.95))
+    return Estimate(low=float(low), mid=float(mid), high=float(high))
+
+
+def _at(value: Value, index: int) -> float:
+    flat = np.ravel(value)
+    return float(flat[index] if flat.size > 1 else flat[0])
+
+
+def _items(parts: object, unit: float, total: float | None = None) -> dict[str, float]:
+    """Items at mid rates in a unit, with their sum; scaled to a total where the median of the draws is shown."""
+    values = {f.name: _at(getattr(parts, f.name), 0) / unit for f in fields(parts)}  # type: ignore[arg-type]
+    whole = sum(values.values())
+    if total is not None and whole > 0:
+        values = {name: value * total / whole for name, value in values.items()}
+        whole = sum(values.values())
+    return values | {"total": whole}
+
+
+def infeasible(case: Case, gpus: int, nodes: int, why: str, choice: Choice | None = None) -> Ranged:
+    """A plan that says why it does not fit; its figures are None."""
+    plan = Plan(
+        precision=case.policy.precision,
+        policy=case.policy.id,
+        gpu=case.cluster.gpu.id,
+        gpus=gpus,
+        nodes=nodes,
+        layout=None,
+        fits=False,
+        why_not=why,
+        memory_gib=None,
+        memory_capacity_gib=case.cluster.gpu.memory_bytes / GIB,
+        step_s=None,
+        layouts_evaluated=choice.evaluated if choice else 0,
+    )
+    return Ranged(plan=plan, draws={})
+
+
+def why_not(case: Case, choice: Choice) -> str:
+    """What is short by how much on these GPUs."""
+    gpu = case.cluster.gpu
+    if not len(choice.layouts):
+        return (
+            "no layout divides these GPUs, the model and the global batch of "
+            f"{case.recipe.global_batch} sequences evenly"
+        )
+    need = float(choice.scores.memory_bytes.min()) / GIB
+    return (
+        f"does not fit, the leanest of {len(choice.layouts)} layouts needs {need:.1f} GiB per GPU, "
+        f"{need - gpu.memory_bytes / GIB:.1f} GiB more than the {gpu.memory_bytes / GIB:.1f} GiB of {gpu.id}"
+    )
+
+
+def _lost(choice: Choice, capacity: float) -> tuple[LostLayout, ...]:
+    """The three next best that fit, and the fastest that does not."""
+    scores = choice.scores
+    order = np.argsort(scores.step_s)
+    fits = scores.memory_bytes[order] <= capacity
+    best_gpus = choice.layouts.gpus[choice.best] if choice.best is not None else 0
+    same = choice.layouts.gpus[order] == best_gpus
+    next_best = [int(i) for i in order[fits & same] if i != choice.best][:3]
+    too_big = [int(i) for i in order[~fits & same]][:1]
+    best_s = scores.step_s[choice.best] if choice.best is not None else 1.0
+    lost = []
+    for i in next_best + too_big:
+        memory = float(scores.memory_bytes[i]) / GIB
+        over = memory - capacity / GIB
+        why = f"{over:.1f} GiB too much" if over > 0 else f"{scores.step_s[i] / best_s - 1:.1%} slower"
+        lost.append(LostLayout(layout=choice.layouts.at(i), step_s=float(scores.step_s[i]), memory_gib=memory, why=why))
+    return tuple(lost)
+
+
+def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:
+    """Share of each input in the variance of the logarithm of the duration: squared correlation with its draws."""
+    log = np.log(np.ravel(target))
+    if log.size < 2 or float(log.std()) == 0.0:
+        return ()
+    off = (log - log.mean()) / log.std()
+    shares = []
+    for term in case.rates.terms.values():
+        if term.log_sd > 0:
+            drawn = draws.normal(term.drawn_as)
+            r = float(off @ (drawn - drawn.mean())) / (log.size * float(drawn.std()))
+            shares.append((r * r, term))
+    shares.sort(key=lambda pair: pair[0], reverse=True)
+    return tuple(
+        Contribution(term=term.name, label=term.label, share_ratio=share, measure_with=_MEASURE.get(term.name))
+        for share, term in shares[:6]
+        if share > 0.01
+    )
+
+
+_MEASURE = {
+    "linear_flop_per_s": "`mpplan probe` on this GPU",
+    "other_flop_per_s": "`mpplan probe` on this GPU",
+    "attention_flop_per_s": "`mpplan probe` on this GPU",
+    "memory_bytes_per_s": "`mpplan probe` on this GPU",
+    "operand_bytes_per_s": "`mpplan probe` on this GPU",
+    "nic_bytes_per_s": "nccl-tests between two nodes, then `--network`",
+    "nvlink_bytes_per_s": "nccl-tests inside one node",
+    "overlap_dp": "a short run on two nodes",
+    "model_error": "a short run of this model on one node",
+}
+
+
+def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
+    """Draws of every metric of a plan (`plan.METRICS`), `[draw]` each."""
+    peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
+    metrics: dict[str, Value] = {
+        "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
+        "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
+        "mfu": drawn.model_flop_per_s_per_gpu / peak,
+        "duration_days": drawn.wall_s / DAY_S,
+        "gpu_hours": drawn.gpu_h,
+        "energy_mwh": drawn.energy.total / MWH_J,
+        "cost_usd": drawn.cost_usd,
+        "carbon_tco2e": drawn.carbon_kg / TONNE_KG,
+    }
+    return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
+
+
+def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
+    """MFU with attention counted in full, and HFU, from MFU."""
+    model, seq_len = case.recipe.model, case.recipe.seq_len
+    causal, full = (model_flop_per_token(model, seq_len, causal_half=half) for half in (True, False))
+    return mfu * full / causal, mfu * (1.0 + recomputed_flop_per_token(case.recipe, act_ckpt) / causal)
+
+
+def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
+    """The plan of the winning layout with the range of every figure."""
+    n = draws.count
+    at = choice.winner
+    mid, drawn = case.evaluate(at), case.evaluate(at, draws)
+    gpus, layout = int(at.gpus[0]), at.at(0)
+    capacity = case.cluster.gpu.memory_bytes
+    book = booked(case, gpus, drawn, draws)
+    arrays = _metrics(case, drawn, n)
+    ranges = {name: percentiles(v, n) for name, v in arrays.items()}
+    mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
+    del ranges["cost_usd"]  # the bill's, which may know nothing
+    plan = Plan(
+        precision=case.policy.precision,
+        policy=case.policy.id,
+        gpu=case.cluster.gpu.id,
+        gpus=gpus,
+        nodes=-(-gpus // case.cluster.gpus_per_node),
+        layout=layout,
+        fits=True,
+        why_not=None,
+        memory_gib=_items(mid.memory, GIB),
+        memory_capacity_gib=capacity / GIB,
+        step_s=_items(mid.step, 1.0, percentiles(drawn.step_s, n).mid),
+        step_range_s=percentiles(drawn.step_s, n),
+        mfu_full_attention=mfu_full_attention,
+        hfu=hfu,
+        goodput_ratio=percentiles(drawn.goodput_ratio, n),
+        energy_items_mwh=_items(mid.energy, MWH_J, ranges["energy_mwh"].mid),
+        gpu_power_w=percentiles(drawn.gpu_power_w, n),
+        peak_power_mw=book.peak_power_mw,
+        mean_power_mw=book.mean_power_mw,
+        cost_usd=book.cost_usd,
+        cost_lines=book.cost_lines,
+        carbon_market_tco2e=book.carbon_market_tco2e,
+        embodied_tco2e=book.embodied_tco2e,
+        carbon_with_embodied_tco2e=book.carbon_with_embodied_tco2e,
+        model_flop=book.model_flop,
+        sci_kg_per_run=book.sci_kg_per_run,
+        sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
+        uncertainty=_contributions(case, drawn.wall_s, draws),
+        lost_layouts=_lost(choice, capacity),
+        layouts_evaluated=choice.evaluated,
+        **ranges,
+    )
+    if case.cluster.gpu.tdp_w <= 0:
+        plan = _without_power(plan)
+    return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
+
+
+def _without_power(plan: Plan) -> Plan:
+    """A device whose watts nobody knows: energy, carbon and what is paid for them are unknown, not zero."""
+    return replace(
+        plan,
+        energy_mwh=None,
+        energy_items_mwh=None,
+        gpu_power_w=None,
+        peak_power_mw=None,
+        mean_power_mw=None,
+        carbon_tco2e=None,
+        carbon_market_tco2e=None,
+        cost_usd=plan.cost_usd if plan.cost_usd is not None and plan.cost_usd.mid > 0 else None,
+    )

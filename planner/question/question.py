@@ -1,0 +1,113 @@
+"""A fully resolved question: every input has a value and says where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+from planner.hardware.cluster import Cluster
+from planner.models.shape import ModelShape
+from planner.parallelism.search import FixedLayout
+from planner.question.asked import Input
+from planner.training.optimizer import Optimizer
+from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyInputs:
+    """What the user said about prices, power and carbon; the pricing room answers it."""
+
+    price_usd_per_gpu_h: float | None
+    provider: str | None
+    region: str | None
+    commitment: str
+    pue: float | None
+    electricity_usd_per_kwh: float | None
+    grid: str | None
+    """A zone's code or name, a number in g CO2e per kWh, or `live:ZONE`, as text."""
+    as_of: date
+    market_grid_g_per_kwh: float | None = None
+    """Market-based factor of the user's contracts; 0 is one."""
+    quote: str | None = None
+    """Path of a vendor's offer."""
+    own: str | None = None
+    """Path of what the user says of machines of their own."""
+    beside: str | None = None
+    """Path of the lines beside the GPUs."""
+    tariff: str | None = None
+    """Path of time-of-use prices of electricity."""
+    embodied: bool = False
+    """Whether carbon includes that of making the GPUs, as a second number."""
+    power_cap_w: float | None = None
+    """What the facility can deliver to the job at its peak."""
+
+    @property
+    def pays_electricity(self) -> bool:
+        """Whether electricity is paid apart from the GPU price."""
+        return self.electricity_usd_per_kwh is not None or self.tariff is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What `mpplan estimate` was asked, ready for the arithmetic."""
+
+    model: ModelShape
+    method: str
+    tokens: float
+    seq_len: int
+    global_batch: int
+    """Sequences per step."""
+    asked: PrecisionPolicy
+    """The policy that decides how many GPUs."""
+    policies: tuple[PrecisionPolicy, ...]
+    """All that are compared, in the order of `precision.PRECISIONS`."""
+    optimizer: Optimizer
+    stack: str
+    attention: str | None
+    """None: fused where the GPU has such kernels, naive before Ampere."""
+    offload: str
+    clusters: tuple[Cluster, ...]
+    gpus: int | None
+    deadline_s: float | None
+    budget_usd: float | None
+    fixed: FixedLayout
+    money: MoneyInputs
+    seed: int
+    inputs: dict[str, Input]
+    """Every input with its source, in the order they are shown."""
+
+    def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
+        """The training of this question in one policy on one kind of GPU."""
+        model = self.model
+        return Recipe(
+            model=model,
+            policy=policy,
+            optimizer=self.optimizer,
+            method=self.method,
+            seq_len=self.seq_len,
+            global_batch=self.global_batch,
+            stack=self.stack,
+            attention=self.attention or default_attention(cluster),
+            offload=self.offload,
+            dropout=model.kind == "encoder",
+            tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
+        )
+
+    def with_inputs(self, **more: Input) -> Question:
+        """The same question with inputs added or replaced (prices that the pricing room found)."""
+        return replace(self, inputs={**self.inputs, **more})
+
+
+def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:
+    """Tuned stacks split matrix products to hide tensor parallel communication from Hopper on (Transformer Engine)."""
+    return stack == "tuned" and cluster.gpu.arch in ("Hopper", "Blackwell", "Blackwell Ultra")
+
+
+NO_FUSED_ATTENTION = ("Pascal", "Volta", "Turing")
+"""Architectures for which FlashAttention-2 has no kernels (its README: Ampere, Ada, Hopper and later)."""
+
+
+def default_attention(cluster: Cluster) -> str:
+    """Fused where the architecture has kernels."""
+    return "naive" if cluster.gpu.arch in NO_FUSED_ATTENTION else "flash"

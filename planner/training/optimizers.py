@@ -1,0 +1,57 @@
+"""The optimizers: rows of `catalog/optimizers.csv`, each with its state bytes and the paper it comes from."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from planner.evidence import Evidence, EvidenceKind
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.training.optimizer import Optimizer
+
+
+def _optimizer(row: Row) -> Optimizer:
+    return Optimizer(
+        id=row.text("id"),
+        name=row.text("name"),
+        full_moments=row.number("full_moments", high=4),
+        fixed_state_bytes=row.number("fixed_state_bytes", high=16),
+        factored=row.flag("factored"),
+        extra_flop_per_param=row.number("extra_flop_per_param", high=1000),
+        evidence=Evidence(
+            id=f"optimizer:{row.text('id')}",
+            kind=EvidenceKind.PUBLISHED,
+            what=f"{row.text('name')}: {row.text('what')}",
+            source=row.text("source"),
+            date=row.text("date"),
+        ),
+    )
+
+
+@cache
+def _catalog() -> tuple[dict[str, Optimizer], dict[str, str]]:
+    """Optimizers by id, and their compacted names and aliases to ids."""
+    rows = read_rows(CATALOG / "optimizers.csv")
+    names = {compact(name): row.text("id") for row in rows for name in (row.text("id"), *row.words("aliases"))}
+    return keyed(rows, _optimizer), names
+
+
+def load_optimizers() -> dict[str, Optimizer]:
+    """All optimizers by id.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
+    return _catalog()[0]
+
+
+def find_optimizer(name: str) -> Optimizer:
+    """The optimizer of a name or alias (`adam`, `8bit-adam`, `sgd`), whatever its case and punctuation.
+
+    Raises:
+        UsageError: no such optimizer; near names are offered.
+    """
+    optimizers, names = _catalog()
+    found = names.get(compact(name))
+    if found is not None:
+        return optimizers[found]
+    raise unknown_name("optimizer", name, optimizers, "mpplan estimate --help")

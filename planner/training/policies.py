@@ -1,0 +1,108 @@
+"""The precision policies: rows of `catalog/policies.csv`, and whether a GPU can run one.
+
+How the bytes of a parameter are counted. Every copy of a weight stands in exactly one field:
+
+- `weight_bytes`: the copy that the model holds between steps and computes with, whole on every data parallel rank below
+  ZeRO-3. Where the optimizer updates it in place (`fp32`, `tf32`, autocast, `bf16-pure`), there is no master copy.
+- `master_bytes`: the FP32 copy that only the optimizer sees (`bf16`, `fp16-megatron`), sharded with its state. The FSDP
+  policies hold nothing else between uses: their `weight_bytes` is 0 and the copy that computes is the gathered one
+  (`gather_bytes`, for as many parameters as are in flight).
+- `low_weight_copy_bytes`: casts of the linear weights that live only while a layer is in use: the autocast cache, or
+  FP8 in both layouts.
+
+So `weight + master + gradient + 2 moments` is 16 bytes for `fp32`, `tf32`, `fp16` and the FSDP policies, 18 for `bf16`
+and `fp8`, 8 for `bf16-pure` (design, section 3).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from planner.errors import UsageError
+from planner.evidence import Evidence, EvidenceKind
+from planner.hardware.gpu import Gpu
+from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
+
+SCALINGS = ("none", "delayed", "tensorwise", "rowwise", "blockwise", "mx", "nvfp4")
+"""Ways to choose the scale of a low-precision tensor."""
+
+_COMPUTE = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
+_BLOCK_SCALED = ("mx", "nvfp4")
+_BLOCK_SCALED_ARCHS = {"mx": ("Blackwell", "Blackwell Ultra", "CDNA4"), "nvfp4": ("Blackwell", "Blackwell Ultra")}
+"""Architectures whose matrix units take one scale per block of 32 (MX) or 16 (NVFP4) elements."""
+
+
+def _policy(row: Row) -> PrecisionPolicy:
+    def per_element(key: str) -> float:
+        return row.number(key, low=0, high=10)
+
+    return PrecisionPolicy(
+        id=row.text("id"),
+        precision=row.choice("precision", PRECISIONS + EXTRA_PRECISIONS),
+        linear_compute=row.choice("linear_compute", _COMPUTE),
+        other_compute=row.choice("other_compute", _COMPUTE),
+        weight_bytes=per_element("weight_bytes"),
+        master_bytes=per_element("master_bytes"),
+        gradient_bytes=per_element("gradient_bytes"),
+        activation_bytes=per_element("activation_bytes"),
+        moment_bytes=per_element("moment_bytes"),
+        reduce_bytes=per_element("reduce_bytes"),
+        gather_bytes=per_element("gather_bytes"),
+        loss_scaling=row.flag("loss_scaling"),
+        scaling=row.choice("scaling", SCALINGS),
+        low_weight_copy_bytes=per_element("low_weight_copy_bytes"),
+        cast_bytes_per_element=per_element("cast_bytes_per_element"),
+        evidence=Evidence(
+            id=f"policy:{row.text('id')}",
+            kind=EvidenceKind.PUBLISHED,
+            what=f"{row.text('id')}: {row.text('what')}",
+            source=row.text("source"),
+            date=row.text("date"),
+        ),
+    )
+
+
+@cache
+def load_policies() -> dict[str, PrecisionPolicy]:
+    """All policies by id, in the order of the precisions.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
+    return keyed(read_rows(CATALOG / "policies.csv"), _policy)
+
+
+def default_policy(precision: str) -> PrecisionPolicy:
+    """The policy behind a precision that is asked for without naming one: the one that bears its name.
+
+    Raises:
+        UsageError: no such precision.
+    """
+    if precision not in PRECISIONS + EXTRA_PRECISIONS:
+        names = ", ".join(f"`{one}`" for one in PRECISIONS + EXTRA_PRECISIONS)
+        raise UsageError(f"unknown precision `{precision}`", hint=f"choose one of {names}")
+    return load_policies()[precision]
+
+
+def find_policy(name: str) -> PrecisionPolicy:
+    """The policy of a name, whatever its case and punctuation; a precision names its default policy.
+
+    Raises:
+        UsageError: no such policy; near names are offered.
+    """
+    policies = load_policies()
+    for policy in policies.values():
+        if compact(policy.id) == compact(name):
+            return policy
+    raise unknown_name("precision policy", name, policies, "mpplan estimate --help")
+
+
+def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> str | None:
+    """Why this GPU cannot run the policy, in one clause; None where it can."""
+    for compute in (policy.linear_compute, policy.other_compute):
+        if not gpu.supports(compute):
+            return f"{gpu.name} ({gpu.arch}) has no {compute.upper()} matrix path"
+    if policy.scaling in _BLOCK_SCALED and gpu.arch not in _BLOCK_SCALED_ARCHS[policy.scaling]:
+        return f"{gpu.name} ({gpu.arch}) has no matrix path with block scales ({policy.precision.upper()})"
+    return None

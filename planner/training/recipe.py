@@ -1,0 +1,81 @@
+"""What is trained and how: `Recipe`, the part of a question that no layout changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.models.shape import ModelShape
+from planner.training.optimizer import Optimizer
+from planner.training.precision import PrecisionPolicy
+
+METHODS = ("pretrain", "sft", "lora", "qlora")
+"""Training methods: all weights from scratch, all weights from a checkpoint, adapters, adapters on 4-bit weights."""
+
+STACKS = ("tuned", "classic", "fsdp-compile", "eager")
+"""Software stacks: Megatron-style fused kernels with overlapped communication (2023 and later); the same kernels
+without the overlap and allocator care of later years (2019 to 2022, DeepSpeed); PyTorch FSDP with torch.compile; eager
+PyTorch."""
+
+OFFLOADS = ("none", "optimizer", "activations")
+"""What is kept in host memory and moved over PCIe."""
+
+ATTENTIONS = ("flash", "naive")
+"""Fused attention that never stores the score matrix, or the separate matrix products with a stored score matrix."""
+
+LORA_RANK = 16
+"""Adapter rank where none is said: of the LoRA paper's larger runs (arXiv 2106.09685, table 9 uses 1 to 64)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A model, its data and the numerical method."""
+
+    model: ModelShape
+    policy: PrecisionPolicy
+    optimizer: Optimizer
+    method: str
+    seq_len: int
+    global_batch: int
+    """Sequences per optimizer step."""
+    stack: str = "tuned"
+    attention: str = "flash"
+    sequence_parallel: bool = True
+    """Norms and residuals split over the tensor parallel ranks (Korthikanti et al. 2022)."""
+    offload: str = "none"
+    chunked_loss: bool = False
+    """Fused or chunked cross-entropy: no full FP32 copy of the logits."""
+    dropout: bool = False
+    """Dropout masks are drawn, stored and applied (BERT, GPT-2/3)."""
+    reshard_after_forward: bool = True
+    """ZeRO-3: gather the parameters again for the backward pass."""
+    lora_rank: int = LORA_RANK
+    software_year: float | None = None
+    """Release of the software as a decimal year; None: what is current."""
+    tp_overlap: bool = False
+    """Tensor parallel communication split and overlapped with the matrix products."""
+    channels_last: bool = True
+    """Convolutional networks: activations lie channels last, so that norm and ReLU fuse and tensor cores read them."""
+
+    @property
+    def fused(self) -> bool:
+        """Whether the stack brings its own fused kernels and gradient buffers (Megatron and relatives)."""
+        return self.stack in ("tuned", "classic")
+
+    @property
+    def trains_all(self) -> bool:
+        """Whether every weight gets a gradient."""
+        return self.method in ("pretrain", "sft")
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens of one optimizer step."""
+        return float(self.global_batch) * self.seq_len
+
+    @property
+    def adapter_params_per_layer(self) -> float:
+        """LoRA parameters of one layer: rank times (in + out) of every linear layer."""
+        m = self.model
+        q, kv = m.heads * m.head_dim, m.kv_heads * m.head_dim
+        attention = (m.hidden + q) * 2 + (m.hidden + kv) * 2
+        ffn = m.ffn_hidden or m.expert_ffn
+        return float(self.lora_rank * (attention + m.mlp_matrices * (m.hidden + ffn)))

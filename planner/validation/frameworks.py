@@ -1,0 +1,105 @@
+"""What a training framework does where a published run does not say: rows of `catalog/frameworks.csv`, matched by name.
+
+The first row whose pattern is found in the framework's name holds; the last one matches everything, so an unknown
+framework still gets a stack, an attention kernel and a ZeRO stage, which are then listed as filled in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from planner.parallelism.layout import ACT_CKPT
+from planner.rows import CATALOG, Row, read_rows
+from planner.training.optimizer import Optimizer
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import default_policy, find_policy
+from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import ATTENTIONS, STACKS
+from planner.validation.runs import MEM_KINDS
+
+PADDINGS = ("packed", "padded", "binned", "unpadded")
+"""Sequences are filled with tokens, padded to the longest, padded to the longest of their bin, or not padded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """Defaults of one framework."""
+
+    id: str
+    pattern: re.Pattern[str]
+    """Searched in a framework's name, whatever its case."""
+    stack: str
+    attention: str
+    sequence_parallel: bool
+    tp_overlap: bool
+    zero: int
+    """ZeRO stage where data parallelism is used and nothing else is said."""
+    act_ckpt: str | None
+    """Checkpointing by default; None: the least that fits."""
+    optimizer: Optimizer
+    dropout: bool
+    policies: dict[str, PrecisionPolicy]
+    """Policy by precision, where it is not the precision's default policy."""
+    padding: str
+    """Of encoders: how sequences shorter than the longest are held."""
+    pipeline_splits_batch: bool
+    """The printed micro-batch is the local batch, which the pipeline cuts into one per stage."""
+    channels_last: bool
+    """Convolutional networks keep their activations channels last."""
+    mem_kind: str
+    """What its own memory figure counts."""
+    why: str
+    source: str
+
+    def policy(self, precision: str) -> PrecisionPolicy:
+        """The policy behind a precision in this framework.
+
+        Raises:
+            UsageError: no such precision.
+        """
+        return self.policies.get(precision) or default_policy(precision)
+
+
+def _policies(row: Row) -> dict[str, PrecisionPolicy]:
+    pairs = (word.split("=", 1) for word in row.words("policies"))
+    return {precision: find_policy(policy) for precision, policy in pairs}
+
+
+def _framework(row: Row) -> Framework:
+    return Framework(
+        id=row.text("id"),
+        pattern=re.compile(row.text("pattern"), re.IGNORECASE),
+        stack=row.choice("stack", STACKS),
+        attention=row.choice("attention", ATTENTIONS),
+        sequence_parallel=row.flag("sequence_parallel"),
+        tp_overlap=row.flag("tp_overlap"),
+        zero=row.integer("zero", high=3),
+        act_ckpt=row.choice("act_ckpt", ACT_CKPT) if row.cell("act_ckpt") else None,
+        optimizer=find_optimizer(row.text("optimizer")),
+        dropout=row.flag("dropout"),
+        policies=_policies(row),
+        padding=row.choice("padding", PADDINGS),
+        pipeline_splits_batch=row.flag("pipeline_splits_batch"),
+        channels_last=row.flag("channels_last"),
+        mem_kind=row.choice("mem_kind", MEM_KINDS),
+        why=row.text("why"),
+        source=f"{row.text('source')} ({row.text('date')})",
+    )
+
+
+@cache
+def load_frameworks() -> tuple[Framework, ...]:
+    """All rows, in the order in which they are tried.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
+    return tuple(_framework(row) for row in read_rows(CATALOG / "frameworks.csv"))
+
+
+@cache
+def find_framework(name: str) -> Framework:
+    """The first row whose pattern is found in the name; the last row where none is."""
+    return next(one for one in load_frameworks() if one.pattern.search(name))

@@ -1,0 +1,194 @@
+"""From the layout columns of a published run to layouts: what the row fixes, and candidates for what it leaves open."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import product
+
+from planner.errors import UsageError
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
+from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
+from planner.training.recipe import Recipe
+from planner.validation.model import CannotPredictError
+from planner.validation.runs import PublishedRun
+
+_STAGE_WORDS = (
+    (r"full.?shard|zero.?3|fsdp(?!.*shard_grad)|hsdp|hybrid", 3),
+    (r"shard_grad_op|zero.?2", 2),
+    (r"distributed.?optim|zero.?1", 1),
+    (r"none|ddp|zero.?0|horovod|no", 0),
+)
+_GROUP = (r"within (\d+)", r"fsdp2?-(\d+)", r"hsdp-(\d+)", r"(\d+)-way")
+
+
+LONG_SEQUENCE = 32768
+"""Longer sequences are trained one at a time, so that no other micro-batch is searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharding:
+    """What a text such as `fsdp2-8` or `zero-1 within 8 GPUs` says."""
+
+    stage: int
+    group: int | None
+    """Data parallel ranks that share one copy of the states; None: all of them."""
+    in_gpus: bool = False
+    """The group is stated in GPUs, tensor parallel ranks included (`zero-1 within 8 GPUs`)."""
+
+
+def parse_sharding(text: str) -> Sharding | None:
+    """Stage and group of a ZeRO or FSDP description; None where it is blank or says neither."""
+    words = text.lower()
+    if not words:
+        return None
+    stage = next((stage for pattern, stage in _STAGE_WORDS if re.search(pattern, words)), None)
+    if stage is None:
+        return None
+    group = next((int(found[1]) for p in _GROUP if (found := re.search(p, words))), None)
+    return Sharding(stage=stage, group=group, in_gpus="within" in words)
+
+
+def parse_ckpt(text: str) -> str | None:
+    """none, selective or full; None where the row does not say or says what this model does not know."""
+    return next((name for name in ACT_CKPT if text.lower().startswith(name)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is known of a run's layout after the framework's defaults."""
+
+    gpus: int
+    zero: int
+    sharding: Sharding | None
+    """What the row says of ZeRO or FSDP."""
+    act_ckpt: str | None
+    tp: int | None
+    pp: int | None
+    vp: int | None
+    cp: int | None
+    ep: int | None
+    micro_batch: int | None
+    grad_accum: int | None
+
+
+def data_parallel(wanted: Wanted) -> int:
+    """GPUs over `tp * pp * cp`.
+
+    Raises:
+        CannotPredictError: they do not divide the GPUs.
+    """
+    inner = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1)
+    if wanted.gpus % inner:
+        raise CannotPredictError(f"layout: tp x pp x cp = {inner} does not divide {wanted.gpus} GPUs")
+    return wanted.gpus // inner
+
+
+def _micro_batches(wanted: Wanted, per_rank: float) -> list[int]:
+    if wanted.micro_batch:
+        return [wanted.micro_batch]
+    if wanted.grad_accum:
+        return [max(1, round(per_rank / wanted.grad_accum))]
+    whole = max(1, round(per_rank))
+    return [m for m in divisors(whole) if m <= 1024]
+
+
+def replicas(wanted: Wanted, dp: int, cp: int, tp: int, ep: int) -> int:
+    """Copies of the states, where ZeRO shards inside a group only and the groups come out even.
+
+    A degree (`fsdp2-8`) counts data parallel ranks; the context parallel ranks of each shard with them (torchtitan).
+    """
+    ranks = dp * cp
+    said = wanted.sharding
+    if said is None or said.group is None or wanted.zero == 0 or ep > 1:
+        return 1
+    inside = max(1, said.group // tp) if said.in_gpus else said.group * cp
+    return ranks // inside if inside < ranks and ranks % inside == 0 else 1
+
+
+def stated_layouts(recipe: Recipe, wanted: Wanted, filled: list[str]) -> Layouts:
+    """Candidates where tp and pp are known; `grad_accum` follows from the batch.
+
+    Raises:
+        CannotPredictError: the layout contradicts itself.
+    """
+    dp = data_parallel(wanted)
+    tp, pp, cp = wanted.tp or 1, wanted.pp or 1, wanted.cp or 1
+    model = recipe.model
+    eps = [wanted.ep or 1]
+    if model.experts and wanted.ep is None:
+        eps = [e for e in divisors(model.experts) if (tp * cp * dp) % e == 0]
+        filled.append("ep: the fastest that fits")
+    elif model.experts and (tp * cp * dp) % eps[0]:
+        raise CannotPredictError(f"layout: ep {eps[0]} does not divide the {tp * cp * dp} GPUs of a pipeline stage")
+    per_rank = recipe.global_batch / dp
+    micro = _micro_batches(wanted, per_rank)
+    if len(micro) > 1:
+        filled.append("micro_batch: the fastest that fits")
+    ckpts = [wanted.act_ckpt] if wanted.act_ckpt else list(ACT_CKPT)
+    vp = wanted.vp or 1
+    vp = vp if pp > 1 and vp * pp <= model.layers + 2 else 1
+    # One rank shards nothing; where FSDP's policy computes with gathered copies, it still makes those.
+    zero = wanted.zero if dp * cp > 1 or (wanted.zero == 3 and not recipe.policy.weight_bytes) else 0
+    found = []
+    for ep, mb, ckpt in product(eps, micro, ckpts):
+        # The nearest even split of a batch that micro-batches do not divide: 20 in steps of 8 is three of 7.
+        accum = max(1, -(-round(per_rank) // mb))
+        even = max(1, round(per_rank / accum))
+        one = Layout(
+            tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt,
+            replicas=replicas(wanted, dp, cp, tp, ep),
+        )  # fmt: skip
+        found.append(one)
+    return Layouts.of(*found)
+
+
+def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str]) -> Layouts:
+    """All layouts of the planner's own search that keep what the row fixes.
+
+    Raises:
+        CannotPredictError: none is consistent.
+    """
+    open_axes = [name for name in ("tp", "pp", "micro_batch") if getattr(wanted, name) is None]
+    filled.append(f"{', '.join(open_axes)}: chosen by the layout search")
+    micro = 1 if recipe.seq_len > LONG_SEQUENCE and wanted.micro_batch is None else wanted.micro_batch
+    fixed = FixedLayout(
+        tp=wanted.tp, pp=wanted.pp, vp=wanted.vp, cp=wanted.cp, ep=wanted.ep, micro_batch=micro,
+        act_ckpt=wanted.act_ckpt, zero=wanted.zero if wanted.zero != 1 else None,
+    )  # fmt: skip
+    # Where the batch does not divide, the nearest one that does: whole sequences for groups of 8 GPUs, then of one.
+    group = wanted.gpus // 8 if wanted.gpus % 8 == 0 else wanted.gpus
+    nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, wanted.gpus)]
+    refusal = f"no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even"
+    for batch in dict.fromkeys(nearest):
+        try:
+            layouts = enumerate_layouts(replace(recipe, global_batch=batch), cluster, fixed, gpus=wanted.gpus)
+        except UsageError as error:
+            refusal = error.message
+            continue
+        if len(layouts):
+            return layouts
+    raise CannotPredictError(f"layout: {refusal}")
+
+
+def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> Wanted:
+    """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch.
+
+    It makes as many micro-batches as there are stages (torchtitan's default for `pipeline_parallel_microbatches`).
+    """
+    stages, printed = run.pp or 1, run.micro_batch or 0
+    local = splits and stages > 1 and printed >= stages
+    return Wanted(
+        gpus=gpus,
+        zero=zero,
+        sharding=parse_sharding(run.zero_or_fsdp_stage),
+        act_ckpt=act_ckpt,
+        tp=run.tp,
+        pp=run.pp,
+        vp=run.vp,
+        cp=run.cp,
+        ep=run.ep,
+        micro_batch=printed // stages if local else run.micro_batch,
+        grad_accum=None if local else run.grad_accum,
+    )

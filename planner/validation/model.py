@@ -1,0 +1,148 @@
+"""The shape of a published run's model: what its row says, completed from the catalogue of models and by arithmetic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from planner.models.catalogue import model_named
+from planner.models.convnet import find_network, shape_of_network
+from planner.models.shape import ModelShape
+from planner.validation.runs import PublishedRun
+
+DEFAULT_VOCAB = 50257
+"""GPT-2's, where neither the row nor the catalogue says."""
+
+MASKED_SHARE = 0.15
+"""Share of the tokens that masked language modelling predicts (Devlin et al., arXiv 1810.04805)."""
+
+
+class CannotPredictError(Exception):
+    """A row lacks what a prediction needs; the text is the reason shown."""
+
+
+def catalogue_model(name: str) -> ModelShape | None:
+    """The catalogue model that a name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
+    words = re.sub(r"\(.*?\)", " ", name).split()
+    for last in range(len(words), 0, -1):
+        found = model_named(" ".join(words[:last]))
+        if found is not None:
+            return found
+    return None
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value), None)
+
+
+def _agrees(run: PublishedRun, base: ModelShape) -> bool:
+    """Whether a row that names a catalogue model also has its width."""
+    return run.hidden in (None, base.hidden) and run.n_heads in (None, base.heads)
+
+
+def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
+    """The shape of a transformer; what was not in the row is appended to `filled`.
+
+    Raises:
+        CannotPredictError: neither the row nor the catalogue gives a shape.
+    """
+    if run.family == "cnn":
+        return _network(run)
+    base = catalogue_model(run.model)
+    if base is not None and not _agrees(run, base):
+        base = None
+    if base is None and run.hidden is None:
+        raise CannotPredictError("shape: n_layers, hidden, n_heads blank, and the model is not in the catalogue")
+    if base is None and run.n_layers is None and run.params_total is None:
+        raise CannotPredictError("n_layers: blank, and the model is not in the catalogue")
+    shape = _assembled(run, base, filled)
+    if run.n_layers is None and base is None:
+        shape = _with_layers_from_params(run, shape, filled)
+    if base is None:
+        shape = _closest_variant(run, shape, filled)
+    return shape
+
+
+def _network(run: PublishedRun) -> ModelShape:
+    network = find_network(run.model)
+    if network is None:
+        raise CannotPredictError(f"shape: no network is called `{run.model}`; known are ResNet-50, 101 and 152")
+    return shape_of_network(network)
+
+
+def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) -> ModelShape:
+    """The row's figures over the catalogue's, then documented defaults."""
+    hidden = _first(run.hidden, base.hidden if base else None) or 0
+    heads = _first(run.n_heads, base.heads if base else None)
+    if heads is None:
+        heads = max(1, hidden // 128)
+        filled.append(f"n_heads: {heads} of 128")
+    ffn = _first(run.ffn_hidden, base.ffn_hidden if base else None)
+    experts = _first(run.n_experts, base.experts if base else None) or 0
+    if ffn is None and not experts:
+        ffn = 4 * hidden
+        filled.append(f"ffn_hidden: {ffn}, 4 x hidden")
+    vocab = _first(run.vocab, base.vocab if base else None)
+    if vocab is None:
+        vocab = DEFAULT_VOCAB
+        filled.append(f"vocab: {vocab}")
+    layers = _first(run.n_layers, base.layers if base else None) or 1
+    if base is not None:
+        if any(not getattr(run, name) for name in ("n_layers", "hidden", "n_heads")):
+            filled.append(f"shape: {base.name} of the catalogue")
+        return replace(
+            base,
+            layers=layers,
+            vocab=vocab,
+            kv_heads=run.n_kv_heads or base.kv_heads,
+            ffn_hidden=base.ffn_hidden if experts or not ffn else ffn,
+            dense_layers=min(base.dense_layers, max(layers - 1, 0)),
+        )
+    encoder, both = run.family == "bert", run.family == "encdec"
+    expert_ffn = run.expert_ffn or ffn or 0
+    return ModelShape(
+        name=run.model,
+        kind="encoder" if encoder else "encoder-decoder" if both else "decoder",
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=run.n_kv_heads or heads,
+        head_dim=max(1, round(hidden / heads)),
+        ffn_hidden=ffn or 0,
+        gated_mlp=False,
+        vocab=vocab,
+        context=run.seq_len or 2048,
+        tied_embeddings=encoder,
+        learned_positions=512 if encoder else 0,
+        biases=encoder,
+        cross_attention_layers=layers // 2 if both else 0,
+        head_ratio=MASKED_SHARE if encoder else 1.0,
+        experts=experts,
+        top_k=run.top_k or min(2, experts),
+        shared_experts=run.n_shared_experts or 0,
+        expert_ffn=expert_ffn if experts else 0,
+    )
+
+
+def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
+    plain = shape.ffn_hidden == 4 * shape.hidden  # GPT's block, whose output layer is tied; other widths are gated ones
+    shape = replace(shape, gated_mlp=not plain, tied_embeddings=plain or shape.tied_embeddings)
+    one, two = replace(shape, layers=1).params_total, replace(shape, layers=2).params_total
+    assert run.params_total is not None
+    layers = max(1, round((run.params_total - one) / (two - one) + 1))
+    filled.append(f"n_layers: {layers}, from {run.params_total:.4g} parameters")
+    return replace(shape, layers=layers)
+
+
+def _closest_variant(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
+    """Gated or plain feed-forward, tied or untied output: the combination that comes closest to the parameter count."""
+    if shape.kind == "encoder" or run.n_layers is None:
+        return shape
+    options = ((False, True), (False, False), (True, True), (True, False))
+    variants = [replace(shape, gated_mlp=gated, tied_embeddings=tied) for gated, tied in options]
+    if run.params_total is None:
+        gated = bool(run.ffn_hidden) and run.ffn_hidden != 4 * shape.hidden
+        filled.append(f"feed-forward: {'gated' if gated else 'plain'}, by its width")
+        return next(v for v in variants if v.gated_mlp == gated)
+    published = run.params_total
+    return min(variants, key=lambda v: abs(v.params_total - published))

@@ -1,0 +1,176 @@
+"""What the planner predicts for a published run: low, mid and high of its own metric, before its answer is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.performance.evaluation import Evaluation, evaluate
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws, Rates, RateSet, Value
+from planner.units import GIB, HOUR_S, MINUTE_S, MWH_J, TERA
+from planner.validation.flop_convention import counted_flop_per_token, peak_of_convention
+from planner.validation.runs import PublishedRun, Rejected
+from planner.validation.setup import NO_PRICES, Prepared
+
+QUANTILES = (0.05, 0.5, 0.95)
+PSU_EFFICIENCY = 0.95
+"""Node power at the power supplies' output over their input: 80 PLUS Titanium at half load is 96 %, Platinum 94 %."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The 5th, 50th and 95th percentile of a run's metric, in the metric's own unit."""
+
+    id: str
+    metric: str
+    low: float
+    mid: float
+    high: float
+    filled: tuple[str, ...]
+    fits: bool
+    """Whether the predicted peak memory is within the GPU's, at mid."""
+    memory_gib: float
+    """Predicted peak as the driver shows it, at mid."""
+    memory_filling_ratio: float
+    """That peak over the GPU's memory."""
+    values: npt.NDArray[np.float64]
+    """The metric under each draw, `[draw]`; one value without draws."""
+
+    @property
+    def width_ratio(self) -> float:
+        """`(high - low) / mid`."""
+        return (self.high - self.low) / self.mid if self.mid else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    prepared: Prepared
+    rates: Rates
+    result: Evaluation
+
+    @property
+    def run(self) -> PublishedRun:
+        return self.prepared.run
+
+    @property
+    def step_s(self) -> Value:
+        """Of the row's own batch."""
+        return self.result.step_s * self.prepared.batch_scale
+
+
+def predict_prepared(
+    prepared: Prepared, draws: Draws | None = None, *, rates: RateSet | None = None
+) -> Prediction:
+    """Predict one run.
+
+    Args:
+        prepared: the run, set up.
+        draws: draw the uncertain inputs; None: mid values only, and low = mid = high.
+        rates: the terms to use; None: those of the run's GPU, stack and policy.
+    """
+    terms = rates or resolve_rates(prepared.cluster, prepared.recipe)
+    sampled = terms.sample(draws)
+    known = _Known(
+        prepared=prepared,
+        rates=sampled,
+        result=evaluate(prepared.recipe, prepared.cluster, prepared.layouts, sampled, NO_PRICES, prepared.tokens),
+    )
+    values = np.atleast_1d(np.asarray(_METRICS[prepared.run.metric](known), dtype=np.float64))
+    low, mid, high = (float(q) for q in np.quantile(values, QUANTILES)) if len(values) > 1 else (float(values[0]),) * 3
+    memory = float(np.median(np.asarray(known.result.memory_bytes)))
+    return Prediction(
+        id=prepared.run.id,
+        metric=prepared.run.metric,
+        low=low,
+        mid=mid,
+        high=high,
+        filled=prepared.filled,
+        fits=memory <= prepared.cluster.gpu.memory_bytes,
+        memory_gib=memory / GIB,
+        memory_filling_ratio=memory / prepared.cluster.gpu.memory_bytes,
+        values=values,
+    )
+
+
+def predict(prepared: Prepared | Rejected, draws: Draws | None = None) -> Prediction | Rejected:
+    """As `predict_prepared`; a rejected row stays rejected."""
+    return prepared if isinstance(prepared, Rejected) else predict_prepared(prepared, draws)
+
+
+def _tokens_per_s(known: _Known) -> Value:
+    """An encoder-decoder's sample counts as the tokens of both sides, each of which passes one half of the layers."""
+    sides = 2.0 if known.prepared.recipe.model.kind == "encoder-decoder" else 1.0
+    return known.result.tokens_per_s_per_gpu * known.prepared.nominal_ratio * sides
+
+
+def _samples_per_s(known: _Known) -> Value:
+    return known.prepared.recipe.global_batch / known.result.step_s
+
+
+def _flop_per_s(known: _Known) -> Value:
+    prepared = known.prepared
+    layout = prepared.layouts.at(0)
+    per_token = counted_flop_per_token(prepared.run.flops_convention, prepared.recipe, layout.act_ckpt)
+    return known.result.tokens_per_s_per_gpu * per_token
+
+
+def _mfu(known: _Known) -> Value:
+    prepared = known.prepared
+    return _flop_per_s(known) / peak_of_convention(prepared.run.flops_convention, prepared.recipe, prepared.cluster.gpu)
+
+
+def _memory_gib(known: _Known) -> Value:
+    kind = known.run.mem_kind or known.prepared.framework.mem_kind
+    items = known.result.memory
+    chosen = {"allocated": items.allocated, "reserved": items.reserved}.get(kind, items.total)
+    return chosen / GIB
+
+
+def _minutes(known: _Known) -> Value:
+    return known.result.wall_s / MINUTE_S
+
+
+def _node_gpus(known: _Known) -> int:
+    return min(known.prepared.cluster.gpus_per_node, int(known.prepared.layouts.gpus[0]))
+
+
+def _node_power_w(known: _Known) -> Value:
+    direct = known.result.gpu_power_w * (1.0 + known.rates.host_share) * _node_gpus(known)
+    return direct if known.run.energy_scope == "node_dc" else direct / PSU_EFFICIENCY
+
+
+def _energy_mwh(known: _Known) -> Value:
+    run, gpu, result = known.run, known.prepared.cluster.gpu, known.result
+    scope = run.energy_scope or "facility"
+    if scope == "rated":
+        return result.gpu_h * gpu.tdp_w * (run.pue or 1.0) * HOUR_S / MWH_J
+    if scope == "idle":
+        mean = result.energy.gpu / (result.gpu_h * HOUR_S)
+        return result.gpu_h * (known.rates.power_idle_w + known.rates.host_share * mean) * HOUR_S / MWH_J
+    joules = result.energy.gpu
+    if scope == "gpu":
+        return joules / MWH_J
+    joules = joules + result.energy.host
+    if scope in ("accelerator_system", "facility"):
+        joules = (joules + result.energy.network) * (run.pue or 1.0)
+    if scope == "node_ac":
+        joules = joules / PSU_EFFICIENCY
+    return joules / MWH_J
+
+
+_METRICS = {
+    "tokens_per_s_per_gpu": _tokens_per_s,
+    "step_time_s": lambda known: known.step_s,
+    "samples_per_s": _samples_per_s,
+    "tflops_per_gpu": lambda known: _flop_per_s(known) / TERA,
+    "mfu": _mfu,
+    "peak_mem_gib": _memory_gib,
+    "gpu_hours": lambda known: known.result.gpu_h,
+    "time_to_train_min": _minutes,
+    "energy_mwh": _energy_mwh,
+    "avg_gpu_power_w": lambda known: known.result.gpu_power_w,
+    "avg_node_power_w": _node_power_w,
+}

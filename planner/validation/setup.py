@@ -1,0 +1,312 @@
+"""From a published run to what is evaluated: `Prepared`, with the list of what a documented default filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import UsageError
+from planner.hardware.catalogue import find_gpu
+from planner.hardware.cluster import Cluster, make_cluster
+from planner.models.shape import ModelShape
+from planner.parallelism.layout import Layouts
+from planner.performance.evaluation import UnitPrices, score
+from planner.rates.ladder import resolve_rates
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import why_unsupported
+from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
+from planner.training.recipe import METHODS, Recipe
+from planner.units import GIGA
+from planner.validation.frameworks import Framework, find_framework
+from planner.validation.layout import (
+    Wanted,
+    parse_ckpt,
+    parse_sharding,
+    searched_layouts,
+    stated_layouts,
+    wanted_layout,
+)
+from planner.validation.model import CannotPredictError, model_of
+from planner.validation.runs import PublishedRun, Rejected
+
+TOTALS = ("gpu_hours", "time_to_train_min", "energy_mwh")
+"""Metrics of a whole run: they need its tokens."""
+POWERS = ("avg_gpu_power_w", "avg_node_power_w")
+"""Metrics of power."""
+POWER_LIMITED_RATIO = 0.75
+"""Power limit over the datasheet's, where a source says that the part was limited and not how far: assumed."""
+TASK_HEAD_RATIO = 1e-4
+"""Two or three classes over a vocabulary of 30 522."""
+RAN_RATIO = 1.25
+"""A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's error."""
+NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A run ready to be evaluated: everything that does not depend on the rates."""
+
+    run: PublishedRun
+    recipe: Recipe
+    cluster: Cluster
+    layouts: Layouts
+    """Exactly one."""
+    framework: Framework
+    filled: tuple[str, ...]
+    """What the row does not say, with the default taken."""
+    tokens: float
+    """Length of the run; one step where it does not matter."""
+    batch_scale: float
+    """The row's global batch over the evenly split one that is evaluated; 1 where it divides."""
+    nominal_ratio: float
+    """The row's sequence length over the mean one that is evaluated: above 1 where padding is left out."""
+
+
+def prepare_run(run: PublishedRun) -> Prepared | Rejected:
+    """Set up one run, or say why it cannot be predicted."""
+    try:
+        return _prepare(run)
+    except CannotPredictError as error:
+        return Rejected(id=run.id, reason=str(error), metric=run.metric)
+    except UsageError as error:
+        return Rejected(id=run.id, reason=error.message, metric=run.metric)
+
+
+def prepare(runs: Iterable[PublishedRun | Rejected]) -> list[Prepared | Rejected]:
+    """Set up runs in their order; what could not be read stays rejected."""
+    return [run if isinstance(run, Rejected) else prepare_run(run) for run in runs]
+
+
+def _prepare(run: PublishedRun) -> Prepared:
+    filled: list[str] = []
+    if run.gpu.lower().startswith("tpu"):
+        raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
+    cluster = _cluster(run, filled)
+    framework = _framework(run, cluster)
+    policy = _policy(run, framework, cluster, filled)
+    model = _task_model(run, model_of(run, filled))
+    seq_len = 1 if model.kind == "cnn" else _seq_len(run, model, filled)
+    tokens = run.tokens_total
+    if tokens is None and run.metric in TOTALS:
+        raise CannotPredictError("tokens_total: blank")
+    if run.n_gpus is None:
+        raise CannotPredictError("n_gpus: blank")
+    mean_len = _mean_length(run, model, framework, seq_len, filled)
+    recipe = _recipe(run, model, policy, framework, mean_len, filled)
+    recipe, wanted = _batch(run, recipe, run.n_gpus, framework, filled)
+    layouts = _choose(recipe, cluster, wanted, filled, open_ckpt=not run.act_ckpt)
+    one = layouts.at(0)
+    batch = one.dp * one.micro_batch * one.grad_accum
+    scale = recipe.global_batch / batch
+    return Prepared(
+        run=run,
+        recipe=replace(recipe, global_batch=batch),
+        cluster=cluster,
+        layouts=layouts,
+        framework=framework,
+        filled=tuple(dict.fromkeys(filled)),
+        tokens=tokens or recipe.tokens_per_step,
+        batch_scale=scale,
+        nominal_ratio=seq_len / mean_len,
+    )
+
+
+_RATE = re.compile(r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|GB|Gbit|Gbps)(?:/s|ps|\b)")
+_GENERATIONS_GBIT = {"xdr": 800.0, "ndr": 400.0, "hdr": 200.0, "edr": 100.0, "slingshot": 200.0, "omni-path": 100.0}
+"""One port of the named generation per GPU (vendors' data sheets)."""
+
+
+def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
+    """Network rate per GPU and direction from a source's words, such as `4x100Gb Omni-Path per node`.
+
+    None if no rate is said. `NxRATE` and `per node` are totals of a node; a bare generation counts as one port per GPU.
+    """
+    found = _RATE.search(text)
+    if found:
+        rate = float(found["rate"]) * (GIGA if found["unit"] == "GB" else GIGA / 8)
+        total = found["links"] or (re.search(r"per (node|server)|/ ?node", text) and "per gpu" not in text.lower())
+        return rate * int(found["links"] or 1) / (gpus_per_node if total else 1)
+    named = next((rate for name, rate in _GENERATIONS_GBIT.items() if name in text.lower()), None)
+    return None if named is None else named * GIGA / 8
+
+
+FUSED_ATTENTION_SINCE = 2020
+"""Fused attention kernels need Ampere or later (Dao-AILab/flash-attention README)."""
+TUNED_SINCE = 2022
+"""From Hopper on, Megatron-LM means Megatron-Core with Transformer Engine."""
+
+
+def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
+    """The framework's defaults, as they are on this generation of GPU."""
+    found = find_framework(run.framework)
+    fused_kernels = found.stack in ("classic", "tuned") and found.attention == "naive"
+    if fused_kernels and cluster.gpu.year >= TUNED_SINCE and run.attention.lower() != "naive":
+        return find_framework("Megatron-Core") if found.id.startswith("megatron") else replace(found, attention="flash")
+    if cluster.gpu.year < FUSED_ATTENTION_SINCE and found.attention == "flash":
+        return replace(found, attention="naive")
+    return found
+
+
+def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
+    gpu = find_gpu(run.gpu)
+    node = run.gpus_per_node or gpu.gpus_per_node
+    nic = network_bytes_per_s(run.network, node)
+    limit = run.power_limit_w
+    if limit is None and "power-limited" in run.gpu:
+        limit = POWER_LIMITED_RATIO * gpu.tdp_w
+        filled.append(f"power_limit_w: {limit:g}")
+    cluster = make_cluster(gpu, gpus_per_node=node, nic_bytes_per_s=nic, power_limit_w=limit)
+    if run.gpus_per_node is None:
+        filled.append(f"gpus_per_node: {node}")
+    if nic is None and (run.n_gpus or 2) > cluster.nvlink_domain:
+        filled.append(f"network: {cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
+    return cluster
+
+
+def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: list[str]) -> PrecisionPolicy:
+    precision = run.precision
+    if precision is None and run.metric in POWERS:
+        precision = "fp32"  # a framework's own default; power near a limit depends little on it
+        filled.append("precision: fp32")
+    if precision is None:
+        raise CannotPredictError("precision: blank")
+    if precision not in PRECISIONS + EXTRA_PRECISIONS:
+        raise CannotPredictError(f"precision: unknown `{precision}`")
+    policy = framework.policy(precision)
+    reason = why_unsupported(policy, cluster.gpu)
+    if reason:
+        raise CannotPredictError(f"precision: {reason}")
+    return policy
+
+
+def _task_model(run: PublishedRun, model: ModelShape) -> ModelShape:
+    """An encoder that is fine-tuned has a small output layer of its task's instead of the vocabulary's."""
+    if model.kind != "encoder" or run.method in ("", "pretrain"):
+        return model
+    return replace(model, head_ratio=TASK_HEAD_RATIO)
+
+
+def _seq_len(run: PublishedRun, model: ModelShape, filled: list[str]) -> int:
+    if run.seq_len:
+        return run.seq_len
+    if run.metric in POWERS:
+        filled.append(f"seq_len: {model.context}")
+        return model.context
+    raise CannotPredictError("seq_len: blank")
+
+
+UNPADDED_SHARE = ((128, 0.84), (512, 0.50))
+"""Mean length over the longest, of BERT's Wikipedia sequences, by their longest (Krell et al., arXiv 2107.02027)."""
+BINNED_SHARE = ((128, 0.89), (512, 0.55))
+"""The same padded to bins of an eighth (a quarter at 128): half a bin more for the sequences that are not full."""
+
+
+def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq_len: int, filled: list[str]) -> int:
+    """Tokens per sequence that are computed: encoders are pre-trained on sentences, most shorter than the longest."""
+    shares = {"binned": BINNED_SHARE, "unpadded": UNPADDED_SHARE}.get(framework.padding)
+    if shares is None or model.kind != "encoder" or run.method not in ("", "pretrain"):
+        return seq_len
+    ends, values = zip(*shares, strict=True)
+    mean = round(seq_len * float(np.interp(seq_len, ends, values)))
+    filled.append(f"mean sequence: {mean} of {seq_len} tokens, {framework.padding}")
+    return mean
+
+
+_RELEASE = re.compile(r"\bv?(2[0-9])\.(0[1-9]|1[0-2])\b")
+
+
+def software_year(framework: str) -> float | None:
+    """Decimal year of a release named by year and month, like `NeMo 25.04`; None where the name has no such release."""
+    match = _RELEASE.search(framework)
+    return 2000.0 + int(match[1]) + (int(match[2]) - 0.5) / 12.0 if match else None
+
+
+def _recipe(
+    run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: list[str]
+) -> Recipe:
+    attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
+    if attention is None:
+        attention = framework.attention
+    if not run.attention and model.kind != "cnn":
+        filled.append(f"attention: {attention}")
+    stack = framework.stack
+    if run.compile.lower() in ("y", "yes") and stack not in ("tuned", "classic"):
+        stack = "fsdp-compile"
+    if run.compile.lower() in ("n", "no") and stack not in ("tuned", "classic"):
+        stack = "eager"
+    filled.append(f"stack: {stack}")
+    method = run.method or "pretrain"
+    if method not in METHODS:
+        raise CannotPredictError(f"method: unknown `{method}`")
+    return Recipe(
+        model=model,
+        policy=policy,
+        optimizer=find_optimizer("sgd-momentum") if model.kind == "cnn" else framework.optimizer,
+        method=method,
+        seq_len=seq_len,
+        global_batch=1,
+        stack=stack,
+        attention=attention,
+        sequence_parallel=framework.sequence_parallel,
+        dropout=framework.dropout,
+        software_year=software_year(run.framework),
+        tp_overlap=framework.tp_overlap,
+        channels_last=framework.channels_last,
+    )
+
+
+def _batch(
+    run: PublishedRun, recipe: Recipe, gpus: int, framework: Framework, filled: list[str]
+) -> tuple[Recipe, Wanted]:
+    """The global batch, and what is known of the layout."""
+    sharding = parse_sharding(run.zero_or_fsdp_stage)
+    zero = sharding.stage if sharding else framework.zero
+    if sharding is None and gpus > 1:
+        filled.append(f"zero: {zero}")
+    ckpt = parse_ckpt(run.act_ckpt) or framework.act_ckpt
+    if recipe.model.kind == "cnn":
+        ckpt = "none"
+    elif not run.act_ckpt:
+        filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
+    wanted = wanted_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
+    if wanted.micro_batch != run.micro_batch:
+        filled.append(f"micro_batch: {wanted.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
+    if gpus == 1 or (not recipe.fused and run.tp is None and run.pp is None):
+        wanted = replace(wanted, tp=wanted.tp or 1, pp=wanted.pp or 1)
+    batch = run.global_batch_seqs
+    if batch is None and run.micro_batch:
+        dp = gpus // ((wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1))
+        batch = float(max(1, dp) * run.micro_batch * (run.grad_accum or 1))
+        if not run.grad_accum:
+            filled.append("grad_accum: 1")
+    if batch is None:
+        raise CannotPredictError("batch: neither global_batch_seqs nor micro_batch is given")
+    return replace(recipe, global_batch=max(1, round(batch))), wanted
+
+
+def _choose(
+    recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str], *, open_ckpt: bool
+) -> Layouts:
+    """The one layout that is evaluated: the fastest that fits of those that the row allows.
+
+    Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full.
+    """
+    if wanted.tp is None or wanted.pp is None:
+        layouts = searched_layouts(recipe, cluster, wanted, filled)
+    else:
+        layouts = stated_layouts(recipe, wanted, filled)
+    weaker = open_ckpt and recipe.model.kind != "cnn" and wanted.act_ckpt not in (None, "full")
+    if len(layouts) == 1 and not weaker:
+        return layouts
+    rates = resolve_rates(cluster, recipe).sample()
+    found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    fits = np.flatnonzero(found.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
+    if weaker and not len(fits):
+        filled.append("act_ckpt: full, for the framework's default does not fit")
+        return _choose(recipe, cluster, replace(wanted, act_ckpt="full"), filled, open_ckpt=False)
+    speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
+    best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
+    return layouts.take(slice(best, best + 1))

@@ -1,0 +1,172 @@
+"""Run the planner on published runs: read, predict, and only then look at the answers and score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.rates.terms import Draws
+from planner.validation.predict import Prediction, predict
+from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run
+from planner.validation.score import (
+    BREAKDOWNS,
+    ScoredPair,
+    ScoredRun,
+    Summary,
+    score_pairs,
+    score_runs,
+    summarize,
+    summarize_by,
+)
+from planner.validation.setup import Prepared, prepare_run
+
+SCHEMA = "mpplan.validate/1"
+DRAWS = Draws(count=401, seed=1)
+"""Common random numbers of every prediction."""
+
+Outcome = tuple[Prepared | Rejected, Prediction | Rejected]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """What the planner predicts for a file of published runs, and how far it is."""
+
+    runs: tuple[ScoredRun, ...]
+    """In the order of the file."""
+    pairs: tuple[ScoredPair, ...]
+    overall: Summary
+    breakdowns: dict[str, dict[str, Summary]]
+    """Summaries by property (`scoring.BREAKDOWNS`), then by its value."""
+
+    @property
+    def skipped(self) -> int:
+        """Rows without a prediction."""
+        return sum(row.reason_skipped is not None for row in self.runs)
+
+
+def predict_rows(
+    rows: Iterable[Mapping[str, str]], draws: Draws | None = DRAWS, progress: Callable[[int], None] | None = None
+) -> list[Outcome]:
+    """Prepare and predict every row, without its answer. Rows with one configuration are computed once."""
+    known: dict[PublishedRun, Outcome] = {}
+    found = []
+    for number, cells in enumerate(rows, start=1):
+        run = parse_run(cells, line=number + 1)
+        found.append(_rejected(run) if isinstance(run, Rejected) else _outcome(run, known, draws))
+        if progress is not None:
+            progress(number)
+    return found
+
+
+def _rejected(run: Rejected) -> Outcome:
+    return run, run
+
+
+def _outcome(run: PublishedRun, known: dict[PublishedRun, Outcome], draws: Draws | None) -> Outcome:
+    same = replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="")
+    if same not in known:
+        prepared = prepare_run(same)
+        known[same] = (prepared, predict(prepared, draws))
+    prepared, prediction = known[same]
+    named = replace(prepared, id=run.id) if isinstance(prepared, Rejected) else replace(prepared, run=run)
+    return named, replace(prediction, id=run.id)
+
+
+def validate(
+    rows: Iterable[Mapping[str, str]], draws: Draws | None = DRAWS, progress: Callable[[int], None] | None = None
+) -> Validation:
+    """Predict every row, then read the answers and score.
+
+    Args:
+        rows: text by column name (`published.COLUMNS`).
+        draws: common random numbers; None: mid values only, ranges of width 0.
+        progress: told the number of rows predicted so far.
+    """
+    given = list(rows)
+    outcomes = predict_rows(given, draws, progress)
+    results = [parse_result(cells, line=number + 2) for number, cells in enumerate(given)]
+    scored = score_runs([one for one, _ in outcomes], [other for _, other in outcomes], results)
+    return Validation(
+        runs=tuple(scored),
+        pairs=tuple(score_pairs(scored)),
+        overall=summarize(scored),
+        breakdowns={name: summarize_by(scored, key) for name, key in BREAKDOWNS.items()},
+    )
+
+
+def to_validation_document(found: Validation) -> dict[str, Any]:
+    """The document `mpplan.validate/1` as plain JSON values."""
+    return {
+        "schema": SCHEMA,
+        "runs": [_run_entry(row) for row in found.runs],
+        "pairs": [_pair_entry(pair) for pair in found.pairs],
+        "summary": {
+            "overall": _summary_entry(found.overall) | _counts(found),
+            **{
+                name: {value: _summary_entry(summary) for value, summary in groups.items()}
+                for name, groups in found.breakdowns.items()
+            },
+            "pairs": _pair_summary(found.pairs),
+        },
+    }
+
+
+def _run_entry(row: ScoredRun) -> dict[str, Any]:
+    prediction = row.prediction
+    return {
+        "id": row.id,
+        "metric": row.metric,
+        "published": row.published,
+        "out_of_memory": row.out_of_memory,
+        "low": prediction.low if prediction else None,
+        "mid": prediction.mid if prediction else None,
+        "high": prediction.high if prediction else None,
+        "error_ratio": row.error_ratio,
+        "inside": row.inside,
+        "filled": list(prediction.filled) if prediction else [],
+        "fits_predicted": prediction.fits if prediction else None,
+        "reason_skipped": row.reason_skipped,
+        "flag": row.run.flag or None if row.run else None,
+    }
+
+
+def _pair_entry(pair: ScoredPair) -> dict[str, Any]:
+    return {
+        "pair": pair.pair,
+        "metric": pair.metric,
+        "from": pair.frm,
+        "to": pair.to,
+        "ids": list(pair.ids),
+        "published_ratio": pair.published_ratio,
+        "low": pair.low,
+        "mid": pair.mid,
+        "high": pair.high,
+        "error_ratio": pair.error_ratio,
+    }
+
+
+def _summary_entry(summary: Summary) -> dict[str, Any]:
+    return {
+        "n": summary.n,
+        "median_abs_error": summary.median_abs_error,
+        "p90_abs_error": summary.p90_abs_error,
+        "bias": summary.bias,
+        "coverage": summary.coverage,
+        "median_width": summary.median_width,
+    }
+
+
+def _counts(found: Validation) -> dict[str, int]:
+    return {
+        "rows": len(found.runs),
+        "skipped": found.skipped,
+        "flagged": sum(bool(row.run and row.run.flag) for row in found.runs),
+        "misjudged_fits": sum(row.misjudged_fit for row in found.runs),
+    }
+
+
+def _pair_summary(pairs: Iterable[ScoredPair]) -> dict[str, Any]:
+    errors = sorted(abs(pair.error_ratio) for pair in pairs if pair.error_ratio is not None)
+    middle = errors[len(errors) // 2] if errors else None
+    return {"n": len(errors), "median_abs_error": middle}

@@ -1,0 +1,114 @@
+"""When would another region be cheaper or cleaner: from the rows at hand, comparing like with like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from planner.costs.quantity import Energy
+from planner.errors import UsageError
+from planner.units import kg_from_g
+from pricing.book.current import counting_rows, is_historic
+from pricing.book.rows import PriceBook, PriceRow
+from pricing.files.exchange_rates import ExchangeRate, usd_rate
+from pricing.place.places import GridRow, grid_rows, place_of, require_zone, zone_named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """The same run in another place. Carbon is None where the two places' factors have different scopes."""
+
+    provider: str
+    region: str
+    place: str
+    """Country or US state."""
+    usd: float
+    """GPU rental at the place's price."""
+    row: PriceRow
+    """Price row used."""
+    saved_usd: float | None
+    """Against the price here; negative where it costs more; None where the price here is not known."""
+    kg_co2e: float | None
+    saved_kg: float | None
+    scope: str
+    """Scope of the place's grid factor, a key of `SCOPES`."""
+
+
+def _same_scope_factor(place: str, region: str, provider: str, here: GridRow) -> GridRow | None:
+    """The place's factor in the scope of the one here: the region's own, the state's, or the country's."""
+    zones = grid_rows()
+    country = "USA" if place.startswith("US-") else place
+    rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country))
+    return next((row for row in rows if row is not None and row.scope == here.scope), None)
+
+
+def elsewhere(
+    book: PriceBook,
+    rates: tuple[ExchangeRate, ...],
+    *,
+    gpu: str,
+    gpu_h: float,
+    energy: Energy,
+    here: str | None,
+    usd_per_gpu_h_here: float | None,
+    as_of: date,
+    commitment: str = "on-demand",
+) -> tuple[Elsewhere, ...]:
+    """Every other place with a current price of this GPU, cheapest first.
+
+    Args:
+        book: price rows; marketplaces and rows over 18 months old are left out.
+        rates: exchange rates.
+        gpu: catalogue id.
+        gpu_h: GPU-hours of the run, taken as the same everywhere.
+        energy: at the facility's meter, taken as the same everywhere (a place's PUE may differ).
+        here: where the run is planned: a zone or region; None: no carbon is compared.
+        usd_per_gpu_h_here: what it costs there.
+        as_of: the day.
+        commitment: which rows to compare.
+
+    Raises:
+        UsageError: `here` is unknown.
+    """
+    at = None if here is None else require_zone(here)
+    asked = (
+        row for row in book.rows if row.gpu == gpu and row.commitment == commitment and row.seller != "marketplace"
+    )
+    found: dict[tuple[str, str], Elsewhere] = {}
+    for row in counting_rows(asked, as_of):
+        place = place_of(row.provider, row.region)
+        rate = usd_rate(row.currency, as_of, rates)
+        if place is None or rate is None or is_historic(row, as_of):
+            continue
+        usd = float(row.price_per_gpu_h * rate.usd_per_unit) * gpu_h
+        factor = None if at is None else _same_scope_factor(place, row.region, row.provider, at)
+        kg = None if factor is None else float(energy.kwh) * kg_from_g(float(factor.g_co2e_per_kwh))
+        kg_here = None if at is None else float(energy.kwh) * kg_from_g(float(at.g_co2e_per_kwh))
+        other = Elsewhere(
+            provider=row.provider,
+            region=row.region,
+            place=place,
+            usd=usd,
+            row=row,
+            saved_usd=None if usd_per_gpu_h_here is None else usd_per_gpu_h_here * gpu_h - usd,
+            kg_co2e=kg,
+            saved_kg=None if kg is None or kg_here is None else kg_here - kg,
+            scope=factor.scope if factor is not None else grid_rows()[place].scope,
+        )
+        known = found.get((row.provider, row.region))
+        if known is None or other.usd < known.usd:
+            found[row.provider, row.region] = other
+    return tuple(sorted(found.values(), key=lambda one: (one.usd, one.provider, one.region)))
+
+
+def cleanest(options: tuple[Elsewhere, ...]) -> Elsewhere:
+    """The option with the least carbon among those that can be compared.
+
+    Raises:
+        UsageError: none can be compared.
+    """
+    comparable = [option for option in options if option.kg_co2e is not None]
+    if not comparable:
+        raise UsageError("no other place has a grid factor of the same scope", hint="compare with --grid by hand")
+    return min(comparable, key=lambda option: option.kg_co2e or 0.0)

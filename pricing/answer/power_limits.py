@@ -1,0 +1,149 @@
+"""Which power limit per GPU pays: what each limit measured does to time, energy, money and a capped facility."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.answer.plan import Plan
+from planner.costs.facility_power import LimitBeside, NodePower, peak_power
+from planner.costs.quantity import Power
+from planner.errors import UsageError
+from planner.hardware.cluster import Cluster
+from planner.question.question import MoneyInputs
+from planner.records.measurement import Measurement
+from planner.records.store import gpu_of
+from planner.units import HOUR_S, MEGA, w_from_mw
+from pricing.answer.priced import Priced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitRate:
+    """What a GPU does at one power limit, from a measurement record."""
+
+    limit: Power
+    tokens_per_s: float
+    """Per GPU."""
+    mean: Power
+    """Mean board power."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitEffect:
+    """A run at one power limit, against the same run at the highest limit at hand."""
+
+    rate: LimitRate
+    time_ratio: float
+    """GPU-hours over those at the highest limit."""
+    energy_ratio: float
+    """Board energy over that at the highest limit."""
+    usd_per_token: float | None
+    """GPU-hours at the price given, plus electricity where it is paid; None without prices."""
+    gpus_under_cap: int | None
+    """GPUs under the facility's cap at this limit; None without a cap."""
+    capped_tokens_per_s: float | None
+    """What those GPUs do together."""
+
+
+def limit_effects(
+    rates: Sequence[LimitRate],
+    *,
+    host: Power,
+    pue: float,
+    gpus_per_node: int,
+    usd_per_gpu_h: float | None = None,
+    usd_per_kwh: float | None = None,
+    cap: Power | None = None,
+) -> tuple[LimitEffect, ...]:
+    """What each measured power limit does to time, energy, money and throughput under a cap, highest limit first.
+
+    Args:
+        rates: measured at two limits or more.
+        host: host and network per GPU, taken as the same at every limit.
+        pue: facility power over IT power.
+        gpus_per_node: for whole servers under the cap.
+        usd_per_gpu_h: price of a GPU-hour.
+        usd_per_kwh: electricity, where it is paid apart.
+        cap: what the facility can deliver to this job.
+
+    Raises:
+        UsageError: fewer than two limits, or a rate or power that is not positive.
+    """
+    if len({float(rate.limit.w) for rate in rates}) < 2:
+        raise UsageError(
+            "the record holds rates at fewer than two power limits", hint="`mpplan probe` measures several limits"
+        )
+    if any(rate.tokens_per_s <= 0 or float(rate.mean.w) <= 0 for rate in rates):
+        raise UsageError("a measured rate or power is not above 0", hint="measure it again")
+    ordered = sorted(rates, key=lambda rate: -float(rate.limit.w))
+    top = ordered[0]
+    effects = []
+    for rate in ordered:
+        time_ratio = top.tokens_per_s / rate.tokens_per_s
+        meter_kw = (float(rate.mean.kw) + float(host.kw)) * pue
+        usd_per_h = None if usd_per_gpu_h is None else usd_per_gpu_h + meter_kw * (usd_per_kwh or 0.0)
+        fitting = None
+        if cap is not None:
+            servers = peak_power(gpus_per_node, NodePower(gpu_limit=rate.limit, host=host), pue)
+            fitting = int(float(cap.w) // float(servers.w)) * gpus_per_node
+        effects.append(
+            LimitEffect(
+                rate=rate,
+                time_ratio=time_ratio,
+                energy_ratio=time_ratio * float(rate.mean.w) / float(top.mean.w),
+                usd_per_token=None if usd_per_h is None else usd_per_h / (rate.tokens_per_s * HOUR_S),
+                gpus_under_cap=fitting,
+                capped_tokens_per_s=None if fitting is None else fitting * rate.tokens_per_s,
+            )
+        )
+    return tuple(effects)
+
+
+def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, str], tuple[LimitRate, ...]]:
+    """Whole training steps of a GPU that were measured at two power limits or more, by precision and point."""
+    found: dict[tuple[str, str], dict[float, LimitRate]] = defaultdict(dict)
+    for one in points:
+        if one.kind != "end_to_end" or not one.usable_time or gpu_of(one) != gpu:
+            continue
+        if one.power_limit_w and one.power_mean_w and one.tokens and one.time_median_s and one.precision:
+            found[one.precision, one.probe_id][one.power_limit_w] = LimitRate(
+                limit=Power(w=one.power_limit_w),
+                tokens_per_s=one.tokens / one.time_median_s,
+                mean=Power(w=one.power_mean_w),
+            )
+    return {key: tuple(rates.values()) for key, rates in found.items() if len(rates) > 1}
+
+
+def limits_beside(
+    plan: Plan, priced: Priced, cluster: Cluster, money: MoneyInputs, points: Iterable[Measurement]
+) -> Iterator[LimitBeside]:
+    """What each measured limit does, priced and capped as the plan is; host and network are the plan's."""
+    assert plan.peak_power_mw is not None
+    tdp_w, pue = cluster.gpu.tdp_w, priced.site.pue.mid
+    limit_w = min(cluster.power_limit_w or tdp_w, tdp_w)
+    host = Power(w=w_from_mw(plan.peak_power_mw) / plan.gpus / pue - limit_w)
+    owned, price = priced.ledgers[plan.gpu].owned, priced.prices[plan.gpu]
+    usd = (price if owned is None else owned.without_energy).usd_per_gpu_h
+    power = priced.site.electricity_usd_per_kwh if owned is not None or money.pays_electricity else None
+    for (precision, point), rates in sorted(measured_limits(points, plan.gpu).items()):
+        for effect in limit_effects(
+            rates,
+            host=host,
+            pue=pue,
+            gpus_per_node=cluster.gpus_per_node,
+            usd_per_gpu_h=None if usd is None else usd.mid,
+            usd_per_kwh=None if power is None else power.mid,
+            cap=None if money.power_cap_w is None else Power(w=money.power_cap_w),
+        ):
+            yield LimitBeside(
+                gpu=plan.gpu,
+                precision=precision,
+                point=point,
+                limit_w=float(effect.rate.limit.w),
+                time_ratio=effect.time_ratio,
+                energy_ratio=effect.energy_ratio,
+                usd_per_million_tokens=None if effect.usd_per_token is None else effect.usd_per_token * MEGA,
+                gpus_under_cap=effect.gpus_under_cap,
+                capped_tokens_per_s=effect.capped_tokens_per_s,
+            )

@@ -1,0 +1,160 @@
+"""A question's money, answered: the price of each GPU, the facts of the place, and what else is booked.
+
+Files that the user names, live sources and their readers are loaded only where they are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
+from planner.errors import UsageError
+from planner.hardware.gpu import Gpu
+from planner.question.question import MoneyInputs
+from pricing.base.fact import Fact
+from pricing.gpu_price.price import quote_gpu
+from pricing.place.carbon import embodied_of
+from pricing.place.site import site_facts
+
+if TYPE_CHECKING:
+    from pricing.place.tariff import Tariff
+
+LIVE = "live:"
+"""`--grid live:DE` asks for the intensity of the hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """What a plan multiplies with."""
+
+    prices: dict[str, GpuPrice]
+    """By GPU id; of own machines with their electricity."""
+    site: SiteFacts
+    ledgers: dict[str, Ledger]
+    """By GPU id."""
+    tariff: Tariff | None = None
+
+
+def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
+    """Price a question.
+
+    Raises:
+        UsageError: an unknown name, a value that cannot be, a file that cannot be read.
+        InputFileError: a file that the question names is invalid.
+    """
+    tariff = _tariff(money)
+    quote = _quote(gpus, money)
+    site = _site(money, quote, tariff)
+    owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus} if money.own is not None else {}
+    beside = _beside(money)
+    prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
+    ledgers = {}
+    for gpu in gpus:
+        made = embodied_of(gpu.id)
+        ledgers[gpu.id] = Ledger(
+            quote=quote if quote is not None and quote.price.gpu == gpu.id else None,
+            owned=owned.get(gpu.id),
+            beside=beside,
+            embodied=None if made is None else made.per_gpu_h(),
+        )
+    return Priced(prices=prices, site=site, ledgers=ledgers, tariff=tariff)
+
+
+def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, power: Fact) -> Priced:
+    """The same with another price of electricity; own machines are priced anew."""
+    rows = tuple(power.evidence if one.id == power.evidence.id else one for one in priced.site.evidence)
+    site = replace(priced.site, electricity_usd_per_kwh=power.estimate, evidence=rows)
+    if money.own is None:
+        return replace(priced, site=site)
+    owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus}
+    return replace(
+        priced,
+        site=site,
+        prices={name: one.price for name, one in owned.items()},
+        ledgers={name: replace(priced.ledgers[name], owned=one) for name, one in owned.items()},
+    )
+
+
+def _price(gpu: str, money: MoneyInputs, quote: Quote | None) -> GpuPrice:
+    if quote is not None and quote.price.gpu == gpu:
+        return quote.price
+    return quote_gpu(
+        gpu,
+        price_usd_per_gpu_h=money.price_usd_per_gpu_h,
+        provider=money.provider,
+        region=money.region,
+        commitment=money.commitment,
+        as_of=money.as_of,
+    )
+
+
+def _quote(gpus: Sequence[Gpu], money: MoneyInputs) -> Quote | None:
+    if money.quote is None:
+        return None
+    from pricing.contracts.quote_file import quoted_gpu, read_quote
+
+    path, ids = Path(money.quote), [gpu.id for gpu in gpus]
+    quoted = quoted_gpu(path)
+    return read_quote(path, quoted if quoted in ids else ids[0], money.as_of)
+
+
+def _owned(gpu: Gpu, money: MoneyInputs, site: SiteFacts) -> OwnedPrice:
+    from pricing.contracts.own_file import owned_price
+
+    assert money.own is not None
+    return owned_price(Path(money.own), gpu, site, _price(gpu.id, money, None))
+
+
+def _beside(money: MoneyInputs) -> Beside | None:
+    if money.beside is None:
+        return None
+    from pricing.contracts.beside import read_beside
+
+    return read_beside(Path(money.beside))
+
+
+def _tariff(money: MoneyInputs) -> Tariff | None:
+    if money.tariff is None:
+        return None
+    from pricing.place.tariff import read_tariff
+
+    return read_tariff(Path(money.tariff))
+
+
+def _site(money: MoneyInputs, quote: Quote | None, tariff: Tariff | None) -> SiteFacts:
+    """The place asked for, else the offer's where it is known."""
+    power, region, grid = None, money.region, money.grid
+    if tariff is not None:
+        from pricing.place.tariff import tariff_fact
+
+        power = tariff_fact(tariff, str(money.tariff))
+    if region is None and quote is not None and quote.price.region is not None:
+        from pricing.place.places import place_named
+
+        region = quote.price.region if place_named(quote.price.region, money.provider) is not None else None
+    live = None
+    if grid is not None and grid.lower().startswith(LIVE):
+        live, grid = _live(grid[len(LIVE) :]), None
+    return site_facts(
+        region=region,
+        provider=money.provider,
+        pue=money.pue,
+        electricity_usd_per_kwh=money.electricity_usd_per_kwh,
+        grid=grid,
+        as_of=money.as_of,
+        market_grid_g_per_kwh=money.market_grid_g_per_kwh,
+        live_grid=live,
+        electricity=power,
+    )
+
+
+def _live(zone: str) -> Fact:
+    from pricing.sources.live_grid import TOKEN_VARIABLE, live_intensity
+
+    if not zone.strip():
+        raise UsageError("`--grid live:` names no zone", hint="write a zone of Electricity Maps, for example live:DE")
+    return live_intensity(zone.strip(), os.environ.get(TOKEN_VARIABLE, ""))

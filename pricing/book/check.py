@@ -1,0 +1,92 @@
+"""`mpplan prices check`: what is doubtful in a price book, row by row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from statistics import median
+
+from planner.hardware.catalogue import load_gpus
+from pricing.book.current import counting_rows, is_historic, votes
+from pricing.book.rows import PriceBook, PriceRow
+from pricing.files.exchange_rates import ExchangeRate, usd_rate
+
+OUTLIER = Decimal(6)
+"""A price this many times above or below the median of its GPU and commitment is looked at: an instance has 8 GPUs, a
+dollar 100 cents, while providers differ by less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something doubtful about a row."""
+
+    row_id: str
+    is_error: bool
+    """Whether the row is wrong, rather than old or odd."""
+    what: str
+
+
+def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> tuple[Finding, ...]:
+    """Errors first, then warnings; only rows that count are warned about (history may be old).
+
+    Args:
+        book: the rows.
+        rates: exchange rates.
+        as_of: today, as the clock says.
+    """
+    findings = [*_of_rows(book, rates, as_of), *_spot_above(book), *_outliers(book, rates, as_of)]
+    return tuple(sorted(findings, key=lambda finding: not finding.is_error))
+
+
+def _of_rows(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[Finding]:
+    counting = {row.id for row in counting_rows(book.rows, as_of)}
+    for row in book.rows:
+        if row.gpu not in load_gpus():
+            yield Finding(row_id=row.id, is_error=True, what=f"`{row.gpu}` is not in the GPU catalogue")
+        if row.date_earliest > as_of:
+            yield Finding(
+                row_id=row.id, is_error=False, what=f"is from {row.date_earliest}, after {as_of}: is the clock right?"
+            )
+        if row.id not in counting:
+            continue
+        if row.is_stale(as_of):
+            age = "18 months" if is_historic(row, as_of) else "90 days"
+            yield Finding(row_id=row.id, is_error=False, what=f"stale: {row.date_latest} is more than {age} ago")
+        if usd_rate(row.currency, as_of, rates) is None:
+            yield Finding(row_id=row.id, is_error=False, what=f"no dated exchange rate of {row.currency}: not used")
+
+
+def _spot_above(book: PriceBook) -> Iterator[Finding]:
+    on_demand: dict[tuple[object, ...], Decimal] = {}
+    for row in book.rows:
+        if row.commitment == "on-demand":
+            on_demand[_place(row)] = row.price_per_gpu_h
+    for row in book.rows:
+        list_price = on_demand.get(_place(row))
+        if row.commitment == "spot" and list_price is not None and row.price_per_gpu_h > list_price:
+            what = f"the spot price {row.price_per_gpu_h} is above the on-demand price {list_price}"
+            yield Finding(row_id=row.id, is_error=True, what=what)
+
+
+def _place(row: PriceRow) -> tuple[object, ...]:
+    return (row.provider, row.gpu, row.region.lower(), row.instance, row.currency, row.date_earliest, row.date_latest)
+
+
+def _outliers(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[Finding]:
+    groups: dict[tuple[str, str], list[PriceRow]] = defaultdict(list)
+    for row in counting_rows(book.rows, as_of):
+        groups[row.gpu, row.commitment].append(row)
+    for (gpu, commitment), rows in groups.items():
+        ballot = votes(rows, as_of, rates)
+        if len(ballot) < 3:
+            continue
+        mid = median(vote.usd_per_gpu_h for vote in ballot)
+        for row in rows:
+            rate = usd_rate(row.currency, as_of, rates)
+            usd = row.price_per_gpu_h * rate.usd_per_unit if rate is not None else mid
+            if not mid / OUTLIER <= usd <= mid * OUTLIER:
+                what = f"{usd:f} USD against {mid:.2f} in the middle of {gpu}, {commitment}: per instance?"
+                yield Finding(row_id=row.id, is_error=False, what=what)

@@ -1,0 +1,108 @@
+"""Which rows of a book count on a given day, and how providers vote.
+
+A row counts if it was known on the day (`date_earliest` not after it) and nothing newer replaced it. It is replaced
+by a row of the same provider, GPU and commitment that lies wholly after it and either speaks of the same place
+(region, or one of the two silent) or lies more than 90 days after it: a provider that was looked at again has no
+claim to its old prices. Rows whose newest day is over 18 months before the day are historic: they count only where no
+newer row of any provider is left, and the answer says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from itertools import product
+
+from pricing.book.rows import STALE_AFTER_DAYS, PriceRow
+from pricing.files.exchange_rates import ExchangeRate, usd_rate
+
+HISTORIC_AFTER_DAYS = 548
+"""18 months: AWS cut its on-demand prices by a third to 44 percent between two snapshots less far apart than that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """One provider's price: its cheapest row that counts."""
+
+    row: PriceRow
+    usd_per_gpu_h: Decimal
+    highest_usd_per_gpu_h: Decimal
+    """Its dearest row that counts, for example in another region."""
+    rate: ExchangeRate
+    """The rate that made USD of it; 1 for USD rows."""
+
+
+_Place = tuple[str | None, str | None]
+
+
+class _Newest:
+    """The latest `date_earliest` among rows of one provider, GPU and commitment, by place; None stands for any."""
+
+    def __init__(self, rows: Iterable[PriceRow]) -> None:
+        self._by_place: dict[_Place, date] = {}
+        for row in rows:
+            for place in product((row.region.lower(), None), (row.instance, None)):
+                known = self._by_place.get(place, row.date_earliest)
+                self._by_place[place] = max(known, row.date_earliest)
+
+    def replaces(self, row: PriceRow) -> bool:
+        """Whether some newer row replaces this one (see the module's text)."""
+        if (self._by_place[None, None] - row.date_latest).days > STALE_AFTER_DAYS:
+            return True
+        regions = (row.region.lower(), "") if row.region else (None,)
+        sizes = (row.instance, "") if row.instance else (None,)
+        newest = (self._by_place.get(place) for place in product(regions, sizes))
+        return any(day is not None and day > row.date_latest for day in newest)
+
+
+def counting_rows(rows: Iterable[PriceRow], as_of: date) -> tuple[PriceRow, ...]:
+    """The rows known on a day that no newer known row replaced (see the module's text)."""
+    groups: dict[tuple[str, str, str], list[PriceRow]] = defaultdict(list)
+    for row in rows:
+        if row.date_earliest <= as_of:
+            groups[row.provider, row.gpu, row.commitment].append(row)
+    kept: list[PriceRow] = []
+    for group in groups.values():
+        newest = _Newest(group)
+        kept.extend(row for row in group if not newest.replaces(row))
+    return tuple(kept)
+
+
+def without_historic(rows: tuple[PriceRow, ...], as_of: date) -> tuple[PriceRow, ...]:
+    """The rows not older than 18 months; all of them where that would leave none."""
+    recent = tuple(row for row in rows if not is_historic(row, as_of))
+    return recent or rows
+
+
+def is_historic(row: PriceRow, as_of: date) -> bool:
+    """Whether a row's newest possible day is more than 18 months before a day."""
+    return (as_of - row.date_latest).days > HISTORIC_AFTER_DAYS
+
+
+def votes(rows: Iterable[PriceRow], as_of: date, rates: tuple[ExchangeRate, ...]) -> tuple[Vote, ...]:
+    """One vote per provider, cheapest first; rows in a currency without a rate on or before the day cast none."""
+    best: dict[str, Vote] = {}
+    for row in rows:
+        rate = usd_rate(row.currency, as_of, rates)
+        if rate is None:
+            continue
+        usd = row.price_per_gpu_h * rate.usd_per_unit
+        vote = Vote(row=row, usd_per_gpu_h=usd, highest_usd_per_gpu_h=usd, rate=rate)
+        other = best.get(row.provider)
+        if other is not None:
+            low, high = (vote, other) if usd < other.usd_per_gpu_h else (other, vote)
+            highest = max(low.highest_usd_per_gpu_h, high.highest_usd_per_gpu_h)
+            vote = Vote(row=low.row, usd_per_gpu_h=low.usd_per_gpu_h, highest_usd_per_gpu_h=highest, rate=low.rate)
+        best[row.provider] = vote
+    return tuple(sorted(best.values(), key=lambda vote: (vote.usd_per_gpu_h, vote.row.provider)))
+
+
+def quantile(ordered: tuple[Decimal, ...], share: Decimal) -> Decimal:
+    """Linear interpolation between order statistics (Hyndman and Fan 1996, type 7), as numpy's default."""
+    position = share * (len(ordered) - 1)
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)

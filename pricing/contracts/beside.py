@@ -1,0 +1,79 @@
+"""beside.toml: what a run costs beside its GPUs, each a line; nothing is charged that the user does not state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.costs.prices import Beside
+from planner.costs.quantity import DataSize
+from planner.evidence import Evidence, EvidenceKind
+from planner.units import parse_bytes
+from pricing.files.toml_file import TomlFile, read_toml
+
+_KEYS = (
+    "storage.usd_per_gb_month",
+    "storage.checkpoints_kept",
+    "storage.data",
+    "storage.months_after",
+    "egress.usd_per_gb",
+    "egress.data",
+    "network.ratio",
+    "hosts.count",
+    "hosts.usd_per_h",
+    "experiments.ratio",
+    "failed.ratio",
+)
+
+
+def read_beside(path: Path) -> Beside:
+    """Read beside.toml.
+
+    Raises:
+        UsageError: the file cannot be read, or a size has no unit.
+        InputFileError: it is not TOML, has an unknown key or a value out of bounds, or half of a line.
+    """
+    file = read_toml(path)
+    file.only(_KEYS)
+    _both(file, "hosts.count", "hosts.usd_per_h")
+    _both(file, "egress.data", "egress.usd_per_gb")
+    for key in ("storage.data", "storage.checkpoints_kept"):
+        if file.get(key) is not None and file.get("storage.usd_per_gb_month") is None:
+            raise file.fail("storage.usd_per_gb_month", f"expected a price, since {key} is stated")
+    return Beside(
+        storage_usd_per_gb_month=file.number("storage.usd_per_gb_month", 0, 10, 0),
+        checkpoints_kept=file.number("storage.checkpoints_kept", 0, 100_000, 0),
+        data=_size(file, "storage.data"),
+        months_after=file.number("storage.months_after", 0, 600, 0),
+        egress_usd_per_gb=file.number("egress.usd_per_gb", 0, 10, 0),
+        egress=_size(file, "egress.data"),
+        network_ratio=file.number("network.ratio", 0, 1, 0),
+        hosts=file.number("hosts.count", 0, 100_000, 0),
+        usd_per_host_h=file.number("hosts.usd_per_h", 0, 1000, 0),
+        experiments_ratio=file.number("experiments.ratio", 0, 100, 0),
+        failed_ratio=file.number("failed.ratio", 0, 10, 0),
+        evidence=_stated(file),
+    )
+
+
+def _stated(file: TomlFile) -> Evidence | None:
+    said = [f"{key} = {file.get(key)}" for key in _KEYS if file.get(key) is not None]
+    if not said:
+        return None
+    return Evidence(
+        id="beside:file",
+        kind=EvidenceKind.GIVEN,
+        what="; ".join(said),
+        source=file.name,
+        used_in=("cost_usd",),
+    )
+
+
+def _both(file: TomlFile, one: str, other: str) -> None:
+    for stated, missing in ((one, other), (other, one)):
+        if file.get(stated) is not None and file.get(missing) is None:
+            raise file.fail(missing, f"expected a value, since {stated} is stated")
+
+
+def _size(file: TomlFile, key: str) -> DataSize:
+    text = file.get(key)
+    return DataSize(size_bytes=0.0 if text is None else parse_bytes(str(text), key))

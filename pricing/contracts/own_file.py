@@ -1,0 +1,265 @@
+"""own.toml: what the user says of their own machines, on top of documented defaults; and the price it implies."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from planner.costs.prices import GpuPrice, OwnedPrice, SiteFacts
+from planner.costs.quantity import Power
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.hardware.gpu import Gpu
+from pricing.book.rows import DATA
+from pricing.contracts.owned import (
+    ITEMS,
+    Owned,
+    break_even_ratio,
+    electricity_usd_per_h,
+    items_usd_per_gpu_h,
+    usd_per_gpu_h,
+)
+from pricing.files.toml_file import TomlFile, read_toml
+
+EPOCH = "epoch-research/training-cost-trends@263c40a1 cost_analysis_standalone.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """The value of a key of own.toml that the user leaves out, with its bounds and its source."""
+
+    key: str
+    value: float
+    low: float
+    high: float
+    source: str
+    date: str
+
+
+DEFAULTS = (
+    Default(key="capital.network_ratio", value=0.19, low=0, high=0.6, source=EPOCH, date="2024"),
+    Default(
+        key="capital.storage_ratio",
+        value=0.0,
+        low=0,
+        high=0.3,
+        source="assumed: storage is in the staff share",
+        date="2026",
+    ),
+    Default(key="capital.life_years", value=5, low=0.5, high=20, source=f"{EPOCH}, life from 2023 on", date="2024"),
+    Default(key="capital.age_years", value=0, low=0, high=20, source="assumed: bought for the run", date="2026"),
+    Default(
+        key="capital.residual_ratio", value=0, low=0, high=0.9, source="assumed: worth nothing at the end", date="2026"
+    ),
+    Default(key="capital.financing_ratio", value=0, low=0, high=0.5, source="assumed: paid in cash", date="2026"),
+    Default(
+        key="use.utilisation_ratio",
+        value=0.8,
+        low=0.01,
+        high=1,
+        source="assumed: no published figure; the break-even utilisation says what it takes",
+        date="2026",
+    ),
+    Default(
+        key="power.mean_load_ratio",
+        value=0.76,
+        low=0.05,
+        high=1,
+        source="arXiv 2506.14551: heavy training draws 76 % of a DGX H100's 10.2 kW on average",
+        date="2025",
+    ),
+    Default(
+        key="power.idle_load_ratio",
+        value=0.15,
+        low=0,
+        high=1,
+        source="NVIDIA DPS registry: 1000 W idle of a 6667 W GB200 tray",
+        date="2025",
+    ),
+    Default(
+        key="housing.colocation_usd_per_kw_month",
+        value=184.06,
+        low=1,
+        high=2000,
+        source="CBRE: asking price for 250 to 500 kW, US primary markets, without energy",
+        date="2024",
+    ),
+    Default(key="housing.facility_life_years", value=15, low=1, high=50, source="assumed", date="2026"),
+    Default(
+        key="people.staff_ratio",
+        value=0.1,
+        low=0,
+        high=2,
+        source="SemiAnalysis 2026-04-20 (secondary): storage, control plane, support and set-up are 5 to 15 % of TCO",
+        date="2026",
+    ),
+)
+"""Printed with every answer that uses them."""
+
+SERVER_OVER_GPU = 1.64
+"""Price of a server over the price of its GPUs, where only the card's price is known (Epoch AI)."""
+
+NAMEPLATE_OVER_TDP = 1.8
+"""Nameplate power of a server over that of its GPUs, where the catalogue has no host power (Epoch AI)."""
+
+_OTHER_KEYS = (
+    "capital.server_usd_per_gpu",
+    "capital.depreciation",
+    "power.server_kw_per_gpu",
+    "housing.kind",
+    "housing.facility_usd_per_kw",
+)
+
+
+@lru_cache(maxsize=1)
+def server_rows() -> dict[str, dict[str, str]]:
+    """The rows of `servers.csv` by GPU."""
+    with (DATA / "servers.csv").open(encoding="utf-8", newline="") as file:
+        return {row["gpu"]: row for row in csv.DictReader(file)}
+
+
+def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...]]:
+    """Read own.toml for a GPU: the machines at the mid server price, the range of that price, and the evidence.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not TOML, has an unknown key or a value out of bounds, or lacks a key without a default.
+    """
+    file = read_toml(path)
+    file.only([default.key for default in DEFAULTS] + list(_OTHER_KEYS))
+    values = {default.key: file.number(default.key, default.low, default.high, default.value) for default in DEFAULTS}
+    server, server_evidence = _server_price(file, gpu)
+    kind = file.word("housing.kind", ("colocation", "own"), "colocation")
+    facility = file.number("housing.facility_usd_per_kw", 100, 100_000) if kind == "own" else 0.0
+    owned = Owned(
+        server_usd_per_gpu=server.mid,
+        network_ratio=values["capital.network_ratio"],
+        storage_ratio=values["capital.storage_ratio"],
+        life_years=values["capital.life_years"],
+        age_years=values["capital.age_years"],
+        depreciation=file.word("capital.depreciation", ("straight-line", "economic"), "straight-line"),
+        residual_ratio=values["capital.residual_ratio"],
+        financing_ratio=values["capital.financing_ratio"],
+        utilisation_ratio=values["use.utilisation_ratio"],
+        server_power=_nameplate(file, gpu),
+        mean_load_ratio=values["power.mean_load_ratio"],
+        idle_load_ratio=values["power.idle_load_ratio"],
+        housing=kind,
+        colocation_usd_per_kw_month=values["housing.colocation_usd_per_kw_month"],
+        facility_usd_per_kw=facility,
+        facility_life_years=values["housing.facility_life_years"],
+        staff_ratio=values["people.staff_ratio"],
+    )
+    return owned, server, (server_evidence, *_evidence(file))
+
+
+def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
+    key = "capital.server_usd_per_gpu"
+    row = server_rows().get(gpu.id)
+    if file.get(key) is not None or row is None:
+        usd = file.number(key, 100, 1_000_000)
+        what = f"server price {usd:g} USD per GPU"
+        given = Evidence(
+            id="own:server", kind=EvidenceKind.GIVEN, what=what, source=file.name, gpu=gpu.id, used_in=("cost_usd",)
+        )
+        return Estimate.exactly(usd), given
+    over = 1.0 if row["with_server"] == "yes" else SERVER_OVER_GPU
+    low, mid, high = (float(row[name]) * over for name in ("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high"))
+    what = f"server price {mid:g} USD per GPU ({low:g} to {high:g}); {row['notes']}"
+    evidence = Evidence(
+        id=f"own:{row['id']}",
+        kind=EvidenceKind.PUBLISHED,
+        what=what if over == 1.0 else f"{what}; times {over} for the server around it",
+        source=row["source"],
+        date=f"{row['date_earliest']}/{row['date_latest']}",
+        gpu=gpu.id,
+        used_in=("cost_usd",),
+    )
+    return Estimate(low=low, mid=mid, high=high), evidence
+
+
+def _nameplate(file: TomlFile, gpu: Gpu) -> Power:
+    """The file's, else the GPU's limit and its share of the server's nameplate, else 1.8 times the limit."""
+    if file.get("power.server_kw_per_gpu") is not None:
+        return Power.from_kw(file.number("power.server_kw_per_gpu", 0.05, 20))
+    if gpu.host_power_w is None:
+        return Power(w=gpu.tdp_w * NAMEPLATE_OVER_TDP)
+    return Power(w=gpu.tdp_w + gpu.host_power_w / gpu.gpus_per_node)
+
+
+def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
+    made = []
+    for default in DEFAULTS:
+        given = file.get(default.key)
+        made.append(
+            Evidence(
+                id=f"own:{default.key}",
+                kind=EvidenceKind.ASSUMED if given is None else EvidenceKind.GIVEN,
+                what=f"{default.key} = {default.value if given is None else given}",
+                source=default.source if given is None else file.name,
+                date=default.date if given is None else None,
+                used_in=("cost_usd",),
+            )
+        )
+    return tuple(made)
+
+
+def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None = None) -> OwnedPrice:
+    """The cost per GPU-hour that own.toml implies.
+
+    The range takes server price, PUE and electricity price at their lows, mids and highs together: wider than their
+    draws would be, since they are not all high at once.
+
+    Args:
+        path: own.toml; every key has a default but the server price of GPUs that `servers.csv` lacks.
+        gpu: whose machines they are.
+        site: PUE and electricity price; without a price the figure is a lower bound.
+        rental: what renting costs, for the break-even utilisation.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: see `read_own`.
+    """
+    owned, server, evidence = read_own(path, gpu)
+    power = site.electricity_usd_per_kwh
+    gap = None if power is not None else next((gap for gap in site.gaps if gap.what == "electricity price"), _NO_POWER)
+    ends = (
+        (server.low, site.pue.low, power.low if power else 0.0),
+        (server.mid, site.pue.mid, power.mid if power else 0.0),
+        (server.high, site.pue.high, power.high if power else 0.0),
+    )
+    low, mid, high = (
+        usd_per_gpu_h(replace(owned, server_usd_per_gpu=price), pue, usd_per_kwh) for price, pue, usd_per_kwh in ends
+    )
+    items = items_usd_per_gpu_h(owned, site.pue.mid, ends[1][2])
+    busy = [electricity_usd_per_h(owned, owned.mean_load_ratio, pue, usd_per_kwh) for _, pue, usd_per_kwh in ends]
+    rented = rental.usd_per_gpu_h.mid if rental and rental.usd_per_gpu_h else None
+    return OwnedPrice(
+        price=GpuPrice(
+            gpu=gpu.id,
+            usd_per_gpu_h=Estimate(low=low, mid=mid, high=high, at_least=power is None),
+            basis=f"own machines, {owned.depreciation}, {owned.utilisation_ratio:.0%} used, {owned.housing}",
+            evidence=evidence,
+            gap=gap,
+            commitment="owned",
+            warnings=() if rental is None else _rental_warnings(rental),
+        ),
+        items_usd_per_gpu_h={name: items[name] for name in ITEMS},
+        break_even_utilisation_ratio=break_even_ratio(owned, site.pue.mid, ends[1][2], rented) if rented else None,
+        rental_usd_per_gpu_h=rented,
+        rental_basis=rental.basis if rental and rented else None,
+        rental_evidence=rental.evidence if rental and rented else (),
+        utilisation_ratio=owned.utilisation_ratio,
+        busy_usd_per_gpu_h=Estimate(low=busy[0], mid=busy[1], high=busy[2]),
+    )
+
+
+def _rental_warnings(rental: GpuPrice) -> tuple[str, ...]:
+    """What a reader should know of the price that owning is compared with; it is in no total, so it is no gap."""
+    if rental.gap is None:
+        return rental.warnings
+    return (*rental.warnings, f"the rental price beside own machines: {rental.gap.what}, {rental.gap.why}")
+
+
+_NO_POWER = Gap(what="electricity price", why="none is known", effect="the cost is a lower bound; give --electricity")

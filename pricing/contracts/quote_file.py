@@ -1,0 +1,127 @@
+"""quote.toml: a vendor's offer, with its commitment, minimum term and set-up fee."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from planner.costs.prices import GpuPrice, Quote
+from planner.errors import UsageError
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.hardware.catalogue import find_gpu
+from planner.units import HOUR_S, parse_duration_s
+from pricing.base.money import CURRENCIES
+from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H
+from pricing.files.exchange_rates import ExchangeRate, load_rates, usd_rate
+from pricing.files.toml_file import TomlFile, read_toml
+
+_KEYS = (
+    "vendor",
+    "gpu",
+    "price_per_gpu_h",
+    "currency",
+    "commitment",
+    "region",
+    "minimum_term",
+    "minimum_gpus",
+    "setup_fee",
+    "valid_until",
+    "on_demand_price_per_gpu_h",
+)
+
+
+def quoted_gpu(path: Path) -> str:
+    """The catalogue id of the GPU that an offer is for.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not TOML, or names no GPU of the catalogue.
+    """
+    return _gpu(read_toml(path))
+
+
+def _gpu(file: TomlFile) -> str:
+    name = file.text_of("gpu")
+    try:
+        return find_gpu(name).id
+    except UsageError as error:
+        raise file.fail("gpu", error.message, error.hint) from error
+
+
+def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...] | None = None) -> Quote:
+    """Read an offer for a GPU.
+
+    Args:
+        path: quote.toml.
+        gpu: catalogue id that is planned; the offer must name the same.
+        as_of: the day; an offer that ended before it is marked stale.
+        rates: exchange rates; the user's where None.
+
+    Raises:
+        UsageError: the file cannot be read, or the term is not a duration.
+        InputFileError: it is not TOML, lacks a key, has an unknown one or a value out of bounds, is for another GPU,
+            asks more for spot than for on-demand, or is in a currency without a dated rate.
+    """
+    file = read_toml(path)
+    file.only(_KEYS)
+    quoted = _gpu(file)
+    if quoted != gpu:
+        raise file.fail("gpu", f"the offer is for `{quoted}`, not for `{gpu}`", f"plan it with --gpu {quoted}")
+    currency = file.word("currency", CURRENCIES, "USD")
+    rate = usd_rate(currency, as_of, load_rates() if rates is None else rates)
+    if rate is None:
+        hint = "add a dated rate to exchange_rates.csv, see docs/pricing.md"
+        raise file.fail("currency", f"no exchange rate of {currency} on or before {as_of} is known", hint)
+    commitment = file.word("commitment", COMMITMENTS, "on-demand")
+    usd = _price(file, commitment) * rate.usd_per_unit
+    fee = file.amount("setup_fee", Decimal(0)) * rate.usd_per_unit
+    term = file.get("minimum_term")
+    return Quote(
+        vendor=file.text_of("vendor"),
+        price=_gpu_price(file, gpu, commitment, usd, rate, as_of),
+        minimum_term_h=parse_duration_s(str(term), "minimum_term") / HOUR_S if term is not None else 0.0,
+        minimum_gpus=int(file.number("minimum_gpus", 1, 1_000_000, 1)),
+        setup_fee_usd=float(fee),
+    )
+
+
+def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: ExchangeRate, as_of: date) -> GpuPrice:
+    vendor = file.text_of("vendor")
+    until = file.day("valid_until")
+    ended = until is not None and until < as_of
+    what = f"{vendor}: {usd:f} USD per GPU-hour, {commitment}"
+    if rate.currency != "USD":
+        what += f", at {rate.usd_per_unit} USD per {rate.currency} of {rate.date} ({rate.source})"
+    if until is not None:
+        what += f", valid until {until}"
+    evidence = Evidence(
+        id="price:quote",
+        kind=EvidenceKind.GIVEN,
+        what=what,
+        source=file.name,
+        gpu=gpu,
+        used_in=("cost_usd",),
+    )
+    return GpuPrice(
+        gpu=gpu,
+        usd_per_gpu_h=Estimate.exactly(float(usd)),
+        basis=f"offer of {vendor}, {commitment}",
+        evidence=(evidence,),
+        gap=Gap(what="stale quote", why=f"the offer ended on {until}", effect="ask for a new one") if ended else None,
+        commitment=commitment,
+        provider=vendor,
+        region=file.get("region"),
+        stale=ended,
+    )
+
+
+def _price(file: TomlFile, commitment: str) -> Decimal:
+    price = file.amount("price_per_gpu_h")
+    if not 0 < price <= HIGHEST_PLAUSIBLE_PER_GPU_H:
+        hint = "give the price of one GPU for one hour: not of a server, not in cents"
+        raise file.fail("price_per_gpu_h", f"expected more than 0 and at most {HIGHEST_PLAUSIBLE_PER_GPU_H}", hint)
+    on_demand = file.amount("on_demand_price_per_gpu_h", price)
+    if commitment == "spot" and price > on_demand:
+        raise file.fail("price_per_gpu_h", f"the spot price {price} is above the on-demand price {on_demand}")
+    return price

@@ -1,0 +1,117 @@
+"""Do the figures of an estimate fit each other? Sums to the cent, and ratios that a unit slip cannot keep.
+
+kW for MW, Wh for kWh, cents for dollars, grams for kilograms are wrong by 100 or more; the bounds here are a factor of
+a few wide, so each slip leaves one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.costs.quantity import Energy, Power
+from planner.errors import InputFileError
+from planner.units import DAY_S, HOUR_S, g_from_kg, kg_from_tonnes
+from pricing.exports.bill_table import VIEWS, billed_plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """A ratio of two figures and the bounds that every real plan keeps."""
+
+    name: str
+    low: float
+    high: float
+    unit: str
+
+
+USD_PER_GPU_H = Ratio(name="cost over GPU-hours", low=0.02, high=400.0, unit="USD per GPU-hour")
+W_PER_GPU = Ratio(name="energy over GPU-hours", low=25.0, high=8000.0, unit="W per GPU at the meter")
+G_PER_KWH = Ratio(name="carbon over energy", low=1.0, high=3000.0, unit="g CO2e per kWh")
+CLOCK = Ratio(name="GPU-hours over GPUs times days", low=0.97, high=1.03, unit="hours per hour")
+MEAN = Ratio(name="mean power times days over energy", low=0.5, high=2.0, unit="MWh per MWh")
+MADE = Ratio(name="embodied carbon over GPU-hours", low=1e-4, high=1.0, unit="kg CO2e per GPU-hour")
+SCORE = Ratio(name="SCI score over carbon", low=0.5, high=50.0, unit="kg per kg")
+PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per W")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A figure that does not fit."""
+
+    where: str
+    what: str
+
+
+def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
+    """Everything in an `mpplan.estimate/1` document that does not fit; empty for a sound one."""
+    faults = []
+    try:
+        billed_plans(document)
+    except InputFileError as error:
+        faults.append(Fault(where="cost_lines", what=error.message))
+    for view in VIEWS:
+        for plan in document.get(view, ()):
+            if plan.get("fits"):
+                faults += [Fault(where=f"{view}.{plan['precision']}", what=what) for what in _misfits(plan)]
+    return tuple(faults)
+
+
+def require_sound(document: dict[str, Any]) -> None:
+    """Refuse a document whose figures do not fit each other.
+
+    Raises:
+        InputFileError: the first fault, and how many more there are.
+    """
+    faults = audit(document)
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise InputFileError(
+            f"{faults[0].where}: {faults[0].what}{more}", hint="write the document anew with `mpplan estimate --json`"
+        )
+
+
+def _mid(plan: dict[str, Any], metric: str) -> float | None:
+    value = plan.get(metric)
+    return None if value is None or value.get("at_least") else float(value["mid"])
+
+
+def _misfits(plan: dict[str, Any]) -> Iterator[str]:
+    gpu_h, energy_mwh, days = (_mid(plan, name) for name in ("gpu_hours", "energy_mwh", "duration_days"))
+    cost, carbon_t = _mid(plan, "cost_usd"), _mid(plan, "carbon_tco2e")
+    if gpu_h and cost:
+        yield from _outside(USD_PER_GPU_H, cost / gpu_h)
+    if gpu_h and days:
+        yield from _outside(CLOCK, gpu_h * HOUR_S / (plan["gpus"] * days * DAY_S))
+    if not energy_mwh:
+        return
+    energy = Energy.from_mwh(energy_mwh)
+    if gpu_h:
+        yield from _outside(W_PER_GPU, float(energy.j) / (gpu_h * HOUR_S))
+    if carbon_t:
+        yield from _outside(G_PER_KWH, g_from_kg(kg_from_tonnes(carbon_t)) / float(energy.kwh))
+    if days:
+        yield from _power_misfits(plan, energy, days)
+    yield from _carbon_misfits(plan, gpu_h, carbon_t)
+
+
+def _power_misfits(plan: dict[str, Any], energy: Energy, days: float) -> Iterator[str]:
+    mean_mw, peak_mw = _mid(plan, "mean_power_mw"), plan.get("peak_power_mw")
+    if mean_mw:
+        yield from _outside(MEAN, float(Power.from_mw(mean_mw).w) * days * DAY_S / float(energy.j))
+    if peak_mw:
+        yield from _outside(PEAK, float(Power.from_mw(peak_mw).w) * days * DAY_S / float(energy.j))
+
+
+def _carbon_misfits(plan: dict[str, Any], gpu_h: float | None, carbon_t: float | None) -> Iterator[str]:
+    made_t, score_kg = _mid(plan, "embodied_tco2e"), _mid(plan, "sci_kg_per_run")
+    if made_t and gpu_h:
+        yield from _outside(MADE, kg_from_tonnes(made_t) / gpu_h)
+    if score_kg and carbon_t:
+        yield from _outside(SCORE, score_kg / kg_from_tonnes(carbon_t))
+
+
+def _outside(ratio: Ratio, value: float) -> Iterator[str]:
+    if not ratio.low <= value <= ratio.high:
+        yield f"{ratio.name} is {value:.4g} {ratio.unit}, expected {ratio.low:g} to {ratio.high:g}: a slip of units?"

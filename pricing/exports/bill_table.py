@@ -1,0 +1,188 @@
+"""The cost tree of an estimate document as a table, in whole cents that sum at every level and in every column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from planner.errors import InputFileError, UsageError
+from planner.units import kg_from_tonnes, kwh_from_mwh
+from pricing.base.money import rounded, rounded_lines
+
+VIEWS = ("plans", "same_deadline")
+CURRENCY = "USD"
+_ENDS = ("low", "mid", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillRow:
+    """One line of one plan's bill."""
+
+    view: str
+    """`plans` (same GPUs) or `same_deadline`."""
+    precision: str
+    policy: str
+    gpu: str
+    gpus: int
+    line: str
+    """Id of the line; `total` is the root."""
+    parent: str | None
+    label: str
+    quantity: float | None
+    unit: str | None
+    unit_price_usd: tuple[float, float, float] | None
+    """low, mid, high."""
+    usd_low: Decimal
+    usd_mid: Decimal
+    usd_high: Decimal
+    at_least: bool
+    """Whether something is missing, so that the amounts are lower bounds."""
+    is_leaf: bool
+    evidence_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledPlan:
+    """One plan with its bill."""
+
+    rows: tuple[BillRow, ...]
+    """The total first, then its lines, parents before children."""
+    days_mid: float
+    energy_kwh: tuple[float, float, float]
+    """low, mid, high."""
+    carbon_kg: tuple[float, float, float]
+    """Location-based; low, mid, high."""
+    carbon_market_kg: float | None
+    """Market-based at mid; None where no factor was given."""
+    embodied_kg: tuple[float, float, float] | None
+    """low, mid, high; None where it was not asked for or is not known."""
+    sci_kg: tuple[float, float, float] | None
+    """SCI score per run; low, mid, high."""
+    mean_power_mw: float | None
+    peak_power_mw: float | None
+
+    @property
+    def total(self) -> BillRow:
+        """The root."""
+        return self.rows[0]
+
+    @property
+    def leaves(self) -> tuple[BillRow, ...]:
+        """The lines without lines of their own; they sum to the total."""
+        return tuple(row for row in self.rows if row.is_leaf)
+
+
+def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
+    """Every plan of an estimate document that fits and has a cost.
+
+    Raises:
+        InputFileError: a plan lacks a part, or its lines do not sum to its total.
+    """
+    found = []
+    for view in VIEWS:
+        for plan in document.get(view, ()):
+            if plan.get("fits") and plan.get("cost_usd"):
+                found.append(_billed(plan, view))
+    return tuple(found)
+
+
+def one_plan(
+    document: dict[str, Any], precision: str | None = None, view: str = "plans", gpu: str | None = None
+) -> BilledPlan:
+    """The bill of one plan: the precision asked for, in the same-GPUs view, on the first GPU, unless others are named.
+
+    Raises:
+        UsageError: the document has no such plan with a cost.
+    """
+    asked = precision or document.get("question", {}).get("precision", {}).get("value")
+    plans = [plan for plan in billed_plans(document) if plan.total.view == view]
+    chosen = [
+        plan for plan in plans if asked in (None, plan.total.precision) and gpu in (None, plan.total.gpu)
+    ]
+    if not chosen:
+        have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
+        on = f" on {gpu}" if gpu else ""
+        raise UsageError(f"no plan with a cost in {asked or 'any precision'}{on}", hint=f"the document has {have}")
+    return chosen[0]
+
+
+def _amount(value: float) -> Decimal:
+    return Decimal(repr(float(value)))
+
+
+def _billed(plan: dict[str, Any], view: str) -> BilledPlan:
+    cost = plan["cost_usd"]
+    ends = tuple(rounded(_amount(cost[end]), CURRENCY) for end in _ENDS)
+    lines = plan.get("cost_lines") or []
+    root = {"id": "total", "label": "Total", "usd": cost, "children": lines}
+    market, mean = plan.get("carbon_market_tco2e"), _range(plan.get("mean_power_mw"))
+    return BilledPlan(
+        rows=tuple(_rows(root, ends, None, plan, view)),
+        days_mid=float(plan["duration_days"]["mid"]),
+        energy_kwh=_range(plan.get("energy_mwh"), kwh_from_mwh) or _NONE,
+        carbon_kg=_range(plan.get("carbon_tco2e"), kg_from_tonnes) or _NONE,
+        carbon_market_kg=None if market is None else kg_from_tonnes(float(market)),
+        embodied_kg=_range(plan.get("embodied_tco2e"), kg_from_tonnes),
+        sci_kg=_range(plan.get("sci_kg_per_run")),
+        mean_power_mw=None if mean is None else mean[1],
+        peak_power_mw=plan.get("peak_power_mw"),
+    )
+
+
+_NONE = (0.0, 0.0, 0.0)
+
+
+def _same(value: float) -> float:
+    return value
+
+
+def _range(
+    estimate: dict[str, float] | None, convert: Callable[[float], float] = _same
+) -> tuple[float, float, float] | None:
+    if estimate is None:
+        return None
+    low, mid, high = (convert(float(estimate[end])) for end in _ENDS)
+    return (low, mid, high)
+
+
+def _rows(
+    line: dict[str, Any], ends: tuple[Decimal, ...], parent: str | None, plan: dict[str, Any], view: str
+) -> Iterator[BillRow]:
+    children = line.get("children") or []
+    yield BillRow(
+        view=view,
+        precision=plan["precision"],
+        policy=plan.get("policy", ""),
+        gpu=plan["gpu"],
+        gpus=plan["gpus"],
+        line=line["id"],
+        parent=parent,
+        label=line["label"],
+        quantity=line.get("quantity"),
+        unit=line.get("unit"),
+        unit_price_usd=_range(line.get("unit_price_usd")),
+        usd_low=ends[0],
+        usd_mid=ends[1],
+        usd_high=ends[2],
+        at_least=bool(plan["cost_usd"].get("at_least")),
+        is_leaf=not children,
+        evidence_ids=tuple(line.get("evidence_ids") or ()),
+    )
+    if not children:
+        return
+    columns = [_split(line, children, end, whole) for end, whole in zip(_ENDS, ends, strict=True)]
+    for child, amounts in zip(children, zip(*columns, strict=True), strict=True):
+        yield from _rows(child, amounts, line["id"], plan, view)
+
+
+def _split(line: dict[str, Any], children: list[dict[str, Any]], end: str, whole: Decimal) -> tuple[Decimal, ...]:
+    exact = [_amount(child["usd"][end]) for child in children]
+    apart = abs(sum(exact, Decimal(0)) - _amount(line["usd"][end]))
+    if apart > max(Decimal("0.01"), abs(whole) * Decimal("1e-9")):
+        raise InputFileError(
+            f"cost_lines: {line['id']}: the lines' {end} sums to {sum(exact, Decimal(0)):.2f}, not to {whole}",
+            hint="write the document anew with `mpplan estimate --json`",
+        )
+    return rounded_lines(exact, CURRENCY, whole)

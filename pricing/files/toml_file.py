@@ -1,0 +1,155 @@
+"""Reading the user's TOML files (own.toml, quote.toml …): every mistake is `file:line: key: what was expected`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from planner.errors import InputFileError, UsageError
+from pricing.base.near import listed, near_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TomlFile:
+    """A parsed file that knows where its keys stand."""
+
+    name: str
+    text: str
+    values: dict[str, Any]
+    """What the file holds, by table and key; numbers with a point are Decimal."""
+
+    def fail(self, key: str, expected: str, hint: str | None = None) -> InputFileError:
+        """The error for a key, with its line where the file has it."""
+        last = re.escape(key.rsplit(".", 1)[-1])
+        found = re.search(rf"^\s*\[?\[?[\w.\"-]*{last}\b", self.text, flags=re.MULTILINE)
+        line = self.text.count("\n", 0, found.start()) + 1 if found else 1
+        blank = re.match(r"\s*", found.group()) if found else None
+        line += blank.group().count("\n") if blank else 0
+        return InputFileError(f"{self.name}:{line}: {key}: {expected}", hint=hint or "docs/pricing.md lists the keys")
+
+    def get(self, key: str) -> Any:
+        """The value of `table.key`, None where it is missing."""
+        value: Any = self.values
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
+        """A number within bounds (both allowed).
+
+        Raises:
+            InputFileError: missing without a default, not a number, or out of bounds.
+        """
+        value = self.get(key)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= float(value) <= high:
+            found = "nothing" if value is None else f"`{value}`"
+            raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {found}")
+        return float(value)
+
+    def amount(self, key: str, default: Decimal | None = None) -> Decimal:
+        """An exact amount, 0 or more.
+
+        Raises:
+            InputFileError: missing without a default, not a number, or negative.
+        """
+        value = self.get(key)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not value >= 0:
+            raise self.fail(
+                key, "expected an amount, 0 or more, found " + ("nothing" if value is None else f"`{value}`")
+            )
+        return Decimal(value)
+
+    def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
+        """One of some words.
+
+        Raises:
+            InputFileError: missing without a default, or another word.
+        """
+        value = self.get(key)
+        if value is None and default is not None:
+            return default
+        if value not in tuple(allowed):
+            raise self.fail(
+                key, f"expected one of {listed(allowed)}, found " + ("nothing" if value is None else f"`{value}`")
+            )
+        return str(value)
+
+    def text_of(self, key: str, default: str | None = None) -> str:
+        """A text that is not empty.
+
+        Raises:
+            InputFileError: missing without a default, or not a text.
+        """
+        value = self.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str) or not value.strip():
+            raise self.fail(key, "expected a text, found " + ("nothing" if value is None else f"`{value}`"))
+        return value.strip()
+
+    def day(self, key: str) -> date | None:
+        """A date (`2026-08-28`, quoted or not), None where it is missing.
+
+        Raises:
+            InputFileError: something else.
+        """
+        value = self.get(key)
+        if value is None or type(value) is date:
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            raise self.fail(key, f"expected a date such as 2026-08-28, found `{value}`") from None
+
+    def only(self, known: Iterable[str]) -> None:
+        """See that the file has no key but these (`table.key`).
+
+        Raises:
+            InputFileError: it has another; near names are offered.
+        """
+        allowed = tuple(known)
+        for key in _keys(self.values, ""):
+            if key not in allowed:
+                near = near_names(key, allowed, 3)
+                raise self.fail(key, "unknown key", f"did you mean {listed(near)}?" if near else None)
+
+
+def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _keys(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def read_toml(path: Path) -> TomlFile:
+    """Read a TOML file; numbers with a point become Decimal.
+
+    Raises:
+        UsageError: it is missing or cannot be read.
+        InputFileError: it is not TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check the path") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}:1: expected TOML in UTF-8", hint="save the file as UTF-8") from error
+    try:
+        values = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        line = found[1] if found else str(text.count("\n") + 1)
+        reason = str(error).split(" (at")[0]
+        raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
+    return TomlFile(name=str(path), text=text, values=values)

@@ -1,0 +1,1 @@
+"""What one GPU-hour costs: by a named provider, on the market, or reserved."""

@@ -1,0 +1,138 @@
+"""A price from the rows that answer a question: of one provider, or of the market with one vote per provider."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+from planner.costs.prices import GpuPrice
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from pricing.base.near import listed
+from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
+from pricing.book.rows import PriceBook, load_book
+from pricing.files.exchange_rates import ExchangeRate
+from pricing.gpu_price.ask import Question
+
+LOW, HIGH = Decimal("0.05"), Decimal("0.95")
+FEW_PROVIDERS = 5
+"""Below this many votes the range is the lowest and the highest vote; from here on the 5th and 95th percentile."""
+TYPICAL_FROM_PROVIDERS = 5
+"""GPUs with at least this many votes lend their spread to those with one or two."""
+
+
+def _evidence(vote: Vote) -> Evidence:
+    row = vote.row
+    where = " ".join(part for part in (row.provider, row.region, row.instance) if part)
+    what = f"{where}, {row.commitment}: {row.price_per_gpu_h} {row.currency} per GPU-hour"
+    if row.currency != "USD":
+        what += f" = {vote.usd_per_gpu_h:f} USD at {vote.rate.usd_per_unit} of {vote.rate.date} ({vote.rate.source})"
+    if row.notes:
+        what += f" ({row.notes})"
+    return Evidence(
+        id=f"price:{row.id}",
+        kind=EvidenceKind.PUBLISHED,
+        what=what,
+        source=row.source,
+        date=row.date_text,
+        gpu=row.gpu,
+        used_in=("cost_usd",),
+    )
+
+
+def _stale_gap(ballot: tuple[Vote, ...], as_of: date) -> Gap | None:
+    stale = [vote.row for vote in ballot if vote.row.is_stale(as_of)]
+    if not stale:
+        return None
+    named = listed(f"{row.id} ({row.provider}, {row.date_latest})" for row in stale)
+    return Gap(
+        what="stale prices",
+        why=f"more than 90 days old on {as_of}: {named}",
+        effect="the cost may be off; `mpplan prices refresh` or `--price` brings a newer one",
+    )
+
+
+def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[str, ...]:
+    warnings = []
+    historic = [vote.row for vote in ballot if is_historic(vote.row, as_of)]
+    if historic:
+        named = listed(f"{row.id} ({row.provider}, {row.date_latest})" for row in historic)
+        warnings.append(f"no price of the last 18 months is known; older rows are used: {named}")
+    vague = [vote.row for vote in ballot if vote.row.date_latest > as_of]
+    if vague:
+        named = listed(f"{row.id} ({row.provider}, {row.date_text})" for row in vague)
+        warnings.append(f"the day of these prices is known only to lie in an interval that has not ended: {named}")
+    return tuple(warnings)
+
+
+def provider_price(vote: Vote, question: Question) -> GpuPrice:
+    """The cheapest row that counts of one provider; high is its dearest, in another region or instance."""
+    row = vote.row
+    usd = float(vote.usd_per_gpu_h)
+    gap = _stale_gap((vote,), question.as_of)
+    where = f" in {question.region}" if question.region else ""
+    return GpuPrice(
+        gpu=question.gpu,
+        usd_per_gpu_h=Estimate(low=usd, mid=usd, high=float(vote.highest_usd_per_gpu_h)),
+        basis=f"{row.provider}{where}, {question.commitment}: cheapest row {row.id} of {row.date_text}",
+        evidence=(_evidence(vote),),
+        gap=gap,
+        commitment=question.commitment,
+        provider=row.provider,
+        region=question.region,
+        stale=gap is not None,
+        warnings=_date_warnings((vote,), question.as_of),
+    )
+
+
+def _spread(prices: tuple[Decimal, ...]) -> tuple[Decimal, Decimal, Decimal]:
+    mid = quantile(prices, Decimal("0.5"))
+    if len(prices) < FEW_PROVIDERS:
+        return prices[0], mid, prices[-1]
+    return quantile(prices, LOW), mid, quantile(prices, HIGH)
+
+
+def typical_spread(
+    book: PriceBook, rates: tuple[ExchangeRate, ...], commitment: str, as_of: date
+) -> tuple[Decimal, Decimal] | None:
+    """Low and high over the median, averaged over the GPUs with at least five votes; None where there are none."""
+    asked = [row for row in book.rows if row.commitment == commitment and row.seller != "marketplace"]
+    ratios = []
+    for gpu in sorted({row.gpu for row in asked}):
+        rows = without_historic(counting_rows((row for row in asked if row.gpu == gpu), as_of), as_of)
+        prices = tuple(vote.usd_per_gpu_h for vote in votes(rows, as_of, rates))
+        if len(prices) >= TYPICAL_FROM_PROVIDERS:
+            low, mid, high = _spread(prices)
+            ratios.append((low / mid, high / mid))
+    if not ratios:
+        return None
+    count = Decimal(len(ratios))
+    return sum((low for low, _ in ratios), Decimal(0)) / count, sum((high for _, high in ratios), Decimal(0)) / count
+
+
+def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], question: Question) -> GpuPrice:
+    """The median vote with the spread of the votes as range (see `quote_gpu`)."""
+    low, mid, high = _spread(tuple(vote.usd_per_gpu_h for vote in ballot))
+    warnings = list(_date_warnings(ballot, question.as_of))
+    if len(ballot) <= 2 and question.region is None:
+        typical = typical_spread(load_book(), rates, question.commitment, question.as_of)
+        if typical is not None:
+            low, high = min(low, mid * typical[0]), max(high, mid * typical[1])
+            warnings.append(
+                f"only {len(ballot)} provider{'s' if len(ballot) > 1 else ''} known for {question.gpu}: "
+                "the range is the typical spread of GPUs with five or more"
+            )
+    gap = _stale_gap(ballot, question.as_of)
+    count = f"{len(ballot)} providers" if len(ballot) > 1 else "1 provider"
+    where = f" in {question.region}" if question.region else ""
+    return GpuPrice(
+        gpu=question.gpu,
+        usd_per_gpu_h=Estimate(low=float(low), mid=float(mid), high=float(high)),
+        basis=f"median over {count}{where}, {question.commitment}, one vote each (its cheapest current price), "
+        f"no marketplace asks, as of {question.as_of}",
+        evidence=tuple(_evidence(vote) for vote in ballot),
+        gap=gap,
+        commitment=question.commitment,
+        region=question.region,
+        stale=gap is not None,
+        warnings=tuple(warnings),
+    )

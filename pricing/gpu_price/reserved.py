@@ -1,0 +1,82 @@
+"""Reserved prices without a recent row: the on-demand price less a published discount, marked as assumed."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import lru_cache
+
+from planner.costs.prices import GpuPrice
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from pricing.book.current import quantile
+from pricing.book.rows import DATA
+from pricing.gpu_price.ask import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discount:
+    """What a provider takes off its on-demand price for a commitment."""
+
+    id: str
+    provider: str
+    commitment: str
+    discount_ratio: Decimal
+    date: str
+    source: str
+
+
+@lru_cache(maxsize=1)
+def discounts() -> tuple[Discount, ...]:
+    """The rows of `discounts.csv`."""
+    with (DATA / "discounts.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Discount(
+                id=row["id"],
+                provider=row["provider"],
+                commitment=row["commitment"],
+                discount_ratio=Decimal(row["discount_ratio"]),
+                date=row["date"],
+                source=row["source"],
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
+    """The reserved price derived from the on-demand price of the same question.
+
+    A provider with a row in `discounts.csv` takes its own discount; else the range runs from the largest to the
+    smallest discount of that commitment, mid the median. A price that is unknown stays unknown.
+    """
+    price = on_demand.usd_per_gpu_h
+    if price is None:
+        return replace(on_demand, commitment=question.commitment)
+    rows = [row for row in discounts() if row.commitment == question.commitment]
+    own = [row for row in rows if row.provider == question.provider]
+    used = own or rows
+    shares = tuple(sorted(row.discount_ratio for row in used))
+    keep_low, keep_mid, keep_high = (
+        float(1 - shares[-1]),
+        float(1 - quantile(shares, Decimal("0.5"))),
+        float(1 - shares[0]),
+    )
+    assumed = tuple(
+        Evidence(
+            id=f"discount:{row.id}",
+            kind=EvidenceKind.ASSUMED,
+            what=f"{row.provider} takes {row.discount_ratio * 100:f} % off for {row.commitment}",
+            source=row.source,
+            date=row.date,
+            used_in=("cost_usd",),
+        )
+        for row in used
+    )
+    return replace(
+        on_demand,
+        usd_per_gpu_h=Estimate(low=price.low * keep_low, mid=price.mid * keep_mid, high=price.high * keep_high),
+        basis=f"{on_demand.basis}, less the {question.commitment} discount of {1 - keep_mid:.0%} (assumed)",
+        evidence=on_demand.evidence + assumed,
+        commitment=question.commitment,
+        warnings=(*on_demand.warnings, f"no recent {question.commitment} price of {question.gpu}: it is assumed"),
+    )

@@ -1,0 +1,1 @@
+"""What a place adds: power usage effectiveness, electricity, time-of-use tariffs and grid carbon."""

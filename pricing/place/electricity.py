@@ -1,0 +1,126 @@
+"""What a kilowatt-hour costs: given, or a dated row of a country or a US state."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+
+from planner.errors import UsageError
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from pricing.base.fact import Fact, given
+from pricing.book.current import quantile
+from pricing.book.rows import DATA
+from pricing.files.exchange_rates import load_rates, usd_rate
+
+DEFAULT_ZONE = "USA"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectricityRow:
+    """A published price of electricity for one kind of consumer."""
+
+    id: str
+    zone: str
+    """`USA`, `US-TX`, `EU27`, `FIN`."""
+    name: str
+    price_per_kwh: Decimal
+    currency: str
+    consumer: str
+    date_earliest: date
+    date_latest: date
+    source: str
+    notes: str
+
+
+@lru_cache(maxsize=1)
+def electricity_rows() -> tuple[ElectricityRow, ...]:
+    """The rows of `electricity.csv`."""
+    with (DATA / "electricity.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            ElectricityRow(
+                id=row["id"],
+                zone=row["zone"],
+                name=row["name"],
+                price_per_kwh=Decimal(row["price_per_kwh"]),
+                currency=row["currency"],
+                consumer=row["consumer"],
+                date_earliest=date.fromisoformat(row["date_earliest"]),
+                date_latest=date.fromisoformat(row["date_latest"]),
+                source=row["source"],
+                notes=row["notes"],
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+def given_electricity(usd_per_kwh: float) -> Fact:
+    """The price the user stated.
+
+    Raises:
+        UsageError: not more than 0 and at most 2 USD per kWh.
+    """
+    if not 0 < usd_per_kwh <= 2:
+        raise UsageError(
+            f"`--electricity {usd_per_kwh:g}` is not a plausible price in USD per kWh",
+            hint="give more than 0 and at most 2; 8.26 cents are 0.0826",
+        )
+    what = f"electricity at {usd_per_kwh:g} USD per kWh"
+    return Fact(
+        estimate=Estimate.exactly(usd_per_kwh),
+        evidence=given("electricity:given", what, "--electricity", ("cost_usd",)),
+    )
+
+
+def _newest(zone: str, as_of: date) -> ElectricityRow | None:
+    """The newest row of a zone; a whole year goes before a single month."""
+    rows = [row for row in electricity_rows() if row.zone == zone and row.date_earliest <= as_of]
+    return max(rows, key=lambda row: ((row.date_latest - row.date_earliest).days > 40, row.date_latest), default=None)
+
+
+def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | Gap:
+    """The newest price of a zone known on a day; a gap where there is none, or none that can be made USD.
+
+    A US state without a row takes the US average; an unnamed place takes it with the spread of the states as range.
+    """
+    row = _newest(zone, as_of) if zone else None
+    if row is None and zone and zone.startswith("US-"):
+        row = _newest(DEFAULT_ZONE, as_of)
+    rate = usd_rate(row.currency, as_of, load_rates()) if row is not None else None
+    if row is None or rate is None:
+        why = (
+            f"no row for {region}"
+            if row is None
+            else f"{row.id} is in {row.currency}, and no dated exchange rate is known"
+        )
+        return Gap(
+            what="electricity price",
+            why=why,
+            effect="electricity is not in the cost of owned machines; give --electricity",
+        )
+    usd = row.price_per_kwh * rate.usd_per_unit
+    low, high = _state_range(as_of) if row.zone == DEFAULT_ZONE and not region else (usd, usd)
+    what = f"{row.name}, {row.consumer}, {row.date_latest.year}: {row.price_per_kwh} {row.currency} per kWh"
+    if row.currency != "USD":
+        what += f" = {usd:f} USD at {rate.usd_per_unit} of {rate.date} ({rate.source})"
+    return Fact(
+        estimate=Estimate(low=float(min(low, usd)), mid=float(usd), high=float(max(high, usd))),
+        evidence=Evidence(
+            id=f"electricity:{row.id}",
+            kind=EvidenceKind.PUBLISHED if region else EvidenceKind.ASSUMED,
+            what=what,
+            source=row.source,
+            date=f"{row.date_earliest}/{row.date_latest}",
+            used_in=("cost_usd",),
+        ),
+    )
+
+
+def _state_range(as_of: date) -> tuple[Decimal, Decimal]:
+    """5th and 95th percentile of the US states at hand: what an unnamed place in the US may pay."""
+    zones = sorted({row.zone for row in electricity_rows() if row.zone.startswith("US-")})
+    found = [_newest(zone, as_of) for zone in zones]
+    prices = tuple(sorted(row.price_per_kwh for row in found if row is not None)) or (Decimal("0.0826"),)
+    return quantile(prices, Decimal("0.05")), quantile(prices, Decimal("0.95"))

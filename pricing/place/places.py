@@ -1,0 +1,145 @@
+"""Places: grid zones, countries, US states and the regions of providers, and how a name finds one."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from planner.errors import UsageError
+from pricing.base.near import listed, near_names
+from pricing.book.rows import DATA
+
+SCOPES = {
+    "lifecycle-generation": "location-based, life cycle, average of what the country generates",
+    "direct-generation": "location-based, direct emissions of power plants only, average of what the state generates",
+    "grid-average-google": "location-based grid average of the region as Google publishes it",
+    "provincial-average-co2": "location-based, CO2 only, official provincial average including transfers",
+    "production-mix": "location-based, production mix times emission factors by source",
+}
+"""What a grid factor counts. Factors of different scopes are not comparable: a life-cycle factor is higher than a
+direct one of the same grid."""
+
+_STATES_ALSO_COUNTRIES = "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA"
+_ALSO_COUNTRIES = frozenset(_STATES_ALSO_COUNTRIES.split())
+"""US state codes that are ISO 3166-1 country codes too: alone they are refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridRow:
+    """The yearly average carbon intensity of one grid."""
+
+    zone: str
+    """`USA`, `US-VA`, `CN-BJ`, `gcp:us-east1`, `SE3`, `WORLD`."""
+    name: str
+    kind: str
+    """country, us_state, cn_province, nordic_zone, cloud_region or world."""
+    g_co2e_per_kwh: Decimal
+    year: int
+    scope: str
+    """A key of `SCOPES`."""
+    source: str
+    licence: str
+
+
+@lru_cache(maxsize=1)
+def grid_rows() -> dict[str, GridRow]:
+    """The rows of `grid.csv` by zone."""
+    with (DATA / "grid.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            row["zone"]: GridRow(
+                zone=row["zone"],
+                name=row["name"],
+                kind=row["kind"],
+                g_co2e_per_kwh=Decimal(row["g_co2e_per_kwh"]),
+                year=int(row["year"]),
+                scope=row["scope"],
+                source=row["source"],
+                licence=row["licence"],
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+@lru_cache(maxsize=1)
+def _region_places() -> dict[tuple[str, str], str]:
+    with (DATA / "regions.csv").open(encoding="utf-8", newline="") as file:
+        return {(row["provider"], row["region"].lower()): row["place"] for row in csv.DictReader(file)}
+
+
+def place_of(provider: str, region: str) -> str | None:
+    """The country or US state of a provider's region, None where it is not known."""
+    return _region_places().get((provider, region.lower()))
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for zone, row in grid_rows().items():
+        for name in {zone.lower(), row.name.lower()} if row.kind != "cloud_region" else {zone.lower()}:
+            names.setdefault(name, []).append(zone)
+    for code in (zone for zone in grid_rows() if zone.startswith("US-") and zone[3:] not in _ALSO_COUNTRIES):
+        names.setdefault(code[3:].lower(), []).append(code)
+    return names
+
+
+def place_named(text: str, provider: str | None = None) -> str | None:
+    """The country or US state that a name stands for: its code, its name, or a provider's region; None if unknown."""
+    row = zone_named(text, provider)
+    if row is None:
+        return None
+    return place_of("gcp", row.zone.removeprefix("gcp:")) if row.kind == "cloud_region" else row.zone
+
+
+def zone_named(text: str, provider: str | None = None) -> GridRow | None:
+    """The grid row that a name stands for, None where it is unknown or stands for several.
+
+    Args:
+        text: a zone code, the name of a country, state or province, or a provider's region (`us-east-1`,
+            `aws:us-east-1`). Google publishes a factor per region; a region of another provider stands for the grid
+            of its state or country.
+        provider: whose region it is, where the name alone does not say.
+    """
+    name = text.strip().lower()
+    if ":" in name and not name.startswith("gcp:"):
+        provider, name = name.split(":", 1)
+    zones = grid_rows()
+    if provider is None or provider == "gcp":
+        google = zones.get(f"gcp:{name.removeprefix('gcp:')}")
+        if google is not None:
+            return google
+    places = {
+        place for (owner, region), place in _region_places().items() if region == name and provider in (None, owner)
+    }
+    if places:
+        return zones[places.pop()] if len(places) == 1 else None
+    found = _by_name().get(name, [])
+    countries = [zone for zone in found if zones[zone].kind == "country"]
+    if len(found) == 1:
+        return zones[found[0]]
+    same_country = len(countries) == 1 and all(zones[zone].kind in ("country", "nordic_zone") for zone in found)
+    return zones[countries[0]] if same_country else None
+
+
+def require_zone(text: str, provider: str | None = None) -> GridRow:
+    """`zone_named`, or an error that names what is near.
+
+    Raises:
+        UsageError: the name is unknown or stands for several zones.
+    """
+    row = zone_named(text, provider)
+    if row is not None:
+        return row
+    several = _by_name().get(text.strip().lower(), [])
+    two_letters = [f"US-{text.upper()}"] if f"US-{text.upper()}" in grid_rows() else []
+    if several or two_letters:
+        codes = several or two_letters
+        named = listed(f"{code} ({grid_rows()[code].name})" for code in codes)
+        raise UsageError(f"`{text}` may stand for several places", hint=f"write {named}, or the country by name")
+    near = near_names(text, [*_by_name(), *(region for _, region in _region_places())])
+    raise UsageError(
+        f"no grid factor for `{text}`",
+        hint=(f"did you mean {listed(near)}? " if near else "")
+        + "give a country (DEU), a US state (US-TX), a cloud region (gcp:us-east1), or a number in g/kWh",
+    )

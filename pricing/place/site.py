@@ -1,0 +1,208 @@
+"""What the place of the machines adds: PUE, electricity price, grid carbon, each with its source."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+
+from planner.costs.prices import SiteFacts
+from planner.errors import UsageError
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.units import kg_from_g
+from pricing.base.fact import Fact, given
+from pricing.book.rows import DATA
+from pricing.place.electricity import DEFAULT_ZONE, electricity_of, given_electricity
+from pricing.place.places import SCOPES, GridRow, grid_rows, place_named, require_zone
+
+HYPERSCALERS = ("aws", "azure", "gcp", "oci")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PueRow:
+    """A published power usage effectiveness."""
+
+    id: str
+    operator: str
+    """A provider, `hyperscaler`, `survey`, or empty for the default."""
+    region: str
+    pue_ratio: Decimal
+    low: Decimal
+    high: Decimal
+    date: str
+    source: str
+
+
+@lru_cache(maxsize=1)
+def pue_rows() -> tuple[PueRow, ...]:
+    """The rows of `pue.csv`."""
+    with (DATA / "pue.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PueRow(
+                id=row["id"],
+                operator=row["operator"],
+                region=row["region"],
+                pue_ratio=Decimal(row["pue_ratio"]),
+                low=Decimal(row["low"]),
+                high=Decimal(row["high"]),
+                date=row["date"],
+                source=row["source"],
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+def site_facts(
+    *,
+    region: str | None = None,
+    provider: str | None = None,
+    pue: float | None = None,
+    electricity_usd_per_kwh: float | None = None,
+    grid: str | float | None = None,
+    as_of: date,
+    market_grid_g_per_kwh: float | None = None,
+    live_grid: Fact | None = None,
+    electricity: Fact | None = None,
+) -> SiteFacts:
+    """PUE, electricity price and grid factor of a place, each the given value, else a row, else the printed default.
+
+    Defaults: PUE 1.25 (1.1 to 1.5), the average US industrial price, the average US grid factor.
+
+    Args:
+        region: a provider's region or a place.
+        provider: whose region it is; sets the PUE where a row has it.
+        pue: facility power over IT power.
+        electricity_usd_per_kwh: what the user pays.
+        grid: location-based; a zone, country, US state or region, or a number in g CO2e per kWh.
+        as_of: the day; rows from after it are not used.
+        market_grid_g_per_kwh: market-based factor of the user's contract, reported as a second number; 0 is allowed.
+        live_grid: an intensity of now (`pricing.sources.live_grid`), used where no `grid` is given.
+        electricity: what electricity costs, from elsewhere (a tariff); goes before everything but the given price.
+
+    Raises:
+        UsageError: a value that cannot be (PUE under 1, a location-based factor of 0), an unknown zone.
+    """
+    operator = provider.strip().lower() if provider else None
+    place = place_named(region, operator) if region else None
+    found_pue = _given_pue(pue) if pue is not None else _pue(operator, region)
+    power: Fact | Gap
+    if electricity_usd_per_kwh is not None:
+        power = given_electricity(electricity_usd_per_kwh)
+    else:
+        power = electricity or electricity_of(place if region else DEFAULT_ZONE, region, as_of)
+    carbon = live_grid if live_grid is not None and grid is None else _grid(grid, region, operator)
+    market = None if market_grid_g_per_kwh is None else _market(market_grid_g_per_kwh)
+    facts = [one for one in (found_pue, carbon, power, market) if isinstance(one, Fact)]
+    gaps = [power] if isinstance(power, Gap) else []
+    return SiteFacts(
+        pue=found_pue.estimate,
+        electricity_usd_per_kwh=None if isinstance(power, Gap) else power.estimate,
+        grid_kg_co2e_per_kwh=carbon.estimate,
+        market_kg_co2e_per_kwh=None if market is None else market.estimate.mid,
+        evidence=tuple(one.evidence for one in facts),
+        gaps=(*(one.gap for one in facts if one.gap is not None), *gaps),
+    )
+
+
+def _market(g_per_kwh: float) -> Fact:
+    if not 0 <= g_per_kwh <= 2000:
+        raise UsageError(
+            f"`--market-grid {g_per_kwh:g}` is not a factor in g CO2e per kWh",
+            hint="give 0 to 2000; 0 for a contract that is wholly renewable",
+        )
+    what = f"market-based {g_per_kwh:g} g CO2e per kWh, of the contracts"
+    return Fact(
+        estimate=Estimate.exactly(kg_from_g(g_per_kwh)),
+        evidence=given("grid:market", what, "--market-grid", ("carbon_market_tco2e",)),
+    )
+
+
+def _given_pue(pue: float) -> Fact:
+    if not 1 <= pue <= 5:
+        raise UsageError(
+            f"`--pue {pue:g}` cannot be",
+            hint="PUE is the facility's power over that of its machines: at least 1, usually 1.05 to 1.6",
+        )
+    return Fact(estimate=Estimate.exactly(pue), evidence=given("pue:given", f"PUE {pue:g}", "--pue", ("energy_mwh",)))
+
+
+def _pue(operator: str | None, region: str | None) -> Fact:
+    rows = pue_rows()
+    wanted = [(operator, region.lower() if region else ""), (operator, "")]
+    if operator in HYPERSCALERS:
+        wanted.append(("hyperscaler", ""))
+    row = next((row for want in wanted for row in rows if operator and (row.operator, row.region) == want), None)
+    if row is None:
+        row = next(row for row in rows if not row.operator)
+    whose = " ".join(part for part in (row.operator, row.region) if part) or "default"
+    return Fact(
+        estimate=Estimate(low=float(row.low), mid=float(row.pue_ratio), high=float(row.high)),
+        evidence=Evidence(
+            id=f"pue:{row.id}",
+            kind=EvidenceKind.PUBLISHED if row.operator else EvidenceKind.ASSUMED,
+            what=f"PUE {row.pue_ratio} ({row.low} to {row.high}), {whose}",
+            source=row.source,
+            date=row.date,
+            used_in=("energy_mwh",),
+        ),
+    )
+
+
+def _as_number(grid: str | float) -> float | None:
+    try:
+        return float(grid)
+    except ValueError:
+        return None
+
+
+def _grid(grid: str | float | None, region: str | None, operator: str | None) -> Fact:
+    number = _as_number(grid) if grid is not None else None
+    if number is not None:
+        return _given_grid(number)
+    if grid is not None:
+        return _from_grid_row(require_zone(str(grid)), EvidenceKind.PUBLISHED)
+    if region is not None and place_named(region, operator) is not None:
+        return _from_grid_row(require_zone(region, operator), EvidenceKind.PUBLISHED)
+    found = _from_grid_row(grid_rows()[DEFAULT_ZONE], EvidenceKind.ASSUMED)
+    if region is None:
+        return found
+    gap = Gap(
+        what="grid factor",
+        why=f"the place of region `{region}` is not known",
+        effect="the US average stands in; give --grid",
+    )
+    return Fact(estimate=found.estimate, evidence=found.evidence, gap=gap)
+
+
+def _given_grid(g_per_kwh: float) -> Fact:
+    if g_per_kwh == 0:
+        raise UsageError(
+            "a location-based grid factor of 0 cannot be",
+            hint="a contract for renewable power is market-based: give it with --market-grid 0",
+        )
+    if not 1 <= g_per_kwh <= 2000:
+        raise UsageError(
+            f"`--grid {g_per_kwh:g}` is not a plausible factor in g CO2e per kWh",
+            hint="grids run from 2 to 1300 g per kWh; 0.385 kg are 385",
+        )
+    what = f"grid factor {g_per_kwh:g} g CO2e per kWh, location-based"
+    return Fact(
+        estimate=Estimate.exactly(kg_from_g(g_per_kwh)),
+        evidence=given("grid:given", what, "--grid", ("carbon_tco2e",)),
+    )
+
+
+def _from_grid_row(row: GridRow, kind: EvidenceKind) -> Fact:
+    return Fact(
+        estimate=Estimate.exactly(kg_from_g(float(row.g_co2e_per_kwh))),
+        evidence=Evidence(
+            id=f"grid:{row.zone}",
+            kind=kind,
+            what=f"{row.name}: {row.g_co2e_per_kwh} g CO2e per kWh of {row.year}, {SCOPES[row.scope]}",
+            source=row.source,
+            date=str(row.year),
+            used_in=("carbon_tco2e",),
+        ),
+    )

@@ -1,0 +1,124 @@
+"""tariff.toml: time-of-use prices (or grid factors) by hour, what a run pays on average, and when to start it.
+
+The user gives the hours; no tariff is shipped. A file holds `[[period]]` tables with `from` and `to` (whole hours of
+the day, `to` not included, over midnight allowed), `days` (all, weekdays, weekend) and `usd_per_kwh`; every hour of
+the week must be covered exactly once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from pricing.base.fact import Fact
+from pricing.files.toml_file import TomlFile, read_toml
+
+DAY_HOURS = 24
+WEEK_HOURS = 7 * DAY_HOURS
+_DAYS = {"all": range(7), "weekdays": range(5), "weekend": range(5, 7)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """A price for each hour of the week."""
+
+    usd_per_kwh: npt.NDArray[np.float64]
+    """Shape [168], Monday 0:00 first, local time."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """An hour of the week to start at, and what a run then pays per kWh on average."""
+
+    hour_of_week: int
+    """0 is Monday 0:00."""
+    usd_per_kwh: float
+
+
+def read_tariff(path: Path) -> Tariff:
+    """Read tariff.toml.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not TOML, a period is invalid, or an hour is covered twice or not at all.
+    """
+    file = read_toml(path)
+    periods = file.get("period")
+    if not isinstance(periods, list) or not periods:
+        raise file.fail("period", "expected [[period]] tables with from, to, days and usd_per_kwh")
+    prices = np.full(WEEK_HOURS, np.nan)
+    for index, period in enumerate(periods):
+        if not isinstance(period, dict):
+            raise file.fail("period", "expected [[period]] tables with from, to, days and usd_per_kwh")
+        _fill(prices, file, TomlFile(name=file.name, text=file.text, values=period), index)
+    empty = np.flatnonzero(np.isnan(prices))
+    if empty.size:
+        raise file.fail("period", f"no price for {_hour(int(empty[0]))}; every hour of the week needs one")
+    return Tariff(usd_per_kwh=prices, name=file.text_of("name", path.stem))
+
+
+def _fill(prices: npt.NDArray[np.float64], file: TomlFile, period: TomlFile, index: int) -> None:
+    first = int(period.number("from", 0, DAY_HOURS - 1))
+    last = int(period.number("to", 0, DAY_HOURS))
+    days = _DAYS[period.word("days", _DAYS, "all")]
+    usd = period.number("usd_per_kwh", 0, 2)
+    hours = range(first, last) if first < last else [*range(first, DAY_HOURS), *range(last)]
+    for day in days:
+        for hour in hours:
+            at = day * DAY_HOURS + hour
+            if not np.isnan(prices[at]):
+                raise file.fail("period", f"period {index + 1} covers {_hour(at)} a second time")
+            prices[at] = usd
+
+
+def _hour(at: int) -> str:
+    names = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    return f"{names[at // DAY_HOURS]} {at % DAY_HOURS}:00"
+
+
+def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> float:
+    """What a run with constant power pays per kWh, from its first hour to its last (a part of an hour counts so)."""
+    weeks, rest = divmod(wall_h, WEEK_HOURS)
+    hours = np.arange(int(np.ceil(rest)))
+    weights = np.minimum(rest - hours, 1.0)
+    prices = tariff.usd_per_kwh[(start_hour + hours) % WEEK_HOURS]
+    return float((weeks * tariff.usd_per_kwh.sum() + (weights * prices).sum()) / wall_h)
+
+
+def best_start(tariff: Tariff, wall_h: float) -> tuple[Start, Start]:
+    """The cheapest and the dearest hour of the week to start a run that is not interrupted."""
+    starts = [
+        Start(hour_of_week=hour, usd_per_kwh=mean_usd_per_kwh(tariff, wall_h, hour)) for hour in range(WEEK_HOURS)
+    ]
+    return min(starts, key=lambda start: start.usd_per_kwh), max(starts, key=lambda start: start.usd_per_kwh)
+
+
+def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fact:
+    """What a kilowatt-hour costs under a tariff: the mean of the week.
+
+    Args:
+        tariff: the prices.
+        source: the file they are from.
+        wall_h: hours of the run; its range is then the 5th to the 95th percentile over the hours at which it may start.
+    """
+    mean = float(tariff.usd_per_kwh.mean())
+    low, high, over = mean, mean, ""
+    if wall_h is not None:
+        starts = [mean_usd_per_kwh(tariff, wall_h, hour) for hour in range(WEEK_HOURS)]
+        low, high = (float(one) for one in np.percentile(starts, (5.0, 95.0)))
+        over = f", {low:.4g} to {high:.4g} over {wall_h:.4g} hours, by the hour of the start"
+    what = f"tariff {tariff.name}: {mean:.4g} USD per kWh over the week{over}"
+    evidence = Evidence(
+        id="electricity:tariff", kind=EvidenceKind.GIVEN, what=what, source=source, used_in=("cost_usd",)
+    )
+    return Fact(estimate=Estimate(low=min(low, mean), mid=mean, high=max(high, mean)), evidence=evidence)
+
+
+def hour_named(hour_of_week: int) -> str:
+    """`Monday 0:00` for 0."""
+    return _hour(hour_of_week)

@@ -1,0 +1,243 @@
+"""One's own price list as CSV: comma, semicolon or tab, with or without a byte-order mark, a million rows or one.
+
+Columns by name, in any order: `gpu` and one of `price_per_gpu_h`, `price_per_instance_h` (with `gpus_per_instance`) are
+needed; `provider`, `region`, `instance`, `commitment`, `currency`, `seller`, `date`, `source`, `notes` take the value
+given on the command line or a default where the column is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.errors import InputFileError, UsageError
+from planner.hardware.catalogue import find_gpu
+from pricing.base.money import CURRENCIES, parse_amount, plain
+from pricing.base.near import listed
+from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H, SELLERS, PriceRow
+from pricing.sources.skypilot import Imported
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KNOWN = (
+    "gpu",
+    "price_per_gpu_h",
+    "price_per_instance_h",
+    "gpus_per_instance",
+    "provider",
+    "region",
+    "instance",
+    "commitment",
+    "currency",
+    "seller",
+    "date",
+    "source",
+    "notes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallbacks:
+    """What a column holds where the file has none."""
+
+    provider: str | None
+    currency: str
+    day: date
+    source: str
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """A CSV with every cell as text, empty where blank; separator and byte-order mark are found out.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is empty, not UTF-8, or a line has too many cells.
+    """
+    import pandas as pd
+
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            header = file.readline()
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{path}:1: encoding: expected UTF-8", hint="save it as CSV UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check the path") from error
+    if not header.strip():
+        raise InputFileError(f"{path}:1: header: expected column names", hint=f"they are {listed(KNOWN, 20)}")
+    separator = max(",;\t", key=header.count)
+    try:
+        frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
+        raise InputFileError(f"{path}: not a CSV: {reason}", hint="see docs/pricing.md") from error
+    frame.columns = [str(column).strip() for column in frame.columns]
+    return frame
+
+
+def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_invalid: bool = False) -> Imported:
+    """Rows of a price list with the columns of the module's text.
+
+    Distinct cells are read once each, so that a million rows cost about as much as their distinct values.
+
+    Args:
+        frame: every cell as text.
+        name: the file's name, for messages.
+        fallbacks: for columns that are missing.
+        skip_invalid: leave invalid rows out, counted by reason, instead of refusing the file.
+
+    Raises:
+        InputFileError: a needed column is missing, or a row is invalid.
+    """
+    _check_columns(frame, name, fallbacks)
+    columns, faults = _columns(frame, fallbacks)
+    skipped = {}
+    bad = sorted({at for lines in faults.values() for at in lines})
+    if bad and not skip_invalid:
+        expected, lines = min(faults.items(), key=lambda fault: fault[1][0])
+        more = f" (and {len(bad) - 1} more rows at fault)" if len(bad) > 1 else ""
+        raise InputFileError(
+            f"{name}:{lines[0] + 2}: {expected}{more}", hint="mend the file, or leave such rows out with --skip-invalid"
+        )
+    for expected, lines in faults.items():
+        skipped[expected] = len(lines)
+    lost = set(bad)
+    rows = tuple(_row(columns, at, fallbacks) for at in range(len(frame)) if at not in lost)
+    return Imported(rows=rows, skipped=skipped)
+
+
+def _check_columns(frame: pd.DataFrame, name: str, fallbacks: Fallbacks) -> None:
+    have = set(frame.columns)
+    unknown = [column for column in frame.columns if column not in KNOWN]
+    if unknown:
+        raise InputFileError(f"{name}:1: {unknown[0]}: unknown column", hint=f"the columns are {listed(KNOWN, 20)}")
+    prices = {"price_per_gpu_h", "price_per_instance_h"} & have
+    if "gpu" not in have or len(prices) != 1:
+        expected = "expected `gpu` and one of `price_per_gpu_h`, `price_per_instance_h`"
+        raise InputFileError(f"{name}:1: header: {expected}", hint=f"the columns are {listed(KNOWN, 20)}")
+    if "price_per_instance_h" in have and "gpus_per_instance" not in have:
+        raise InputFileError(
+            f"{name}:1: gpus_per_instance: expected this column beside price_per_instance_h",
+            hint="how many GPUs does an instance have?",
+        )
+    if "provider" not in have and not fallbacks.provider:
+        raise InputFileError(f"{name}:1: provider: expected this column", hint="or give --provider")
+
+
+Faults = dict[str, list[int]]
+
+
+def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[object]], Faults]:
+    """Every column read, by row, and the rows at fault by what was expected."""
+    faults: Faults = {}
+    price = "price_per_gpu_h" if "price_per_gpu_h" in frame.columns else "price_per_instance_h"
+    readers: dict[str, tuple[Callable[[str], object | None], str, object]] = {
+        "gpu": (_gpu, "expected a GPU of the catalogue", None),
+        price: (_price, "expected a price above 0", None),
+        "gpus_per_instance": (_count, "expected a count of 1 or more", 1),
+        "provider": (_text, "expected a name", fallbacks.provider),
+        "region": (str.strip, "", ""),
+        "instance": (str.strip, "", ""),
+        "commitment": (_one_of(COMMITMENTS), f"expected one of {listed(COMMITMENTS)}", "on-demand"),
+        "currency": (_one_of(CURRENCIES), "expected an ISO 4217 code", fallbacks.currency),
+        "seller": (_one_of(SELLERS), f"expected one of {listed(SELLERS)}", "provider"),
+        "date": (_day, "expected a date such as 2026-08-28", fallbacks.day),
+        "source": (_text, "expected where the price is from", fallbacks.source),
+        "notes": (str.strip, "", ""),
+    }
+    columns: dict[str, list[object]] = {}
+    for column, (read, expected, default) in readers.items():
+        if column not in frame.columns:
+            columns[column] = [default] * len(frame)
+            continue
+        values = {cell: read(cell) for cell in frame[column].unique()}
+        columns[column] = [values[cell] for cell in frame[column]]
+        for at, value in enumerate(columns[column]):
+            if value is None:
+                faults.setdefault(f"{column}: {expected}, found `{frame[column].iloc[at]}`", []).append(at)
+    _per_gpu_price(columns, price, faults)
+    return columns, faults
+
+
+def _per_gpu_price(columns: dict[str, list[object]], price: str, faults: Faults) -> None:
+    per_instance = price == "price_per_instance_h"
+    made: list[object] = []
+    for at, (amount, count, currency) in enumerate(
+        zip(columns[price], columns["gpus_per_instance"], columns["currency"], strict=True)
+    ):
+        value = None
+        if isinstance(amount, Decimal) and isinstance(count, int):
+            value = plain(amount / count) if per_instance else amount
+            if currency == "USD" and value > HIGHEST_PLAUSIBLE_PER_GPU_H:
+                text = f"{price}: {value} USD per GPU-hour is not plausible; per instance, or in cents?"
+                faults.setdefault(text, []).append(at)
+        made.append(value)
+    columns["price_per_gpu_h"] = made
+
+
+def _row(columns: dict[str, list[object]], at: int, fallbacks: Fallbacks) -> PriceRow:
+    cell = {column: values[at] for column, values in columns.items()}
+    day, price, count = cell["date"], cell["price_per_gpu_h"], cell["gpus_per_instance"]
+    assert isinstance(day, date) and isinstance(price, Decimal) and isinstance(count, int)  # noqa: PT018
+    return PriceRow(
+        id="new",
+        gpu=str(cell["gpu"]),
+        provider=str(cell["provider"]).lower(),
+        region=str(cell["region"]),
+        instance=str(cell["instance"]),
+        gpus_per_instance=count,
+        commitment=str(cell["commitment"]),
+        price_per_gpu_h=price,
+        currency=str(cell["currency"]),
+        seller=str(cell["seller"]),
+        date_earliest=day,
+        date_latest=day,
+        date_basis="stated in the file" if day != fallbacks.day else "day given on import",
+        source=str(cell["source"]),
+        notes=str(cell["notes"]),
+    )
+
+
+def _gpu(cell: str) -> str | None:
+    try:
+        return find_gpu(cell).id
+    except UsageError:
+        return None
+
+
+def _price(cell: str) -> Decimal | None:
+    amount = parse_amount(cell)
+    return amount if amount is not None and amount > 0 else None
+
+
+def _count(cell: str) -> int | None:
+    return int(cell) if cell.strip().isdigit() and int(cell) >= 1 else None
+
+
+def _text(cell: str) -> str | None:
+    return cell.strip() or None
+
+
+def _day(cell: str) -> date | None:
+    try:
+        return date.fromisoformat(cell.strip())
+    except ValueError:
+        return None
+
+
+def _one_of(allowed: frozenset[str] | tuple[str, ...]) -> Callable[[str], str | None]:
+    return lambda cell: cell.strip() if cell.strip() in allowed else None
+
+
+def file_source(path: Path) -> str:
+    """The source written into rows of a file: its name and the first digits of its SHA-256."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return f"{path.name} sha256:{digest.hexdigest()[:12]}"

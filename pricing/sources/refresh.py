@@ -1,0 +1,83 @@
+"""`mpplan prices refresh`: ask live sources, keep what they said, add rows; the old book stays whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from planner.errors import UsageError
+from pricing.base.folder import data_dir, read_if_there
+from pricing.book.user_book import Added, add_rows, write_whole
+from pricing.sources import Fetched, Source
+from pricing.sources.base import FetchError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What came of one source."""
+
+    source: str
+    added: Added | None
+    """None where it failed."""
+    skipped: dict[str, int]
+    failure: str | None
+    """What went wrong; the book holds what it held."""
+    day: date
+    """Day of the prices: today, or that of the stored answer."""
+
+
+def stored_dir() -> Path:
+    """Where the answers of live sources are kept, one file per source and day."""
+    return data_dir() / "fetched"
+
+
+def refresh(source: Source, day: date, *, address: str | None = None, offline: bool = False) -> Refreshed:
+    """Bring one source's prices into the user's book.
+
+    Args:
+        source: one of `SOURCES`.
+        day: today.
+        address: a mirror instead of the source's own address.
+        offline: read the newest stored answer again instead of asking.
+
+    Raises:
+        InputFileError: the user's book is damaged.
+        UsageError: it cannot be written, or nothing is stored to read offline.
+    """
+    if offline:
+        fetched, day = newest_stored(source, day)
+    else:
+        try:
+            fetched = source.fetch(source.address if address is None else address)
+        except FetchError as error:
+            return Refreshed(source=source.name, added=None, skipped={}, failure=str(error), day=day)
+    try:
+        read = source.read(fetched, day)
+        if not read.rows:
+            raise FetchError(f"{source.name}: an answer without a single price")
+    except FetchError as error:
+        return Refreshed(source=source.name, added=None, skipped={}, failure=str(error), day=day)
+    if not offline:
+        write_whole(stored_dir() / f"{source.name}-{day.isoformat()}.json", fetched.text)
+    return Refreshed(source=source.name, added=add_rows(read.rows), skipped=read.skipped, failure=None, day=day)
+
+
+def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
+    """The newest stored answer of a source not after a day, and its day.
+
+    Raises:
+        UsageError: there is none, or it cannot be read.
+    """
+    found = []
+    for path in stored_dir().glob(f"{source.name}-*.json") if stored_dir().is_dir() else ():
+        match = re.fullmatch(rf"{source.name}-(\d{{4}}-\d\d-\d\d)", path.stem)
+        if match and date.fromisoformat(match[1]) <= day:
+            found.append((date.fromisoformat(match[1]), path))
+    if not found:
+        raise UsageError(
+            f"no answer of {source.name} is stored", hint="`mpplan prices refresh` with a network stores one"
+        )
+    stored_day, path = max(found)
+    return Fetched(source=source.name, text=read_if_there(path) or ""), stored_day

@@ -1,0 +1,136 @@
+"""The device that is measured: a CUDA GPU or the CPU, and what it says about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import CannotMeasureError, UsageError
+from probes.device.clock import Clock, CpuClock, CudaClock
+
+if TYPE_CHECKING:
+    import torch
+
+SALT = "mpplan.probe"
+"""Makes the hash of a UUID useless for looking the device up elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device, opened."""
+
+    kind: str
+    """`cuda` or `cpu`."""
+    index: int
+    """Number in PCI bus order, as in `nvidia-smi`; 0 for the CPU."""
+    name: str
+    uuid: str | None
+    """Never leaves the process; the record holds `hashed`."""
+    capability: tuple[int, int]
+    """CUDA compute capability; (0, 0) for a CPU."""
+    memory_bytes: float
+    sm_count: int | None
+    l2_bytes: float | None
+
+    @property
+    def hashed(self) -> str | None:
+        """First 12 hex digits of the salted SHA-256 of the UUID."""
+        if self.uuid is None:
+            return None
+        return hashlib.sha256(f"{SALT}:{self.uuid}".encode()).hexdigest()[:12]
+
+    @property
+    def torch(self) -> torch.device:
+        """For `device=` arguments."""
+        import torch
+
+        return torch.device("cuda", self.index) if self.kind == "cuda" else torch.device("cpu")
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that times it."""
+        return CudaClock() if self.kind == "cuda" else CpuClock()
+
+
+def open_device(kind: str | None, index: int = 0) -> Device:
+    """Open the device that was asked for.
+
+    Args:
+        kind: `cuda`, `cpu`, or None for a GPU.
+        index: of the GPU.
+
+    Raises:
+        CannotMeasureError: there is no GPU, or torch cannot use it.
+        UsageError: no such GPU index.
+    """
+    return _open_cpu() if kind == "cpu" else _open_cuda(index)
+
+
+def _open_cpu() -> Device:
+    return Device(
+        kind="cpu",
+        index=0,
+        name=cpu_name(),
+        uuid=None,
+        capability=(0, 0),
+        memory_bytes=float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
+        sm_count=None,
+        l2_bytes=None,
+    )
+
+
+def _open_cuda(index: int) -> Device:
+    import torch
+
+    if not torch.cuda.is_available():
+        why, help_ = why_no_cuda()
+        instead = "`mpplan probe --device cpu` measures the CPU"
+        raise CannotMeasureError(why, hint=f"{help_}, or: {instead}" if help_ else instead)
+    count = torch.cuda.device_count()
+    if not 0 <= index < count:
+        raise UsageError(f"there is no GPU {index}", hint=f"this machine has GPUs 0 to {count - 1}")
+    facts: Any = torch.cuda.get_device_properties(index)
+    uuid = getattr(facts, "uuid", None)
+    return Device(
+        kind="cuda",
+        index=index,
+        name=str(facts.name),
+        uuid=None if uuid is None else str(uuid),
+        capability=(int(facts.major), int(facts.minor)),
+        memory_bytes=float(facts.total_memory),
+        sm_count=int(facts.multi_processor_count),
+        l2_bytes=float(size) if (size := getattr(facts, "L2_cache_size", None)) else None,
+    )
+
+
+def why_no_cuda() -> tuple[str, str | None]:
+    """Why torch sees no GPU, in one sentence, and what would help."""
+    import torch
+
+    from probes.sensors.nvml import load_nvml
+
+    try:
+        seen = int(load_nvml().nvmlDeviceGetCount())
+    except CannotMeasureError:
+        seen = 0
+    if not seen:
+        return "this machine shows no NVIDIA GPU", None
+    if torch.version.cuda is None:
+        return "there is an NVIDIA GPU, but this torch was built without CUDA", "install a CUDA build of torch"
+    return "there is an NVIDIA GPU, but torch cannot use it", "install a driver that fits torch's CUDA"
+
+
+def cpu_name() -> str:
+    """The processor's name as the system tells it."""
+    import platform
+
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine() or "unknown CPU"

@@ -1,0 +1,1 @@
+"""Energy of a window and power by activity, from the sensors."""

@@ -1,0 +1,114 @@
+"""What a meter gets wrong: the same power read over windows of several lengths and by several methods.
+
+The reference is the counter between its ticks over the whole steady trace. `edges` reads the counter at both ends of
+a window and divides by its length, as Zeus does; `ticks` is ours; `instant` and `average` are the means of the
+driver's power fields.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from probes.energy.power import power_over
+from probes.sensors.interface import Reading
+
+LENGTHS_S = (0.5, 1.0, 3.0, 10.0)
+METHODS = ("edges", "ticks", "instant", "average")
+STRIDE_S = 0.13
+"""Between the starts of windows: no multiple of a counter's period, so that every phase is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterError:
+    """Errors of one method at one length of window; relative to the reference."""
+
+    method: str
+    length_s: float
+    windows: int
+    median_abs_error: float
+    p95_abs_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterCheck:
+    """One steady trace, judged."""
+
+    reference_w: float
+    tick_period_s: float
+    field_period_s: float | None
+    """Median time between changes of the instantaneous field."""
+    instant_over_counter: float | None
+    """Mean of the field over the reference, whole trace."""
+    average_over_counter: float | None
+    errors: tuple[MeterError, ...]
+
+
+def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> MeterCheck | None:
+    """Judge a trace of steady power; None where its counter does not tick.
+
+    Args:
+        readings: in order of time.
+        start_s: where the power was steady from.
+        end_s: where it was steady to.
+    """
+    whole = power_over(readings, start_s, end_s)
+    if whole.source != "counter" or whole.mean_w is None or whole.tick_period_s is None:
+        return None
+    errors = []
+    for length_s in LENGTHS_S:
+        starts = np.arange(start_s, end_s - length_s, STRIDE_S)
+        for method in METHODS:
+            found = [_mean(readings, float(t), float(t) + length_s, method) for t in starts]
+            wrong = [abs(w / whole.mean_w - 1.0) for w in found if w is not None]
+            if wrong:
+                errors.append(
+                    MeterError(
+                        method=method,
+                        length_s=length_s,
+                        windows=len(wrong),
+                        median_abs_error=float(np.median(wrong)),
+                        p95_abs_error=float(np.quantile(wrong, 0.95)),
+                    )
+                )
+    return MeterCheck(
+        reference_w=whole.mean_w,
+        tick_period_s=whole.tick_period_s,
+        field_period_s=_field_period(readings),
+        instant_over_counter=_over(whole.instant_mean_w, whole.mean_w),
+        average_over_counter=_over(whole.average_mean_w, whole.mean_w),
+        errors=tuple(errors),
+    )
+
+
+def _mean(readings: Sequence[Reading], start_s: float, end_s: float, method: str) -> float | None:
+    if method == "edges":
+        return _edges(readings, start_s, end_s)
+    power = power_over(readings, start_s, end_s)
+    if method == "ticks":
+        return power.mean_w if power.source == "counter" else None
+    return power.instant_mean_w if method == "instant" else power.average_mean_w
+
+
+def _edges(readings: Sequence[Reading], start_s: float, end_s: float) -> float | None:
+    """Counter at the end less counter at the start, over the length."""
+    told = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
+    times = [t for t, _ in told]
+    first, last = bisect_right(times, start_s) - 1, bisect_right(times, end_s) - 1
+    if first < 0 or last < 0:
+        return None
+    return (told[last][1] - told[first][1]) / (end_s - start_s)
+
+
+def _field_period(readings: Sequence[Reading]) -> float | None:
+    told = [(r.time_s, r.power_instant_w) for r in readings if r.power_instant_w is not None]
+    changes = [t for (_, a), (t, b) in itertools.pairwise(told) if a != b]
+    return float(np.median(np.diff(changes))) if len(changes) > 2 else None
+
+
+def _over(a: float | None, b: float) -> float | None:
+    return a / b if a is not None else None

@@ -1,0 +1,135 @@
+"""Energy of a trial: kept running in the hot steady state while a sampler reads the sensor.
+
+```
+        settle                 window (≥ 3 s)
+ ────|─────────|───────────────────────────────────|──
+     ▒▒▒▒▒▒▒▒▒▒████████████████████████████████████      trial, in batches of a quarter of a second
+     ················································     sampler: every 10 ms
+```
+
+Energy per iteration is mean power times the median time of an iteration in the window, which keeps the boundaries of
+iterations and of counter ticks apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from probes.device.clock import Clock
+from probes.energy.power import PowerReading, power_over
+from probes.precisions.interface import Recipe
+from probes.sensors.interface import Sensor, State, Trace
+from probes.sensors.sampler import Sampler
+from probes.timing.protocol import run_steadily
+from probes.timing.statistics import Summary, summarise
+from probes.timing.trial import Trial
+
+SETTLE_S = 1.2
+"""Before a window: longer than the driver's one-second average, which else still holds what ran before."""
+SLOWDOWN_MASK = 0x8 | 0x20 | 0x40 | 0x80
+"""Clock event reasons that mean a forced slow-down; 0x4, the power cap, is normal under sustained load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One energy window."""
+
+    timing: Summary | None
+    """None while idle."""
+    power: PowerReading
+    states: tuple[State, ...]
+    trace: Trace
+
+
+def measure_window(
+    trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor, *, window_s: float, guess_s: float, idle: bool = False
+) -> Window:
+    """Run a trial through one window.
+
+    Args:
+        trial: warmed up.
+        recipe: set before the first batch.
+        clock: of the device.
+        sensor: of the device.
+        window_s: length of the window; the settling time comes on top.
+        guess_s: about how long an iteration takes.
+        idle: True where the trial is to rest, so that its time means nothing.
+    """
+    with Sampler(sensor) as sampler:
+        run_steadily(trial, recipe, clock, SETTLE_S, guess_s)
+        start = time.monotonic()
+        batches = run_steadily(trial, recipe, clock, window_s, guess_s)
+        end = time.monotonic()
+    trace = sampler.trace
+    states = tuple(one for one in trace.states if one.time_s >= start)
+    return Window(
+        timing=None if idle else summarise([s for batch in batches for s in batch.samples_s]),
+        power=power_over(trace.readings, start, end),
+        states=states or trace.states,
+        trace=trace,
+    )
+
+
+def energy_fields(window: Window, scope: str, iteration_s: float | None) -> dict[str, Any]:
+    """The energy fields of a `Measurement`."""
+    power = window.power
+    known = power.mean_w is not None and iteration_s is not None
+    return {
+        "energy_j_per_iteration": power.mean_w * iteration_s if known else None,  # type: ignore[operator]
+        "power_mean_w": power.mean_w,
+        "power_p95_w": power.p95_w,
+        "power_instant_mean_w": power.instant_mean_w,
+        "power_average_mean_w": power.average_mean_w,
+        "energy_window_s": power.window_s,
+        "energy_ticks": power.ticks,
+        "energy_tick_period_s": power.tick_period_s,
+        "energy_source": power.source,
+        "energy_quality": power.quality,
+        "energy_scope": scope,
+        "energy_reason": power.reason,
+    }
+
+
+def thermal_fields(states: Sequence[State]) -> dict[str, Any]:
+    """The fields on heat and clocks of a `Measurement`."""
+    if not states:
+        return {}
+    clocks = [one.sm_clock_hz for one in states if one.sm_clock_hz is not None]
+    masks = [one.clock_event_mask for one in states if one.clock_event_mask is not None]
+    last = states[-1]
+    return {
+        "temperature_start_c": states[0].temperature_c,
+        "temperature_end_c": last.temperature_c,
+        "memory_temperature_c": last.memory_temperature_c,
+        "sm_clock_median_hz": float(np.median(clocks)) if clocks else None,
+        "sm_clock_min_hz": min(clocks) if clocks else None,
+        "memory_clock_hz": last.memory_clock_hz,
+        "clock_event_mask": int(np.bitwise_or.reduce(masks)) if masks else None,
+        "power_limit_w": last.power_limit_w,
+    }
+
+
+def slowed_down(states: Sequence[State]) -> bool:
+    """Whether the device was made to run slower by heat or by an external brake."""
+    return any((one.clock_event_mask or 0) & SLOWDOWN_MASK for one in states)
+
+
+def heat_soak(trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor | None, *, limit_s: float = 25.0) -> float:
+    """Run a trial until the temperature rises by less than half a degree in five seconds; the time it took.
+
+    Power rises with temperature, and training runs hot, so everything is measured hot.
+    """
+    began = time.monotonic()
+    last: float | None = None
+    while time.monotonic() - began < limit_s:
+        run_steadily(trial, recipe, clock, 5.0 if sensor else limit_s / 3, 2e-3)
+        now = sensor.state().temperature_c if sensor else None
+        if now is None or (last is not None and now - last < 0.5):
+            break
+        last = now
+    return time.monotonic() - began

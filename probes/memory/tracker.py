@@ -1,0 +1,106 @@
+"""Peak memory without running: a step on fake tensors, whose storages are counted as they come and go.
+
+Fake tensors have shapes and types but no data, so a step of a model that would fill a large GPU takes a second.
+Where the machine has a GPU, the fake tensors are of that GPU, and its kernels' own rules of what they save and
+return are followed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from probes.models.cases import ModelCase, params_of
+
+ROUND_BYTES = {"cuda": 512, "cpu": 1}
+"""What an allocation is rounded up to (CUDA's caching allocator: 512 bytes)."""
+
+
+class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
+    """Adds up the storages of all tensors that pass by; `peak` since the last reset."""
+
+    def __init__(self, device_kind: str) -> None:
+        super().__init__()
+        self._kind = device_kind
+        self._round = ROUND_BYTES[device_kind]
+        self._known: dict[int, int] = {}
+        self.live = 0
+        self.peak = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run an operation and count what it made."""
+        result = function(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self.count(leaf)
+        return result
+
+    def count(self, tensor: torch.Tensor) -> None:
+        """Count a tensor's storage, once, until it is freed."""
+        names = getattr(tensor, "__tensor_flatten__", None)
+        if names is not None and not isinstance(tensor, torch._subclasses.FakeTensor):
+            for name in names()[0]:
+                self.count(getattr(tensor, name))
+            return
+        if tensor.device.type != self._kind:
+            return
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._known:
+            return
+        size = -(-storage.nbytes() // self._round) * self._round
+        self._known[key] = size
+        self.live += size
+        self.peak = max(self.peak, self.live)
+        weakref.finalize(storage, self._free, key)
+
+    def _free(self, key: int) -> None:
+        self.live -= self._known.pop(key, 0)
+
+    def reset_peak(self) -> None:
+        """Start a new maximum from what is live."""
+        self.peak = self.live
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracked:
+    """What bookkeeping says about a step."""
+
+    peak_bytes: float | None
+    """None where a kernel has no rules for fake tensors."""
+    params: int
+
+
+def track(make: Callable[[], Any], device_kind: str) -> Tracked:
+    """Peak of the second step of a trial made under fake tensors; the first makes gradients and states.
+
+    Args:
+        make: makes a trial that has a `module`, on the device; called under fake tensors.
+        device_kind: `cuda` or `cpu`.
+    """
+    from probes.device.clock import no_mark
+
+    counter = StorageCounter(device_kind)
+    with FakeTensorMode(allow_non_fake_inputs=True), counter:
+        trial = make()
+        trial.step(no_mark)
+        counter.reset_peak()
+        trial.step(no_mark)
+    return Tracked(peak_bytes=float(counter.peak), params=sum(one.numel() for one in trial.module.parameters()))
+
+
+def count_params(case: ModelCase) -> int:
+    """Parameters of a model, counted on fake tensors of the CPU."""
+    from probes.models.whole import build_model
+
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        return params_of(build_model(case, 0, torch.device("cpu")))

@@ -1,0 +1,1 @@
+"""Recipes in 32 and 16 bits."""

@@ -1,0 +1,1 @@
+"""Recipes in 8 bits."""

@@ -1,0 +1,20 @@
+"""FP8 linear layers with one power-of-two scale per row: e4m3 everywhere."""
+
+from functools import partial
+
+from probes.precisions.interface import Recipe
+from probes.precisions.low.float8 import convert_linears, scaled_product
+
+RECIPE = Recipe(
+    id="fp8-rowwise",
+    precision="fp8",
+    summary="bf16-fsdp with FP8 linear layers, one scale per row",
+    operand="float8_e4m3fn",
+    held="bfloat16",
+    master_weights=True,
+    min_capability=(8, 9),
+    why_capability="FP8 matrix units came with Ada and Hopper",
+    why_not_cpu="CPUs have no FP8 matrix units; torch would emulate them",
+    convert=partial(convert_linears, recipe_name="rowwise"),
+    product=partial(scaled_product, rowwise=True),
+)

@@ -1,0 +1,69 @@
+"""Which precisions a device really runs: asked of the recipe, then shown by the error of a product against FP64.
+
+That a setting is accepted does not mean that it is active: CPUs take `high` matrix precision and compute in FP32,
+and an environment variable can switch TF32 on behind a strict FP32 run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from probes.device.device import Device
+from probes.device.faults import DeviceLost, cleaned, is_lost
+from probes.precisions.interface import Recipe
+
+SIZE = 512
+FP32_ERROR_RATIO = 1e-5
+"""FP32 products of this size are wrong by about 3e-7, TF32 ones by about 3e-4 (10 bits of mantissa)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    """Whether a recipe runs here."""
+
+    recipe: Recipe
+    reason: str | None
+    """Why not; None where it does."""
+    error_ratio: float | None
+    """Of one linear layer's output."""
+
+
+def check_support(recipe: Recipe, device: Device) -> Support:
+    """Run one small linear layer in a recipe."""
+    reason = recipe.unsupported_on(device)
+    if reason is not None:
+        return Support(recipe=recipe, reason=reason, error_ratio=None)
+    try:
+        error = product_error(recipe, device)
+    except Exception as problem:
+        if is_lost(problem):
+            raise DeviceLost(cleaned(problem)) from problem
+        return Support(recipe=recipe, reason=f"a small product failed: {cleaned(problem)}", error_ratio=None)
+    if recipe.tf32 and error < FP32_ERROR_RATIO:
+        why = "TF32 is accepted but not active: products have FP32's error"
+        return Support(recipe=recipe, reason=why, error_ratio=error)
+    if recipe.id == "fp32" and error > FP32_ERROR_RATIO:
+        why = "products have TF32's error although it is off; look for NVIDIA_TF32_OVERRIDE in the environment"
+        return Support(recipe=recipe, reason=why, error_ratio=error)
+    return Support(recipe=recipe, reason=None, error_ratio=error)
+
+
+def product_error(recipe: Recipe, device: Device) -> float:
+    """Relative error of a linear layer's output against FP64 (Frobenius norm)."""
+    import torch
+
+    from probes.precisions.training import Training
+
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(SIZE, SIZE, generator=generator)
+    weight = torch.randn(SIZE, SIZE, generator=generator)
+    layer = torch.nn.Linear(SIZE, SIZE, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+    module = torch.nn.Sequential(layer).to(device.torch)  # conversion swaps children, not the root
+    recipe.activate()
+    training = Training(module, recipe, device.kind)
+    with torch.no_grad(), training.region():
+        y = module(x.to(device.torch, getattr(torch, recipe.held)))
+    exact = x.double() @ weight.double().t()
+    return float(torch.linalg.norm(y.double().cpu() - exact) / torch.linalg.norm(exact))

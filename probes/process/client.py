@@ -1,0 +1,197 @@
+"""The parent's side of the probe process: starts it, hears its events, and starts it again where a point killed it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from planner.errors import CannotMeasureError, MpplanError
+from planner.records.jsonl import parse_line
+from planner.records.measurement import Measurement
+from probes.process.worker import EXIT_DEVICE_LOST
+from probes.record.options import Options
+from probes.session.listener import Listener, Progress
+
+RESTARTS = 6
+"""Times that a run goes on in a new process after a crash."""
+GRACE_S = 20.0
+"""Time for the probe process to end after an interruption."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a run ended."""
+
+    points: int
+    path: str | None
+    """The record; None where it was interrupted before there was one."""
+    left_out: tuple[str, ...]
+    """Groups for which there was no time."""
+    interrupted: bool
+    crashes: int
+
+
+class ReportedError(MpplanError):
+    """An error that the probe process reported."""
+
+    def __init__(self, message: str, *, hint: str | None, exit_code: int) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+
+
+def run_in_process(options: Options, listener: Listener) -> Ended:
+    """Run the probes in a process of their own.
+
+    Raises:
+        MpplanError: what the probe process reported, or that it could not go on.
+    """
+    points = 0
+    path: str | None = None
+    began = time.monotonic()
+    for crash in range(RESTARTS + 1):
+        hearing, code, said = _once(options, listener)
+        points += hearing.points
+        path = hearing.path or path
+        if code == 130 or (code == 0 and hearing.ended):
+            return Ended(points=points, path=path, left_out=hearing.left_out, interrupted=code == 130, crashes=crash)
+        if path is None:
+            raise CannotMeasureError(f"{_last_words(code, said)}", hint="run `mpplan doctor`")
+        why = "the GPU was lost" if code == EXIT_DEVICE_LOST else _last_words(code, said)
+        listener.noted(f"{why}; going on in a new process")
+        spent_s = time.monotonic() - began
+        options = replace(options, path=path, resume=True, skip_failed=True, spent_s=spent_s)
+    raise CannotMeasureError(f"the probe process died {RESTARTS + 1} times", hint=f"what was measured is in `{path}`")
+
+
+def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
+    """One process: what it told, its exit code, the end of its stderr."""
+    environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
+    command = [sys.executable, "-m", "probes.process.worker", options.to_json()]
+    hearing = _Hearing(listener)
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True, encoding="utf-8"
+        ) as process,
+    ):
+        try:
+            with _passing_on(process):
+                for line in process.stdout or ():
+                    hearing.hear(line)
+                code = process.wait()
+        except BaseException:
+            _stop(process)
+            raise
+        return hearing, code, _tail(errors)
+
+
+class _Hearing:
+    """Turns events into calls of a listener."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.points = 0
+        self.path: str | None = None
+        self.left_out: tuple[str, ...] = ()
+        self.ended = False
+
+    def hear(self, line: str) -> None:
+        """One event.
+
+        Raises:
+            MpplanError: the probe process reported one.
+        """
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            return
+        name = event.pop("event", None)
+        handle: dict[str, Callable[..., None]] = {
+            "began": self._began,
+            "planned": self._listener.planned,
+            "started": lambda **v: self._listener.started(Progress(**v)),
+            "measured": self._measured,
+            "noted": self._listener.noted,
+            "failed": self._failed,
+            "ended": self._ended,
+        }
+        if name in handle:
+            handle[name](**event)
+
+    def _began(self, path: str, device_name: str) -> None:
+        self.path = path
+        self._listener.began(path, device_name)
+
+    def _measured(self, line: str) -> None:
+        one = parse_line(line)
+        if isinstance(one, Measurement):
+            self.points += 1
+            self._listener.measured(one)
+
+    def _failed(self, message: str, hint: str | None, exit_code: int) -> None:
+        raise ReportedError(message, hint=hint, exit_code=exit_code)
+
+    def _ended(self, points: int, left_out: list[str], lost_device: str | None) -> None:
+        self.ended, self.left_out = True, tuple(left_out)
+
+
+class _passing_on:  # noqa: N801 - reads as a word in `with`
+    """Passes interruptions on to the child and waits for it. Ctrl-C may reach the child twice; it hears the first."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        try:
+            self._before = {number: signal.signal(number, self._pass) for number in (signal.SIGTERM, signal.SIGINT)}
+        except ValueError:  # not in the main thread: whoever calls there handles signals
+            self._before = None
+
+    def _pass(self, _number: int, _frame: object) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in (self._before or {}).items():
+            signal.signal(number, handler)
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _with_our_root(path: str | None) -> str:
+    """The child must find this very package, also from another directory."""
+    root = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join([root, path]) if path else root
+
+
+def _tail(errors: IO[bytes]) -> str:
+    errors.seek(0, os.SEEK_END)
+    errors.seek(max(errors.tell() - 4000, 0))
+    return errors.read().decode("utf-8", errors="replace")
+
+
+def _last_words(code: int, said: str) -> str:
+    if code < 0:
+        name = signal.Signals(-code).name
+        why = " (the system ran out of memory?)" if name == "SIGKILL" else ""
+        return f"the probe process was ended by {name}{why}"
+    lines = [line for line in said.strip().splitlines() if line.strip()]
+    return f"the probe process failed with exit code {code}: {lines[-1].strip() if lines else 'it said nothing'}"

@@ -1,0 +1,111 @@
+"""The probe process: `python -m probes.process.worker OPTIONS_JSON`. The only one that imports torch.
+
+It writes the record itself and tells its parent what happens as JSON lines on stdout. Whatever libraries print goes
+to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from planner.errors import MpplanError
+from planner.records.jsonl import to_line
+from planner.records.measurement import Measurement
+from probes.record.options import Options
+from probes.session.listener import Progress
+
+EXIT_DEVICE_LOST = 75
+"""The device is broken for this process; a new one can go on."""
+
+
+GRACE_S = 5.0
+"""Time to end by itself after an interruption."""
+
+
+class _Teller:
+    """A listener that writes events."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def tell(self, event: str, **values: Any) -> None:
+        """Write one event."""
+        self._stream.write(json.dumps({"event": event, **values}) + "\n")
+        self._stream.flush()
+
+    def began(self, path: str, device_name: str) -> None:
+        """See `Listener`."""
+        self.tell("began", path=path, device_name=device_name)
+
+    def planned(self, groups: int, estimate_s: float) -> None:
+        """See `Listener`."""
+        self.tell("planned", groups=groups, estimate_s=estimate_s)
+
+    def started(self, progress: Progress) -> None:
+        """See `Listener`."""
+        self.tell("started", **asdict(progress))
+
+    def measured(self, measurement: Measurement) -> None:
+        """See `Listener`."""
+        self.tell("measured", line=to_line(measurement))
+
+    def noted(self, text: str) -> None:
+        """See `Listener`."""
+        self.tell("noted", text=text)
+
+
+def main() -> int:
+    """Run what the arguments say; the exit code is 0, that of an error, 75 or 130."""
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # prints of libraries must not get between the events
+    teller = _Teller(stream)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
+    options = Options.from_json(sys.argv[1])
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that `--gpu-index` counts as nvidia-smi does
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        return _run(options, teller)
+    except MpplanError as error:
+        teller.tell("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
+        return error.exit_code
+    except KeyboardInterrupt:
+        teller.tell("interrupted")
+        return 130
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    """Stop once: what comes after must not disturb the closing of the record.
+
+    Python drops an exception that is raised inside a finaliser, so there is a last resort; every line is on the disk.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    last_resort = threading.Timer(GRACE_S, os._exit, (130,))
+    last_resort.daemon = True
+    last_resort.start()
+    raise KeyboardInterrupt
+
+
+def _run(options: Options, teller: _Teller) -> int:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        message, hint = "PyTorch is not installed, and the probes need it", "pip install 'mpplan[probe]'"
+        teller.tell("failed", message=message, hint=hint, exit_code=4)
+        return 4
+    from probes.process.run import run
+
+    outcome = run(options, teller)
+    teller.tell("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)
+    return EXIT_DEVICE_LOST if outcome.lost_device else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What a run found, in one table: speed, memory and energy of each precision against FP32 and TF32."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.records.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRow:
+    """One precision on one training step; ratios are above 1 where it is faster, smaller or thriftier."""
+
+    precision: str
+    recipe: str
+    model: str
+    tokens_per_s: float
+    """Images per second for a CNN."""
+    memory_bytes: float | None
+    """Peak of live tensors."""
+    energy_j_per_token: float | None
+    speed_over_fp32: float | None
+    speed_over_tf32: float | None
+    memory_under_fp32: float | None
+    """FP32's peak over this one's."""
+    energy_under_fp32: float | None
+    quality: str | None
+
+
+def summarise_run(measurements: Iterable[Measurement]) -> tuple[SummaryRow, ...]:
+    """Rows for the model that was trained in the most precisions (the deepest of those), in the order measured."""
+    done = [m for m in measurements if m.kind == "end_to_end" and m.usable_time and m.tokens and m.recompute == "none"]
+    plain = [m for m in done if not m.compiled]
+    if not plain:
+        return ()
+    counts = Counter(_case(m) for m in plain)
+    chosen = max(counts, key=lambda case: (counts[case], case[1]))
+    rows = {m.recipe: m for m in plain if _case(m) == chosen}
+    return tuple(_row(m, rows.get("fp32"), rows.get("tf32")) for m in rows.values())
+
+
+Case = tuple[str, int, int, int]
+
+
+def _case(m: Measurement) -> Case:
+    return (m.model or "", m.layers or 0, m.seq_len or 0, m.micro_batch or 0)
+
+
+def _row(m: Measurement, fp32: Measurement | None, tf32: Measurement | None) -> SummaryRow:
+    model, layers, length, batch = _case(m)
+    return SummaryRow(
+        precision=m.precision or "",
+        recipe=m.recipe or "",
+        model=f"{model}, {layers} layers, {batch} × {length}",
+        tokens_per_s=(m.tokens or 0) / (m.time_median_s or float("nan")),
+        memory_bytes=m.memory_allocated_peak_bytes,
+        energy_j_per_token=_per_token(m),
+        speed_over_fp32=_over(_time(fp32), _time(m)),
+        speed_over_tf32=_over(_time(tf32), _time(m)),
+        memory_under_fp32=_over(fp32.memory_allocated_peak_bytes if fp32 else None, m.memory_allocated_peak_bytes),
+        energy_under_fp32=_over(_per_token(fp32), _per_token(m)),
+        quality=m.quality,
+    )
+
+
+def _time(m: Measurement | None) -> float | None:
+    return m.time_median_s if m else None
+
+
+def _per_token(m: Measurement | None) -> float | None:
+    if m is None or m.energy_j_per_iteration is None or not m.tokens:
+        return None
+    return m.energy_j_per_iteration / m.tokens
+
+
+def _over(a: float | None, b: float | None) -> float | None:
+    return a / b if a is not None and b else None

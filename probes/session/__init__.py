@@ -1,0 +1,1 @@
+"""One run of the suite: which points, in what order, within what time."""

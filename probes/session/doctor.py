@@ -1,0 +1,174 @@
+"""What this machine can measure, precision by precision, and what to install or permit for the rest.
+
+Looks without measuring. The questions that need torch are asked in a process of their own, `python -m
+probes.session.doctor`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from planner.errors import CannotMeasureError
+
+TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at."""
+
+    topic: str
+    """packages, devices, precisions or energy."""
+    device: str | None
+    """The device it speaks of."""
+    what: str
+    ok: bool
+    detail: str
+    fix: str | None = None
+    """What to do where it is not; None where nothing helps."""
+
+
+def examine() -> tuple[Finding, ...]:
+    """Everything about this machine."""
+    found = list(_packages())
+    if find_spec("torch") is None:
+        return (*found, *_without_torch())
+    answer = _ask_child()
+    if isinstance(answer, str):
+        return (*found, Finding(topic="devices", device=None, what="torch", ok=False, detail=answer))
+    return (*found, *(Finding(**one) for one in answer))
+
+
+_PACKAGES = (
+    ("torch", "every probe", "pip install 'mpplan[probe]'"),
+    ("transformers", "end-to-end steps of Llama, BERT and ResNet", "pip install 'mpplan[probe]'"),
+    ("torchao", "FP8 as frameworks run it, MXFP8, 8-bit optimizers", "pip install 'mpplan[float8]'"),
+    ("pynvml", "energy, power and clocks of NVIDIA GPUs", "pip install nvidia-ml-py"),
+)
+
+
+def _packages() -> list[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for module, purpose, fix in _PACKAGES:
+        there = find_spec(module) is not None
+        try:
+            number = version("nvidia-ml-py" if module == "pynvml" else module) if there else ""
+        except PackageNotFoundError:
+            number = "of unknown version"
+        detail = f"{number}, for {purpose}" if there else f"missing; needed for {purpose}"
+        found.append(
+            Finding(topic="packages", device=None, what=module, ok=there, detail=detail, fix=None if there else fix)
+        )
+    return found
+
+
+def _without_torch() -> list[Finding]:
+    from probes.sensors.nvml import load_nvml
+
+    try:
+        nvml = load_nvml()
+        count = nvml.nvmlDeviceGetCount()
+    except CannotMeasureError as error:
+        return [Finding(topic="devices", device=None, what="gpu", ok=False, detail=error.message, fix=error.hint)]
+    detail = f"{count} NVIDIA GPU{'s' if count != 1 else ''}, not measurable without torch"
+    return [
+        Finding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix="pip install 'mpplan[probe]'")
+    ]
+
+
+def _ask_child() -> list[dict[str, Any]] | str:
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "probes.session.doctor"],
+            capture_output=True, text=True, timeout=TIMEOUT_S, env=os.environ | {"PYTHONPATH": path}, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"torch did not answer within {TIMEOUT_S:.0f} s"
+    lines = done.stdout.strip().splitlines()
+    if done.returncode != 0 or not lines:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return f"torch is installed but does not work: {last}"
+    answer: list[dict[str, Any]] = json.loads(lines[-1])
+    return answer
+
+
+def look() -> list[Finding]:
+    """Asked in a process that may import torch: devices, what each runs, what its sensor tells."""
+    import torch
+
+    from probes.device.device import open_device, why_no_cuda
+
+    found = []
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
+        detail, fix = why_no_cuda()
+        found.append(Finding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix=fix))
+    devices = [open_device("cuda", index) for index in range(count)] + [open_device("cpu")]
+    for device in devices:
+        label = f"GPU {device.index} ({device.name})" if device.kind == "cuda" else f"CPU ({device.name})"
+        command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
+        found.append(
+            Finding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
+        )
+        found += _precisions(device, label)
+        found += _energy(device, label)
+    return found
+
+
+def _precisions(device: Any, label: str) -> list[Finding]:
+    from probes.precisions import RECIPES
+    from probes.precisions.support import check_support
+
+    found = []
+    for recipe in RECIPES:
+        support = check_support(recipe, device)
+        missing = recipe.needs if recipe.needs and find_spec(recipe.needs) is None else None
+        detail = support.reason or f"{recipe.summary}; error of a product {support.error_ratio:.0e}"
+        found.append(
+            Finding(
+                topic="precisions",
+                device=label,
+                what=recipe.id,
+                ok=support.reason is None,
+                detail=detail,
+                fix="pip install 'mpplan[float8]'" if missing and "not installed" in detail else None,
+            )
+        )
+    return found
+
+
+def _energy(device: Any, label: str) -> list[Finding]:
+    from probes.sensors import open_sensor
+
+    opened = open_sensor(device.kind, device.uuid)
+    if opened.sensor is None:
+        reason = opened.reason or "no sensor"
+        return [Finding(topic="energy", device=label, what="energy", ok=False, detail=reason, fix=opened.hint)]
+    missing = opened.sensor.missing
+    found = []
+    for what in ("energy", "power"):
+        detail = missing.get(what, f"{opened.sensor.name}, scope {opened.sensor.scope}")
+        found.append(Finding(topic="energy", device=label, what=what, ok=what not in missing, detail=detail))
+    opened.sensor.close()
+    return found
+
+
+if __name__ == "__main__":
+    from dataclasses import asdict
+
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    told = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    told.write(json.dumps([asdict(one) for one in look()]) + "\n")
+    told.close()

@@ -1,0 +1,294 @@
+"""One group of points: built, measured side by side, read out, and turned into lines of the record.
+
+Nothing that happens to one point costs another: no memory, no support and errors are results.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from probes.device.clock import CpuClock, no_mark
+from probes.device.device import Device
+from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
+from probes.energy.window import energy_fields, measure_window, slowed_down, thermal_fields
+from probes.memory.peaks import MemoryReading, is_out_of_memory, live_bytes, peak_of, release
+from probes.sensors.interface import Sensor, State, Trace
+from probes.timing.graphs import captured_if_short
+from probes.timing.protocol import Rules, Subject, Timing, measure
+from probes.timing.quiet import Gate
+from probes.timing.statistics import Summary
+from probes.timing.trial import Group, Point, Trial
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a point: fields of its line, and the trace of its energy window."""
+
+    point: Point
+    fields: Fields
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Everything that measuring needs besides the points."""
+
+    device: Device
+    gate: Gate | None
+    sensor: Sensor | None
+    no_sensor: str | None
+    """Why there is no sensor."""
+    rng: random.Random
+    rules: Callable[[Point], Rules]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Built:
+    point: Point
+    subject: Subject
+    memory: MemoryReading | None = None
+    first_step_s: float = 0.0
+    fields: Fields = field(default_factory=dict)
+
+
+class _Results(dict[str, Result]):
+    """Results by probe id, each told as soon as it is there."""
+
+    def __init__(self, tell: Callable[[Result], object]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def __setitem__(self, probe_id: str, result: Result) -> None:
+        super().__setitem__(probe_id, result)
+        self._tell(result)
+
+
+def run_group(group: Group, bench: Bench, tell: Callable[[Result], object] = lambda _: None) -> list[Result]:
+    """Measure a group; one result per point, in the order given.
+
+    Points that do not fit beside the others are measured in a second sitting.
+
+    Args:
+        group: what to measure.
+        bench: what to measure with.
+        tell: told each result when its point is done, so that an interruption costs only the point under way.
+
+    Raises:
+        DeviceLost: after an error that leaves the device unusable.
+    """
+    results = _Results(tell)
+    sittings = [list(group.points)]
+    while sittings:
+        sittings += _sit(sittings.pop(0), bench, results)
+        release()
+    return [results[point.probe_id] for point in group.points]
+
+
+def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[Point]]:
+    """Build and measure points side by side; returns the sittings that it takes for those that could not."""
+    built: list[_Built] = []
+    for i, point in enumerate(points):
+        reason = point.unsupported or _missing(point)
+        if reason is not None:
+            results[point.probe_id] = _failed(point, "unsupported", reason)
+            continue
+        failed = _guarded(point, lambda point=point: built.append(_build(point, bench)))  # type: ignore[misc]
+        if failed is None:
+            continue
+        release()  # only here: until the error was dropped, it held on to the memory of the failed trial
+        if failed.fields["status"] == "oom" and built:
+            return [*_measure_all(built, bench, results), list(points[i:])]
+        results[point.probe_id] = failed
+    return _measure_all(built, bench, results)
+
+
+def _missing(point: Point) -> str | None:
+    if point.needs and find_spec(point.needs) is None:
+        return f"needs {point.needs}, which is not installed"
+    return None
+
+
+def _build(point: Point, bench: Bench) -> _Built:
+    before = 0.0 if point.kind == "idle" else live_bytes(bench.device)  # idle is read before there is a context
+    point.recipe.activate()
+    trial = point.build(bench.device)
+    built = _Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
+    if point.memory:
+        began = time.perf_counter()
+        trial.step(no_mark)  # the first step compiles, and makes gradients and states
+        bench.device.clock.synchronize()
+        built.first_step_s = time.perf_counter() - began
+        trial.step(no_mark)
+        built.memory = peak_of(bench.device, trial.step, before_bytes=before, held_bytes=trial.held_bytes)
+    if point.graph and bench.device.kind == "cuda":
+        built.subject.trial = captured_if_short(trial, bench.device.clock)
+    return built
+
+
+def _measure_all(built: list[_Built], bench: Bench, results: _Results) -> list[list[Point]]:
+    """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
+    resting = [one for one in built if one.point.kind == "idle"]
+    timed = [one for one in built if one.point.kind != "idle"]
+    for one in resting:
+        _keep(one, lambda one=one: _idle(one, bench), results)  # type: ignore[misc]
+    timings: list[Timing] = []
+    failed = _guarded(timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench)) if timed else None)
+    points = [one.point for one in timed]
+    if failed is not None and len(points) == 1:
+        results[points[0].probe_id] = failed
+    for one, timing in zip(timed, timings, strict=False):
+        _keep(one, lambda one=one, timing=timing: _finish(one, bench, timing), results)  # type: ignore[misc]
+    built.clear()
+    return [[point] for point in points] if failed is not None and len(points) > 1 else []
+
+
+def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
+    rules = max((bench.rules(one.point) for one in timed), key=lambda rules: rules.cap_s)  # the most patient of theirs
+    return measure([one.subject for one in timed], bench.device.clock, rules, bench.gate, bench.rng)
+
+
+def _keep(one: _Built, run: Callable[[], Result], results: _Results) -> None:
+    found: list[Result] = []
+    failed = _guarded(one.point, lambda: found.append(run()))
+    results[one.point.probe_id] = failed or found[0]
+
+
+def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
+    """Run something; what went wrong as the point's result, None where nothing did.
+
+    Raises:
+        DeviceLost: the device is unusable.
+    """
+    try:
+        run()
+    except Exception as error:
+        if point is None:
+            raise
+        return failure_of(point, error)
+    return None
+
+
+def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
+    """Energy window, outcome, and all fields of one point."""
+    point, trial = one.point, one.subject.trial
+    fields: Fields = {"status": "ok", "recipe_flags": trial.flags, **timing_fields(timing, trial.steps)}
+    fields["compile_s"] = max(one.first_step_s, timing.first_call_s) if point.compiled else None
+    states: tuple[State, ...] = (bench.sensor.state(),) if bench.sensor and bench.device.kind == "cuda" else ()
+    trace = None
+    if point.energy_s and bench.sensor:
+        window = measure_window(
+            trial, point.recipe, bench.device.clock, bench.sensor,
+            window_s=point.energy_s, guess_s=timing.summary.median_s,
+        )  # fmt: skip
+        states, trace = window.states, window.trace
+        if window.timing is not None:
+            fields |= {"time_burst_median_s": fields["time_median_s"], "regime": "sustained", "stop_reason": "window"}
+            fields |= summary_fields(window.timing, trial.steps)
+        fields |= energy_fields(window, bench.sensor.scope, fields["time_median_s"])
+    elif point.energy_s or bench.sensor is None:
+        fields |= {"energy_source": "none", "energy_reason": bench.no_sensor}
+    fields |= thermal_fields(states)
+    if slowed_down(states):
+        fields["quality"] = "throttled"
+    if one.memory is not None:
+        fields |= memory_fields(one.memory)
+    return Result(point=point, fields=fields | dict(trial.outcome()), trace=trace)
+
+
+def _idle(one: _Built, bench: Bench) -> Result:
+    if bench.sensor is None:
+        return _failed(one.point, "unsupported", bench.no_sensor or "no sensor")
+    window = measure_window(
+        one.subject.trial, one.point.recipe, CpuClock(), bench.sensor,
+        window_s=one.point.energy_s, guess_s=0.05, idle=True,
+    )  # fmt: skip
+    fields = {"status": "ok", **energy_fields(window, bench.sensor.scope, None), **thermal_fields(window.states)}
+    fields["power_idle_w"] = window.power.mean_w
+    return Result(point=one.point, fields=fields, trace=window.trace)
+
+
+def timing_fields(timing: Timing, steps: int = 1) -> Fields:
+    """The fields on time of a `Measurement`; `steps` is how many iterations one timed step held."""
+    phases = timing.phases_s
+    return {
+        **summary_fields(timing.summary, steps),
+        "time_forward_median_s": phases.get("forward"),
+        "time_backward_median_s": phases.get("backward"),
+        "time_optimizer_median_s": phases.get("optimizer"),
+        "samples_gated": timing.samples_gated,
+        "rounds": timing.rounds,
+        "attempts": timing.attempts,
+        "iterations_per_sample": timing.iterations_per_sample * steps,
+        "stop_reason": timing.stop_reason,
+        "regime": "burst",
+        "warmup_s": timing.warmup_s,
+        "quality": timing.quality,
+        "other_load_ratio": timing.other_load_ratio,
+    }
+
+
+def summary_fields(summary: Summary, steps: int = 1) -> Fields:
+    """The median, its interval and the spread."""
+    return {
+        "time_median_s": summary.median_s / steps,
+        "time_ci_low_s": summary.ci_low_s / steps,
+        "time_ci_high_s": summary.ci_high_s / steps,
+        "time_iqr_s": summary.iqr_s / steps,
+        "time_p05_s": summary.p05_s / steps,
+        "time_p95_s": summary.p95_s / steps,
+        "time_min_s": summary.min_s / steps,
+        "samples": summary.samples,
+    }
+
+
+def memory_fields(memory: MemoryReading) -> Fields:
+    """The fields on memory of a `Measurement`."""
+    return {
+        "memory_allocated_peak_bytes": memory.allocated_peak_bytes,
+        "memory_active_peak_bytes": memory.active_peak_bytes,
+        "memory_reserved_peak_bytes": memory.reserved_peak_bytes,
+        "memory_forward_peak_bytes": memory.phases_bytes.get("forward"),
+        "memory_backward_peak_bytes": memory.phases_bytes.get("backward"),
+        "memory_optimizer_peak_bytes": memory.phases_bytes.get("optimizer"),
+        "memory_persistent_bytes": memory.persistent_bytes,
+        "memory_source": memory.source,
+        "alloc_retries": memory.alloc_retries,
+        "ooms": memory.ooms,
+    }
+
+
+def _failed(point: Point, status: str, reason: str) -> Result:
+    return Result(point=point, fields={"status": status, "reason": reason})
+
+
+def failure_of(point: Point, error: Exception) -> Result:
+    """What an error makes of a point: out of memory, not supported here, or failed.
+
+    Raises:
+        DeviceLost: the error leaves the device unusable.
+    """
+    if is_out_of_memory(error):
+        return _failed(point, "oom", "not enough memory on the device")
+    if isinstance(error, DeviceLost):
+        raise error
+    if is_lost(error):
+        raise DeviceLost(cleaned(error)) from error
+    if lacks_compiler(error):
+        return _failed(point, "unsupported", "torch.compile finds no working Triton, C compiler or Python headers")
+    return _failed(point, "error", cleaned(error))
+
+
+def trial_of(point: Point, device: Device) -> Trial:
+    """A warm trial of a point, for work outside of a group."""
+    point.recipe.activate()
+    trial = point.build(device)
+    for _ in range(3):
+        trial.step(no_mark)
+    return trial

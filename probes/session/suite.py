@@ -1,0 +1,309 @@
+"""One run: the plan of a suite, point by point, with canaries in between, within a time budget, into a record."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.records.measurement import Measurement
+from probes import precisions, workloads
+from probes.device.device import Device, open_device
+from probes.device.faults import DeviceLost
+from probes.energy.window import heat_soak
+from probes.memory.peaks import release, warm_libraries
+from probes.precisions.interface import Recipe
+from probes.precisions.support import check_support
+from probes.record.ledger import Ledger
+from probes.record.options import BUDGETS_S, Options
+from probes.record.provenance import provenance
+from probes.sensors import open_sensor
+from probes.sensors.interface import Trace
+from probes.session.group import Bench, run_group, trial_of
+from probes.session.listener import Listener, Progress, Silence
+from probes.timing.protocol import Rules
+from probes.timing.quiet import DeviceGate, Gate, LoadGate
+from probes.timing.trial import Group, Plan, Point, Trial
+from probes.workloads.canary import canary_point
+
+CANARY_EVERY_S = 60.0
+CANARY_SETTLE_S = 1.0
+"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not tell that as drift."""
+DIED = "the process died while this was measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    points: int
+    """Lines written."""
+    left_out: tuple[str, ...]
+    """Groups for which there was no time."""
+    lost_device: str | None = None
+    """Set where the device broke; a new process can resume."""
+
+
+class Session:
+    """A run on one device into one record."""
+
+    def __init__(self, options: Options, listener: Listener | None = None) -> None:
+        """Open the device and the record, and make the plan.
+
+        Raises:
+            CannotMeasureError: the device is not there.
+            UsageError: an option or the record cannot be used.
+        """
+        self.options = options
+        self.listener: Listener = listener or Silence()
+        self.device = open_device(options.device, options.gpu_index)
+        if options.threads:
+            import torch
+
+            torch.set_num_threads(options.threads)
+        opened = open_sensor(self.device.kind, self.device.uuid)
+        self.sensor = opened.sensor
+        self.plan = Plan(
+            device=self.device,
+            suite=options.suite,
+            recipes=precisions.choose(options.precisions, self.device.kind),
+            seed=options.seed,
+            has_sensor=self.sensor is not None,
+        )
+        self.bench = Bench(
+            device=self.device,
+            gate=self._gate(),
+            sensor=self.sensor,
+            no_sensor=opened.reason,
+            rng=random.Random(options.seed),
+            rules=self._rules,
+        )
+        self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
+        self.ledger = Ledger(options, provenance(self.device))
+        self._first_canary = self.ledger.known["canary"].time_median_s if "canary" in self.ledger.known else None
+        self._canary_ratio: float | None = None
+        self._canary_at: float | None = None
+        self.began = time.monotonic() - options.spent_s
+        self._suspects = frozenset(self.ledger.under_way.left_behind())
+        """Points under way when the last process of this run died: one is to blame, of several any may be."""
+
+    @property
+    def budget_s(self) -> float:
+        """Time that the run may take."""
+        return self.options.budget_s or BUDGETS_S[self.device.kind][self.options.suite]
+
+    @property
+    def elapsed_s(self) -> float:
+        """Time since the run began, in this process and in those before it."""
+        return time.monotonic() - self.began
+
+    def groups(self) -> list[Group]:
+        """What is to be measured, in order: everything asked for that the record does not hold yet."""
+        found = [group for one in self.workloads for group in one.groups(self.plan) if one.name != "canary"]
+        kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in found]
+        return [group for group in kept if group.points]
+
+    def run(self) -> Outcome:
+        """Measure until everything is done or the time is used up; what was measured is in the record at any moment.
+
+        Raises:
+            KeyboardInterrupt: passed on.
+        """
+        left_out: list[str] = []
+        try:
+            self.listener.began(str(self.ledger.path), self.device.name)
+            if others := getattr(self.bench.gate, "others", 0):
+                self.listener.noted(f"{others} other processes use the GPU; nothing measured now can be trusted")
+            self._read_bare_idle()
+            self._choose_device()
+            self.check_recipes()
+            groups = self.groups() if self.options.measure else []
+            self.listener.planned(len(groups), sum(one.estimate_s for one in groups))
+            for group, left_s in _with_rest(groups):
+                if self.elapsed_s + group.estimate_s > self.budget_s:
+                    left_out.append(group.name)
+                    continue
+                self.measure(group, left_s)
+            if self._canary_at is not None:
+                self._canary()
+        except DeviceLost as error:
+            return Outcome(points=self.ledger.written, left_out=tuple(left_out), lost_device=str(error))
+        if left_out:
+            self.listener.noted(f"no time was left for {len(left_out)} of {len(groups)} groups of points")
+        return Outcome(points=self.ledger.written, left_out=tuple(left_out))
+
+    def measure(self, group: Group, left_s: float) -> list[Measurement]:
+        """Measure one group and write it down.
+
+        A group that the last process died of is measured point by point, which shows the one to blame; a point that it
+        died of is not run again.
+
+        Raises:
+            DeviceLost: the device broke. Which of several points broke it is left to the next process to find out.
+        """
+        suspects = self._suspects.intersection(point.probe_id for point in group.points)
+        if suspects and len(group.points) > 1:
+            single = [replace(group, points=[point]) for point in group.points]
+            return [line for one in single for line in self.measure(one, left_s)]
+        if suspects == self._suspects and suspects:
+            self.ledger.under_way.end()
+            return [self.write(group.points[0], {"status": "error", "reason": DIED})]
+        if group.points[0].kind != "idle":  # idle power is read before anything has warmed the device
+            self._keep_steady()
+        self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
+        self.ledger.under_way.begin([point.probe_id for point in group.points])
+        lines: list[Measurement] = []
+        try:
+            run_group(group, self.bench, lambda one: lines.append(self.write(one.point, one.fields, one.trace)))
+        except DeviceLost as error:
+            if len(group.points) == 1:
+                self._lost(group.points[0], error)
+            raise
+        except BaseException:
+            self.ledger.under_way.end()
+            raise
+        self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
+        return lines
+
+    def write(self, point: Point, fields: dict[str, Any], trace: Trace | None = None) -> Measurement:
+        """Add a line to the record and tell the listener."""
+        one = self.ledger.write(point, {"canary_ratio": self._canary_ratio, **fields}, trace)
+        self.listener.measured(one)
+        return one
+
+    def close(self) -> None:
+        """Let go of the record and the sensor."""
+        self.ledger.close()
+        if self.sensor is not None:
+            self.sensor.close()
+
+    def check_recipes(self) -> None:
+        """Find out which recipes run here, once per record, and go on with those."""
+        kept = []
+        for recipe in self.plan.recipes:
+            known = self.ledger.known.get(f"support/{recipe.id}")
+            if known is None:
+                known = self._try_recipe(recipe)
+            if known.status == "ok":
+                kept.append(recipe)
+        self.plan = replace(self.plan, recipes=tuple(kept))
+
+    def _try_recipe(self, recipe: Recipe) -> Measurement:
+        """Whether a recipe runs here, as a line of the record; one that the last process died of does not.
+
+        Raises:
+            DeviceLost: after the line is written.
+        """
+        point = _support_point(recipe)
+        if point.probe_id in self._suspects:
+            return self.write(point, {"status": "error", "reason": DIED})
+        self.ledger.under_way.begin([point.probe_id])
+        try:
+            fields = _support_fields(recipe, self.device)
+        except DeviceLost as error:
+            self._lost(point, error)
+            raise
+        except BaseException:
+            self.ledger.under_way.end()
+            raise
+        self.ledger.under_way.end()
+        return self.write(point, fields)
+
+    def _lost(self, point: Point, error: DeviceLost) -> None:
+        """Write down the one point that broke the device."""
+        self.write(point, {"status": "error", "reason": f"the device was lost: {error}"})
+        self.ledger.under_way.end()
+
+    def _choose_device(self) -> None:
+        """Make the device the current one, whose events and statistics are read; this may make a context there."""
+        if self.device.kind == "cuda":
+            import torch
+
+            torch.cuda.set_device(self.device.index)
+            torch.backends.cudnn.benchmark = True  # as training of convolutional networks does
+
+    def _read_bare_idle(self) -> None:
+        """Idle power before anything has made a context on the device."""
+        for workload in workloads.choose(self.options.workloads):
+            if workload.name == "idle":
+                for group in workload.groups(self.plan)[:1]:
+                    if not self.ledger.is_done(group.points[0]):
+                        self.measure(group, group.estimate_s)
+
+    def _keep_steady(self) -> None:
+        """Heat before the first timed group, and a canary when the last one is old."""
+        if self._canary_at is None:
+            self._heat()
+        if self._canary_at is None or time.monotonic() - self._canary_at >= CANARY_EVERY_S:
+            self._canary()
+
+    def _heat(self) -> None:
+        """Bring a GPU to its working temperature."""
+        if self.device.kind != "cuda":
+            return
+        warm_libraries(self.device)
+        if self.options.suite == "quick":
+            return
+        point = canary_point(self.plan)
+        self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
+        heat_soak(trial_of(point, self.device), point.recipe, self.device.clock, self.sensor)
+        release()
+
+    def _canary(self) -> None:
+        point = canary_point(self.plan)
+        (result,) = run_group(Group(name="canary", points=[point], estimate_s=0.4), self.bench)
+        median = result.fields.get("time_median_s")
+        if median is not None:
+            self._first_canary = self._first_canary or median
+            self._canary_ratio = median / self._first_canary
+        self.write(point, result.fields)
+        self._canary_at = time.monotonic()
+
+    def _gate(self) -> Gate:
+        if self.device.kind == "cpu":
+            return LoadGate()
+        sensor = self.sensor
+        return DeviceGate(lambda: sensor.processes() if sensor else None)
+
+    def _rules(self, point: Point) -> Rules:
+        gpu = self.device.kind == "cuda"
+        patience = 5.0 if self.options.suite == "thorough" else 1.0
+        caps = {"gemm": 0.2, "block": 0.5} if gpu else {"block": 0.8, "end_to_end": 0.8, "verify": 1.2}
+        cap_s = (point.cap_s or caps.get(point.kind, 0.4)) * patience
+        return Rules(
+            ci_ratio=0.005 if gpu else 0.01,
+            cap_s=cap_s,
+            warmup_s=CANARY_SETTLE_S if gpu and point.kind == "canary" else min(0.3, cap_s / (3 if gpu else 6)),
+            min_total_s=0.4 if point.kind in ("block", "end_to_end", "verify") and not gpu else 0.05,
+        )
+
+
+def no_trial(device: Device) -> Trial:
+    """For points that are not run by the clock.
+
+    Raises:
+        AssertionError: always.
+    """
+    raise AssertionError("this point has no trial")
+
+
+def _support_point(recipe: Recipe) -> Point:
+    return Point(
+        probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, facts={}, build=no_trial
+    )
+
+
+def _support_fields(recipe: Recipe, device: Device) -> dict[str, Any]:
+    support = check_support(recipe, device)
+    status = "ok" if support.reason is None else "unsupported"
+    return {"status": status, "reason": support.reason, "product_error_ratio": support.error_ratio}
+
+
+def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
+    """Each group with the expected time of itself and all after it."""
+    left = sum(one.estimate_s for one in groups)
+    for group in groups:
+        yield group, left
+        left -= group.estimate_s

@@ -1,0 +1,1 @@
+"""What is timed and how: trials, the protocol in time, quiet, CUDA graphs, and the statistics of samples."""

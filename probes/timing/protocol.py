@@ -1,0 +1,240 @@
+"""The measurement in time: warm-up, interleaved rounds, gate, stopping rule.
+
+```
+            warm-up            rounds (order drawn anew in each)                    stop, per trial
+trial A   ▒▒▒▒▒▒▒▒          ████      ████            ████     ...      confidence interval narrow enough: `ci`
+trial B          ▒▒▒▒▒▒▒        ████        ████  ████         ...      or time used up: `cap`
+gate                     |─ judged ─|─ judged ─| ...                    samples taken under other load are set aside
+```
+
+Interleaving spreads slow drifts of the machine over everything that is compared. When too few quiet samples remain, the
+trial is measured again, up to `attempts` times; then it is kept and called contended.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from probes.device.clock import MIN_REGION_S, Batch, Clock, Mark, no_mark
+from probes.precisions.interface import Recipe
+from probes.timing.quiet import Gate
+from probes.timing.statistics import Summary, is_steady, summarise
+from probes.timing.trial import Trial
+
+MIN_QUIET_SAMPLES = 5
+PAUSE_S = 0.3
+"""Wait before a gated trial is measured again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """When enough is enough. Times are per trial."""
+
+    ci_ratio: float
+    """Stop when half the confidence interval is below this part of the median."""
+    cap_s: float
+    """Stop after this much measured time."""
+    min_samples: int = 10
+    min_total_s: float = 0.05
+    rounds: int = 3
+    """Fewest interleaved rounds."""
+    warmup_calls: int = 3
+    warmup_s: float = 0.3
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Result of one trial."""
+
+    summary: Summary
+    phases_s: dict[str, float]
+    """Median by phase."""
+    quality: str
+    """ok or contended."""
+    other_load_ratio: float | None
+    """Mean over the windows that were used."""
+    samples_gated: int
+    rounds: int
+    attempts: int
+    iterations_per_sample: int
+    stop_reason: str
+    warmup_s: float
+    first_call_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Subject:
+    """A trial while it is measured."""
+
+    trial: Trial
+    recipe: Recipe
+    first_call_s: float = 0.0
+    warmup_s: float = 0.0
+    guess_s: float = 0.0
+    iterations: int = 1
+    quiet: list[Batch] = field(default_factory=list)
+    loud: list[Batch] = field(default_factory=list)
+    quiet_loads: list[float] = field(default_factory=list)
+    loud_loads: list[float] = field(default_factory=list)
+    spent_s: float = 0.0
+    budget_s: float = 0.0
+    rounds: int = 0
+    attempts: int = 1
+    stop_reason: str | None = None
+
+    def samples(self, batches: Sequence[Batch]) -> list[float]:
+        """All samples of some batches."""
+        return [sample for batch in batches for sample in batch.samples_s]
+
+
+def measure(
+    subjects: Sequence[Subject], clock: Clock, rules: Rules, gate: Gate | None, rng: random.Random
+) -> list[Timing]:
+    """Measure trials against each other; one result each, in the order given."""
+    for subject in subjects:
+        warm_up(subject, clock, rules)
+        subject.budget_s = rules.cap_s
+    judge = _Judge(gate)
+    while pending := [one for one in subjects if one.stop_reason is None]:
+        for subject in rng.sample(pending, len(pending)):
+            judge.hear(subject, _take_batch(subject, clock, rules))
+        if all(one.spent_s >= one.budget_s for one in pending):
+            judge.decide()
+        for subject in pending:
+            subject.stop_reason = _why_stop(subject, rules)
+        if all(one.attempts > 1 for one in pending):
+            time.sleep(PAUSE_S * rng.random())
+    return [result_of(one) for one in subjects]
+
+
+class _Judge:
+    """Collects batches until the gate's window is long enough, then sorts them into quiet and loud."""
+
+    def __init__(self, gate: Gate | None) -> None:
+        self._gate = gate
+        self._waiting: list[tuple[Subject, Batch]] = []
+        self._start = gate.open() if gate else None
+        self._since = time.monotonic()
+
+    def hear(self, subject: Subject, batch: Batch) -> None:
+        """Take a batch that has just been measured."""
+        self._waiting.append((subject, batch))
+        if self._gate is None or time.monotonic() - self._since >= self._gate.window_s:
+            self.decide()
+
+    def decide(self) -> None:
+        """Judge what was measured since the last time."""
+        load = self._gate.judge(self._start) if self._gate else None
+        is_quiet = self._gate is None or self._gate.accepts(load)
+        for subject, batch in self._waiting:
+            (subject.quiet if is_quiet else subject.loud).append(batch)
+            if load is not None:
+                (subject.quiet_loads if is_quiet else subject.loud_loads).append(load)
+        self._waiting.clear()
+        self._start = self._gate.open() if self._gate else None
+        self._since = time.monotonic()
+
+
+def warm_up(subject: Subject, clock: Clock, rules: Rules) -> None:
+    """Call until compilation is over and times are steady, within a limit."""
+    subject.recipe.activate()
+    began = time.perf_counter()
+    subject.trial.step(no_mark)
+    clock.synchronize()
+    subject.first_call_s = time.perf_counter() - began
+    times: list[float] = []
+    compiled = _compilations()
+    while True:
+        batch = clock.batch(subject.trial, samples=1, iterations=subject.iterations)
+        times.append(batch.samples_s[0])
+        settled = _compilations() == compiled
+        compiled = _compilations()
+        elapsed = time.perf_counter() - began - subject.first_call_s
+        enough = len(times) + 1 >= rules.warmup_calls and elapsed >= rules.warmup_s
+        if settled and enough and (is_steady(times) or elapsed >= 3 * rules.warmup_s or times[-1] > 0.1):
+            break
+    subject.guess_s = float(np.median(times[-10:]))
+    subject.iterations = max(1, math.ceil(MIN_REGION_S / max(subject.guess_s, 1e-9)))
+    subject.warmup_s = time.perf_counter() - began
+
+
+def _take_batch(subject: Subject, clock: Clock, rules: Rules) -> Batch:
+    subject.recipe.activate()
+    slice_s = rules.cap_s / (2 * rules.rounds)
+    count = max(1, min(500, round(slice_s / (subject.guess_s * subject.iterations))))
+    batch = clock.batch(subject.trial, samples=count, iterations=subject.iterations)
+    subject.rounds += 1
+    subject.spent_s += batch.wall_s
+    return batch
+
+
+def _why_stop(subject: Subject, rules: Rules) -> str | None:
+    """`ci`, `cap`, or None to go on. Other load is looked at before precision."""
+    quiet = subject.samples(subject.quiet)
+    total_s = sum(quiet) * subject.iterations
+    if subject.rounds < rules.rounds:
+        return None
+    if len(quiet) >= rules.min_samples and total_s >= rules.min_total_s and summarise(quiet).ci_ratio <= rules.ci_ratio:
+        return "ci"
+    if subject.spent_s < subject.budget_s:
+        return None
+    too_loud = len(subject.loud) > len(subject.quiet) or (len(quiet) < MIN_QUIET_SAMPLES and bool(subject.loud))
+    if too_loud and subject.attempts < rules.attempts:
+        subject.attempts += 1
+        subject.budget_s += rules.cap_s
+        return None
+    return "cap"
+
+
+def result_of(subject: Subject) -> Timing:
+    """The quiet samples where there are enough; otherwise all, and the result is called contended."""
+    quiet = subject.samples(subject.quiet)
+    enough = bool(quiet) and (not subject.loud or len(quiet) >= MIN_QUIET_SAMPLES)
+    used = subject.quiet if enough else [*subject.quiet, *subject.loud]
+    loads = subject.quiet_loads if enough else [*subject.quiet_loads, *subject.loud_loads]
+    names = dict.fromkeys(name for batch in used for name in batch.phases_s)
+    return Timing(
+        summary=summarise(subject.samples(used)),
+        phases_s={
+            name: float(np.median([t for batch in used for t in batch.phases_s.get(name, ())])) for name in names
+        },
+        quality="ok" if enough else "contended",
+        other_load_ratio=float(np.mean(loads)) if loads else None,
+        samples_gated=len(subject.samples(subject.loud)),
+        rounds=subject.rounds,
+        attempts=subject.attempts,
+        iterations_per_sample=subject.iterations,
+        stop_reason=subject.stop_reason or "cap",
+        warmup_s=subject.warmup_s,
+        first_call_s=subject.first_call_s,
+    )
+
+
+def _compilations() -> int:
+    """Frames that torch.compile has compiled so far; 0 where it was never used."""
+    import sys
+
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(dynamo, "counters", None)
+    return int(counters["stats"]["unique_graphs"]) if counters else 0
+
+
+def run_steadily(trial: Trial, recipe: Recipe, clock: Clock, seconds: float, guess_s: float) -> list[Batch]:
+    """Keep a trial running for a while, in batches of about a quarter of a second."""
+    recipe.activate()
+    count = max(1, round(0.25 / max(guess_s, 1e-6)))
+    batches: list[Batch] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        batches.append(clock.batch(trial, samples=min(count, 50), iterations=max(1, count // 50)))
+    return batches
+
+
+StepFunction = Callable[[Mark], None]

@@ -1,0 +1,129 @@
+"""A workload is a list of points; a point is made into a trial, and a trial is what a clock times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from probes.device.clock import Mark
+from probes.device.device import Device
+from probes.precisions.interface import Recipe
+
+
+class Trial(Protocol):
+    """Something that can be run again and again."""
+
+    @property
+    def held_bytes(self) -> float:
+        """Bytes of tensors that it holds between steps."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Recipe flags for the record."""
+
+    @property
+    def steps(self) -> int:
+        """Iterations that one step holds; times are divided by it."""
+
+    def step(self, mark: Mark) -> None:
+        """One iteration. `mark` is called at the end of each phase: `forward`, `backward`, `optimizer`."""
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Further fields of the record, asked for after the last step."""
+
+
+Facts = Mapping[str, Any]
+"""Fields of a `Measurement` that are known before anything runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One thing to measure."""
+
+    probe_id: str
+    kind: str
+    """One of `planner.records.measurement.KINDS`."""
+    workload: str
+    recipe: Recipe
+    facts: Facts
+    build: Callable[[Device], Trial]
+    """Makes the trial on the device; may run out of memory."""
+    memory: bool = False
+    """True: the peak memory of a step is measured."""
+    energy_s: float = 0.0
+    """Length of the energy window; 0 for none."""
+    cap_s: float | None = None
+    """Most measured time; None: the suite's default for the kind."""
+    graph: bool = False
+    """True: short kernels are captured in a CUDA graph, so that launching does not show."""
+    compiled: bool = False
+    needs: str | None = None
+    """A package that must be there."""
+    unsupported: str | None = None
+    """Why the point cannot be measured here, where that is known beforehand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Points that are compared, and so measured in interleaved rounds."""
+
+    name: str
+    """What the progress display shows."""
+    points: Sequence[Point]
+    estimate_s: float
+    """Expected time, for the budget and the time left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to measure, for a workload to list its points."""
+
+    device: Device
+    suite: str
+    """quick, default or thorough."""
+    recipes: tuple[Recipe, ...]
+    """Recipes to measure: asked for, and supported by the device."""
+    seed: int = 0
+    has_sensor: bool = False
+    """Whether energy can be read."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.device.kind == "cuda"
+
+    @property
+    def kernel_recipes(self) -> tuple[Recipe, ...]:
+        """One recipe for each kind of matrix product."""
+        return tuple(one for one in self.recipes if one.kernel)
+
+
+class Workload(Protocol):
+    """One kind of work."""
+
+    name: str
+    """What `--workload` takes."""
+    summary: str
+
+    def groups(self, plan: Plan) -> Sequence[Group]:
+        """Points for this device and suite, in the order of their worth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTrial:
+    """A trial that is one call."""
+
+    call: Callable[[], object]
+    held_bytes: float = 0.0
+    flags: tuple[str, ...] = ()
+    steps: int = 1
+
+    def step(self, mark: Mark) -> None:
+        """See `Trial.step`."""
+        self.call()
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Nothing to add."""
+        return {}

@@ -1,0 +1,1 @@
+"""Reading the answer's document, and leaving out what must not be shared."""

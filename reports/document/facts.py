@@ -1,0 +1,214 @@
+"""Reading a document: which precision was asked, which GPU leads, where a plan, a saving or a source is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from planner.evidence import EvidenceKind
+from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+from reports.text.clean import clean
+
+Doc = dict[str, Any]
+"""A part of the document: plain JSON values."""
+
+LADDER = tuple(kind.value for kind in EvidenceKind)
+"""Kinds of evidence, best first."""
+
+SHOWN = tuple(reversed((*PRECISIONS, *EXTRA_PRECISIONS)))
+"""Precisions in the order of the report, lowest first."""
+
+MARKET = "cost_usd"
+DURATION = "duration_days"
+ENERGY = "energy_mwh"
+CARBON = "carbon_tco2e"
+
+QUANTITY = {
+    MARKET: "money",
+    DURATION: "days",
+    "gpu_hours": "gpu_hours",
+    ENERGY: "energy",
+    CARBON: "carbon",
+    "tokens_per_s_per_gpu": "tokens_per_s",
+    "tflops_per_gpu": "tflops",
+    "mfu": "percent",
+}
+"""Which ladder of units a metric is written with."""
+
+
+RESTS_ON = {
+    MARKET: ("cost_usd", "price"),
+    DURATION: (
+        "step_s",
+        "tokens_per_s_per_gpu",
+        "duration_days",
+        "goodput_ratio",
+        "tflops_per_gpu",
+        "mfu",
+        "gpu_hours",
+    ),
+    ENERGY: ("energy_mwh", "gpu_power_w", "energy_items_mwh", "peak_power_mw"),
+    CARBON: ("carbon_tco2e",),
+    "memory_gib": ("memory_gib", "memory_capacity_gib"),
+}
+"""Names in `used_in` that a figure rests on directly."""
+
+
+class Facts:
+    """A cleaned document with the questions that every section asks of it."""
+
+    __slots__ = ("asked", "doc", "gpu", "gpus")
+
+    def __init__(self, document: Doc) -> None:
+        self.doc = document
+        self.gpus: tuple[str, ...] = tuple(dict.fromkeys(plan["gpu"] for plan in document["plans"]))
+        """GPUs of the answer, in its order."""
+        self.asked = self._asked()
+        """The precision that was asked for."""
+        self.gpu = self._leading_gpu()
+        """The GPU of the first screen: the cheapest on which the asked precision fits."""
+
+    def given(self, name: str) -> Any:
+        """The value of an input of the question, or None."""
+        entry = self.doc["question"].get(name)
+        return entry.get("value") if isinstance(entry, dict) else None
+
+    def source_of(self, name: str) -> str:
+        """Where an input came from (flag, file, default …); empty where there is no such input."""
+        entry = self.doc["question"].get(name)
+        return clean(entry.get("source")) if isinstance(entry, dict) else ""
+
+    def _asked(self) -> str:
+        said = self.given("precision")
+        first = said[0] if isinstance(said, list) and said else said
+        there = [plan["precision"] for plan in self.doc["plans"]]
+        for name in (first, *(p["policy"] == first and p["precision"] for p in self.doc["plans"])):
+            if name in there:
+                return str(name)
+        return next((name for name in SHOWN if name in there), there[0] if there else "")
+
+    def _leading_gpu(self) -> str:
+        def weight(gpu: str) -> tuple[int, float]:
+            plan = self.plan(self.asked, gpu)
+            if plan is None or not plan["fits"]:
+                return (2, 0.0)
+            cost = plan["cost_usd"]
+            priced = cost is not None and not cost.get("at_least")
+            return (0, cost["mid"]) if priced else (1, plan[DURATION]["mid"])
+
+        return min(self.gpus, key=weight) if self.gpus else ""
+
+    def plan(self, precision: str, gpu: str | None = None, view: str = "plans") -> Doc | None:
+        """The plan of a precision on a GPU (the leading one by default) in `plans` or `same_deadline`."""
+        wanted = self.gpu if gpu is None else gpu
+        for plan in self.doc.get(view) or ():
+            if plan["precision"] == precision and plan["gpu"] == wanted:
+                found: Doc = plan
+                return found
+        return None
+
+    def plans(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
+        """All plans of a GPU, lowest precision first."""
+        wanted = self.gpu if gpu is None else gpu
+        own = [plan for plan in self.doc.get(view) or () if plan["gpu"] == wanted]
+        return sorted(own, key=lambda plan: SHOWN.index(plan["precision"]) if plan["precision"] in SHOWN else 99)
+
+    def fitting(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
+        """The plans that fit."""
+        return [plan for plan in self.plans(gpu, view) if plan["fits"]]
+
+    @property
+    def answer(self) -> Doc | None:
+        """The plan of the asked precision on the leading GPU, if it fits."""
+        plan = self.plan(self.asked)
+        return plan if plan is not None and plan["fits"] else None
+
+    def references(self) -> list[str]:
+        """Precisions to compare the asked one with: BF16 and TF32 first, strict FP32 as a reference, last."""
+        there = {plan["precision"] for plan in self.fitting()}
+        order = ("bf16", "tf32", "fp16", "fp8", "fp32")
+        if self.asked in ("fp8", "mxfp8", "nvfp4", "bf16"):
+            order = ("bf16", "tf32", "fp32", "fp8", "fp16")
+        return [name for name in order if name in there and name != self.asked]
+
+    def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
+        """How much less of a metric the asked precision takes than another, from the draws of the planner."""
+        wanted = self.gpu if gpu is None else gpu
+        for one in self.doc.get("savings") or ():
+            key = (one["view"], one["metric"], one["from"], one["to"])
+            if key == (view, metric, frm, self.asked) and one.get("gpu", wanted) == wanted:
+                found: Doc = one
+                return found
+        return None
+
+    def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
+        """Sources that a figure rests on, best kind first; those of other GPUs are left out."""
+        names = RESTS_ON.get(metric, (metric,))
+        wanted = self.gpu if gpu is None else gpu
+        found = [
+            one
+            for one in self.doc.get("evidence") or ()
+            if one.get("gpu") in (None, wanted)
+            and any(used == name or used.startswith(name + ".") for used in one["used_in"] for name in names)
+        ]
+        return sorted(found, key=lambda one: rung_of(one["kind"]))
+
+    def evidence(self, evidence_id: str) -> Doc | None:
+        """A source by its id."""
+        return next((one for one in self.doc.get("evidence") or () if one["id"] == evidence_id), None)
+
+    def kinds_for(self, metric: str) -> list[str]:
+        """Kinds of evidence behind a figure, best first."""
+        return list(dict.fromkeys(one["kind"] for one in self.evidence_for(metric)))
+
+    @property
+    def model_name(self) -> str:
+        """The model's name as people write it."""
+        return pretty_slug(clean(self.doc["model"].get("name")))
+
+
+def rung_of(kind: str) -> int:
+    """Position of a kind of evidence on the ladder, 0 the best."""
+    return LADDER.index(kind) if kind in LADDER else len(LADDER)
+
+
+_KNOWN = {
+    **{name: name.upper() for name in ("gpt", "opt", "mpt", "bert", "bloom", "rtx", "sxm", "nvl", "gh", "pcie")},
+    "deepseek": "DeepSeek",
+    "olmo": "OLMo",
+    "neox": "NeoX",
+    "pcie": "PCIe",
+    "resnet": "ResNet",
+}
+
+
+def _pretty_word(word: str) -> str:
+    if word in _KNOWN:
+        return _KNOWN[word]
+    if re.fullmatch(r"\d+gb", word):
+        return f"{word[:-2]}\u00a0GB"
+    if re.fullmatch(r"\d+x\d+b|[a-z]?\d[\d.]*[a-z]*", word):
+        return word.upper().replace("X", "x") if re.match(r"\d+x", word) else word.upper()
+    return word[:1].upper() + word[1:]
+
+
+def pretty_slug(name: str) -> str:
+    """`llama-3.1-70b` as `Llama-3.1-70B`; what is no slug stays as it is."""
+    if not re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", name):
+        return name
+    return "-".join(_pretty_word(word) for word in name.split("-"))
+
+
+def pretty_gpu(name: str) -> str:
+    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`."""
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        return name
+    return " ".join(
+        word.upper() if re.fullmatch(r"[a-z]+\d+[a-z]*", word) else _pretty_word(word) for word in name.split("-")
+    )
+
+
+def any_of(values: Iterable[Any]) -> bool:
+    """True if one of the values is not None."""
+    return any(value is not None for value in values)

@@ -1,0 +1,114 @@
+"""What a copy of the answer leaves out: `prices` or `names`. Done on the document, before anything is made from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from planner.errors import UsageError
+from reports.document.facts import Doc
+
+PARTS = ("prices", "names")
+"""What can be left out."""
+
+KNOWN = (
+    "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
+    "unsupported", "assumptions", "gaps", "warnings", "evidence", "power_caps", "pareto", "sensitivity", "accuracy",
+    "verify", "traces", "claims",
+)  # fmt: skip
+"""Parts whose names and prices are known; others (`money`, and what is yet to come) do not leave the house."""
+
+_PRICE_INPUTS = ("price", "provider", "commitment", "electricity", "budget", "budget_usd", "own", "quote", "as_of",
+                 "tariff", "beside", "setup_fee")  # fmt: skip
+_NAME_INPUTS = ("model", "provider", "records", "own", "quote", "config")
+_PRICE_FIGURES = ("cost_usd",)
+_MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets?\b|per gpu-hour", re.IGNORECASE)
+
+
+def redacted(document: Doc, parts: Iterable[str]) -> Doc:
+    """A copy of the document without the parts.
+
+    Raises:
+        UsageError: a part is not one of `PARTS`.
+    """
+    wanted = tuple(dict.fromkeys(parts))
+    for part in wanted:
+        if part not in PARTS:
+            raise UsageError(f"--redact: unknown `{part}`", hint=f"one of {', '.join(PARTS)}")
+    result = dict(document)
+    if "prices" in wanted:
+        result = _without_prices(result)
+    if "names" in wanted:
+        result = _without_names(result)
+    if wanted:
+        result = {key: value for key, value in result.items() if key in KNOWN}
+        result["command"] = []
+        result["redacted"] = list(wanted)
+    return result
+
+
+_PRICE_IDS = ("price", "discount", "electricity", "quote", "own", "rate_of_exchange")
+
+
+def _price_texts(doc: Doc) -> list[str]:
+    """How the secret prices and who asks them would be written in a sentence."""
+    said = [doc["question"][name]["value"] for name in ("price", "provider", "electricity") if name in doc["question"]]
+    lines = [line for view in ("plans", "same_deadline") for plan in doc.get(view) or () for line in plan["cost_lines"]]
+    said += [line["unit_price_usd"]["mid"] for line in lines if line.get("unit_price_usd")]
+    return sorted({str(value) for value in said if value is not None and len(str(value)) > 2})
+
+
+def _without_prices(doc: Doc) -> Doc:
+    secret = _price_texts(doc)
+
+    def tells(*texts: Any) -> bool:
+        return any(_MONEY.search(str(text)) or any(one in str(text) for one in secret) for text in texts if text)
+
+    doc["question"] = {name: one for name, one in doc["question"].items() if name not in _PRICE_INPUTS}
+    for view in ("plans", "same_deadline"):
+        doc[view] = [
+            plan
+            | {"cost_usd": None, "cost_lines": []}
+            | {"uncertainty": [u for u in plan["uncertainty"] if not tells(u["term"], u["label"])]}
+            for plan in doc.get(view) or ()
+        ]
+    doc["savings"] = [one for one in doc["savings"] if one["metric"] not in _PRICE_FIGURES]
+    doc["assumptions"] = [a for a in doc["assumptions"] if not tells(a["id"], a["text"], a["change_with"])]
+    doc["gaps"] = [gap for gap in doc["gaps"] if not tells(gap["what"], gap["why"], gap["effect"])]
+    doc["warnings"] = [text for text in doc.get("warnings") or () if not tells(text)]
+    doc["evidence"] = [
+        one | {"used_in": [name for name in one["used_in"] if name not in _PRICE_FIGURES]}
+        for one in doc["evidence"]
+        if not one["id"].startswith(_PRICE_IDS)
+        and not tells(one["what"])
+        and set(one["used_in"]) != set(_PRICE_FIGURES)
+    ]
+    for name in ("pareto", "claims"):
+        doc.pop(name, None)
+    doc["sensitivity"] = [row for row in doc.get("sensitivity") or () if row["metric"] not in _PRICE_FIGURES]
+    return doc
+
+
+def _without_names(doc: Doc) -> Doc:
+    """Names of the model, of providers and of files; the model's shape and the sources of hardware facts stay."""
+    secret = [str(doc["model"].get("name") or "")]
+    secret += [str(one["value"]) for name, one in doc["question"].items() if name in _NAME_INPUTS and one["value"]]
+    secret = sorted({text for text in secret if len(text) > 2}, key=len, reverse=True)
+    doc["question"] = {name: one for name, one in doc["question"].items() if name not in _NAME_INPUTS}
+    doc["model"] = doc["model"] | {"name": ""}
+    doc["evidence"] = [one for one in doc["evidence"] if not one["id"].startswith(("price", "model", "quote", "own"))]
+    return {key: _masked(value, secret) for key, value in doc.items()}
+
+
+def _masked(value: Any, secret: list[str]) -> Any:
+    """The value with every secret name in its strings replaced."""
+    if isinstance(value, str):
+        for text in secret:
+            value = re.sub(re.escape(text), "…", value, flags=re.IGNORECASE)
+        return value
+    if isinstance(value, dict):
+        return {key: _masked(inner, secret) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(inner, secret) for inner in value]
+    return value

@@ -1,0 +1,98 @@
+"""An explanation as an indented tree of text, or as plain JSON values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from textwrap import wrap
+from typing import Any
+
+from reports.document.facts import pretty_gpu
+from reports.explain.derivation import Node
+from reports.explain.walk import EXPLAIN_SCHEMA, Explanation
+from reports.text.language import words_for
+
+DIGITS = 6
+"""Significant digits of the tree: enough to check it with a calculator."""
+WIDTH = 96
+"""Columns after which a remark is broken."""
+NAMED = 4
+"""Sources named on a line; the list below the tree has them all."""
+
+
+def figure(value: float | None) -> str:
+    """A number with six significant digits and thousands separators."""
+    if value is None:
+        return "unknown"
+    if value and not 1e-4 <= abs(value) < 1e13:
+        return f"{value:.{DIGITS - 1}e}"
+    if value != 1 and abs(value - 1) < 1e-4:
+        return f"{value:.9f}".rstrip("0")  # a rounding: its first digits would say 1
+    text = f"{value:,.{max(0, DIGITS - len(f'{abs(value):.0f}'))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def to_text(explanation: Explanation) -> str:
+    """The tree, then its sources; ends in a line break."""
+    words = words_for("en")
+    root = explanation.root
+    lines = [f"{words.name('precision', explanation.precision)} on {pretty_gpu(explanation.gpu)}", ""]
+    _branch(root, "", "", lines)
+    if explanation.sources:
+        lines += ["", "Sources"]
+        for row in explanation.sources:
+            dated = f", {row['date']}" if row["date"] else ""
+            lines.append(f"  {row['id']} ({words.name('evidence', row['kind'])}{dated})")
+            lines += [f"    {row['what']}", f"    {row['source']}"]
+    return "\n".join(lines) + "\n"
+
+
+def _said(node: Node) -> str:
+    """One line: what it is, how it comes about, where from."""
+    unit = f" {node.unit}" if node.unit else ""
+    text = f"{node.label} = {figure(node.value)}{unit}"
+    if node.low is not None and node.high is not None and node.low != node.high:
+        text += f" ({figure(node.low)} to {figure(node.high)})"
+    if node.formula:
+        text += f" = {node.formula}"
+        text += f" = {_arithmetic(node)}" if node.how == "product" else ""
+    return text
+
+
+def _remarks(node: Node) -> list[str]:
+    """What stands under a line: where an input came from, and its sources."""
+    remarks = [f"({node.note})"] if node.note else []
+    if node.evidence:
+        more = len(node.evidence) - NAMED
+        remarks.append(f"[{', '.join(node.evidence[:NAMED])}{f' and {more} more' if more > 0 else ''}]")
+    return remarks
+
+
+def _arithmetic(node: Node) -> str:
+    parts = ""
+    for child in node.children:
+        sign = " ÷ " if child.power < 0 else " × "
+        parts += (sign if parts else "1 ÷ " if child.power < 0 else "") + figure(child.value)
+    return parts
+
+
+def _branch(node: Node, first: str, rest: str, lines: list[str]) -> None:
+    """A node's line, its remarks, its children; `first` stands before the line, `rest` before what is under it."""
+    lines.append(f"{first}{_said(node)}")
+    stem = rest + ("│  " if node.children else "   ")
+    for remark in _remarks(node):
+        lines += [f"{stem}  {line}" for line in wrap(remark, max(40, WIDTH - len(stem)))]
+    for number, child in enumerate(node.children):
+        last = number == len(node.children) - 1
+        _branch(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), lines)
+
+
+def to_json(explanation: Explanation) -> dict[str, Any]:
+    """The document of `mpplan explain --json`."""
+    return {
+        "schema": EXPLAIN_SCHEMA,
+        "figure": explanation.figure,
+        "precision": explanation.precision,
+        "gpu": explanation.gpu,
+        "tree": asdict(explanation.root),
+        "evidence": list(explanation.sources),
+    }

@@ -1,0 +1,351 @@
+"""From a number of an answer down to its inputs and their sources: a tree whose arithmetic really comes out.
+
+The middle of a range is the median of the draws, and the median of a product is not exactly the product of the
+medians. Where the two differ, the difference is a node of its own, so that each line can be checked with a calculator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import ceil, isclose
+from typing import Any
+
+from planner.errors import UsageError
+from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
+from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.explain.derivation import STEP_SOURCES, Node, remainder
+from reports.page.build import checked
+from reports.text.language import Words, words_for
+
+EXPLAIN_SCHEMA = "mpplan.explain/1"
+HOURS_PER_DAY = DAY_S / HOUR_S
+KG_PER_T = 1000.0
+KWH_PER_MWH = MWH_J / KWH_J
+W_PER_MW = 1e6
+FLOP_PER_PARAM = 6.0
+"""Operations per matrix parameter and token, forward and backward (the 6 of 6N)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A figure of a plan, taken apart."""
+
+    figure: str
+    precision: str
+    gpu: str
+    root: Node
+    sources: tuple[Doc, ...]
+    """The evidence rows that the tree names."""
+
+
+class Derivation:
+    """The trees of one plan."""
+
+    def __init__(self, facts: Facts, plan: Doc, words: Words) -> None:
+        self._facts = facts
+        self._plan = plan
+        self._words = words
+
+    def figures(self) -> dict[str, Callable[[], Node]]:
+        """Every figure that can be taken apart."""
+        return {
+            "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
+            "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
+            "rate": self.rate, "mfu": self.mfu, "memory": self.memory, "energy": self.energy, "power": self.power,
+            "carbon": self.carbon,
+        }  # fmt: skip
+
+    def _made(
+        self, label: str, stated: Any, unit: str, formula: str, how: str, children: list[Node], **more: Any
+    ) -> Node:
+        estimate = stated if isinstance(stated, dict) else {"low": None, "mid": stated, "high": None}
+        rest = remainder("median of the draws over this", estimate["mid"], children, how) if children else None
+        parts = [*children, rest] if rest else children
+        if rest:
+            formula += " + remainder" if how == "sum" else " × remainder"
+        return Node(
+            label=label, value=estimate["mid"], low=estimate["low"], high=estimate["high"], unit=unit, formula=formula,
+            how=how, children=tuple(parts), **more,
+        )  # fmt: skip
+
+    def _ids(self, figure: str, *starts: str) -> tuple[str, ...]:
+        """Sources of a figure whose id begins so; rates and policies of other precisions are left out."""
+        own = (self._plan["precision"], self._plan["policy"], "bf16" if self._plan["precision"] == "fp8" else "")
+        found = []
+        for one in self._facts.evidence_for(figure, self._plan["gpu"]):
+            kind, _, rest = one["id"].partition(":")
+            if starts and not one["id"].startswith(starts):
+                continue
+            if kind in ("rate", "policy") and rest.partition(":")[0] not in own:
+                continue
+            if rest.endswith(".fp32") and self._plan["precision"] not in ("fp32", "tf32"):
+                continue
+            found.append(one["id"])
+        return tuple(found)
+
+    def _input(self, name: str, label: str, unit: str = "", value: float | None = None, power: int = 1) -> Node:
+        """A leaf that is an input of the question."""
+        entry = self._facts.doc["question"].get(name) or {}
+        said = entry.get("value")
+        number = value if value is not None else float(said) if isinstance(said, int | float) else None
+        notes = [text for text in (entry.get("source"), entry.get("note")) if text]
+        return Node(label=label, value=number, unit=unit, power=power, note=": ".join(notes))
+
+    # the run
+
+    def tokens(self) -> Node:
+        """Tokens, from the parameters where they were not given."""
+        tokens, params = float(self._facts.given("tokens") or 0), self._facts.doc["model"]["params_total"]
+        if self._facts.source_of("tokens") != "default" or not tokens:
+            return self._input("tokens", "Tokens", "tokens")
+        ids = self._ids("step_s", "model:")
+        children = [
+            Node(label="Parameters", value=params, note="counted from the model's shape", evidence=ids),
+            Node(label="Tokens per parameter", value=tokens / params, note=str(self._note("tokens"))),
+        ]
+        return self._made("Tokens", tokens, "tokens", "parameters × tokens per parameter", "product", children)
+
+    def _note(self, name: str) -> str:
+        entry = self._facts.doc["question"].get(name) or {}
+        return str(entry.get("note") or entry.get("source") or "")
+
+    def batch_tokens(self, power: int = 1) -> Node:
+        """Tokens of one step."""
+        batch = self._input("global_batch", "Sequences per step")
+        length = self._input("seq_len", "Tokens per sequence")
+        size = (batch.value or 0.0) * (length.value or 0.0)
+        return self._made(
+            "Tokens per step", size, "tokens", "sequences × length", "product", [batch, length], power=power
+        )
+
+    def steps(self) -> Node:
+        """Steps of the run."""
+        tokens, batch = self.tokens(), self.batch_tokens(power=-1)
+        if not (tokens.value and batch.value):
+            return Node(label="Steps", value=None)
+        exact = tokens.value / batch.value
+        rounding = Node(label="Rounded up to whole steps", value=ceil(exact) / exact)
+        children = [tokens, batch] if exact.is_integer() else [tokens, batch, rounding]
+        formula = "tokens ÷ tokens per step" + ("" if exact.is_integer() else ", rounded up")
+        return self._made("Steps", float(ceil(exact)), "steps", formula, "product", children)
+
+    def step(self) -> Node:
+        """The time of a step, item by item."""
+        plan = self._plan
+        items = [
+            Node(label=self._words.name("step", name), value=size, unit="s",
+                 evidence=self._ids("step_s", *STEP_SOURCES.get(name, ())) if name in STEP_SOURCES else ())
+            for name, size in plan["step_s"].items()
+            if name != "total" and size > 0
+        ]  # fmt: skip
+        stated = plan["step_range_s"] or plan["step_s"]["total"]
+        ids = self._ids("step_s", "policy:", "gpu:", "model:", "parameter:model_error")
+        return self._made("Step time", stated, "s", "sum of its items", "sum", items, evidence=ids)
+
+    def goodput(self, power: int = 1) -> Node:
+        """The share of the hours that moves the training forward."""
+        stated = self._plan["goodput_ratio"] or {"low": None, "mid": 1.0, "high": None}
+        ids = self._ids("duration_days", "parameter:mtbf", "parameter:restart", "parameter:checkpoint",
+                        "parameter:evaluation", "failures")  # fmt: skip
+        note = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"
+        return self._made("Goodput", stated, "", "", "", [], evidence=ids, note=note, power=power)
+
+    def time(self) -> Node:
+        """Duration in days."""
+        children = [
+            self.steps(),
+            self.step(),
+            self.goodput(power=-1),
+            Node(label="Seconds per day", value=DAY_S, power=-1),
+        ]
+        return self._made("Time", self._plan["duration_days"], "days",
+                          "steps × step time ÷ goodput ÷ seconds per day", "product", children)  # fmt: skip
+
+    def gpu_hours(self) -> Node:
+        """GPU-hours."""
+        children = [self._gpus(), self.time(), Node(label="Hours per day", value=HOURS_PER_DAY)]
+        return self._made("GPU-hours", self._plan["gpu_hours"], "GPU-hours", "GPUs × days × 24", "product", children)
+
+    def _gpus(self, power: int = 1) -> Node:
+        return self._input("gpus", "GPUs", value=float(self._plan["gpus"]), power=power)
+
+    # money, energy, carbon
+
+    def cost(self) -> Node:
+        """Cost, line by line."""
+        plan = self._plan
+        if plan["cost_usd"] is None:
+            return Node(label="Cost", value=None, note="no price was found; see the gaps")
+        lines = [self._line(line) for line in plan["cost_lines"]]
+        if len(lines) == 1 and lines[0].value == plan["cost_usd"]["mid"]:
+            return replace(lines[0], label=f"Cost: {lines[0].label}")
+        return self._made("Cost", plan["cost_usd"], "USD", "sum of its lines", "sum", lines)
+
+    def _line(self, line: Doc) -> Node:
+        if line["children"]:
+            parts = [self._line(child) for child in line["children"]]
+            return self._made(line["label"], line["usd"], "USD", "sum of its lines", "sum", parts)
+        price = line["unit_price_usd"]
+        if line["quantity"] is None or price is None:
+            return self._made(line["label"], line["usd"], "USD", "", "", [], evidence=tuple(line["evidence_ids"]))
+        children = [
+            self._quantity(line),
+            Node(label=f"Price per {line['unit']}", value=price["mid"], low=price["low"], high=price["high"],
+                 unit="USD", note=self._note("price") if line["id"] == "gpu_rental" else "",
+                 evidence=tuple(line["evidence_ids"])),
+        ]  # fmt: skip
+        formula = f"{children[0].label.lower()} × price"
+        return self._made(line["label"], line["usd"], "USD", formula, "product", children)
+
+    def _quantity(self, line: Doc) -> Node:
+        known = {"gpu_rental": self.gpu_hours, "gpu_owned": self.gpu_hours, "electricity": self._kwh}
+        node = known[line["id"]]() if line["id"] in known else None
+        if node is not None and node.value is not None and isclose(node.value, line["quantity"], rel_tol=1e-6):
+            return node
+        return Node(label="Quantity", value=line["quantity"], unit=line["unit"] or "")
+
+    def _kwh(self) -> Node:
+        energy = self.energy()
+        scale = Node(label="kWh per MWh", value=KWH_PER_MWH)
+        stated = (energy.value or 0.0) * KWH_PER_MWH
+        return self._made("Energy in kWh", stated, "kWh", "energy × 1,000", "product", [energy, scale])
+
+    def energy(self) -> Node:
+        """Energy at the meter of the building."""
+        items = self._plan["energy_items_mwh"] or {}
+        starts = {
+            "gpu": "parameter:power",
+            "host": "parameter:host",
+            "network": "parameter:network",
+            "pue_overhead": "pue",
+        }
+        children = [
+            self._gpu_energy(size) if name == "gpu" else
+            Node(label=self._words.name("energy", name), value=size, unit="MWh",
+                 note=f"PUE {self._facts.given('pue')}: {self._note('pue')}" if name == "pue_overhead" else "",
+                 evidence=self._ids("energy_mwh", starts.get(name, name)))
+            for name, size in items.items()
+            if name != "total"
+        ]  # fmt: skip
+        return self._made("Energy", self._plan["energy_mwh"], "MWh", "sum of its items", "sum", children)
+
+    def _gpu_energy(self, size: float) -> Node:
+        power = self.power()
+        children = [self.gpu_hours(), power, Node(label="W per MW", value=W_PER_MW, power=-1)]
+        if power.value is None:
+            return Node(label="GPUs", value=size, unit="MWh")
+        return self._made("GPUs", size, "MWh", "GPU-hours × power ÷ 1,000,000", "product", children)
+
+    def power(self) -> Node:
+        """Mean board power of a GPU."""
+        stated = self._plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
+        ids = self._ids("energy_mwh", "parameter:power", "parameter:clock", "record:", "measured:", "power:")
+        note = "mean while training: by what the GPU is doing, each item of the step at its own power"
+        return self._made("Power of a GPU", stated, "W", "", "", [], evidence=ids, note=note)
+
+    def carbon(self) -> Node:
+        """Carbon, location-based."""
+        plan = self._plan
+        grid = plan["carbon_tco2e"]["mid"] * KG_PER_T / (plan["energy_mwh"]["mid"] * KWH_PER_MWH)
+        said = self._facts.given("grid")
+        factor = float(said) if isinstance(said, int | float) else grid
+        ids = self._ids("carbon_tco2e", "grid")
+        children = [self.energy(), Node(label="Grid factor", value=factor, unit="t per MWh", note=self._note("grid"),
+                                        evidence=ids)]  # fmt: skip
+        return self._made("Carbon", plan["carbon_tco2e"], "t CO2e", "energy × grid factor", "product", children)
+
+    # rates and memory
+
+    def throughput(self) -> Node:
+        """Tokens per second and GPU, steady state."""
+        children = [self.batch_tokens(), replace(self.step(), power=-1), self._gpus(power=-1)]
+        return self._made("Throughput per GPU", self._plan["tokens_per_s_per_gpu"], "tokens/s",
+                          "tokens per step ÷ step time ÷ GPUs", "product", children)  # fmt: skip
+
+    def rate(self) -> Node:
+        """Model TFLOP per second and GPU."""
+        plan = self._plan
+        flop = plan["tflops_per_gpu"]["mid"] * TERA / plan["tokens_per_s_per_gpu"]["mid"]
+        params = self._facts.doc["model"]["matrix_params_active"]
+        matrices = [Node(label="Matrix parameters that a token meets", value=params),
+                    Node(label="Operations per parameter and token", value=FLOP_PER_PARAM)]  # fmt: skip
+        parts = [
+            self._made("Matrices", FLOP_PER_PARAM * params, "FLOP", "6 × parameters", "product", matrices),
+            Node(label="Attention, causal half", value=flop - FLOP_PER_PARAM * params, unit="FLOP"),
+        ]
+        work = self._made("Work per token", flop, "FLOP", "matrices + attention", "sum", parts)
+        children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]
+        return self._made("Rate per GPU", plan["tflops_per_gpu"], "TFLOP/s",
+                          "work per token × tokens per second ÷ 10^12", "product", children)  # fmt: skip
+
+    def mfu(self) -> Node:
+        """Model FLOP utilisation."""
+        plan = self._plan
+        peak = Node(label="Dense peak of the precision", value=plan["tflops_per_gpu"]["mid"] / plan["mfu"]["mid"],
+                    unit="TFLOP/s", power=-1, evidence=self._ids("mfu", "gpu:"))  # fmt: skip
+        return self._made("MFU", plan["mfu"], "", "rate ÷ peak", "product", [self.rate(), peak])
+
+    def memory(self) -> Node:
+        """Peak memory of one GPU, item by item."""
+        plan = self._plan
+        items = [Node(label=self._words.name("memory", name), value=size, unit="GiB")
+                 for name, size in plan["memory_gib"].items() if name != "total" and size > 0]  # fmt: skip
+        return self._made("Memory", plan["memory_gib"]["total"], "GiB", "sum of its items", "sum", items,
+                          note=f"of {plan['memory_capacity_gib']:.4g} GiB",
+                          evidence=self._ids("memory_gib"))  # fmt: skip
+
+
+ALIASES = {
+    "cost_usd": "cost", "price": "cost", "money": "cost", "duration": "time", "duration_days": "time", "days": "time",
+    "gpu_hours": "gpu-hours", "hours": "gpu-hours", "energy_mwh": "energy", "carbon_tco2e": "carbon", "co2": "carbon",
+    "step_s": "step", "memory_gib": "memory", "tokens_per_s_per_gpu": "throughput", "tflops_per_gpu": "rate",
+    "goodput_ratio": "goodput", "gpu_power_w": "power",
+}  # fmt: skip
+"""Other names for the figures: the document's keys and everyday words."""
+
+FIGURES = tuple(Derivation(None, {}, None).figures())  # type: ignore[arg-type]
+"""Names for `mpplan explain`."""
+
+
+def explain(
+    document: Any, figure: str, *, precision: str | None = None, gpu: str | None = None, name: str = "document"
+) -> Explanation:
+    """Take a figure of a plan apart.
+
+    Args:
+        document: an estimate (`mpplan.estimate/1`).
+        figure: one of `FIGURES`, or a key of the document.
+        precision: of the plan; default the asked one.
+        gpu: of the plan; default the leading one.
+        name: what an error calls the document.
+
+    Raises:
+        InputFileError: the document is no estimate.
+        UsageError: an unknown figure, or no plan that fits for this precision and GPU.
+    """
+    wanted = ALIASES.get(figure.lower(), figure.lower())
+    if wanted not in FIGURES:
+        raise UsageError(f"no figure `{figure}`", hint=f"one of {', '.join(FIGURES)}")
+    facts, words = Facts(checked(document, name)), words_for("en")
+    plan = _chosen(facts, precision or facts.asked, gpu or facts.gpu)
+    facts.gpu = plan["gpu"]
+    root = Derivation(facts, plan, words).figures()[wanted]()
+    ids = list(dict.fromkeys(_evidence_ids(root)))
+    rows = (facts.evidence(one) for one in ids)
+    return Explanation(figure=wanted, precision=plan["precision"], gpu=plan["gpu"], root=root,
+                       sources=tuple(row for row in rows if row is not None))  # fmt: skip
+
+
+def _chosen(facts: Facts, precision: str, gpu: str) -> Doc:
+    plan = facts.plan(precision, gpu)
+    if plan is None:
+        there = ", ".join(dict.fromkeys(f"{one['precision']} on {one['gpu']}" for one in facts.doc["plans"]))
+        raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {there}")
+    if not plan["fits"]:
+        raise UsageError(f"{precision} has no figures on {pretty_gpu(gpu)}: {plan['why_not']}", hint="choose another")
+    return plan
+
+
+def _evidence_ids(node: Node) -> list[str]:
+    return [*node.evidence, *(one for child in node.children for one in _evidence_ids(child))]

@@ -1,0 +1,124 @@
+"""From a document to a view: check, clean, redact, then the first screen and the sections in one language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from planner.answer.document import ESTIMATE_SCHEMA
+from planner.errors import InputFileError
+from reports.document.facts import Doc, Facts
+from reports.document.redact import redacted
+from reports.page.hero import asked_size, hero, model_phrase
+from reports.page.whatif import page_data
+from reports.sections import SECTIONS
+from reports.text.clean import clean, clean_tree
+from reports.text.language import Words, words_for
+from reports.view import Section, View
+
+_NEEDED = ("question", "model", "plans", "savings", "assumptions", "gaps", "evidence")
+_PLAN_KEYS = ("precision", "policy", "gpu", "gpus", "fits", "why_not", "memory_gib", "step_s", "duration_days",
+              "gpu_hours", "energy_mwh", "cost_usd", "carbon_tco2e")  # fmt: skip
+_OPTIONAL_PLAN: Doc = {
+    "memory_capacity_gib": 0.0, "step_range_s": None, "mfu_full_attention": None, "hfu": None, "goodput_ratio": None,
+    "energy_items_mwh": None, "gpu_power_w": None, "peak_power_mw": None, "cost_lines": [], "carbon_market_tco2e": None,
+    "uncertainty": [], "lost_layouts": [], "layouts_evaluated": 0, "layout": None,
+}  # fmt: skip
+
+
+def checked(document: Any, name: str = "document") -> Doc:
+    """A cleaned copy of an estimate, with every key that the report reads.
+
+    Raises:
+        InputFileError: it is no estimate, or a key that the report needs is missing.
+    """
+    hint = "pass the document that `mpplan estimate --json` printed"
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != ESTIMATE_SCHEMA:
+        raise InputFileError(f"{name}: schema: expected `{ESTIMATE_SCHEMA}`, found `{clean(found)}`", hint=hint)
+    for key in _NEEDED:
+        if key not in document:
+            raise InputFileError(f"{name}: {key}: missing", hint=hint)
+    doc: Doc = clean_tree(document)
+    if not doc["plans"]:
+        raise InputFileError(f"{name}: plans: expected at least one plan, found none", hint=hint)
+    for view in ("plans", "same_deadline"):
+        doc[view] = [_plan(plan, f"{name}: {view}[{number}]", hint) for number, plan in enumerate(doc.get(view) or ())]
+    for line in (line for plan in doc["plans"] + doc["same_deadline"] for line in plan["cost_lines"]):
+        _fill_line(line)
+    return doc
+
+
+def _plan(plan: Any, where: str, hint: str) -> Doc:
+    if not isinstance(plan, dict):
+        raise InputFileError(f"{where}: expected an object", hint=hint)
+    for key in _PLAN_KEYS:
+        if key not in plan:
+            raise InputFileError(f"{where}: {key}: missing", hint=hint)
+    if plan["fits"] and not (plan["duration_days"] and plan["gpu_hours"] and plan["step_s"] and plan["memory_gib"]):
+        raise InputFileError(f"{where}: fits, but has no figures", hint=hint)
+    return {**_OPTIONAL_PLAN, **plan}
+
+
+def _fill_line(line: Doc) -> None:
+    for key in ("quantity", "unit", "unit_price_usd"):
+        line.setdefault(key, None)
+    for child in line.setdefault("children", []):
+        _fill_line(child)
+
+
+def build(
+    document: Any,
+    *,
+    name: str = "document",
+    title: str | None = None,
+    logo: str | None = None,
+    redact: Iterable[str] = (),
+    lang: str = "en",
+) -> View:
+    """The view of one plan.
+
+    Raises:
+        InputFileError: see `checked`.
+        UsageError: an unknown language or part to leave out.
+    """
+    words = words_for(lang)
+    doc = redacted(checked(document, name), redact)
+    if "names" in doc.get("redacted", ()):
+        doc["model"]["name"] = words("redact.model")
+    facts = Facts(doc)
+    data, sliders = page_data(facts, words)
+    return View(
+        words=words,
+        title=clean(title) or words("title", model=_model_title(facts, words)),
+        subtitle=words("subtitle"),
+        hero=hero(facts, words),
+        sections=_sections(facts, words),
+        footer=_footer(doc, words),
+        logo=logo,
+        data={"document": doc, "whatif": data},
+        sliders=sliders,
+    )
+
+
+def _model_title(facts: Facts, words: Words) -> str:
+    if facts.given("params") and not facts.given("model"):
+        return asked_size(facts, words)
+    return facts.model_name or model_phrase(facts, words)
+
+
+def _sections(facts: Facts, words: Words) -> tuple[Section, ...]:
+    built = (builder(facts, words) for builder in SECTIONS)
+    return tuple(section for section in built if section is not None)
+
+
+def _footer(doc: Doc, words: Words) -> tuple[str, ...]:
+    lines = [
+        words("page.by", version=doc.get("mpplan") or "", date=str(doc.get("created_at") or "")[:16].replace("T", " "))
+    ]
+    if doc.get("command"):
+        lines.append(words("page.command", command=" ".join(doc["command"])))
+    if doc.get("redacted"):
+        parts = [words(f"redact.{part}") for part in doc["redacted"]]
+        lines.append(words("page.redacted", parts=words.join(parts)))
+    return tuple(lines)

@@ -1,0 +1,296 @@
+"""Two answers beside each other: what changes from the first to the second, and which inputs changed it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Any
+
+from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
+from reports.document.redact import redacted
+from reports.page.build import checked
+from reports.page.hero import headline, lead_metric, signed
+from reports.sections.comparison.layout import layout_text
+from reports.sections.comparison.precisions import axis_labels, described, figure_cell
+from reports.sections.evidence.basis import input_text
+from reports.text.clean import clean
+from reports.text.language import Figure, Span, Words, words_for
+from reports.view import Block, Cell, Column, Hero, Items, RangeChart, Row, Section, Table, View
+
+COMPARISON_SCHEMA = "mpplan.comparison/1"
+FIGURES = (MARKET, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
+Pair = tuple[Facts, Facts]
+
+
+def build_comparison(
+    first: Any,
+    second: Any,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    title: str | None = None,
+    logo: str | None = None,
+    redact: Iterable[str] = (),
+    lang: str = "en",
+) -> View:
+    """The view of two plans.
+
+    Raises:
+        InputFileError: one of the two is no estimate.
+        UsageError: an unknown language or part to leave out.
+    """
+    words, parts = words_for(lang), tuple(redact)
+    docs = [redacted(checked(doc, name), parts) for doc, name in ((first, names[0]), (second, names[1]))]
+    for doc in docs:
+        if "names" in doc.get("redacted", ()):
+            doc["model"]["name"] = words("redact.model")
+    pair = (Facts(docs[0]), Facts(docs[1]))
+    called = (clean(names[0]) or "A", clean(names[1]) or "B") if "names" not in parts else ("A", "B")
+    sections = (_figures(pair, called, words), _inputs(pair, called, words), _basis(pair, called, words))
+    rows = _data_rows(pair)
+    return View(
+        words=words,
+        title=clean(title) or words("compare.title", first=called[0], second=called[1]),
+        subtitle=words("compare.subtitle"),
+        hero=_hero(pair, called, words),
+        sections=tuple(section for section in sections if section is not None),
+        footer=(words("page.by", version=docs[1].get("mpplan") or "", date=str(docs[1].get("created_at") or "")[:16]),),
+        logo=logo,
+        data={
+            "document": {"schema": COMPARISON_SCHEMA, "names": list(called), "first": docs[0], "second": docs[1],
+                         "changes": rows},
+            "csv": _csv(rows),
+        },
+    )  # fmt: skip
+
+
+def change_of(before: Doc | None, after: Doc | None, metric: str) -> float | None:
+    """Change of the middle, after over before less one; None where one is missing."""
+    if not (before and after and before[metric] and after[metric] and before[metric]["mid"]):
+        return None
+    return float(after[metric]["mid"]) / float(before[metric]["mid"]) - 1.0
+
+
+def _answers(pair: Pair) -> tuple[Doc | None, Doc | None]:
+    return pair[0].answer, pair[1].answer
+
+
+def _hero(pair: Pair, called: tuple[str, str], words: Words) -> Hero:
+    before, after = _answers(pair)
+    metric = MARKET if before and after and before[MARKET] and after[MARKET] else "gpu_hours"
+    return Hero(
+        headline=_headline(pair, called, metric, words),
+        budget=(),
+        setting=(*headline(pair[0], words), Span(text=" "), *headline(pair[1], words))
+        if not (before and after)
+        else (),
+        trust=(Cell(text=words("compare.caution")),),
+        alerts=(),
+        tiles=(),
+        chart=_chart(pair, called, metric, words),
+        table=_answer_table(pair, called, words),
+    )
+
+
+def _headline(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> tuple[Span, ...]:
+    before, after = _answers(pair)
+    change = change_of(before, after, metric)
+    if before is None or after is None or change is None:
+        return words.spans("compare.none", first=called[0], second=called[1])
+    figures = [words.figure(QUANTITY[metric], plan[metric]) for plan in (before, after)]
+    assert figures[0] is not None
+    assert figures[1] is not None
+    size = words.figure("percent", abs(change))
+    assert size is not None
+    key = "compare.less_than" if change < -0.005 else "compare.more_than" if change > 0.005 else "compare.equal"
+    return words.spans(
+        key,
+        first=called[0],
+        second=called[1],
+        metric=words.name("metric", metric),
+        share=size,
+        before=figures[0],
+        after=figures[1],
+    )
+
+
+def _labels(pair: Pair, called: tuple[str, str], words: Words) -> list[str]:
+    return [
+        words("compare.label", name=name, precision=words.name("precision", facts.asked), gpus=f"{plan['gpus']:,}",
+              gpu=pretty_gpu(plan["gpu"])) if (plan := facts.answer) else name
+        for facts, name in zip(pair, called, strict=True)
+    ]  # fmt: skip
+
+
+def _chart(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> RangeChart | None:
+    plans = [facts.answer for facts in pair]
+    if any(plan is None or not plan[metric] for plan in plans):
+        return None
+    shown = [plan for plan in plans if plan is not None]
+    rung = words.shared(QUANTITY[metric], [plan[metric] for plan in shown])
+    top = linear_ticks(max(plan[metric]["high"] for plan in shown))
+    bars = []
+    for number, (plan, label) in enumerate(zip(shown, _labels(pair, called, words), strict=True)):
+        figure = words.figure(QUANTITY[metric], plan[metric], rung)
+        if figure is not None:
+            bars.append(Bar(label=label, text=figure.full, low=plan[metric]["low"], mid=plan[metric]["mid"],
+                            high=plan[metric]["high"], strong=number == 1, at_least=figure.at_least))  # fmt: skip
+    title = words("compare.chart", metric=words.name("metric", metric))
+    return RangeChart(
+        title=title,
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
+    )
+
+
+def _change_cell(change: float | None, words: Words, *, less_is_better: bool = True) -> Cell:
+    figure = words.figure("change", change)
+    if figure is None or change is None:
+        return Cell(text=words("none"), tone="quiet")
+    good = change < 0 if less_is_better else change > 0
+    tone = "" if abs(change) < 0.005 else "good" if good else "bad"
+    return Cell(text=signed(figure, words), sort=change, tone=tone)
+
+
+def _rows_for(before: Doc | None, after: Doc | None, words: Words) -> list[Row]:
+    rows = []
+    for metric in FIGURES:
+        values = [plan[metric] if plan and plan["fits"] else None for plan in (before, after)]
+        if not any(values):
+            continue
+        rung = words.shared(QUANTITY[metric], values)
+        figures: list[Figure | None] = [words.figure(QUANTITY[metric], value, rung) for value in values]
+        change = change_of(before, after, metric)
+        head = Cell(text=words.head(words.name("metric", metric), rung))
+        cell = _change_cell(change, words, less_is_better=metric != "mfu")
+        rows.append(Row(cells=(head, *(figure_cell(figure, words) for figure in figures), cell)))
+    return rows
+
+
+def _columns(called: tuple[str, str], words: Words) -> tuple[Column, ...]:
+    return (
+        Column(head=words("column.figure")),
+        *(Column(head=name, numeric=True) for name in called),
+        Column(head=words("compare.change"), numeric=True),
+    )
+
+
+def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
+    rows = _rows_for(*_answers(pair), words)
+    caption = words("compare.asked", first=words.name("precision", pair[0].asked),
+                    second=words.name("precision", pair[1].asked))  # fmt: skip
+    return Table(caption=caption, columns=_columns(called, words), rows=tuple(rows), wide=False, sortable=False)
+
+
+def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
+    """The same comparison for every precision that both have, and how each is laid out."""
+    blocks: list[Block] = []
+    for plan in pair[1].plans():
+        before = pair[0].plan(plan["precision"])
+        if plan["precision"] == pair[0].asked == pair[1].asked:
+            continue
+        rows = _rows_for(before, plan, words)
+        if rows:
+            caption = words.name("precision", plan["precision"])
+            blocks.append(Table(caption=caption, columns=_columns(called, words), rows=tuple(rows), sortable=False))
+    blocks.append(_runs(pair, called, words))
+    lead = words.spans("compare.figures_lead", metric=words.name("metric", lead_metric(pair[1])))
+    return Section(id="views", title=words("compare.figures"), lead=lead, blocks=tuple(blocks), group="compare")
+
+
+def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
+    rows = []
+    for facts, name in zip(pair, called, strict=True):
+        plan = facts.answer
+        cells = [words("none")] * 4
+        if plan is not None:
+            layout = layout_text(plan["layout"]) if plan["layout"] else words("none")
+            memory = words.value("gib", plan["memory_gib"]["total"])
+            cells = [words.name("precision", plan["precision"]), f"{plan['gpus']:,} × {pretty_gpu(plan['gpu'])}",
+                     layout, memory]  # fmt: skip
+        rows.append(Row(cells=(Cell(text=name), *(Cell(text=cell) for cell in cells))))
+    heads = ("plan", "precision", "gpus", "layout")
+    return Table(
+        caption=words("compare.runs"),
+        columns=(*(Column(head=words(f"column.{head}")) for head in heads), Column(head=words("runs.memory"))),
+        rows=tuple(rows),
+    )
+
+
+def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
+    """Inputs that differ; those that are the same are counted."""
+    asked = [facts.doc["question"] for facts in pair]
+    names = list(dict.fromkeys([*asked[0], *asked[1]]))
+    rows = []
+    for name in names:
+        texts = [
+            input_text(name, one[name], words) if name in one and one[name]["value"] is not None else words("none")
+            for one in asked
+        ]
+        if texts[0] != texts[1]:
+            rows.append(Row(cells=(Cell(text=words.name("input", name)), Cell(text=texts[0]), Cell(text=texts[1]))))
+    models = [facts.model_name for facts in pair]
+    if models[0] != models[1]:
+        rows.insert(0, Row(cells=(Cell(text=words.name("input", "model")), *(Cell(text=text) for text in models))))
+    lead = words.spans("compare.inputs_lead", n=f"{len(rows):,}", same=f"{len(names) - len(rows):,}")
+    columns = (Column(head=words("column.input")), *(Column(head=name) for name in called))
+    table = Table(caption=words("table.question"), columns=columns, rows=tuple(rows))
+    blocks: tuple[Block, ...] = (table,) if rows else ()
+    return Section(id="question", title=words("compare.inputs"), lead=lead, blocks=blocks, group="why")
+
+
+def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
+    """Assumptions, gaps and sources that only one of the two has."""
+    blocks: list[Block] = []
+    for mine, other, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
+        for key, title in (("assumptions", "compare.only_assumptions"), ("gaps", "compare.only_gaps")):
+            texts = [_said(one) for one in mine.doc[key]]
+            theirs = {_said(one) for one in other.doc[key]}
+            items = [
+                Cell(text=words.phrase(text), foreign=words.translated(text) is None)
+                for text in texts
+                if text not in theirs
+            ]
+            if items:
+                blocks.append(Items(title=words(title, name=name), items=tuple(items)))
+        known = {one["id"] for one in other.doc["evidence"]}
+        only = [one for one in mine.doc["evidence"] if one["id"] not in known]
+        if only:
+            sources = tuple(Cell(text=one["what"], detail=one["id"], foreign=words.lang != "en") for one in only)
+            blocks.append(Items(title=words("compare.only_sources", name=name), items=sources))
+    if not blocks:
+        return None
+    lead = words.spans("compare.basis_lead")
+    return Section(id="assumptions", title=words("compare.basis"), lead=lead, blocks=tuple(blocks), group="basis")
+
+
+def _said(one: Doc) -> str:
+    return str(one["text"]) if "text" in one else f"{one['what']}: {one['why']}"
+
+
+def _data_rows(pair: Pair) -> list[Doc]:
+    """Every figure of every precision that either answer has, as data."""
+    names = list(dict.fromkeys(plan["precision"] for facts in pair for plan in facts.plans()))
+    rows = []
+    for precision in names:
+        before, after = (facts.plan(precision) for facts in pair)
+        for metric in FIGURES:
+            ends = [plan[metric] if plan and plan["fits"] else None for plan in (before, after)]
+            if not any(ends):
+                continue
+            row: Doc = {"precision": precision, "metric": metric}
+            for name, value in zip(("first", "second"), ends, strict=True):
+                row |= {f"{name}_{end}": value[end] if value else None for end in ("low", "mid", "high")}
+            both = before is not None and after is not None and before["fits"] and after["fits"]
+            row["change_ratio"] = change_of(before, after, metric) if both else None
+            rows.append(row)
+    return rows
+
+
+def _csv(rows: list[Doc]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["precision", "metric"])
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

@@ -1,0 +1,249 @@
+"""The first screen: the answer as a sentence with its range, what it rests on, three figures, all precisions."""
+
+from __future__ import annotations
+
+from planner.answer.plan import LOWER_IS_BETTER
+from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu, rung_of
+from reports.sections.comparison.precisions import metric_chart, overview_table
+from reports.text.language import Figure, Span, Words, strong
+from reports.view import Cell, Hero, RangeChart, Tile, Versus
+
+
+def hero(facts: Facts, words: Words) -> Hero:
+    """Build the first screen; where the asked precision does not fit, it says so instead of an answer."""
+    answer = facts.answer
+    metric = lead_metric(facts)
+    return Hero(
+        headline=headline(facts, words),
+        budget=_budget(answer, words),
+        setting=_setting(answer, words),
+        trust=_trust(facts, words),
+        alerts=_alerts(facts, words),
+        tiles=tuple(_tile(facts, answer, name, words) for name in (MARKET, DURATION, ENERGY) if answer[name])
+        if answer
+        else (),
+        chart=_chart(facts, metric, words),
+        table=overview_table(facts, words),
+    )
+
+
+def lead_metric(facts: Facts) -> str:
+    """Cost where there is one, else GPU-hours."""
+    return MARKET if any(plan[MARKET] for plan in facts.fitting()) else "gpu_hours"
+
+
+def _chart(facts: Facts, metric: str, words: Words) -> RangeChart | None:
+    return metric_chart(facts, metric, words) if facts.fitting() else None
+
+
+def model_phrase(facts: Facts, words: Words) -> str:
+    """`this 70B model` for a shape that was asked for by size, else the model's name."""
+    if facts.given("params") and not facts.given("model"):
+        return words("model.by_size", size=asked_size(facts, words))
+    return words("model.by_name", name=facts.model_name)
+
+
+def asked_size(facts: Facts, words: Words) -> str:
+    """The model's size as it was asked for, else as it was counted."""
+    said = facts.given("params")
+    return words.value("params", float(said) if isinstance(said, int | float) else facts.doc["model"]["params_total"])
+
+
+def _verb(facts: Facts, words: Words) -> str:
+    method = facts.given("method")
+    return words(f"verb.{method}" if method in ("sft", "lora", "qlora") else "verb.pretrain")
+
+
+def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
+    """The answer as a sentence with its range."""
+    common = {
+        "precision": words.name("precision", facts.asked),
+        "verb": _verb(facts, words),
+        "model": model_phrase(facts, words),
+    }
+    tokens = facts.given("tokens")
+    common["on_tokens"] = words("on_tokens", tokens=words.value("tokens", float(tokens))) if tokens else ""
+    answer = facts.answer
+    if answer is None:
+        return words.spans("headline.none", **common, reason=why_none(facts, words))
+    cost = words.figure("money", answer[MARKET])
+    metric = lead_metric(facts)
+    key = "headline.time" if cost is None else "headline.at_least" if cost.at_least else "headline.cost"
+    figure = cost or words.figure("days", answer[DURATION])
+    assert figure is not None  # a plan that fits has a duration
+    gpu = words("headline.on_gpu", gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
+    return words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
+
+
+def why_none(facts: Facts, words: Words) -> str:
+    """Why the asked precision has no plan."""
+    plan = facts.plan(facts.asked)
+    if plan is not None and plan["why_not"]:
+        return words.phrase(plan["why_not"])
+    for one in facts.doc.get("unsupported") or ():
+        if one["precision"] == facts.asked:
+            return words.phrase(one["reason"])
+    return words("reason.unknown")
+
+
+def _compared(facts: Facts, metric: str, words: Words) -> str:
+    """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
+    parts: list[str] = []
+    for other in facts.references():
+        saving = facts.saving(metric, other)
+        if saving is not None and (other != "fp32" or not parts) and len(parts) < 2:
+            parts.append(saving_phrase(saving, words.name("precision", other), words))
+    return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
+
+
+def saving_phrase(saving: Doc, other: str, words: Words) -> str:
+    """A saving in words; its figure between the marks that `Words.spans` understands."""
+    less = saving["mid"] >= 0
+    low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
+    figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
+    assert figure is not None
+    if saving["low"] < 0 < saving["high"]:
+        return words("compare.unsure", share=figure.text, other=other, span=figure.span)
+    key = "compare.less" if less else "compare.more"
+    return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
+
+
+def _budget(answer: Doc | None, words: Words) -> tuple[Span, ...]:
+    if answer is None:
+        return ()
+    cost = words.figure("money", answer[MARKET])
+    if cost is None:
+        days = words.figure("days", answer[DURATION])
+        return words.spans("budget.days", high=strong(days.high)) if days else ()
+    if cost.at_least:
+        return words.spans("budget.at_least", high=strong(cost.high))
+    return words.spans("budget.cost", high=strong(cost.high))
+
+
+def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
+    if answer is None:
+        return ()
+    days, hours = words.figure("days", answer[DURATION]), words.figure("gpu_hours", answer["gpu_hours"])
+    assert days is not None
+    assert hours is not None
+    return words.spans(
+        "setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), days=days.full, hours=hours.full
+    )
+
+
+def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
+    """What the figures rest on, in a line; each part leads to where the page says more."""
+    doc = facts.doc
+    parts = [Cell(text=_measured(facts, words), href="#sources")]
+    prices = _prices(facts, words)
+    if prices and any(plan[MARKET] for plan in facts.fitting()):
+        parts.append(Cell(text=prices, href="#sources"))
+    parts.append(Cell(text=words.count("trust.assumptions", len(doc["assumptions"])), href="#assumptions"))
+    gaps = len(doc["gaps"])
+    parts.append(Cell(text=words.count("trust.gaps", gaps), href="#assumptions", tone="bad" if gaps else ""))
+    return tuple(parts)
+
+
+def _prices(facts: Facts, words: Words) -> str:
+    """Whose prices, as of when, and how old the rows are."""
+    if facts.source_of("price") in ("flag", "file", "variable"):
+        return words("trust.price_given")
+    rows = [one for one in facts.evidence_for(MARKET) if one["id"].startswith("price")]
+    dates = _years([str(one["date"]) for one in rows if one["date"]])
+    day = facts.given("as_of")
+    if not rows:
+        return ""
+    return words("trust.prices", date=day, rows=dates) if day else words("trust.prices_rows", rows=dates)
+
+
+def _years(dates: list[str]) -> str:
+    """First and last year that dates, or intervals of dates, name."""
+    years = sorted({part[:4] for date in dates for part in date.split("/")})
+    return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
+
+
+_RATE_IDS = ("rate:", "record:", "measured:", "measurement:", "surface:")
+
+
+def _measured(facts: Facts, words: Words) -> str:
+    """The best kind of evidence behind the rates of the asked plan, with its dates."""
+    found = facts.evidence_for(DURATION)
+    rates = [one for one in found if one["id"].startswith(_RATE_IDS)]
+    for kind in ("measured", "shipped", "published", "transferred", "datasheet"):
+        own = [one for one in rates or found if one["kind"] == kind]
+        if own:
+            dates = sorted({str(one["date"]) for one in own if one["date"]})
+            exact = kind in ("measured", "shipped") and len(dates) == 1
+            when = dates[0] if exact else _years(dates)
+            date = words("range").format(when) if when else ""
+            return words(f"trust.{kind}", gpu=pretty_gpu(facts.gpu), date=date)
+    return words("trust.assumed")
+
+
+def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
+    alerts = []
+    if any(metric_at_least(plan) for plan in facts.fitting()):
+        alerts.append(words("alert.at_least"))
+    if facts.answer is not None:
+        left_out = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
+        left_out += [
+            words.name("precision", one["precision"])
+            for one in facts.doc.get("unsupported") or ()
+            if one.get("gpu") in (None, facts.gpu)
+        ]
+        if left_out:
+            alerts.append(words("alert.left_out", names=words.join(left_out)))
+    return tuple(alerts)
+
+
+def metric_at_least(plan: Doc) -> bool:
+    """Whether a figure of a plan is a lower bound."""
+    return any(plan[name] and plan[name].get("at_least") for name in LOWER_IS_BETTER)
+
+
+def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
+    figure = words.figure(QUANTITY[metric], answer[metric])
+    assert figure is not None
+    return Tile(
+        label=words(f"tile.{metric}"),
+        text=figure.text,
+        span=figure.span,
+        budget=words("tile.budget", high=figure.high) if figure.span else "",
+        versus=tuple(_versus(facts, metric, other, words) for other in facts.references() if other != "fp16")[:3],
+        evidence=evidence_line(facts, metric, words),
+    )
+
+
+def _versus(facts: Facts, metric: str, other: str, words: Words) -> Versus:
+    label = words("versus.label", other=words.name("precision", other))
+    saving = facts.saving(metric, other)
+    if saving is None:
+        return Versus(label=label, text=words("none"))
+    change = words.figure("change", {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
+    assert change is not None
+    tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
+    return Versus(label=label, text=signed(change, words), span=_flat_span(saving, words), tone=tone)
+
+
+def signed(change: Figure, words: Words) -> str:
+    """A change with its sign."""
+    return change.text if change.value <= 0 else words("plus").format(change.text)
+
+
+def _flat_span(saving: Doc, words: Words) -> str:
+    """The range of a change, without signs where both ends have the same."""
+    low, high = saving["low"], saving["high"]
+    if high < 0:
+        low, high = -high, -low
+    mid = abs(saving["mid"]) if low >= 0 else saving["mid"]
+    figure = words.figure("percent", {"low": low, "mid": min(max(mid, low), high), "high": high})
+    return figure.span if figure else ""
+
+
+def evidence_line(facts: Facts, metric: str, words: Words) -> str:
+    """Kinds of evidence behind a figure, best first, in words."""
+    kinds = facts.kinds_for(metric)
+    if metric in (MARKET, ENERGY):
+        kinds = [one["kind"] for name in (metric, DURATION) for one in facts.evidence_for(name)]
+    names = [words.name("evidence", kind) for kind in sorted(set(kinds), key=rung_of)]
+    return " · ".join(names)

@@ -1,0 +1,231 @@
+"""The closed form behind the sliders, and the sliders themselves.
+
+Only what enters in proportion can be moved without planning anew: price, electricity, PUE, grid factor, tokens,
+goodput and the number of runs. `templates/report.js` holds the same arithmetic; a test runs both over random inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from planner.units import KWH_J, MWH_J
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, Doc, Facts
+from reports.text.language import Words
+
+KWH_PER_MWH = MWH_J / KWH_J
+KG_PER_T = 1000.0
+ENDS = ("low", "mid", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What the sliders say."""
+
+    price: float | None
+    """USD per GPU-hour; None where the plan has no price."""
+    electricity: float
+    """USD per kWh; 0 where the plan bills none (rent holds it)."""
+    pue: float
+    grid: float
+    """kg CO2e per kWh."""
+    tokens: float
+    goodput: float
+    """Share of the hours that moves the training forward."""
+    runs: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """The figures of one plan that the closed form starts from, each as (low, mid, high)."""
+
+    precision: str
+    gpu_hours: tuple[float, float, float]
+    days: tuple[float, float, float]
+    energy_mwh: tuple[float, float, float]
+    carbon_t: tuple[float, float, float]
+    cost_usd: tuple[float, float, float] | None
+    rental_usd: float
+    """Part of the middle cost that is GPU-hours times price."""
+    electricity_usd: float
+    """Part of the middle cost that is electricity."""
+    other_usd: float
+    """The rest of the middle cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the knobs make of a plan, each as (low, mid, high)."""
+
+    cost_usd: tuple[float, float, float] | None
+    days: tuple[float, float, float]
+    gpu_hours: tuple[float, float, float]
+    energy_mwh: tuple[float, float, float]
+    carbon_t: tuple[float, float, float]
+    bill_usd: tuple[float, float, float]
+    """Electricity for all of the energy, at the price of the slider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slider:
+    """One slider with its span."""
+
+    name: str
+    label: str
+    value: float
+    low: float
+    high: float
+    step: float
+    quantity: str
+    """Ladder that its value is shown with."""
+
+
+def _times(ends: tuple[float, float, float], factor: float) -> tuple[float, float, float]:
+    return (ends[0] * factor, ends[1] * factor, ends[2] * factor)
+
+
+def outcome(base: Base, plan: Knobs, knobs: Knobs) -> Outcome:
+    """The figures of a plan under other knobs; with the plan's own knobs, the plan's own figures.
+
+    Args:
+        base: the plan.
+        plan: the knobs at which it was made.
+        knobs: the knobs wanted.
+    """
+    work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput)
+    hours = work * knobs.runs
+    energy = _times(base.energy_mwh, hours * (knobs.pue / plan.pue))
+    return Outcome(
+        cost_usd=_cost(base, plan, knobs, hours),
+        days=_times(base.days, work),
+        gpu_hours=_times(base.gpu_hours, hours),
+        energy_mwh=energy,
+        carbon_t=_times(base.carbon_t, hours * (knobs.pue / plan.pue) * (knobs.grid / plan.grid)),
+        bill_usd=_times(energy, KWH_PER_MWH * knobs.electricity),
+    )
+
+
+def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
+    """Each part of the middle moves with its own factor; the range keeps the plan's proportions."""
+    if base.cost_usd is None:
+        return None
+    price = knobs.price / plan.price if knobs.price is not None and plan.price else 1.0
+    power = knobs.electricity / plan.electricity if plan.electricity else 1.0
+    moved = base.rental_usd * hours * price + base.electricity_usd * hours * (knobs.pue / plan.pue) * power
+    moved += base.other_usd * hours
+    return _times(base.cost_usd, moved / (base.rental_usd + base.electricity_usd + base.other_usd))
+
+
+def _ends(estimate: Doc) -> tuple[float, float, float]:
+    return (float(estimate["low"]), float(estimate["mid"]), float(estimate["high"]))
+
+
+GPU_LINES = ("gpu_rental", "gpu_owned")
+"""Lines that are GPU-hours times a price."""
+
+
+def _lines(plan: Doc, *wanted: str) -> list[Doc]:
+    return [line for line in plan["cost_lines"] if line["id"] in wanted]
+
+
+def base_of(plan: Doc) -> Base:
+    """The starting figures of a plan that fits."""
+    rental = sum(float(line["usd"]["mid"]) for line in _lines(plan, *GPU_LINES))
+    power = sum(float(line["usd"]["mid"]) for line in _lines(plan, "electricity"))
+    cost = _ends(plan[MARKET]) if plan[MARKET] and plan[MARKET]["mid"] > 0 else None
+    if cost and not plan["cost_lines"]:
+        rental = cost[1]
+    other = (
+        sum(float(line["usd"]["mid"]) for line in plan["cost_lines"]) - rental - power if plan["cost_lines"] else 0.0
+    )
+    return Base(
+        precision=plan["precision"],
+        gpu_hours=_ends(plan["gpu_hours"]),
+        days=_ends(plan[DURATION]),
+        energy_mwh=_ends(plan[ENERGY]),
+        carbon_t=_ends(plan[CARBON]),
+        cost_usd=cost if rental + power + other > 0 else None,
+        rental_usd=rental,
+        electricity_usd=power,
+        other_usd=max(other, 0.0),
+    )
+
+
+def _pue(facts: Facts, plan: Doc) -> float | None:
+    """The PUE that was asked for, else the one that the items of the energy imply."""
+    said = facts.given("pue")
+    if isinstance(said, int | float) and said >= 1:
+        return float(said)
+    items = plan["energy_items_mwh"] or {}
+    machines = sum(size for name, size in items.items() if name not in ("pue_overhead", "total"))
+    return 1.0 + float(items.get("pue_overhead", 0.0)) / machines if machines > 0 else None
+
+
+def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
+    """The knobs at which a plan was made, read from the plan itself; None where it has no energy to start from."""
+    pue, tokens = _pue(facts, plan), facts.given("tokens")
+    if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
+        return None
+    rental = _lines(plan, *GPU_LINES)
+    price = rental[0]["unit_price_usd"]["mid"] if rental and rental[0]["unit_price_usd"] else None
+    billed = _lines(plan, "electricity")
+    own = billed[0]["unit_price_usd"]["mid"] if billed and billed[0]["unit_price_usd"] else facts.given("electricity")
+    return Knobs(
+        price=float(price) if price else None,
+        electricity=float(own) if isinstance(own, int | float) else 0.0,
+        pue=pue,
+        grid=plan[CARBON]["mid"] * KG_PER_T / (plan[ENERGY]["mid"] * KWH_PER_MWH),
+        tokens=float(tokens),
+        goodput=float(plan["goodput_ratio"]["mid"]),
+    )
+
+
+def sliders(knobs: Knobs, words: Words) -> tuple[Slider, ...]:
+    """One slider per knob that the plan has, from a fraction to a multiple of its value."""
+
+    def slider(name: str, value: float, low: float, high: float, quantity: str) -> Slider:
+        return Slider(name=name, label=words(f"whatif.{name}"), value=value, low=low, high=high,
+                      step=(high - low) / 400, quantity=quantity)  # fmt: skip
+
+    found = []
+    if knobs.price:
+        found.append(slider("price", knobs.price, knobs.price * 0.25, knobs.price * 2.25, "unit_price"))
+    found.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
+    found.append(slider("pue", knobs.pue, 1.0, max(2.0, knobs.pue), "plain"))
+    found.append(slider("grid", knobs.grid, 0.0, max(1.0, knobs.grid), "plain"))
+    found.append(slider("tokens", knobs.tokens, knobs.tokens * 0.1, knobs.tokens * 4, "tokens"))
+    found.append(slider("goodput", knobs.goodput, 0.5, 1.0, "percent"))
+    found.append(Slider(name="runs", label=words("whatif.runs"), value=1, low=1, high=10, step=1, quantity="plain"))
+    return tuple(found)
+
+
+def _at_least(plan: Doc) -> bool:
+    return bool(plan[MARKET] and plan[MARKET].get("at_least"))
+
+
+def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
+    """What the page's script needs to do the same arithmetic and writing, and the sliders to draw."""
+    answer = facts.answer
+    knobs = knobs_of(facts, answer) if answer else None
+    if answer is None or knobs is None:
+        return {}, ()
+    plans = [plan for plan in facts.fitting() if plan[ENERGY]]
+    quantities = ("money", "unit_price", "days", "gpu_hours", "energy", "carbon", "tokens", "percent", "plain")
+    own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
+    data = {
+        "asked": facts.asked,
+        "knobs": asdict(knobs),
+        "plans": [
+            asdict(base_of(plan)) | {"knobs": asdict(one), "at_least": _at_least(plan)}
+            for plan in plans
+            if (one := own[plan["precision"]])
+        ],
+        "ladders": {
+            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities
+        },
+        "words": {
+            key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")
+        },
+        "at_least": _at_least(answer),
+    }
+    return data, sliders(knobs, words)

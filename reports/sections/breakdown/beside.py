@@ -1,0 +1,180 @@
+"""Beside the plan: the same run in other places, on own machines, at other hours, under other power limits."""
+
+from __future__ import annotations
+
+from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.text.clean import clean
+from reports.text.language import Words
+from reports.view import Block, Cell, Column, Row, Section, Table
+
+MOST_PLACES = 8
+
+
+def beside(facts: Facts, words: Words) -> Section | None:
+    """The tables of `money` and `power_caps` that have rows for the leading GPU."""
+    held = facts.doc.get("money") or {}
+    own = {
+        name: [one for one in held.get(name) or () if one.get("gpu") == facts.gpu] for name in held if name != "here"
+    }
+    builders = (
+        (_owned, own.get("owned")),
+        (_places, own.get("elsewhere")),
+        (_hours, own.get("start_hours")),
+        (_limits, own.get("power_limits")),
+        (_caps, [one for one in facts.doc.get("power_caps") or () if one["gpu"] == facts.gpu]),
+    )
+    blocks: list[Block] = [build(rows, words) for build, rows in builders if rows]
+    footprint = _footprint(facts, words)
+    if footprint is not None:
+        blocks.append(footprint)
+    if not blocks:
+        return None
+    return Section(id="beside", title=words("beside.title"), lead=words.spans("beside.lead"), blocks=tuple(blocks))
+
+
+def _change(saved: float | None, kind: str, words: Words) -> Cell:
+    """What is saved; a place that costs more has a minus."""
+    if saved is None:
+        return Cell(text=words("none"), tone="quiet")
+    figure = words.figure(kind, saved)
+    if figure is None or not saved:
+        return Cell(text=words("nothing"), sort=0.0)
+    return Cell(text=figure.text, sort=saved, tone="good" if saved > 0 else "bad" if saved < 0 else "")
+
+
+def _value(kind: str, value: float | None, words: Words) -> Cell:
+    return (
+        Cell(text=words.value(kind, value), sort=value) if value is not None else Cell(text=words("none"), tone="quiet")
+    )
+
+
+def _places(rows: list[Doc], words: Words) -> Table:
+    built = tuple(
+        Row(
+            cells=(
+                Cell(text=clean(one["place"])),
+                Cell(text=clean(one["provider"]), detail=clean(one["region"])),
+                _value("money", one["usd"], words),
+                _change(one["saved_usd"], "money", words),
+                _value("carbon", one["carbon_tco2e"], words),
+                _change(one["saved_tco2e"], "carbon", words),
+            )
+        )
+        for one in rows[:MOST_PLACES]
+    )
+    heads = ("place", "provider", "cost", "saved", "carbon", "saved_carbon")
+    return Table(
+        caption=words("table.places"),
+        columns=tuple(Column(head=words(f"column.{h}"), numeric=n > 1) for n, h in enumerate(heads)),
+        rows=built,
+        notes=(words("note.places"),),
+    )
+
+
+def _owned(rows: list[Doc], words: Words) -> Table:
+    one = rows[0]
+    items = [(clean(name).replace("_", " "), value) for name, value in one["items_usd_per_gpu_h"].items()]
+    built = [Row(cells=(Cell(text=words.phrase(name)), _value("unit_price", value, words))) for name, value in items]
+    hour = words.figure("unit_price", one["usd_per_gpu_h"])
+    assert hour is not None
+    built.append(Row(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
+    built.append(
+        Row(cells=(Cell(text=words("owned.rented")), _value("unit_price", one["rental_usd_per_gpu_h"], words)))
+    )
+    for name in ("utilisation_ratio", "break_even_utilisation_ratio"):
+        built.append(Row(cells=(Cell(text=words(f"owned.{name}")), _value("percent", one[name], words))))
+    return Table(
+        caption=words("table.owned"),
+        columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),
+        rows=tuple(built),
+        wide=False,
+        sortable=False,
+    )
+
+
+def _hours(rows: list[Doc], words: Words) -> Table:
+    built = tuple(
+        Row(
+            cells=(
+                Cell(text=clean(one["tariff"])),
+                Cell(text=clean(one["best_start"]), detail=words.value("unit_price", one["best_usd_per_kwh"])),
+                Cell(text=clean(one["dearest_start"]), detail=words.value("unit_price", one["dearest_usd_per_kwh"])),
+                _change(one["saved_usd"], "money", words),
+            )
+        )
+        for one in rows
+    )
+    heads = ("tariff", "best_start", "dearest_start", "saved")
+    return Table(
+        caption=words("table.hours"),
+        columns=tuple(Column(head=words(f"column.{h}"), numeric=h == "saved") for h in heads),
+        rows=built,
+    )
+
+
+def _limits(rows: list[Doc], words: Words) -> Table:
+    built = tuple(
+        Row(
+            cells=(
+                Cell(text=words.value("power_w", one["limit_w"])),
+                Cell(text=words.name("precision", one["precision"])),
+                Cell(text=clean(one["point"]), tone="code"),
+                _value("percent", one["time_ratio"], words),
+                _value("percent", one["energy_ratio"], words),
+            )
+        )
+        for one in rows
+    )
+    heads = ("limit", "precision", "run", "time_ratio", "energy_ratio")
+    return Table(
+        caption=words("table.limits"),
+        columns=tuple(Column(head=words(f"column.{h}"), numeric=n > 2) for n, h in enumerate(heads)),
+        rows=built,
+    )
+
+
+def _caps(rows: list[Doc], words: Words) -> Table:
+    built = tuple(
+        Row(
+            cells=(
+                Cell(text=pretty_gpu(one["gpu"])),
+                _value("power_mw", one["cap_mw"], words),
+                Cell(text=f"{one['gpus_allowed']:,}", sort=float(one["gpus_allowed"])),
+                Cell(text=words("yes") if one["binding"] else words("no")),
+                Cell(text=f"{one['gpus_wanted']:,}" if one.get("gpus_wanted") else words("none")),
+            )
+        )
+        for one in rows
+    )
+    heads = ("gpu", "cap", "gpus_allowed", "binding", "gpus_wanted")
+    return Table(
+        caption=words("table.caps"),
+        columns=tuple(Column(head=words(f"column.{h}"), numeric=n in (1, 2, 4)) for n, h in enumerate(heads)),
+        rows=built,
+    )
+
+
+FOOTPRINT = (("embodied_tco2e", "carbon", 1.0), ("carbon_with_embodied_tco2e", "carbon", 1.0),
+             ("sci_kg_per_run", "carbon", 1e-3), ("sci_kg_per_1e21_flop", "carbon", 1e-3))  # fmt: skip
+"""Further figures of carbon with what turns them into tonnes, which the ladder counts in."""
+
+
+def _footprint(facts: Facts, words: Words) -> Table | None:
+    plan = facts.answer or {}
+    rows = []
+    for name, kind, per in FOOTPRINT:
+        estimate = plan.get(name)
+        if estimate:
+            scaled = {end: estimate[end] * per for end in ("low", "mid", "high")}
+            figure = words.figure(kind, scaled | {"at_least": estimate.get("at_least")})
+            assert figure is not None
+            rows.append(Row(cells=(Cell(text=words(f"metric.{name}")), Cell(text=figure.text, detail=figure.span))))
+    if not rows:
+        return None
+    return Table(
+        caption=words("table.footprint"),
+        columns=(Column(head=words("column.figure")), Column(head=words("column.value"), numeric=True)),
+        rows=tuple(rows),
+        wide=False,
+        sortable=False,
+    )

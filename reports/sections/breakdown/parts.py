@@ -1,0 +1,121 @@
+"""Where the time of a step goes and what fills the memory, each as a chart with its table."""
+
+from __future__ import annotations
+
+from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
+from reports.charts import LETTERS
+from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.sections.breakdown.stacks import Stack, size_cell, stack_chart, stack_of
+from reports.sections.comparison.precisions import figure_cell
+from reports.text.language import Words
+from reports.text.numbers import rung_for
+from reports.view import Cell, Column, Row, Section, Table
+
+
+def item_table(facts: Facts, stack: Stack, caption: str, words: Words) -> Table:
+    """A row per item, a column per precision; the asked one with shares."""
+    rows = []
+    for number, name in enumerate([*stack.names, "total"]):
+        cells = []
+        for plan in stack.plans:
+            items = stack.read(plan)
+            size = items.get(name, 0.0)
+            told = plan["precision"] == facts.asked and name != "total" and size > 0
+            cells.append(size_cell(stack, size, words, words.value("percent", size / items["total"]) if told else ""))
+        swatch = LETTERS[number] if name != "total" else ""
+        head = Cell(text=words.name(stack.group, name), swatch=swatch, colour=number if swatch else None)
+        rows.append(Row(cells=(head, *cells), strong=name == "total"))
+    heads = [words.head(words.name("precision", plan["precision"]), stack.rung) for plan in stack.plans]
+    return Table(
+        caption=caption,
+        columns=(Column(head=words("column.item")), *(Column(head=head, numeric=True) for head in heads)),
+        rows=tuple(rows),
+        folded=True,
+        sortable=False,
+    )
+
+
+def step_time(facts: Facts, words: Words) -> Section | None:
+    """Where the time of a step goes."""
+    plans = [plan for plan in facts.fitting() if plan["step_s"]]
+    if not plans:
+        return None
+    rung = rung_for(words.ladder("seconds"), min(plan["step_s"]["total"] for plan in plans))
+    stack = stack_of(plans, lambda plan: plan["step_s"], "step", STEP_ITEMS, rung)
+    answer = facts.answer or plans[0]
+    parts = {name: size for name, size in answer["step_s"].items() if name != "total"}
+    largest = max(parts, key=parts.__getitem__)
+    step = words.figure("seconds", answer["step_range_s"] or answer["step_s"]["total"])
+    lead = words.spans(
+        "time.lead",
+        precision=words.name("precision", answer["precision"]),
+        step=step.full if step else words("none"),
+        item=words.name("step", largest),
+        share=words.value("percent", parts[largest] / answer["step_s"]["total"]),
+    )
+    return Section(
+        id="time",
+        title=words("time.title"),
+        lead=lead,
+        blocks=(
+            stack_chart(facts, stack, words("chart.step"), words),
+            item_table(facts, stack, words("table.step"), words),
+            _rates(facts, plans, words),
+        ),
+        group="why",
+    )
+
+
+RATES = (
+    ("mfu_full_attention", "percent"),
+    ("hfu", "percent"),
+    ("goodput_ratio", "percent"),
+    ("gpu_power_w", "power_w"),
+)
+"""Further figures of a plan and the ladders of their units."""
+
+
+def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
+    """Utilisation, goodput and power, with the definitions under the table."""
+    there = [(name, kind) for name, kind in RATES if any(plan.get(name) is not None for plan in plans)]
+    rungs = {name: words.shared(kind, [plan.get(name) for plan in plans]) for name, kind in there}
+    rows = []
+    for plan in plans:
+        cells = [figure_cell(words.figure(kind, plan.get(name), rungs[name]), words) for name, kind in there]
+        name_cell = Cell(text=words.name("precision", plan["precision"]))
+        rows.append(Row(cells=(name_cell, *cells), strong=plan["precision"] == facts.asked))
+    heads = [words.head(words.name("metric", name), rungs[name]) for name, _ in there]
+    return Table(
+        caption=words("table.rates"),
+        columns=(Column(head=words("column.precision")), *(Column(head=head, numeric=True) for head in heads)),
+        rows=tuple(rows),
+        notes=(words("note.mfu"),),
+    )
+
+
+def memory(facts: Facts, words: Words) -> Section | None:
+    """What fills the memory of a GPU, against what it has; also plans that do not fit, where they are itemised."""
+    plans = [plan for plan in facts.plans() if plan["memory_gib"]]
+    if not plans:
+        return None
+    stack = stack_of(plans, lambda plan: plan["memory_gib"], "memory", MEMORY_ITEMS, words.ladder("gib")[0])
+    answer = facts.answer or plans[0]
+    capacity = answer["memory_capacity_gib"]
+    room = capacity - answer["memory_gib"]["total"]
+    lead = words.spans(
+        "memory.lead" if room >= 0 else "memory.lead_short",
+        precision=words.name("precision", answer["precision"]),
+        used=words.value("gib", answer["memory_gib"]["total"]),
+        capacity=words.value("gib", capacity),
+        gpu=pretty_gpu(answer["gpu"]),
+        room=words.value("gib", abs(room)),
+    )
+    return Section(
+        id="memory",
+        title=words("memory.title"),
+        lead=lead,
+        blocks=(
+            stack_chart(facts, stack, words("chart.memory"), words, capacity),
+            item_table(facts, stack, words("table.memory"), words),
+        ),
+    )

@@ -1,0 +1,97 @@
+"""Bars made of parts, for the time of a step, the memory of a GPU and the energy of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reports.charts import LETTERS, StackDrawing, StackRow, linear_ticks, percent, scale_top, segments_of, ticks_on
+from reports.document.facts import Doc, Facts
+from reports.sections.comparison.precisions import axis_labels, described, is_reference
+from reports.text.language import Words
+from reports.text.numbers import Rung, magnitude
+from reports.view import Cell, StackChart
+
+Reader = Callable[[Doc], Doc]
+"""The items of a plan by name, with their `total`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Plans with the items that are to be shown."""
+
+    plans: tuple[Doc, ...]
+    read: Reader
+    group: str
+    """Group of the items' labels: `step`, `memory`, `energy`."""
+    names: tuple[str, ...]
+    """Items that any plan has, in their order."""
+    rung: Rung
+    decimals: int
+    """Decimals of every value, so that parts line up with their total."""
+
+
+def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], rung: Rung) -> Stack:
+    """Gather the items of plans; unknown ones come after the known, and the smallest total gets three digits."""
+    there = {name for plan in plans for name, size in read(plan).items() if size > 0 and name != "total"}
+    names = [name for name in order if name in there] + sorted(there - set(order))
+    smallest = min(read(plan)["total"] for plan in plans) / rung.per
+    return Stack(
+        plans=tuple(plans),
+        read=read,
+        group=group,
+        names=tuple(names),
+        rung=rung,
+        decimals=max(0, 2 - magnitude(smallest)),
+    )
+
+
+def shown(stack: Stack, size: float, words: Words) -> str:
+    """A size with its unit and the decimals of its stack."""
+    return stack.rung.text.format(words.fixed(size, stack.rung, stack.decimals))
+
+
+def size_cell(stack: Stack, size: float, words: Words, detail: str = "") -> Cell:
+    """A size in a column whose head has the unit."""
+    text = words.fixed(size, stack.rung, stack.decimals) if size else words("nothing")
+    return Cell(text=text, detail=detail, sort=size)
+
+
+def stack_chart(facts: Facts, stack: Stack, title: str, words: Words, capacity: float | None = None) -> StackChart:
+    """The bars; a reference that dwarfs the others is named instead of drawn."""
+    totals = [stack.read(plan)["total"] for plan in stack.plans]
+    own = [total for plan, total in zip(stack.plans, totals, strict=True) if not is_reference(facts, plan)]
+    others = [total for plan, total in zip(stack.plans, totals, strict=True) if is_reference(facts, plan)]
+    ticks = linear_ticks(max(scale_top(own, others), capacity or 0.0))
+    rows = tuple(_row(facts, stack, plan, ticks[-1], words, capacity) for plan in stack.plans)
+    limit = words("chart.capacity", capacity=words.value("gib", capacity)) if capacity else ""
+    return StackChart(
+        title=title,
+        description=described(title, [(row.label, row.text) for row in rows], words),
+        drawing=StackDrawing(
+            rows=rows,
+            ticks=ticks_on(ticks, axis_labels(ticks, stack.rung)),
+            legend=tuple((LETTERS[n], n, words.name(stack.group, name)) for n, name in enumerate(stack.names)),
+            limit_text=limit,
+        ),
+    )
+
+
+def _row(facts: Facts, stack: Stack, plan: Doc, top: float, words: Words, capacity: float | None) -> StackRow:
+    items = stack.read(plan)
+    sizes = [items.get(name, 0.0) for name in stack.names]
+    parts = [
+        (n, size, words("chart.row", label=words.name(stack.group, name), text=shown(stack, size, words)))
+        for n, (name, size) in enumerate(zip(stack.names, sizes, strict=True))
+    ]
+    beyond = items["total"] > top * (1 + 1e-6)
+    text = shown(stack, items["total"], words)
+    return StackRow(
+        label=words.name("precision", plan["precision"]),
+        text=words("chart.off_scale", text=text) if beyond else text,
+        segments=() if beyond else segments_of(parts, top),
+        said=words("list.semicolon").join(label for _, size, label in parts if size > 0),
+        limit=percent(100 * capacity / top) if capacity else None,
+        strong=plan["precision"] == facts.asked,
+        beyond=beyond,
+    )

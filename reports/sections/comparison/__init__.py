@@ -1,0 +1,1 @@
+"""The precisions, GPUs and layouts side by side."""

@@ -1,0 +1,89 @@
+"""Several GPUs side by side, where the question named more than one."""
+
+from __future__ import annotations
+
+from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
+from reports.sections.comparison.precisions import axis_labels, comparison_table, described, figure_cell
+from reports.text.language import Words
+from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
+
+
+def gpus(facts: Facts, words: Words) -> Section | None:
+    """The asked precision on each GPU, and the whole comparison for each of the others."""
+    if len(facts.gpus) < 2:
+        return None
+    asked = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked, gpu)) is not None]
+    fitting = [plan for plan in asked if plan["fits"]]
+    metric = MARKET if any(plan[MARKET] for plan in fitting) else "gpu_hours"
+    blocks: list[Block] = []
+    if any(plan[metric] for plan in fitting):
+        blocks.append(_chart(facts, fitting, metric, words))
+    blocks.append(_table(facts, words))
+    for gpu in facts.gpus:
+        if gpu != facts.gpu:
+            blocks.append(comparison_table(facts, "plans", words, gpu, words("table.on_gpu", gpu=pretty_gpu(gpu))))
+    names = words.join([pretty_gpu(gpu) for gpu in facts.gpus])
+    lead = words.spans("gpus.lead", precision=words.name("precision", facts.asked), names=names)
+    return Section(id="gpus", title=words("gpus.title"), lead=lead, blocks=tuple(blocks))
+
+
+def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeChart:
+    priced = [plan for plan in plans if plan[metric]]
+    rung = words.shared(QUANTITY[metric], [plan[metric] for plan in priced])
+    top = linear_ticks(max(plan[metric]["high"] for plan in priced))
+    bars = [
+        Bar(
+            label=words("gpus.row", gpus=f"{plan['gpus']:,}", gpu=pretty_gpu(plan["gpu"])),
+            text=figure.full,
+            low=plan[metric]["low"],
+            mid=plan[metric]["mid"],
+            high=plan[metric]["high"],
+            strong=plan["gpu"] == facts.gpu,
+            at_least=figure.at_least,
+        )
+        for plan in priced
+        if (figure := words.figure(QUANTITY[metric], plan[metric], rung)) is not None
+    ]
+    title = words("chart.gpus", metric=words.name("metric", metric), precision=words.name("precision", facts.asked))
+    return RangeChart(
+        title=title,
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
+    )
+
+
+def _table(facts: Facts, words: Words) -> Table:
+    metrics = [
+        (metric, words.shared(QUANTITY[metric], [p[metric] for p in facts.doc["plans"] if p["fits"] and p[metric]]))
+        for metric in (DURATION, "gpu_hours", MARKET, ENERGY, CARBON)
+        if any(plan["fits"] and plan[metric] for plan in facts.doc["plans"])
+    ]
+    rows = []
+    for gpu in facts.gpus:
+        plan = facts.plan(facts.asked, gpu)
+        head = Cell(text=pretty_gpu(gpu))
+        if plan is None or not plan["fits"]:
+            reason = words.phrase(plan["why_not"]) if plan else _why_missing(facts, gpu, words)
+            rows.append(Row(cells=(head, Cell(text=words("fits.no"), detail=reason, tone="bad"))))
+            continue
+        cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
+        count = Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"]))
+        rows.append(Row(cells=(head, count, *cells), strong=gpu == facts.gpu))
+    heads = [words.head(words.name("metric", m), rung) for m, rung in metrics]
+    return Table(
+        caption=words("table.gpus", precision=words.name("precision", facts.asked)),
+        columns=(
+            Column(head=words("column.gpu")),
+            Column(head=words("column.gpus"), numeric=True),
+            *(Column(head=head, numeric=True) for head in heads),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _why_missing(facts: Facts, gpu: str, words: Words) -> str:
+    for one in facts.doc.get("unsupported") or ():
+        if one["precision"] == facts.asked and one.get("gpu") == gpu:
+            return words.phrase(one["reason"])
+    return words("reason.unknown")

@@ -1,0 +1,112 @@
+"""How the model is split over the GPUs, for each precision, and the layouts that lost."""
+
+from __future__ import annotations
+
+from reports.document.facts import Doc, Facts
+from reports.text.language import Words
+from reports.text.numbers import rung_for
+from reports.view import Block, Cell, Column, Row, Section, Table
+
+AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
+"""Keys of a layout, in the order of the table."""
+ALWAYS = ("tp", "pp", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
+"""Those that are shown even where every layout has 1."""
+MOST_LOST = 8
+
+
+def layout(facts: Facts, words: Words) -> Section | None:
+    """The chosen layouts and the runners-up of the asked precision."""
+    plans = [plan for plan in facts.fitting() if plan["layout"]]
+    if not plans:
+        return None
+    answer = facts.answer or plans[0]
+    blocks: list[Block] = [_chosen(facts, plans, words)]
+    lost = answer["lost_layouts"][:MOST_LOST]
+    if lost:
+        blocks.append(_lost(answer, lost, words))
+    lead = words.spans(
+        "layout.lead",
+        precision=words.name("precision", answer["precision"]),
+        layout=layout_text(answer["layout"]),
+        count=f"{answer['layouts_evaluated']:,}",
+    )
+    return Section(id="layout", title=words("layout.title"), lead=lead, blocks=tuple(blocks))
+
+
+def layout_text(chosen: Doc) -> str:
+    """A layout in short: `TP8 PP4 DP16 ZeRO-1, micro-batch 1 × 64, selective`; what is 1 is left out."""
+    axes = [f"{axis.upper()}{chosen[axis]}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp") if chosen[axis] > 1]
+    if chosen["zero"]:
+        axes.append(f"ZeRO-{chosen['zero']}")
+    return " ".join([*axes, f"MB{chosen['micro_batch']}×{chosen['grad_accum']}"])
+
+
+def _axes(layouts: list[Doc]) -> list[str]:
+    return [axis for axis in AXES if axis in ALWAYS or any(one[axis] > 1 for one in layouts)]
+
+
+def _cells(one: Doc, axes: list[str], words: Words) -> list[Cell]:
+    return [
+        Cell(text=words.name("ckpt", one[axis])) if axis == "act_ckpt" else Cell(text=f"{one[axis]:,}", sort=one[axis])
+        for axis in axes
+    ]
+
+
+def _columns(axes: list[str], words: Words) -> list[Column]:
+    return [Column(head=words.name("axis", axis), numeric=axis != "act_ckpt") for axis in axes]
+
+
+def _chosen(facts: Facts, plans: list[Doc], words: Words) -> Table:
+    axes = _axes([plan["layout"] for plan in plans])
+    rows = tuple(
+        Row(
+            cells=(
+                Cell(text=words.name("precision", plan["precision"])),
+                Cell(text=plan["policy"], tone="code"),
+                *_cells(plan["layout"], axes, words),
+            ),
+            strong=plan["precision"] == facts.asked,
+        )
+        for plan in plans
+    )
+    return Table(
+        caption=words("table.layout"),
+        columns=(
+            Column(head=words("column.precision")),
+            Column(head=words("column.policy")),
+            *_columns(axes, words),
+        ),
+        rows=rows,
+        notes=(words("note.layout"),),
+    )
+
+
+def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
+    axes = _axes([one["layout"] for one in [*lost, answer]])
+    seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
+    gib = words.ladder("gib")[0]
+    entries = [(answer["layout"], answer["step_s"]["total"], answer["memory_gib"]["total"], words("layout.chosen"))]
+    entries += [(one["layout"], one["step_s"], one["memory_gib"], words.phrase(one["why"])) for one in lost]
+    rows = tuple(
+        Row(
+            cells=(
+                Cell(text=why),
+                *_cells(chosen, axes, words),
+                Cell(text=words.number(step, step, step, seconds).bare, sort=step),
+                Cell(text=words.number(used, used, used, gib).bare, sort=used),
+            ),
+            strong=number == 0,
+        )
+        for number, (chosen, step, used, why) in enumerate(entries)
+    )
+    return Table(
+        caption=words("table.lost", precision=words.name("precision", answer["precision"])),
+        columns=(
+            Column(head=words("column.verdict")),
+            *_columns(axes, words),
+            Column(head=words.head(words.name("metric", "step_s"), seconds), numeric=True),
+            Column(head=words.head(words.name("metric", "memory_gib"), gib), numeric=True),
+        ),
+        rows=rows,
+        folded=True,
+    )

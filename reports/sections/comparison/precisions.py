@@ -1,0 +1,246 @@
+"""All precisions side by side: the chart and table of the first screen, and the two fair views."""
+
+from __future__ import annotations
+
+from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
+from reports.sections.comparison.layout import layout_text
+from reports.text.language import Figure, Words
+from reports.text.numbers import Rung, grouped
+from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
+
+OVERVIEW = (MARKET, DURATION, ENERGY)
+ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
+
+
+def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> list[str]:
+    """Ticks' labels in one unit; the last one carries it, unless the axis is labelled with it."""
+    scaled = [value / rung.per for value in values]
+    step = scaled[1] - scaled[0]
+    decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)
+    labels = [grouped(value, decimals) for value in scaled]
+    return [*labels[:-1], rung.text.format(labels[-1])] if unit else labels
+
+
+def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", gpu: str | None = None) -> RangeChart:
+    """Bars of one metric over the precisions that fit, with the reasons of those that do not."""
+    plans = facts.plans(gpu, view)
+    shown = [plan for plan in plans if plan["fits"] and plan[metric]]
+    rung = words.shared(QUANTITY[metric], [plan[metric] for plan in shown])
+    top = linear_ticks(
+        scale_top(
+            [plan[metric]["high"] for plan in shown if not is_reference(facts, plan)],
+            [plan[metric]["high"] for plan in shown if is_reference(facts, plan)],
+        )
+    )
+    bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
+    bars += [
+        Bar(label=words.name("precision", one["precision"]), text=words("fits.unsupported"), missing=True)
+        for one in facts.doc.get("unsupported") or ()
+        if one.get("gpu") in (None, gpu or facts.gpu)
+    ]
+    title = words("chart.metric", metric=words.name("metric", metric))
+    return RangeChart(
+        title=title,
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
+    )
+
+
+def described(title: str, rows: list[tuple[str, str]], words: Words) -> str:
+    """A chart in words, for readers who do not see it."""
+    said = words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
+    return words("chart.described", title=title, said=said)
+
+
+def is_reference(facts: Facts, plan: Doc) -> bool:
+    """Strict FP32 is a reference, unless it is what was asked."""
+    return bool(plan["precision"] == "fp32" and facts.asked != "fp32")
+
+
+def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Words) -> Bar:
+    label = words.name("precision", plan["precision"])
+    figure = words.figure(QUANTITY[metric], plan[metric], rung) if plan["fits"] else None
+    if figure is None:
+        return Bar(label=label, text=words("none") if plan["fits"] else words("fits.no"), missing=True)
+    return Bar(
+        label=label,
+        text=figure.full,
+        low=plan[metric]["low"],
+        mid=plan[metric]["mid"],
+        high=plan[metric]["high"],
+        strong=plan["precision"] == facts.asked,
+        at_least=figure.at_least,
+        quiet=is_reference(facts, plan),
+        beyond=plan[metric]["high"] > top,
+    )
+
+
+def metric_columns(
+    facts: Facts, metrics: tuple[str, ...], words: Words, view: str, gpu: str | None = None
+) -> list[tuple[str, Column, Rung]]:
+    """Metrics that any plan has, each with its column and the unit that the column shares."""
+    plans = facts.fitting(gpu, view)
+    found = []
+    for metric in metrics:
+        values = [plan[metric] for plan in plans if plan[metric]]
+        if values:
+            rung = words.shared(QUANTITY[metric], values)
+            head = words.head(words.name("metric", metric), rung)
+            found.append((metric, Column(head=head, numeric=True), rung))
+    return found
+
+
+def figure_cell(figure: Figure | None, words: Words) -> Cell:
+    """Value and range in a column whose head has the unit."""
+    if figure is None:
+        return Cell(text=words("none"), tone="quiet")
+    return Cell(text=figure.bare, detail=figure.span, sort=figure.value)
+
+
+def overview_table(facts: Facts, words: Words) -> Table | None:
+    """Cost, time and energy of each precision on the same GPUs."""
+    if not facts.plans():
+        return None
+    metrics = metric_columns(facts, OVERVIEW, words, "plans")
+    first = facts.plans()[0]
+    rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
+    return Table(
+        caption=words("table.overview", gpus=f"{first['gpus']:,}", gpu=pretty_gpu(first["gpu"])),
+        columns=(Column(head=words("column.precision")), *(column for _, column, _ in metrics)),
+        rows=tuple(rows + left_out_rows(facts, words)),
+        wide=False,
+    )
+
+
+def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> Row:
+    name = Cell(text=words.name("precision", plan["precision"]))
+    if not plan["fits"]:
+        reason = Cell(text=words("fits.no"), detail=words.phrase(plan["why_not"]), tone="bad")
+        return Row(cells=(name, reason))
+    cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
+    return Row(cells=(name, *cells), strong=plan["precision"] == facts.asked)
+
+
+def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[Row]:
+    """Precisions that the GPU lacks, each with its reason."""
+    return [
+        Row(
+            cells=(
+                Cell(text=words.name("precision", one["precision"])),
+                Cell(text=words("fits.unsupported"), detail=words.phrase(one["reason"]), tone="bad"),
+            )
+        )
+        for one in facts.doc.get("unsupported") or ()
+        if one.get("gpu") in (None, gpu or facts.gpu)
+    ]
+
+
+def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = None, caption: str = "") -> Table:
+    """Every figure of every precision of one view, with the saving of the asked one against each."""
+    metrics = metric_columns(facts, ALL_METRICS, words, view, gpu)
+    lead = MARKET if any(m == MARKET for m, _, _ in metrics) else "gpu_hours"
+    first = sum(m in OVERVIEW for m, _, _ in metrics)
+    counted = view != "plans"
+    rows = []
+    for plan in facts.plans(gpu, view):
+        row = _row(facts, plan, [(m, r) for m, _, r in metrics], words)
+        if plan["fits"]:
+            figures = row.cells[1:]
+            count = (Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"])),) if counted else ()
+            saving = _saving_cell(facts, view, lead, plan, words, gpu)
+            row = Row(cells=(row.cells[0], *count, *figures[:first], saving, *figures[first:]), strong=row.strong)
+        rows.append(row)
+    saved = words("column.saving", asked=words.name("precision", facts.asked), metric=words.name("metric", lead))
+    heads = [column for _, column, _ in metrics]
+    return Table(
+        caption=caption or _caption(facts, view, words),
+        columns=(
+            Column(head=words("column.precision")),
+            *((Column(head=words("column.gpus"), numeric=True),) if counted else ()),
+            *heads[:first],
+            Column(head=saved, numeric=True),
+            *heads[first:],
+        ),
+        rows=tuple(rows + left_out_rows(facts, words, gpu)),
+    )
+
+
+def _caption(facts: Facts, view: str, words: Words) -> str:
+    first = facts.plans(view=view)[0]
+    deadline = facts.doc.get("deadline_days")
+    return words(
+        f"table.{view}",
+        gpus=f"{first['gpus']:,}",
+        gpu=pretty_gpu(first["gpu"]),
+        days=words.value("days", float(deadline)) if deadline else words("none"),
+    )
+
+
+def runs_table(facts: Facts, words: Words) -> Table:
+    """How each precision runs: layout, step time, rates, memory."""
+    plans = facts.fitting()
+    kinds = (("step", "seconds", _step), ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"]),
+             ("tflops", "tflops", lambda p: p["tflops_per_gpu"]), ("mfu", "percent", lambda p: p["mfu"]))  # fmt: skip
+    rungs = {name: words.shared(kind, [read(plan) for plan in plans]) for name, kind, read in kinds}
+    gib = words.ladder("gib")[0]
+    rows = []
+    for plan in plans:
+        cells = [figure_cell(words.figure(kind, read(plan), rungs[name]), words) for name, kind, read in kinds]
+        used = plan["memory_gib"]["total"]
+        cells.append(Cell(text=words.fixed(used, gib, 1), sort=used))
+        layout = Cell(text=layout_text(plan["layout"]) if plan["layout"] else words("none"))
+        name_cell = Cell(text=words.name("precision", plan["precision"]))
+        rows.append(Row(cells=(name_cell, layout, *cells), strong=plan["precision"] == facts.asked))
+    heads = [words.head(words(f"runs.{name}"), rungs[name]) for name, _, _ in kinds]
+    heads.append(words.head(words("runs.memory"), gib))
+    return Table(
+        caption=words("table.runs"),
+        columns=(
+            Column(head=words("column.precision")),
+            Column(head=words("column.layout")),
+            *(Column(head=head, numeric=True) for head in heads),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _step(plan: Doc) -> object:
+    return plan["step_range_s"] or plan["step_s"]["total"]
+
+
+def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, gpu: str | None) -> Cell:
+    if plan["precision"] == facts.asked:
+        return Cell(text=words("saving.itself"), tone="quiet")
+    name = "same_gpus" if view == "plans" else "same_deadline"
+    saving = facts.saving(metric, plan["precision"], view=name, gpu=gpu)
+    if saving is None:
+        return Cell(text=words("none"), tone="quiet")
+    figure = words.figure("percent", saving)
+    assert figure is not None
+    tone = "good" if saving["low"] > 0 else "bad" if saving["high"] < 0 else ""
+    return Cell(text=figure.text, detail=figure.span, sort=figure.value, tone=tone)
+
+
+def views(facts: Facts, words: Words) -> Section | None:
+    """The comparison, fair in two ways: on the same GPUs, and by the same deadline."""
+    if not facts.plans():
+        return None
+    blocks: list[Block] = [comparison_table(facts, "plans", words)]
+    if facts.fitting():
+        blocks.append(metric_chart(facts, DURATION, words))
+        blocks.append(runs_table(facts, words))
+    if facts.plans(view="same_deadline"):
+        blocks.append(comparison_table(facts, "same_deadline", words))
+        metric = MARKET if any(plan[MARKET] for plan in facts.fitting(view="same_deadline")) else "gpu_hours"
+        if any(plan[metric] for plan in facts.fitting(view="same_deadline")):
+            blocks.append(metric_chart(facts, metric, words, "same_deadline"))
+    first = facts.plans()[0]
+    deadline = facts.doc.get("deadline_days")
+    lead = words.spans(
+        "views.lead",
+        gpus=f"{first['gpus']:,}",
+        gpu=pretty_gpu(first["gpu"]),
+        days=words.value("days", float(deadline)) if deadline else words("none"),
+    )
+    return Section(id="views", title=words("views.title"), lead=lead, blocks=tuple(blocks), group="compare")

@@ -1,0 +1,243 @@
+"""What the answer stands on: assumptions and gaps in plain words, every input, every source, how to read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports.document.facts import Facts, pretty_gpu, rung_of
+from reports.text.clean import clean, web_address
+from reports.text.language import Words
+from reports.view import Block, Cell, Column, Items, Pairs, Prose, Row, Section, Table
+
+GLOSSARY = (
+    "precision", "strict_fp32", "tf32", "bf16", "fp8", "policy", "gpu_hour", "step", "global_batch", "tp", "pp", "cp",
+    "ep", "dp", "zero", "checkpointing", "mfu", "hfu", "goodput", "pue", "grid_factor", "range", "lower_bound",
+)  # fmt: skip
+READING = ("range", "budget", "views", "saving", "lower_bound", "evidence")
+METHOD = ("work", "memory", "time", "run", "energy", "cost", "carbon", "ranges")
+
+
+def assumptions(facts: Facts, words: Words) -> Section | None:
+    """What is missing, what was taken for granted, and which flag says it better."""
+    doc = facts.doc
+    blocks: list[Block] = []
+    gaps = [_gap_cell(one, words) for one in doc["gaps"]]
+    if gaps:
+        blocks.append(Items(title=words("assumptions.gaps"), items=tuple(gaps), tone="bad"))
+    warnings = [_foreign(one, words) for one in doc.get("warnings") or ()]
+    if warnings:
+        blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
+    taken = [_assumption(facts, one, words) for one in doc["assumptions"]]
+    if taken:
+        blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
+    if not blocks:
+        return None
+    lead = words.spans("assumptions.lead")
+    return Section(id="assumptions", title=words("assumptions.title"), lead=lead, blocks=tuple(blocks), group="basis")
+
+
+def _assumption(facts: Facts, one: dict[str, Any], words: Words) -> Cell:
+    """Ours where we know what is assumed, with the value as the page writes it; else the planner's sentence."""
+    key, flag = f"assumption.{one['id']}", clean(one["change_with"])
+    entry = facts.doc["question"].get(one["id"])
+    if not (words.has(key) and entry and entry["value"] is not None):
+        return _foreign(one["text"], words, detail=flag)
+    note = words.phrase(entry["note"]) if entry.get("note") else ""
+    text = words(key, value=input_text(one["id"], entry, words), note=words("range").format(note) if note else "")
+    return Cell(text=text, detail=flag)
+
+
+def _foreign(text: object, words: Words, detail: str = "") -> Cell:
+    return Cell(text=words.phrase(text), detail=detail, foreign=words.translated(text) is None)
+
+
+def _gap_cell(gap: dict[str, Any], words: Words) -> Cell:
+    text = words(
+        "gap", what=words.phrase(gap["what"]), why=words.phrase(gap["why"]), effect=words.phrase(gap["effect"])
+    )
+    return Cell(text=text, foreign=words.translated(gap["what"]) is None)
+
+
+def question(facts: Facts, words: Words) -> Section | None:
+    """Every input with its value and where it came from."""
+    asked = facts.doc["question"]
+    if not asked:
+        return None
+    rows = tuple(
+        Row(
+            cells=(
+                Cell(text=words.name("input", name)),
+                Cell(text=input_text(name, entry, words)),
+                Cell(text=words.name("given", str(entry["source"])), detail=words.phrase(entry.get("note") or "")),
+            )
+        )
+        for name, entry in asked.items()
+        if entry["value"] is not None
+    )
+    model = facts.doc["model"]
+    derived = facts.given("params") and not facts.given("model")
+    sparse = model["params_active"] < model["params_total"]
+    lead = words.spans(
+        "question.lead" if sparse else "question.lead_dense",
+        model=words("question.derived") if derived else facts.model_name,
+        params=words.value("params", model["params_total"]),
+        active=words.value("params", model["params_active"]),
+    )
+    table = Table(
+        caption=words("table.question"),
+        columns=tuple(Column(head=words(f"column.{h}")) for h in ("input", "value", "where_from")),
+        rows=rows,
+    )
+    return Section(id="question", title=words("question.title"), lead=lead, blocks=(table, _shape(facts, words)))
+
+
+SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "context", "experts", "top_k",
+         "shared_experts", "expert_ffn")  # fmt: skip
+
+
+def _shape(facts: Facts, words: Words) -> Table:
+    model = facts.doc["model"]
+    rows = tuple(
+        Row(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
+        for name in SHAPE
+        if model.get(name)
+    )
+    return Table(
+        caption=words("table.shape"),
+        columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),
+        rows=rows,
+        wide=False,
+    )
+
+
+_INPUT_QUANTITY = {
+    "tokens": "tokens",
+    "params": "params",
+    "deadline_days": "days",
+    "budget": "money",
+    "budget_usd": "money",
+}
+
+
+def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
+    """The value of an input as it is shown."""
+    value = entry["value"]
+    if isinstance(value, bool):
+        return words("yes") if value else words("no")
+    if isinstance(value, int | float):
+        return words.value(_INPUT_QUANTITY[name], value) if name in _INPUT_QUANTITY else _number(value)
+    if isinstance(value, list):
+        return ", ".join(pretty_gpu(str(one)) if name == "gpu" else clean(one) for one in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
+    return pretty_gpu(str(value)) if name == "gpu" else words.phrase(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.6g}"
+
+
+def sources(facts: Facts, words: Words) -> Section | None:
+    """Every source that was used, a table per kind, best kind first."""
+    found = sorted(facts.doc["evidence"], key=lambda one: rung_of(one["kind"]))
+    if not found:
+        return None
+    kinds = {kind: [one for one in found if one["kind"] == kind] for kind in dict.fromkeys(e["kind"] for e in found)}
+    counts = [
+        words("sources.count", n=f"{len(own):,}", kind=words.name("evidence", kind)) for kind, own in kinds.items()
+    ]
+    tables = tuple(_source_table(kind, own, found, words) for kind, own in kinds.items())
+    note = Prose(spans=words.spans("note.sources"), tone="note")
+    lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
+    return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(*tables, note))
+
+
+def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, Any]], words: Words) -> Table:
+    rows = tuple(
+        Row(
+            cells=(
+                _foreign(one["what"], words),
+                _source_cell(one, found, words),
+                _date_cell(one["date"], words),
+                Cell(text=words.join([_used(name, words) for name in direct(one["used_in"])])),
+            )
+        )
+        for one in own
+    )
+    return Table(
+        caption=words("table.sources", kind=words.name("evidence", kind)),
+        columns=tuple(Column(head=words(f"column.{h}")) for h in ("what", "source", "date", "used_in")),
+        rows=rows,
+    )
+
+
+LONG_SOURCE = 80
+"""A source of this length that ends another one is named there instead of repeated."""
+
+
+def _source_cell(one: dict[str, Any], found: list[dict[str, Any]], words: Words) -> Cell:
+    text = clean(one["source"])
+    for other in found:
+        shared = clean(other["source"])
+        if len(shared) >= LONG_SOURCE and text != shared and text.endswith(f"; {shared}"):
+            named = words("sources.as_for", what=clean(other["what"]).partition(":")[0])
+            return Cell(text=f"{text[: -len(shared)]}{named}", foreign=words.lang != "en")
+    return Cell(text=text, href=web_address(text))
+
+
+def _date_cell(date: object, words: Words) -> Cell:
+    """A day or a year; of an interval the months."""
+    text = clean(date) if date else words("undated")
+    first, dash, last = text.partition("/")
+    return Cell(text=words("range.dates", first=first[:7], last=last[:7]) if dash else text)
+
+
+_FOLLOWS = {
+    "duration_days": ("step_s", "goodput_ratio"),
+    "mfu": ("step_s",),
+    "tokens_per_s_per_gpu": ("step_s",),
+    "tflops_per_gpu": ("step_s",),
+    "gpu_hours": ("duration_days", "step_s"),
+    "cost_usd": ("gpu_hours", "duration_days", "step_s"),
+    "energy_mwh": ("gpu_power_w", "gpu_hours", "duration_days", "step_s"),
+    "carbon_tco2e": ("energy_mwh", "gpu_hours", "duration_days", "step_s"),
+}
+"""Figures that follow from others: a source of those is a source of these, which need not be said."""
+
+
+def direct(used_in: list[str]) -> list[str]:
+    """The figures that a source enters first, without those that only follow from them."""
+    there = {name.partition(".")[0] for name in used_in}
+    return [name for name in used_in if not there.intersection(_FOLLOWS.get(name, ()))]
+
+
+def _used(name: str, words: Words) -> str:
+    metric, _, item = clean(name).partition(".")
+    label = words.name("metric", metric)
+    if not item:
+        return label
+    group = {"step_s": "step", "memory_gib": "memory", "cost_usd": "cost"}.get(metric, metric)
+    return words("used.item", metric=label, item=words.name(group, item))
+
+
+def reading(_facts: Facts, words: Words) -> Section | None:
+    """How to read the page and what would make it wrong."""
+    pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in READING)
+    wrong = Items(
+        title=words("reading.wrong"),
+        items=tuple(Cell(text=words(f"reading.wrong.{n}")) for n in range(1, 6)),
+    )
+    lead = words.spans("reading.lead")
+    return Section(id="reading", title=words("reading.title"), lead=lead, blocks=(Pairs(pairs=pairs), wrong))
+
+
+def method(_facts: Facts, words: Words) -> Section | None:
+    """The model in eight sentences."""
+    pairs = tuple((words(f"method.{key}.term"), words(f"method.{key}.text")) for key in METHOD)
+    return Section(id="method", title=words("method.title"), lead=(), blocks=(Pairs(pairs=pairs),))
+
+
+def glossary(_facts: Facts, words: Words) -> Section | None:
+    """The field's words, each in a sentence."""
+    pairs = tuple((words(f"glossary.{key}.term"), words(f"glossary.{key}.text")) for key in GLOSSARY)
+    return Section(id="glossary", title=words("glossary.title"), lead=(), blocks=(Pairs(pairs=pairs),))

@@ -1,0 +1,107 @@
+"""What matters most: the inputs that make the range, and what the answer does when one of them moves."""
+
+from __future__ import annotations
+
+from reports.charts import Bar, linear_ticks, place_rows, ticks_on
+from reports.document.facts import QUANTITY, Doc, Facts
+from reports.sections.comparison.precisions import described
+from reports.text.language import Words
+from reports.text.numbers import grouped
+from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
+
+
+def drivers(facts: Facts, words: Words) -> Section | None:
+    """Shares of the variance of the asked plan, and the sensitivity rows of the document."""
+    blocks: list[Block] = []
+    answer = facts.answer
+    shares = answer["uncertainty"] if answer else []
+    if shares:
+        blocks += [_share_chart(shares, words), _share_table(shares, words)]
+    rows = [row for row in facts.doc.get("sensitivity") or () if row.get("gpu") in (None, facts.gpu)]
+    if rows:
+        blocks.append(_moves(rows, words))
+    if not blocks:
+        return None
+    named = [driver_name(one, words) for one in shares[:2]]
+    lead = words.spans("drivers.lead", names=words.join(named)) if named else ()
+    return Section(id="drivers", title=words("drivers.title"), lead=lead, blocks=tuple(blocks), group="sure")
+
+
+def driver_name(one: Doc, words: Words) -> str:
+    """The name of an uncertain input: ours where we know its term, else the planner's."""
+    term = str(one["term"])
+    key = f"driver.{term if words.has(f'driver.{term}') else term.partition('.')[0]}"
+    return words(key) if words.has(key) else words.phrase(one["label"])
+
+
+def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
+    top = linear_ticks(max(float(one["share_ratio"]) for one in shares))
+    bars = [
+        Bar(label=driver_name(one, words), text=words.value("percent", share), mid=share, strong=number < 2)
+        for number, one in enumerate(shares)
+        for share in [float(one["share_ratio"])]
+    ]
+    title = words("chart.shares")
+    labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
+    return RangeChart(
+        title=title,
+        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        drawing=place_rows(bars, ticks_on(top, labels), top[-1]),
+    )
+
+
+def _share_table(shares: list[Doc], words: Words) -> Table:
+    return Table(
+        caption=words("table.shares"),
+        columns=(
+            Column(head=words("column.input")),
+            Column(head=words("column.share"), numeric=True),
+            Column(head=words("column.narrow")),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    Cell(text=driver_name(one, words)),
+                    Cell(text=words.value("percent", share), sort=share),
+                    Cell(text=words.phrase(one["measure_with"]) if one["measure_with"] else words("none")),
+                )
+            )
+            for one in shares
+            for share in [float(one["share_ratio"])]
+        ),
+        wide=False,
+    )
+
+
+def _moves(rows: list[Doc], words: Words) -> Table:
+    cells = []
+    for row in rows:
+        kind = QUANTITY.get(row["metric"], "plain")
+        texts = [words.figure(kind, row[name]) for name in ("at_low", "at_high")]
+        cells.append(
+            Row(
+                cells=(
+                    Cell(text=words.phrase(row["label"])),
+                    Cell(text=words.name("metric", row["metric"])),
+                    Cell(text=words.phrase(row["low_value"])),
+                    *(
+                        Cell(text=one.text if one else words("none"), sort=one.value if one else None)
+                        for one in texts[:1]
+                    ),
+                    Cell(text=words.phrase(row["high_value"])),
+                    *(
+                        Cell(text=one.text if one else words("none"), sort=one.value if one else None)
+                        for one in texts[1:]
+                    ),
+                )
+            )
+        )
+    heads = ("input", "figure", "input_low", "then", "input_high", "then")
+    numeric = (False, False, True, True, True, True)
+    return Table(
+        caption=words("table.sensitivity"),
+        columns=tuple(
+            Column(head=words(f"column.{head}"), numeric=number) for head, number in zip(heads, numeric, strict=True)
+        ),
+        rows=tuple(cells),
+    )

@@ -1,0 +1,222 @@
+"""Words and number formats of one language: `Words`, made from a table in `strings/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from planner.errors import UsageError
+from reports.text.clean import clean
+from reports.text.numbers import MINUS, Ladder, Rung, decimals_for, grouped, rung_for, shared_rung
+
+LANGUAGES = ("en", "zh")
+"""Languages of the report; each is a file of `strings/` with the same keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One number as it is shown everywhere: rounded once, with its range and its unit."""
+
+    text: str
+    """Middle with its unit, `$2.31 million`; begins with `≥` where it is a lower bound."""
+    full: str
+    """Middle with its unit and its range, as a sentence has them."""
+    bare: str
+    """Middle without its unit, for a column whose head has it."""
+    low: str
+    """Low with its unit."""
+    high: str
+    """High with its unit: the figure to budget with."""
+    span: str
+    """`1.98–2.71` in the unit of the middle; empty where there is no range."""
+    value: float
+    """The middle as the document has it, for sorting and drawing."""
+    at_least: bool = False
+    """True for a lower bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A piece of a sentence."""
+
+    text: str
+    strong: bool = False
+    """A figure."""
+    span: bool = False
+    """The range of a figure: kept on one line, quieter."""
+
+
+class Words:
+    """Sentences, labels and numbers of one language."""
+
+    __slots__ = ("_ladders", "_phrases", "_text", "lang")
+
+    def __init__(
+        self, lang: str, text: Mapping[str, str], ladders: Mapping[str, Ladder], phrases: Mapping[str, str]
+    ) -> None:
+        self.lang = lang
+        self._phrases = tuple((re.compile(pattern), template) for pattern, template in phrases.items())
+        self._text = text
+        self._ladders = ladders
+
+    def __call__(self, key: str, /, **values: object) -> str:
+        """The sentence or label of a key, filled in.
+
+        Raises:
+            KeyError: the table lacks the key or a value is missing (a programmer's mistake).
+        """
+        text = self._text[key]
+        return text.format(**values) if values else text
+
+    def has(self, key: str) -> bool:
+        """Whether the table has a key: names from the document may be newer than the table."""
+        return key in self._text
+
+    def name(self, group: str, key: str) -> str:
+        """The label `group.key`, or the key itself with spaces where the table has none yet."""
+        full = f"{group}.{key}"
+        return self._text[full] if full in self._text else clean(key).replace("_", " ")
+
+    def count(self, key: str, number: int) -> str:
+        """A count in words: `key.none`, `key.one` or `key.other`."""
+        form = "none" if number == 0 else "one" if number == 1 else "other"
+        return self._text[f"{key}.{form}"].format(n=f"{number:,}")
+
+    def phrase(self, text: object) -> str:
+        """A sentence of the planner in this language where the phrase book has it, else as it is."""
+        return self.translated(text) or clean(text)
+
+    def translated(self, text: object) -> str | None:
+        """The same, or None where there is no translation and none is needed."""
+        sentence = clean(text)
+        for pattern, template in self._phrases:
+            found = pattern.fullmatch(sentence)
+            if found:
+                return template.format(*("" if group is None else group.rstrip(".") for group in found.groups()))
+        return sentence if self.lang == "en" else None
+
+    def ladder(self, quantity: str) -> Ladder:
+        """The units of a quantity."""
+        return self._ladders[quantity]
+
+    def head(self, name: str, rung: Rung) -> str:
+        """The head of a column: a name and the unit that the column shares."""
+        return self._text["column.unit"].format(name=name, unit=rung.column) if rung.column else name
+
+    def join(self, parts: list[str]) -> str:
+        """A list in words: `a, b and c`."""
+        if len(parts) < 2:
+            return "".join(parts)
+        return self._text["list.comma"].join(parts[:-1]) + self._text["list.and"] + parts[-1]
+
+    def spans(self, key: str, /, **values: str | Figure) -> tuple[Span, ...]:
+        """A sentence in pieces, with its figures strong."""
+        marked: dict[str, object] = {
+            name: strong(value.text) + self.ranged(value) if isinstance(value, Figure) else value
+            for name, value in values.items()
+        }
+        return split_spans(self._text[key].format(**marked))
+
+    def ranged(self, figure: Figure) -> str:
+        """The range of a figure as it follows it in a sentence, marked for `split_spans`; empty where there is none."""
+        return f"\x04{self._text['range'].format(figure.span)}\x03" if figure.span else ""
+
+    def number(self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False) -> Figure:
+        """A figure in a given unit. The range decides how many decimals it is worth."""
+        scaled = (low / rung.per, mid / rung.per, high / rung.per)
+        decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
+        texts = [grouped(one, decimals) for one in scaled]
+        exact = texts[0] == texts[1] == texts[2]
+        if exact and "." in texts[1] and rung.least < 0:
+            texts = [texts[1].rstrip("0").rstrip(".")] * 3
+        joint = "range.signed" if low < 0 else "range.joint"
+        bound = self._text["at_least"] if at_least else "{}"
+        text = bound.format(_signed(rung.text, texts[1]))
+        span = "" if exact else self._text[joint].format(low=texts[0], high=texts[2])
+        return Figure(
+            text=text,
+            full=text + self._text["range"].format(span) if span else text,
+            bare=bound.format(texts[1]),
+            low=bound.format(_signed(rung.text, texts[0])),
+            high=bound.format(_signed(rung.text, texts[2])),
+            span=span,
+            value=mid,
+            at_least=at_least,
+        )
+
+    def figure(self, quantity: str, estimate: Any, rung: Rung | None = None) -> Figure | None:
+        """A figure from an estimate of the document (`low mid high at_least`) or a plain number; None for None."""
+        if estimate is None:
+            return None
+        if isinstance(estimate, Mapping):
+            low, mid, high = float(estimate["low"]), float(estimate["mid"]), float(estimate["high"])
+            at_least = bool(estimate.get("at_least"))
+        else:
+            low = mid = high = float(estimate)
+            at_least = False
+        return self.number(low, mid, high, rung or rung_for(self._ladders[quantity], mid, high), at_least=at_least)
+
+    def value(self, quantity: str, value: float) -> str:
+        """A single number with its unit."""
+        return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
+
+    def fixed(self, size: float, rung: Rung, decimals: int) -> str:
+        """A part of a total with the decimals of its table; what would round to nothing is said to be less."""
+        least = 10.0**-decimals
+        scaled = size / rung.per
+        if 0 < scaled < least / 2:
+            return self._text["less_than"].format(grouped(least, decimals))
+        return grouped(scaled, decimals)
+
+    def shared(self, quantity: str, estimates: list[Any]) -> Rung:
+        """One unit for all numbers of a column."""
+        ends = [
+            (float(e["mid"]), float(e["high"])) if isinstance(e, Mapping) else (float(e), float(e))
+            for e in estimates
+            if e is not None
+        ]
+        return shared_rung(self._ladders[quantity], ends)
+
+
+def _signed(unit: str, number: str) -> str:
+    """A number with its unit; a minus stands before both."""
+    return MINUS + unit.format(number[1:]) if number.startswith(MINUS) else unit.format(number)
+
+
+def strong(text: str) -> str:
+    """A text marked as a figure for `split_spans`."""
+    return f"\x02{text}\x03"
+
+
+_MARKED = re.compile("([\x02\x04])([^\x03]*)\x03")
+
+
+def split_spans(text: str) -> tuple[Span, ...]:
+    """Cut a sentence at the marks that `strong` and `Words.ranged` set."""
+    spans, at = [], 0
+    for found in _MARKED.finditer(text):
+        if found.start() > at:
+            spans.append(Span(text=text[at : found.start()]))
+        inner = found[2]
+        spans.append(Span(text=inner, strong=found[1] == "\x02", span=found[1] == "\x04"))
+        at = found.end()
+    if at < len(text):
+        spans.append(Span(text=text[at:]))
+    return tuple(spans)
+
+
+@lru_cache
+def words_for(lang: str) -> Words:
+    """The words of a language.
+
+    Raises:
+        UsageError: there is no such language.
+    """
+    if lang not in LANGUAGES:
+        raise UsageError(f"the report has no language `{lang}`", hint=f"use one of: {', '.join(LANGUAGES)}")
+    table = import_module(f"reports.text.strings.{lang}")
+    return Words(lang, table.TEXT, table.LADDERS, table.PHRASES)

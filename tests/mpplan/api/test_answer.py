@@ -1,0 +1,65 @@
+"""The Python API: the flags' names, Python's values, the command's answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mpplan
+from mpplan.api.answer import estimate
+from planner.answer.plan import Answer
+from planner.errors import NoPlanError, UsageError
+
+
+def test_the_package_offers_its_api_and_nothing_else():
+    assert dir(mpplan) == ["Answer", "MpplanError", "__version__", "estimate", "to_document"]
+    assert mpplan.Answer is Answer
+    assert mpplan.estimate is estimate
+    with pytest.raises(AttributeError, match="no attribute 'answer'"):
+        mpplan.answer  # noqa: B018
+
+
+def test_numbers_lists_and_text_mean_the_same_as_after_a_flag():
+    by_text = estimate(params="7B", tokens="140B", gpu="h100-sxm5-80gb,h200-sxm-141gb", gpus="8", pue="1.1")
+    by_value = estimate(params=7e9, tokens=140_000_000_000, gpu=["h100-sxm5-80gb", "h200-sxm-141gb"], gpus=8, pue=1.1)
+
+    assert by_value.plans == by_text.plans
+    assert by_value.savings == by_text.savings
+
+
+def test_none_is_left_to_the_default():
+    answer = estimate(params="7B", gpus=8, precision=None)
+
+    assert answer.question["precision"].source == "default"
+
+
+def test_a_path_is_a_model(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"config\.json"):
+        estimate(model=tmp_path / "config.json")
+
+
+def test_an_unknown_part_is_named_with_its_near_names():
+    with pytest.raises(UsageError) as caught:
+        estimate(parms="7B")
+
+    assert "parms" in caught.value.message
+    assert "`params`" in caught.value.hint
+
+
+@pytest.mark.parametrize("value", [True, object()])
+def test_a_value_that_no_flag_could_carry_is_refused(value):
+    with pytest.raises(UsageError, match="gpus"):
+        estimate(params="7B", gpus=value)
+
+
+def test_what_does_not_fit_raises_what_the_command_prints():
+    with pytest.raises(NoPlanError, match="GiB"):
+        estimate(params="70B", gpus=1)
+
+
+def test_the_document_of_an_answer_is_the_commands():
+    document = mpplan.to_document(estimate(params="7B", gpus=8))
+
+    assert document["schema"] == "mpplan.estimate/1"
+    assert document["mpplan"] == mpplan.__version__

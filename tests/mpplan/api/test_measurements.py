@@ -1,0 +1,108 @@
+"""`--records`: files and folders that the user names, whole, cut off, of another GPU, or nothing at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpplan.api.measurements import damage, named_records
+from planner.errors import InputFileError, UsageError
+from planner.records.jsonl import to_line
+from planner.records.measurement import Measurement
+
+H200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
+"""As the driver names it: 143 771 MiB."""
+A100 = {"device_kind": "cuda", "device_name": "NVIDIA A100-SXM4-80GB", "memory_total_bytes": 85_520_809_984.0}
+
+
+def line(number: int, **changes: object) -> str:
+    values: dict[str, object] = {
+        "suite_version": 1,
+        "run_id": "5f0c",
+        "probe_id": f"gemm/{number}",
+        "seq": number,
+        "status": "ok",
+        "kind": "gemm",
+        "precision": "bf16",
+        "time_median_s": 0.001,
+        "time_ci_low_s": 0.00099,
+        "time_ci_high_s": 0.00101,
+        "samples": 30,
+        "quality": "ok",
+        "other_load_ratio": 0.0,
+        "timestamp_utc": f"2026-01-02T03:04:{number:02d}Z",
+    }
+    return to_line(Measurement(**(values | H200 | changes))) + "\n"  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    path = tmp_path / "h200.jsonl"
+    path.write_text("".join(line(number) for number in range(8)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def cut(whole: Path) -> Path:
+    path = whole.with_name("cut.jsonl")
+    path.write_text(whole.read_text(encoding="utf-8")[:-100], encoding="utf-8")
+    return path
+
+
+def test_a_file_of_the_asked_gpu_is_taken(whole):
+    (record,) = named_records(str(whole), ["h200-sxm-141gb"])
+
+    assert record.path == whole
+    assert damage([record]) == ()
+
+
+def test_a_folder_gives_its_record_of_each_asked_gpu(whole):
+    (record,) = named_records(str(whole.parent), ["h100-sxm5-80gb", "h200-sxm-141gb"])
+
+    assert record.gpu == "h200-sxm-141gb"
+
+
+def test_a_folder_without_one_says_so(whole):
+    with pytest.raises(UsageError, match="no trustworthy record of h100-sxm5-80gb"):
+        named_records(str(whole.parent), ["h100-sxm5-80gb"])
+
+
+def test_a_file_of_another_gpu_is_refused(whole):
+    for gpus in (["h100-sxm5-80gb"], ["h100-sxm5-80gb", "a100-sxm4-80gb"]):
+        with pytest.raises(InputFileError, match="NVIDIA H200"):
+            named_records(str(whole), gpus)
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match=r"none\.jsonl"):
+        named_records(str(tmp_path / "none.jsonl"), ["h200-sxm-141gb"])
+
+
+def test_lines_after_a_cut_are_named_and_the_others_used(cut):
+    (record,) = named_records(str(cut), ["h200-sxm-141gb"])
+
+    assert len(record.file.measurements) == 7
+    assert [said.split(": ")[0] for said in damage([record])] == [f"{cut}:8"]
+
+
+def test_estimate_uses_the_usable_lines_of_a_cut_file_names_the_lost_one_and_exits_3(run, cut):
+    result = run(
+        "estimate", "--params", "7B", "--gpus", "8", "--gpu", "h200-sxm-141gb", "--records", str(cut), "--json"
+    )
+    error, hint = result.err.splitlines()[-2:]
+
+    assert result.code == 3
+    assert json.loads(result.out)["schema"] == "mpplan.estimate/1"
+    assert error.startswith(f"error: {cut}:8: ")
+    assert "mpplan check" in hint
+
+
+def test_estimate_refuses_a_file_without_one_usable_line(run, home):
+    (home / "broken.jsonl").write_text('{"schema": "mpplan.pro', encoding="utf-8")
+    result = run("estimate", "--params", "7B", "--gpus", "8", "--records", "broken.jsonl")
+
+    assert result.code == 3
+    assert result.out == ""
+    assert result.err.startswith("error: broken.jsonl")

@@ -1,0 +1,39 @@
+import json
+
+from planner.models.catalogue import load_models
+
+
+def test_the_list_has_one_line_per_model_with_source_and_year(run):
+    result = run("models")
+
+    lines = result.out.splitlines()
+    assert (result.code, result.err) == (0, "")
+    assert len(lines) == 1 + len(load_models())
+    line = next(line for line in lines if line.startswith("deepseek-v3 "))
+    assert line.split()[:9] == ["deepseek-v3", "671", "37.55", "61", "7168", "128", "128", "2048", "256/8"]
+    assert "2412.19437" in line
+
+
+def test_one_model_is_shown_in_full(run):
+    result = run("models", "Llama 3.1 405B")
+
+    assert result.code == 0
+    assert "405.9B" in result.out
+    assert "128 heads of 128, 8 key/value heads" in result.out
+    assert "16.8M tokens" in result.out
+
+
+def test_the_document_has_the_counts(run):
+    document = json.loads(run("models", "llama-3-8b", "--json").out)
+
+    assert document["schema"] == "mpplan.models/1"
+    (model,) = document["models"]
+    assert model["params_total"] == 8_030_261_248  # as the published weights
+    assert model["evidence"]["source"]
+
+
+def test_an_unknown_model_exits_2_with_a_hint(run):
+    result = run("models", "llama-9-70b")
+
+    assert (result.code, result.out) == (2, "")
+    assert "hint: did you mean `" in result.err

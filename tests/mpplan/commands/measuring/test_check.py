@@ -1,0 +1,92 @@
+"""`mpplan check`: whether a record can be trusted, and what to run again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.planner.recorded import H200, a_canary, a_measurement, write_record
+
+
+def h200(day: int, **changes: object) -> tuple:
+    stamp = {"timestamp_utc": f"2026-11-{day:02d}T12:00:00.000+00:00"}
+    points = [a_measurement(probe_id=f"p{i}", seq=i + 1, **(H200 | stamp | changes)) for i in range(4)]
+    return a_canary(**H200, **stamp), *points
+
+
+def test_a_good_record_is_said_to_be_good(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1))
+
+    result = run("check", str(path))
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"{path} can be trusted: NVIDIA H200, 5 points, 2026-11-01T12:00:00.000+00:00\n"
+
+
+def test_a_contended_record_is_named_with_the_command_that_mends_it(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1, quality="contended"))
+
+    result = run("check", str(path))
+
+    assert result.code == 0
+    assert "is not to be trusted" in result.out
+    assert "✗ 4 points measured while something else ran: p0, p1, p2, and 1 more" in result.out
+    assert f"`mpplan probe --resume --workload gemm -o {path}`" in result.out
+
+
+def test_the_command_for_a_cpu_record_names_the_cpu(run, home) -> None:
+    path = write_record(home / "r.jsonl", a_canary(), a_measurement(seq=1, quality="contended"))
+
+    assert "mpplan probe --device cpu --resume" in run("check", str(path)).out
+
+
+def test_with_strict_a_record_that_is_not_to_be_trusted_is_exit_6(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1, quality="contended"))
+
+    result = run("check", str(path), "--strict")
+
+    assert result.code == 6
+    assert "hint: close what else runs" in result.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda text: text[:-60], ":5: expected one JSON object, the line is cut off"),
+        (lambda text: text.replace("mpplan.probe/1", "mpplan.probe/9", 1), ":1: schema: expected `mpplan.probe/1`"),
+        (lambda text: text.replace('"time_median_s":0.004', '"time_median_s":NaN', 1), ":1: time_median_s: expected a"),
+        (lambda text: text.replace('"time_median_s":0.004', '"time_median_s":-1', 1), ":1: time_median_s: expected a"),
+        (lambda text: text.replace("0d0e5f0e", "ffffffff", 1), ":1: run_id: two records in one file"),
+        (lambda text: text.replace("NVIDIA H200", "NVIDIA B200", 1), ":1: device_name: measured on another device"),
+    ],
+    ids=["cut", "schema", "nan", "negative", "interleaved", "device"],
+)
+def test_a_damaged_file_is_judged_by_its_other_lines_and_exits_3(run, home, damage, named) -> None:
+    path = write_record(home / "r.jsonl", *h200(1))
+    path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+    result = run("check", str(path))
+
+    assert result.code == 3
+    assert f"error: {path}{named}" in result.err
+    assert "can be trusted: NVIDIA H200, 4 points" in result.out
+
+
+def test_check_as_json_holds_findings_problems_and_what_to_run(run, home) -> None:
+    path = write_record(home / "r.jsonl", *h200(1, samples=3))
+
+    document = json.loads(run("check", str(path), "--json").out)
+
+    assert document["schema"] == "mpplan.check/1"
+    assert document["trustworthy"] is False
+    assert [one["id"] for one in document["findings"]] == ["few-samples"]
+    assert document["problems"] == []
+    assert "mpplan probe --resume" in document["again"]
+
+
+def test_a_missing_file_is_exit_2(run, home) -> None:
+    result = run("check", "none.jsonl")
+
+    assert result.code == 2
+    assert "cannot read `none.jsonl`" in result.err

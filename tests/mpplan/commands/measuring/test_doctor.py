@@ -1,0 +1,37 @@
+"""`mpplan doctor`: what this machine can measure, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+
+import pytest
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+@needs_torch
+def test_doctor_says_what_this_machine_measures_precision_by_precision(run) -> None:
+    result = run("doctor", "--json")
+
+    document = json.loads(result.out)
+    found = [one for one in document["findings"] if one["topic"] == "precisions" and "CPU" in one["device"]]
+    precisions = {one["what"]: one for one in found}
+    assert document["schema"] == "mpplan.doctor/1"
+    assert precisions["fp32"]["ok"]
+    assert precisions["bf16-autocast"]["ok"]
+    assert not precisions["tf32"]["ok"]
+    assert "TF32" in precisions["tf32"]["detail"]
+
+
+def test_doctor_without_torch_says_what_to_install(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from probes.session import doctor
+
+    real = doctor.find_spec
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "torch" else real(name))
+
+    result = run("doctor")
+
+    assert result.code == 0
+    assert "✗ torch" in result.out
+    assert "pip install 'mpplan[probe]'" in result.out

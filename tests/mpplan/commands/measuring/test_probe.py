@@ -1,0 +1,113 @@
+"""`mpplan probe`: what is asked, what is refused, and a real run on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from planner.records.jsonl import read_measurements
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+QUICK = ("probe", "--device", "cpu", "--suite", "quick", "--budget", "5m")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--suite", "huge"), "--suite: unknown suite `huge`"),
+        (("--device", "tpu"), "--device: unknown device `tpu`"),
+        (("--precision", "bf17"), "unknown precision `bf17`"),
+        (("--workload", "gemmm"), "unknown workload `gemmm`"),
+        (("--budget", "soon"), "--budget: `soon` is not a duration"),
+        (("--resume",), "there is no record to go on with"),
+        (("-o", "no/such/place.jsonl"), "cannot write `no/such/place.jsonl`"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_before_anything_starts(run, arguments, error) -> None:
+    result = run("probe", *arguments)
+
+    assert result.code == 2
+    assert f"error: {error}" in result.err
+    assert "hint: " in result.err
+
+
+def test_an_existing_record_is_not_overwritten(run, home) -> None:
+    (home / "r.jsonl").write_text("something\n")
+
+    result = run("probe", "--device", "cpu", "-o", "r.jsonl")
+
+    assert result.code == 2
+    assert "`r.jsonl` exists already" in result.err
+    assert (home / "r.jsonl").read_text() == "something\n"
+
+
+@needs_torch
+def test_without_a_gpu_the_probe_says_so_and_offers_the_cpu(run) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    result = run("probe")
+
+    assert result.code == 4
+    assert "hint: " in result.err
+    assert "`mpplan probe --device cpu`" in result.err
+
+
+@needs_torch
+def test_a_run_compares_precisions_and_keeps_its_record_in_the_store_and_where_it_was_told(run, home) -> None:
+    result = run(*QUICK, "--workload", "end-to-end", "--json", "-o", "r.jsonl")
+
+    assert result.code == 0
+    document = json.loads(result.out)
+    rows = {row["recipe"]: row for row in document["precisions"]}
+    assert document["schema"] == "mpplan.probe-summary/1"
+    assert document["gpu"] == "cpu-local"
+    assert rows["fp32"]["speed_over_fp32"] == 1.0
+    assert rows["bf16-autocast"]["speed_over_tf32"] is None
+    assert rows["bf16-autocast"]["energy_j_per_token"] is None
+    assert {one["precision"] for one in document["unsupported"]} == {"tf32", "fp8", "mxfp8"}
+    record = read_measurements(home / "r.jsonl")
+    steps = [one for one in record.measurements if one.kind == "end_to_end"]
+    assert {one.precision for one in steps} == {"fp32", "bf16"}
+    assert all(one.loss_trace and one.memory_allocated_peak_bytes and one.energy_reason for one in steps)
+    (kept,) = (home.parent / "home" / "mpplan" / "records").glob("*.jsonl")
+    assert kept.read_text() == (home / "r.jsonl").read_text()
+
+
+@needs_torch
+def test_the_record_itself_can_go_to_stdout(run, home) -> None:
+    result = run(*QUICK, "--workload", "launch", "--precision", "fp32", "-o", "-", "-q")
+
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert [line["probe_id"] for line in lines] == ["support/fp32", "canary", "launch/host", "canary"]
+
+
+@pytest.fixture
+def all_cores_busy() -> Iterator[None]:
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    yield
+    for one in busy:
+        one.kill()
+        one.wait()
+
+
+@needs_torch
+def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run, home, all_cores_busy: None) -> None:
+    arguments = ("--workload", "gemm", "--precision", "fp32", "--threads", "1")
+
+    result = run(*QUICK, *arguments, "-o", "r.jsonl", "--strict")
+
+    record = read_measurements(home / "r.jsonl")
+    timed = [one for one in record.measurements if one.time_median_s is not None]
+    assert timed
+    assert all(one.quality == "contended" for one in timed)
+    assert all((one.other_load_ratio or 0.0) > 0.05 for one in timed)
+    assert "measured while something else ran" in result.err
+    assert result.code == 6

@@ -1,0 +1,77 @@
+"""`mpplan records`: what is there, which one plans rest on, and its removal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.records.home import records_dir
+from tests.planner.recorded import H200, a_canary, a_measurement, write_record
+
+
+@pytest.fixture
+def store(home: Path) -> Path:
+    return records_dir()
+
+
+def h200(day: int, **changes: object) -> tuple:
+    stamp = {"timestamp_utc": f"2026-11-{day:02d}T12:00:00.000+00:00"}
+    points = [a_measurement(probe_id=f"p{i}", seq=i + 1, **(H200 | stamp | changes)) for i in range(4)]
+    return a_canary(**H200, **stamp), *points
+
+
+def test_without_records_the_list_says_how_to_make_one(run, store) -> None:
+    result = run("records", "list")
+
+    assert (result.code, result.out) == (0, "")
+    assert "mpplan probe" in result.err
+
+
+def test_the_list_marks_the_record_that_plans_rest_on(run, store) -> None:
+    write_record(store / "old.jsonl", *h200(1))
+    write_record(store / "new.jsonl", *h200(2))
+
+    lines = run("records", "list").out.splitlines()
+
+    assert lines[1].split()[:3] == ["*", "new", "h200-sxm-141gb"]
+    assert lines[2].split()[:2] == ["old", "h200-sxm-141gb"]
+
+
+def test_the_list_as_json_carries_the_findings(run, store) -> None:
+    write_record(store / "one.jsonl", *h200(1, quality="contended"))
+
+    document = json.loads(run("records", "list", "--json").out)
+
+    (record,) = document["records"]
+    assert document["schema"] == "mpplan.records/1"
+    assert (record["gpu"], record["trustworthy"], record["used"]) == ("h200-sxm-141gb", False, False)
+    assert record["findings"][0]["id"] == "contended"
+
+
+def test_a_record_is_shown_point_by_point(run, store) -> None:
+    write_record(store / "one.jsonl", *h200(1, flop_model=2e12))
+
+    out = run("records", "show", "one").out
+
+    assert "device    NVIDIA H200" in out
+    assert "trusted   yes" in out
+    line = next(one for one in out.splitlines() if one.startswith("p0"))
+    assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1 %, 2 TFLOP in 4 ms = 500 TFLOP/s
+
+
+def test_an_unknown_record_is_a_usage_error(run, store) -> None:
+    result = run("records", "show", "none")
+
+    assert result.code == 2
+    assert "error: no record `none`" in result.err
+
+
+def test_a_record_is_removed_when_asked_twice(run, store) -> None:
+    path = write_record(store / "one.jsonl", *h200(1))
+
+    result = run("records", "remove", "one", "--yes")
+
+    assert (result.code, path.exists()) == (0, False)
+    assert "removed one" in result.err

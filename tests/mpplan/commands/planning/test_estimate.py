@@ -1,0 +1,321 @@
+"""`mpplan estimate` from its command line: forms of the answer, limits, defaults of one's own, and every bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from mpplan.api.answer import Asked
+from mpplan.commands import COMMANDS
+from mpplan.group import load_command
+from planner.question.resolve import Ask
+
+SMALL = ("--params", "7B", "--gpus", "8", "--price", "2.5")
+"""With a price: how old the rows of the price book are on the day of the test is not this file's subject."""
+UNPRICED = (*SMALL[:4], "--as-of", "2026-11-20")
+"""Without a price, on a day whose rows are known."""
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "max_position_embeddings": 4096,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32000,
+}
+
+
+def test_json_prints_the_document_alone_on_stdout(run):
+    result = run("estimate", *SMALL, "--json")
+    document = json.loads(result.out)
+
+    assert result.code == 0
+    assert document["schema"] == "mpplan.estimate/1"
+    assert [plan["precision"] for plan in document["plans"]] == ["fp32", "tf32", "fp16", "bf16", "fp8"]
+    assert document["command"][0] == "mpplan"
+
+
+def test_the_table_names_every_precision_and_stderr_stays_silent(run):
+    result = run("estimate", *SMALL)
+
+    assert result.code == 0
+    assert [name for name in ("fp32", "tf32", "fp16", "bf16", "fp8") if name not in result.out.lower()] == []
+    assert result.err == ""
+
+
+def test_a_report_is_written_beside_the_table_and_said_on_stderr(run, home):
+    result = run("estimate", *SMALL, "--report", "plan.html")
+
+    assert result.err == "wrote plan.html\n"
+    assert (home / "plan.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+    assert list(home.iterdir()) == [home / "plan.html"]
+
+
+def test_quiet_says_nothing_on_stderr(run):
+    assert run("estimate", *SMALL, "--report", "plan.html", "--quiet").err == ""
+
+
+def test_a_report_on_stdout_is_the_page_alone(run):
+    result = run("estimate", *SMALL, "--report", "-")
+
+    assert result.out.lower().startswith("<!doctype html>")
+    assert result.err == ""
+
+
+def test_several_gpus_give_one_comparison(run):
+    result = run("estimate", "--params", "7B", "--gpu", "h100-sxm5-80gb,h200-sxm-141gb", "--gpus", "8", "--json")
+
+    assert {plan["gpu"] for plan in json.loads(result.out)["plans"]} == {"h100-sxm5-80gb", "h200-sxm-141gb"}
+
+
+def test_a_hugging_face_config_is_a_model(run, home):
+    (home / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    result = run("estimate", "--model", "config.json", "--gpus", "8", "--json")
+
+    assert result.code == 0
+    assert json.loads(result.out)["model"]["params_total"] == pytest.approx(6_738_415_616)  # Llama 7B, as published
+
+
+def test_each_input_says_whether_a_flag_a_variable_a_file_or_a_default_gave_it(run, home, monkeypatch):
+    (home / "mpplan.toml").write_text('[estimate]\nseq-len = 2048\ngpu = "a100-sxm4-80gb"\n', encoding="utf-8")
+    monkeypatch.setenv("MPPLAN_ESTIMATE_PUE", "1.2")
+    question = json.loads(run("estimate", *SMALL, "--gpu", "h100-sxm5-80gb", "--json").out)["question"]
+
+    assert (question["gpu"]["value"], question["gpu"]["source"]) == ("h100-sxm5-80gb", "flag")
+    assert (question["pue"]["value"], question["pue"]["source"]) == (1.2, "environment")
+    assert (question["seq_len"]["value"], question["seq_len"]["source"]) == (2048, "file")
+    assert question["optimizer"]["source"] == "default"
+
+
+def test_the_same_question_has_the_same_answer(run):
+    first, second = (json.loads(run("estimate", *SMALL, "--json").out) for _ in range(2))
+
+    assert first["plans"] == second["plans"]
+    assert first["savings"] == second["savings"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "word"),
+    [(("--max-cost", "1"), "cost"), (("--max-days", "0.01"), "duration"), (("--max-energy", "0.01"), "energy")],
+)
+def test_a_crossed_limit_exits_7_names_it_and_still_prints_the_answer(run, limit, word):
+    result = run("estimate", *SMALL, *limit, "--json")
+
+    assert result.code == 7
+    assert json.loads(result.out)["schema"] == "mpplan.estimate/1"
+    assert result.err.startswith(f"error: the high {word} of bf16 on 8 h100-sxm5-80gb")
+    assert f"is above {limit[0]} " in result.err
+
+
+MONEY_FILES = {
+    "own.toml": ("[use]\nutilisation_ratio = 80\n", "own.toml:2: use.utilisation_ratio: expected a number"),
+    "quote.toml": ('vendor = "A"\ngpu = "h100"\nprice_per_gpu_h = 0\n', "quote.toml:2: gpu: "),
+    "beside.toml": ("[storage]\nchekpoints = 3\n", "beside.toml:2: storage.chekpoints: unknown key"),
+    "tariff.toml": ("period = [1, 2]\n", "tariff.toml:1: period: expected [[period]] tables"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [(n, *v) for n, v in MONEY_FILES.items()], ids=MONEY_FILES)
+def test_a_bad_file_about_money_is_named_with_its_line_and_key(run, home, name, text, said):
+    (home / name).write_text(text, encoding="utf-8")
+    result = run("estimate", *UNPRICED, f"--{name.removesuffix('.toml')}", name)
+
+    assert (result.code, result.out) == (3, "")
+    assert result.err.startswith(f"error: {said}")
+
+
+def test_own_machines_are_shown_beside_renting(run, home):
+    (home / "own.toml").write_text("", encoding="utf-8")
+    document = json.loads(run("estimate", *UNPRICED, "--own", "own.toml", "--json", "--quiet").out)
+    (own,) = document["money"]["owned"]
+
+    assert own["break_even_utilisation_ratio"] < own["utilisation_ratio"] == 0.8
+    assert own["rental_usd_per_gpu_h"] == 3.49
+    assert [line["id"] for line in document["plans"][-1]["cost_lines"]] == ["gpu_owned", "electricity"]
+
+
+def test_warnings_stand_in_the_answer_or_on_stderr_but_not_in_both(run):
+    shown, document = run("estimate", *UNPRICED), run("estimate", *UNPRICED, "--json")
+
+    assert shown.err == ""
+    assert "interval that has not" in shown.out
+    assert document.err.startswith("warning: the day of these prices is known only")
+    assert json.loads(document.out)["warnings"] != []
+
+
+def test_a_limit_on_a_cost_that_is_not_known_is_not_silently_kept(run):
+    result = run("estimate", *SMALL[:4], "--as-of", "2019-01-01", "--max-cost", "1")
+
+    assert result.code in (0, 7)
+    assert "--max-cost" in result.err
+
+
+def test_a_limit_that_is_kept_exits_0(run):
+    assert run("estimate", *SMALL, "--max-cost", "1T", "--json").code == 0
+
+
+def test_strict_with_a_gap_exits_5_and_still_prints_the_answer(run):
+    unpriced = ("--params", "1B", "--gpus", "8", "--gpu", "h100-sxm5-80gb", "--as-of", "2019-01-01", "--json")
+    relaxed, strict = run("estimate", *unpriced), run("estimate", *unpriced, "--strict")
+
+    assert json.loads(relaxed.out)["gaps"] != []
+    assert (relaxed.code, strict.code) == (0, 5)
+    assert json.loads(strict.out)["gaps"] == json.loads(relaxed.out)["gaps"]
+
+
+BAD = {
+    "a size that is none": (("--params", "70X"), 2, "70X", "70B"),
+    "a negative size": (("--params", "-1"), 2, "-1", "70B"),
+    "a size of zero": (("--params", "0"), 2, "greater than 0", "70B"),
+    "a mixture as a size": (("--params", "8x7B"), 2, "mixture of experts", "mixtral-8x7b"),
+    "no model": ((), 2, "no model", "--params"),
+    "two models": (("--params", "7B", "--model", "llama-2-7b"), 2, "both", "--model"),
+    "no GPUs": (("--params", "7B", "--gpus", "0"), 2, "--gpus", ""),
+    "half a GPU": (("--params", "7B", "--gpus", "1.5"), 2, "whole number", "--gpus"),
+    "GPUs that tensor parallel does not divide": (("--params", "7B", "--gpus", "3", "--tp", "2"), 2, "--tp 2", ""),
+    "an unknown GPU": (("--params", "7B", "--gpu", "h100-sxm9"), 2, "h100-sxm9", "h100-sxm"),
+    "an unknown model": (("--model", "lama-2-7b"), 2, "lama-2-7b", "llama-2-7b"),
+    "a config that is not there": (("--model", "none/config.json"), 2, "none/config.json", "config.json"),
+    "an unknown precision": (("--params", "7B", "--precision", "fp9"), 2, "fp9", "fp8"),
+    "a precision that the GPU lacks": (
+        ("--params", "7B", "--precision", "fp8", "--gpu", "a100-sxm4-80gb"),
+        2,
+        "fp8",
+        "",
+    ),
+    "bf16 on a V100": (("--params", "1B", "--precision", "bf16", "--gpu", "v100-sxm2-32gb"), 2, "bf16", ""),
+    "a deadline that is no time": (("--params", "7B", "--deadline", "soon"), 2, "soon", "30d"),
+    "a deadline that no number of GPUs meets": (("--params", "70B", "--deadline", "1h"), 8, "1", ""),
+    "a model that fits nowhere": (("--params", "70B", "--gpus", "1"), 8, "GiB", ""),
+    "a budget of nothing": (("--params", "7B", "--budget", "0"), 2, "--budget", ""),
+    "a PUE below one": (("--params", "7B", "--pue", "0.9"), 2, "--pue", ""),
+    "a day that is none": (("--params", "7B", "--as-of", "yesterday"), 2, "yesterday", "2026"),
+    "an unknown provider": (("--params", "7B", "--provider", "nobody"), 2, "nobody", ""),
+    "an unknown form": ((*SMALL, "--format", "htm"), 2, "htm", "html"),
+    "two forms": ((*SMALL, "--json", "--format", "csv"), 2, "two things on stdout", ""),
+    "a report in no directory": ((*SMALL, "--report", "none/plan.html"), 2, "none/plan.html", "another path"),
+    "a report that is a directory": ((*SMALL, "--report", "."), 2, "it is a directory", "another path"),
+    "a limit that is no number": ((*SMALL, "--max-cost", "cheap"), 2, "--max-cost", ""),
+    "a price of nothing": ((*UNPRICED, "--price", "0"), 2, "--price", ""),
+    "a price below nothing": ((*UNPRICED, "--price", "-2"), 2, "--price", ""),
+    "a price of a server": ((*UNPRICED, "--price", "250"), 2, "--price 250", "one GPU"),
+    "cents for dollars": ((*UNPRICED, "--electricity", "8.26"), 2, "--electricity", "0.0826"),
+    "kilograms for grams": ((*UNPRICED, "--grid", "0.385"), 2, "--grid", "385"),
+    "a grid of nothing": ((*UNPRICED, "--grid", "0"), 2, "cannot be", "--market-grid"),
+    "an unknown grid": ((*UNPRICED, "--grid", "Atlantis"), 2, "Atlantis", "DEU"),
+    "a live grid without a token": ((*UNPRICED, "--grid", "live:DE"), 2, "token", "ELECTRICITYMAPS_TOKEN"),
+    "a cap without a unit": ((*UNPRICED, "--power-cap", "2"), 2, "--power-cap", "2MW"),
+    "a cap below a server": ((*UNPRICED, "--power-cap", "2kW"), 8, "one server takes", ""),
+    "an offer that is not there": ((*UNPRICED, "--quote", "none.toml"), 2, "none.toml", ""),
+    "two prices": ((*UNPRICED, "--price", "2", "--own", "own.toml"), 2, "--price and --own", ""),
+    "an unknown commitment": ((*UNPRICED, "--commitment", "2y"), 2, "2y", "3y"),
+    "an unknown region": ((*UNPRICED, "--region", "us-east"), 2, "us-east", "us-east-1"),
+    "a budget that no price can be held to": (
+        ("--params", "7B", "--budget", "1M", "--as-of", "2015-01-01"),
+        2,
+        "--budget",
+        "--price",
+    ),
+    "measurements that are not there": ((*SMALL, "--records", "none.jsonl"), 2, "none.jsonl", ""),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "said", "hinted"), BAD.values(), ids=BAD)
+def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, home, arguments, code, said, hinted):
+    result = run("estimate", *arguments)
+    error, hint = result.err.splitlines()
+
+    assert result.code == code
+    assert result.out == ""
+    assert error.startswith("error: ")
+    assert said in error
+    assert hint.startswith("hint: ")
+    assert hinted in hint
+    assert list(home.iterdir()) == []
+
+
+CONFIGS = {
+    "not JSON": ("{'hidden_size': 4096}", ":1:"),
+    "truncated": (json.dumps(CONFIG, indent=1)[:120], "config.json:"),
+    "not an object": ("[]", "config.json:"),
+    "empty": ("", "config.json:"),
+    "a missing key": (json.dumps({k: v for k, v in CONFIG.items() if k != "num_hidden_layers"}), "num_hidden_layers"),
+    "a key of the wrong type": (json.dumps(CONFIG | {"hidden_size": "large"}), "hidden_size"),
+    "an unknown architecture": (json.dumps(CONFIG | {"architectures": ["Mamba"], "model_type": "mamba"}), "mamba"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), CONFIGS.values(), ids=CONFIGS)
+def test_a_bad_config_is_an_invalid_input_file(run, home, text, said):
+    (home / "config.json").write_text(text, encoding="utf-8")
+    result = run("estimate", "--model", "config.json", "--gpus", "8")
+    error, hint = result.err.splitlines()
+
+    assert result.code == 3
+    assert error.startswith("error: config.json")
+    assert said in error.lower() + error
+    assert hint.startswith("hint: ")
+
+
+def test_an_unknown_architecture_lists_the_known_ones(run, home):
+    (home / "config.json").write_text(CONFIGS["an unknown architecture"][0], encoding="utf-8")
+    said = run("estimate", "--model", "config.json").err.lower()
+
+    assert [
+        name for name in ("llama", "mistral", "mixtral", "qwen", "deepseek", "gpt2", "neox", "bert") if name not in said
+    ] == []
+
+
+def test_nothing_is_half_written_when_the_answer_fails(run, home):
+    (home / "plan.html").write_text("old", encoding="utf-8")
+    result = run("estimate", "--params", "70B", "--gpus", "1", "--report", "plan.html")
+
+    assert result.code == 8
+    assert (home / "plan.html").read_text(encoding="utf-8") == "old"
+
+
+def test_an_unwritable_report_is_refused_before_the_question_is_even_read(run):
+    result = run("estimate", "--params", "70X", "--report", "none/plan.html")
+
+    assert "none/plan.html" in result.err
+
+
+def test_flags_api_and_planner_speak_of_the_same_parts_of_a_question():
+    command = load_command(next(one for one in COMMANDS if one.name == "estimate"))
+    flags = {option.name for option in command.params}
+    output = {"json", "format", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"}
+
+    assert flags - output == set(get_type_hints(Asked))
+    assert set(Asked.__annotations__) == set(Ask.__dataclass_fields__) - {"sources"} | {"records"}
+
+
+def test_a_real_process_says_the_same_as_this_one(run, shell):
+    here, there = run("estimate", "--params", "70X"), shell("estimate", "--params", "70X")
+
+    assert (here.code, here.err) == (there.code, there.err)
+    assert Path.cwd().name == "here"
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        ("--deadline", "1e999d"),
+        ("--deadline", "1e300d"),
+        ("--tokens", "1e300"),
+        ("--budget", "1e300"),
+        ("--gpus", "1e300"),
+        ("--seq-len", "1e300"),
+        ("--global-batch", "1e18"),
+    ],
+    ids=" ".join,
+)
+def test_a_number_beyond_all_reason_is_a_slip_and_is_refused(run, slip):
+    done = run("estimate", "--params", "7B", *slip)
+
+    assert done.code == 2
+    assert done.err.startswith(f"error: {slip[0]}: `{slip[1]}`")

@@ -1,0 +1,27 @@
+import sys
+
+from mpplan.ui.listing import details, figure, table
+
+
+def test_columns_are_aligned_and_figures_stand_right():
+    text = table(("id", "W"), [("a100", "400"), ("b", "-")])
+
+    assert text == "id      W\na100  400\nb       -\n"
+
+
+def test_a_terminal_cuts_the_line_and_a_pipe_does_not(monkeypatch):
+    rows = [("x", "s" * 100)]
+    assert len(table(("id", "source"), rows).splitlines()[1]) == 104
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    cut = table(("id", "source"), rows).splitlines()[1]
+    assert (len(cut), cut[-1]) == (40, "…")
+
+
+def test_figures_are_rounded_once_and_the_unknown_is_a_dash():
+    assert [figure(989e12, 1e12), figure(0.10887), figure(None), figure(79.649, 1, 3)] == ["989", "0.1089", "-", "79.6"]
+
+
+def test_details_align_their_names():
+    assert details((("id", "x"), ("memory", "1 GiB"))) == "id      x\nmemory  1 GiB\n"

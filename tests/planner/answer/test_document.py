@@ -1,0 +1,76 @@
+"""The document: the keys that others build on, and what a broken one gets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from planner.answer.document import ESTIMATE_SCHEMA, parse_document, read_document, to_document
+from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
+from planner.errors import InputFileError, UsageError
+from planner.planning.estimate import estimate
+from tests.planner.build import prices, question, site
+
+ASKED = question(params="8B", gpus="8", gpu="a100-sxm4-80gb")
+DOCUMENT = to_document(estimate(ASKED, prices(ASKED), site(), version="0.1", command=("estimate",)))
+
+
+def test_it_is_plain_json_and_reads_back_as_it_was():
+    assert parse_document(json.dumps(DOCUMENT, allow_nan=False), "plan.json") == json.loads(json.dumps(DOCUMENT))
+
+
+def test_it_has_the_keys_of_the_design():
+    # design, section 4
+    assert DOCUMENT["schema"] == ESTIMATE_SCHEMA == "mpplan.estimate/1"
+    for name in ("question", "plans", "same_deadline", "savings", "assumptions", "gaps", "evidence", "unsupported"):
+        assert name in DOCUMENT
+    plan = next(one for one in DOCUMENT["plans"] if one["precision"] == "bf16")
+    for name in ("policy", "gpu", "gpus", "layout", "fits", "why_not", "memory_gib", "step_s", *METRICS):
+        assert name in plan
+    assert set(plan["layout"]) >= {
+        "tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt",
+    }  # fmt: skip
+    assert set(plan["memory_gib"]) == {*MEMORY_ITEMS, "total"}
+    assert set(plan["step_s"]) == {*STEP_ITEMS, "total"}
+    for name in METRICS:
+        assert set(plan[name]) == {"low", "mid", "high", "at_least"}
+    assert set(DOCUMENT["savings"][0]) >= {"view", "metric", "from", "to", "low", "mid", "high"}
+    assert set(DOCUMENT["unsupported"][0]) >= {"precision", "reason"}
+    assert set(DOCUMENT["evidence"][0]) >= {"id", "kind", "gpu", "what", "source", "date", "used_in"}
+    assert set(DOCUMENT["question"]["tokens"]) >= {"value", "source"}
+
+
+def test_a_plan_that_does_not_fit_has_null_figures():
+    lacking = [one for one in DOCUMENT["plans"] if not one["fits"]]
+
+    assert all(one[name] is None for one in lacking for name in (*METRICS, "memory_gib", "step_s", "layout"))
+    assert all(one["why_not"] for one in lacking)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema": "mpplan.est', "plan.json:1: not JSON"),
+        ("[1]", "plan.json: schema: expected `mpplan.estimate/1`, found `None`"),
+        ('{"schema": "mpplan.estimate/2"}', "found `mpplan.estimate/2`"),
+        ("{}", "found `None`"),
+    ],
+)
+def test_what_is_no_such_document_is_an_invalid_file(text, message):
+    with pytest.raises(InputFileError) as caught:
+        parse_document(text, "plan.json")
+
+    assert message in caught.value.message
+    assert caught.value.exit_code == 3
+    assert "mpplan estimate --json" in (caught.value.hint or "")
+
+
+def test_a_file_is_read_or_its_absence_told(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(DOCUMENT), encoding="utf-8")
+
+    assert read_document(path)["plans"][0]["precision"] == "fp32"
+    with pytest.raises(UsageError, match="cannot read") as caught:
+        read_document(tmp_path / "none.json")
+    assert caught.value.exit_code == 2

@@ -1,0 +1,226 @@
+"""The bill of a run: every line visible, and together the total to the cent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.costs.bill import BillPrices, RunDraws, run_bill, total_draws_usd
+from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote
+from planner.costs.quantity import DataSize, Energy
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from tests.planner.build import ROUNDING
+
+PRICE = GpuPrice(
+    gpu="h100-sxm5-80gb",
+    usd_per_gpu_h=Estimate.exactly(2.0),
+    basis="given",
+    evidence=(Evidence(id="price:given", kind=EvidenceKind.GIVEN, what="2 USD", source="--price"),),
+)
+BESIDE = Beside(
+    storage_usd_per_gb_month=0.023,
+    checkpoints_kept=5,
+    data=DataSize.from_gb(40_000),
+    months_after=12,
+    egress_usd_per_gb=0.09,
+    egress=DataSize.from_gb(500),
+    network_ratio=0.05,
+    hosts=8,
+    usd_per_host_h=1.5,
+    experiments_ratio=1.2,
+    failed_ratio=0.07,
+)
+QUOTE = Quote(vendor="Acme", price=PRICE, minimum_term_h=2160.0, minimum_gpus=256, setup_fee_usd=25_000.0)
+
+
+def run_of(hours, gpus=256, **changes):
+    gpu_h = gpus * np.atleast_1d(np.asarray(hours, dtype=float))
+    draws = RunDraws(gpus=gpus, gpu_h=gpu_h, usd_per_gpu_h=np.full(gpu_h.shape, 2.0))
+    return replace(draws, checkpoint=DataSize.from_gb(1_000), **changes)
+
+
+def bill(run, price=PRICE, usd_per_kwh=None, **booked):
+    """The bill with these lines on."""
+    return run_bill(run, BillPrices(gpu=price, usd_per_kwh=usd_per_kwh, ledger=Ledger(**booked)))
+
+
+def by_id(lines):
+    return {line.id: line.usd.mid for line in lines}
+
+
+def test_without_more_a_bill_is_the_gpu_line():
+    total, lines = bill(run_of(1000.0), PRICE)
+
+    assert [line.id for line in lines] == ["gpu_rental"]
+    assert total.mid == lines[0].usd.mid == 512_000.0
+    assert (lines[0].quantity, lines[0].unit, lines[0].evidence_ids) == (256_000.0, "GPU-hour", ("price:given",))
+
+
+def test_every_line_beside_the_gpus_is_visible_and_written_out():
+    total, lines = bill(run_of(730.0), PRICE, beside=BESIDE)
+
+    gpu = 256 * 730 * 2.0
+    assert by_id(lines) == pytest.approx({
+        "gpu_rental": gpu,
+        "network": 0.05 * gpu,
+        "storage": 45_000 * 13 * 0.023,  # 5 TB of checkpoints and 40 TB of data, for the run's month and 12 more
+        "egress": 45.0,
+        "cpu_hosts": 8 * 730 * 1.5,
+        "failed_work": 0.07 * gpu,
+        "experiments": 1.2 * gpu,
+    })  # fmt: skip
+    assert total.mid == pytest.approx(sum(by_id(lines).values()))
+
+
+def test_what_is_not_stated_has_no_line():
+    _, lines = bill(run_of(730.0), PRICE, beside=Beside(failed_ratio=0.1))
+
+    assert list(by_id(lines)) == ["gpu_rental", "failed_work"]
+
+
+def test_an_offer_bills_its_minimum_term_size_and_fee():
+    _, lines = bill(run_of(1000.0, gpus=128), PRICE, quote=QUOTE)
+
+    assert by_id(lines) == {
+        "gpu_rental": 128 * 1000 * 2.0,
+        "minimum_term": (256 * 2160 - 128 * 1000) * 2.0,
+        "setup_fee": 25_000.0,
+    }
+
+
+def test_a_run_that_fills_its_term_pays_no_minimum():
+    _, lines = bill(run_of(3000.0), PRICE, quote=QUOTE)
+
+    assert "minimum_term" not in by_id(lines)
+
+
+def apart(hours=1000.0, kwh=250_000.0, usd=0.08):
+    """A run whose electricity is paid apart."""
+    return run_of(hours, energy=Energy.from_kwh(np.array([kwh])), usd_per_kwh=np.array([usd]))
+
+
+def test_electricity_is_a_line_only_where_it_is_paid_apart():
+    _, lines = bill(apart(), PRICE)
+
+    assert by_id(lines)["electricity"] == pytest.approx(20_000.0)
+    assert (lines[1].quantity, lines[1].unit) == (pytest.approx(250_000.0), "kWh")
+
+
+def test_work_besides_the_run_takes_electricity_too_where_that_is_paid_apart():
+    _, lines = bill(apart(), PRICE, beside=Beside(experiments_ratio=0.5, failed_ratio=0.1, network_ratio=0.05))
+
+    worked = 256_000 * 2.0 + 20_000.0
+    assert by_id(lines)["experiments"] == pytest.approx(0.5 * worked)
+    assert by_id(lines)["failed_work"] == pytest.approx(0.1 * worked)
+    assert by_id(lines)["network"] == pytest.approx(0.05 * 512_000)  # a share of the GPU line
+
+
+OWN_ITEMS = {"server": 0.9, "network": 0.2, "storage": 0.0, "financing": 0.0, "housing": 0.3, "electricity": 0.1,
+             "staff": 0.5}  # fmt: skip
+OWNED = OwnedPrice(
+    price=replace(PRICE, usd_per_gpu_h=Estimate(low=1.6, mid=2.0, high=2.6)),
+    items_usd_per_gpu_h=OWN_ITEMS,
+    break_even_utilisation_ratio=0.5,
+    rental_usd_per_gpu_h=3.0,
+    busy_usd_per_gpu_h=Estimate(low=0.05, mid=0.08, high=0.11),
+)
+
+
+def test_a_plan_bills_own_machines_without_the_energy_that_it_knows_itself():
+    assert OWNED.without_energy.usd_per_gpu_h == Estimate(low=1.6 - 0.05, mid=2.0 - 0.08, high=2.6 - 0.11)
+    assert sum(OWNED.idle_items_usd_per_gpu_h.values()) == pytest.approx(1.92)
+
+
+def test_own_machines_show_their_items_within_the_gpu_line_and_their_energy_beside_it():
+    run = replace(apart(), usd_per_gpu_h=np.array([1.92]))
+
+    total, lines = bill(run, OWNED.without_energy, owned=OWNED)
+
+    assert [line.id for line in lines] == ["gpu_owned", "electricity"]
+    assert by_id(lines[0].children) == pytest.approx({
+        "owned_server": 0.9 * 256_000,
+        "owned_network": 0.2 * 256_000,
+        "owned_housing": 0.3 * 256_000,
+        "owned_electricity": 0.02 * 256_000,  # of hours without work
+        "owned_staff": 0.5 * 256_000,
+    })  # fmt: skip
+    assert total.mid == pytest.approx(1.92 * 256_000 + 20_000)
+
+
+def leaves(lines):
+    for line in lines:
+        yield from leaves(line.children) if line.children else (line,)
+
+
+@pytest.mark.parametrize(
+    ("price", "booked"),
+    [(PRICE, {"beside": BESIDE, "quote": QUOTE}), (OWNED.without_energy, {"owned": OWNED, "beside": BESIDE})],
+)
+def test_a_line_with_a_quantity_and_a_price_is_their_product(price, booked):
+    run = run_of(730.0)
+    run = replace(run, usd_per_gpu_h=np.full(run.gpu_h.shape, price.usd_per_gpu_h.mid))
+
+    _, lines = bill(run, price, **booked)
+
+    priced = [line for line in leaves(lines) if line.unit_price_usd is not None]
+    assert len(priced) > 5
+    for line in priced:
+        assert line.usd.mid == pytest.approx(line.quantity * line.unit_price_usd.mid), line.id
+
+
+def test_a_bill_over_layouts_is_the_bill_of_each():
+    gpus, hours = np.array([64.0, 256.0, 1024.0]), np.array([3000.0, 800.0, 210.0])
+    run = RunDraws(gpus=gpus, gpu_h=gpus * hours, usd_per_gpu_h=np.full(3, 2.0), checkpoint=DataSize.from_gb(1_000))
+    prices = BillPrices(gpu=PRICE, ledger=Ledger(beside=BESIDE, quote=QUOTE))
+
+    totals = total_draws_usd(run, prices)
+
+    for at in range(3):
+        alone = replace(run_of(hours[at], gpus=int(gpus[at])))
+        assert totals[at] == pytest.approx(run_bill(alone, prices)[0].mid)
+
+
+def test_where_nothing_is_known_there_is_no_total_rather_than_0():
+    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis="no price", evidence=())
+
+    assert bill(replace(run_of(1000.0), usd_per_gpu_h=None), nothing) == (None, ())
+
+
+def test_an_unknown_price_makes_the_bill_a_lower_bound():
+    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis="no price", evidence=())
+    run = replace(run_of(1000.0), usd_per_gpu_h=None)
+
+    total, _ = bill(run, nothing, beside=BESIDE)
+
+    assert total.at_least
+    assert total.mid > 0  # what is known
+
+
+def test_a_price_that_is_itself_a_lower_bound_makes_the_bill_one():
+    bound = replace(PRICE, usd_per_gpu_h=Estimate(low=1.0, mid=2.0, high=3.0, at_least=True))
+
+    assert bill(run_of(10.0), bound)[0].at_least
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1.0, 5000.0), st.floats(0.0, 0.6))
+def test_a_bill_of_uncertain_draws_sums_at_low_mid_and_high(seed, hours, spread):
+    rng = np.random.default_rng(seed)
+    run = run_of(hours * rng.lognormal(0.0, spread, 200))
+    run = replace(run, usd_per_gpu_h=rng.lognormal(0.7, 0.3, 200))
+
+    total, lines = bill(run, PRICE, beside=BESIDE, quote=QUOTE)
+
+    for end in ("low", "mid", "high"):
+        assert abs(sum(getattr(line.usd, end) for line in lines) - getattr(total, end)) < 0.005
+
+
+@given(st.floats(1.0, 5000.0), st.floats(0.0, 5000.0))
+def test_more_hours_never_cost_less_whatever_lines_are_on(hours, more):
+    less = bill(run_of(hours), PRICE, beside=BESIDE, quote=QUOTE)[0]
+    longer = bill(run_of(hours + more), PRICE, beside=BESIDE, quote=QUOTE)[0]
+
+    assert less.mid <= longer.mid * ROUNDING

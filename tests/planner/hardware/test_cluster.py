@@ -1,0 +1,45 @@
+"""Machines: what the catalogue gives, what the user says, what is assumed."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.hardware.catalogue import find_gpu, load_gpus
+from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, make_cluster
+
+
+@pytest.mark.parametrize(
+    ("gpu", "node", "domain"),
+    [
+        ("h100-sxm5-80gb", 8, 8),
+        ("gb200-nvl72-186gb", 4, 72),
+        ("l40s", 8, 1),
+        ("a100-pcie-80gb", 4, 2),
+        ("v100-sxm3-32gb", 16, 16),
+    ],
+)
+def test_the_nvlink_domain_is_the_node_or_the_rack(gpu, node, domain):
+    one = make_cluster(find_gpu(gpu))
+
+    assert (one.gpus_per_node, one.nvlink_domain) == (node, domain)
+
+
+def test_half_a_node_is_half_a_domain():
+    one = make_cluster(find_gpu("h100-sxm5-80gb"), gpus_per_node=4)
+
+    assert one.nvlink_domain == 4
+
+
+def test_a_network_that_nobody_states_is_assumed_and_said_so():
+    unknown = next(gpu for gpu in load_gpus().values() if gpu.nic_bytes_per_s is None)
+    assumed = make_cluster(unknown)
+    said = make_cluster(unknown, nic_bytes_per_s=50e9)
+
+    assert assumed.nic_assumed
+    assert assumed.nic_bytes_per_s == DEFAULT_NIC_BYTES_PER_S == 12.5e9  # 100 Gbit/s
+    assert not said.nic_assumed
+    assert said.nic_bytes_per_s == 50e9
+
+
+def test_the_catalogue_s_network_is_per_gpu():
+    assert make_cluster(find_gpu("h100-sxm5-80gb")).nic_bytes_per_s == 50e9  # 400 Gbit/s

@@ -1,0 +1,101 @@
+"""Steps that were not run, from small ones: a made-up machine whose law is known is predicted exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.measured.device import MeasuredRates, measured_rates
+from planner.measured.steps import fit_step
+from planner.records.measurement import Measurement
+from tests.planner.recorded import H200, a_measurement, kernels
+
+SHAPE = {"hidden": 2048, "heads": 32, "kv_heads": 8, "head_dim": 64, "ffn_hidden": 8192, "vocab": 128256}
+PER_TOKEN_LAYER_S, PER_TOKEN_HEAD_S, PER_LAYER_S, PER_PARAM_S = 2e-7, 8e-7, 3e-4, 1e-11
+"""The made-up machine: linear in tokens and layers, a fixed cost per layer, and one per updated parameter."""
+
+
+def params(layers: int) -> int:
+    return 60_821_504 * layers + 262_668_288
+
+
+def step(layers: int, length: int, *, recompute: bool = False, noise: float = 0.0, **changes: object) -> Measurement:
+    forward = layers * length * PER_TOKEN_LAYER_S + length * PER_TOKEN_HEAD_S + layers * PER_LAYER_S
+    backward = 2.0 * forward + (layers * (length * PER_TOKEN_LAYER_S + PER_LAYER_S) if recompute else 0.0)
+    update = params(layers) * PER_PARAM_S
+    factor = 1.0 + noise
+    values: dict[str, object] = {
+        "probe_id": f"end_to_end/L{layers}-s{length}{recompute}", "kind": "end_to_end", "model": "llama-llama-3.2-1b",
+        "recipe": "bf16-autocast", "layers": layers, "seq_len": length, "micro_batch": 1, "tokens": length,
+        "recompute": "full" if recompute else "none", "params": params(layers),
+        "time_forward_median_s": forward * factor, "time_backward_median_s": backward * factor,
+        "time_optimizer_median_s": update * factor, "time_median_s": (forward + backward + update) * factor,
+    }  # fmt: skip
+    return a_measurement(**(values | SHAPE | H200 | changes))
+
+
+@pytest.fixture(scope="module")
+def rates() -> MeasuredRates:
+    # no attention in the made-up machine's law, so no attention among its kernels
+    return measured_rates([one for one in kernels() if one.kind != "attention"])
+
+
+ANCHORS = [step(2, 2048), step(4, 2048), step(2, 4096), step(4, 4096), step(2, 2048, recompute=True)]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [step(16, 2048), step(16, 8192), step(28, 4096), step(16, 4096, recompute=True)],
+    ids=["deeper", "longer", "deepest", "recomputed"],
+)
+def test_a_deeper_or_longer_step_is_predicted_within_a_few_percent(target: Measurement, rates: MeasuredRates) -> None:
+    fit = fit_step(ANCHORS, rates)
+    assert fit is not None
+
+    predicted = fit.seconds(target, rates)
+
+    assert predicted is not None
+    assert predicted.total_s == pytest.approx(target.time_median_s, rel=0.05)
+
+
+def test_an_anchor_is_met_closely(rates: MeasuredRates) -> None:
+    fit = fit_step(ANCHORS, rates)
+    assert fit is not None
+
+    predicted = fit.seconds(step(4, 4096), rates)
+
+    assert predicted is not None
+    assert predicted.total_s == pytest.approx(step(4, 4096).time_median_s, rel=0.02)
+
+
+def test_the_measured_time_of_the_target_is_never_looked_at(rates: MeasuredRates) -> None:
+    fit = fit_step(ANCHORS, rates)
+    assert fit is not None
+    blind = step(16, 2048, time_median_s=1e9, time_forward_median_s=1e9, time_backward_median_s=1e9)
+
+    assert fit.seconds(blind, rates) == fit.seconds(step(16, 2048), rates)
+
+
+def test_two_anchors_are_enough_for_depth(rates: MeasuredRates) -> None:
+    fit = fit_step([step(1, 2048), step(4, 2048)], rates)
+    assert fit is not None
+
+    predicted = fit.seconds(step(16, 2048), rates)
+
+    assert predicted is not None
+    assert predicted.total_s == pytest.approx(step(16, 2048).time_median_s, rel=0.10)
+
+
+def test_without_an_anchor_there_is_no_prediction(rates: MeasuredRates) -> None:
+    assert fit_step([], rates) is None
+    assert fit_step([step(2, 2048, status="oom", time_median_s=None, reason="x")], rates) is None
+
+
+def test_without_kernels_anchors_alone_still_carry_depth() -> None:
+    bare = measured_rates([a_measurement(kind="canary", probe_id="canary", **H200)])
+    fit = fit_step(ANCHORS, bare)
+    assert fit is not None
+
+    predicted = fit.seconds(step(16, 2048), bare)
+
+    assert predicted is not None
+    assert predicted.total_s == pytest.approx(step(16, 2048).time_median_s, rel=0.10)

@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import pytest
+
+from planner.evidence import EvidenceKind
+from planner.measured.device import MeasuredRates, MeasuredValue
+from planner.measured.terms import LEAST_SD, measured_terms
+from planner.rates.ladder import resolve_rates
+from tests.planner.build import cluster, recipe
+
+
+def value(number: float, spread: float = 0.02) -> MeasuredValue:
+    return MeasuredValue(value=number, relative_sd=spread, probe_ids=("gemm/8192",))
+
+
+EMPTY = MeasuredRates(
+    gpu="h100-sxm5-80gb", device_name="NVIDIA H100 80GB HBM3", run_id="0123456789", date="2026-11-20T00:00:00+00:00",
+    torch_version="2.11.0", driver_version="580", matmul_flop_per_s={}, operand_bytes_per_s={}, matmul_fixed_s={},
+    best_matmul_flop_per_s={}, attention_forward_flop_per_s={}, attention_backward_flop_per_s={}, copy_bytes_per_s=None,
+    memory_bytes_per_s={}, kernel_s=None, launch_s=None, optimizer_s_per_param={}, optimizer_state_bytes_per_param={},
+    power_w={}, composition_ratio={}, product_fits={}, attention_fits={},
+)  # fmt: skip
+
+
+def terms(rates: MeasuredRates, *, shipped: bool = False, **parts):
+    one = recipe(**parts)
+    return measured_terms(rates, one, resolve_rates(cluster(), one).terms, shipped=shipped)
+
+
+def test_a_record_that_measured_nothing_replaces_nothing():
+    assert terms(EMPTY) == {}
+
+
+def test_a_measured_product_rate_replaces_rate_traffic_and_overlap_together():
+    rates = replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14)}, operand_bytes_per_s={"bf16": value(3e12)})
+    found = terms(rates)
+
+    assert found["linear_flop_per_s"].value == 7.5e14
+    assert found["other_flop_per_s"].value == 7.5e14
+    assert found["operand_bytes_per_s"].value == 3e12
+    assert found["matmul_overlap"].value == 0.0  # the fit is a plain sum
+    assert found["linear_flop_per_s"].log_sd == 0.02
+
+
+def test_no_rate_is_known_better_than_a_session_repeats():
+    found = terms(replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14, spread=0.001)}))
+
+    assert found["linear_flop_per_s"].log_sd == LEAST_SD
+
+
+def test_attention_weighs_its_passes_by_their_flop():
+    rates = replace(
+        EMPTY, attention_forward_flop_per_s={"bf16": value(6e14)}, attention_backward_flop_per_s={"bf16": value(4e14)}
+    )
+
+    # 1 FLOP at 6e14 and 2.5 at 4e14: 3.5 / (1/6 + 2.5/4) = 4.421e14
+    assert terms(rates)["attention_flop_per_s"].value == pytest.approx(4.4211e14, rel=1e-4)
+
+
+def test_rowwise_fp8_takes_the_rowwise_rate():
+    rates = replace(EMPTY, matmul_flop_per_s={"fp8": value(1.4e15), "fp8-rowwise": value(1.2e15)})
+
+    assert terms(rates, policy="fp8")["linear_flop_per_s"].value == 1.4e15
+    assert terms(rates, policy="fp8-rowwise")["linear_flop_per_s"].value == 1.2e15
+
+
+def test_the_evidence_says_whether_the_record_is_the_users_or_the_packages():
+    rates = replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14)})
+
+    assert terms(rates)["linear_flop_per_s"].evidence.kind is EvidenceKind.MEASURED
+    assert terms(rates, shipped=True)["linear_flop_per_s"].evidence.kind is EvidenceKind.SHIPPED
+
+
+def test_power_and_optimizer_come_from_the_record():
+    rates = replace(
+        EMPTY,
+        power_w={"matmul:bf16": value(690.0), "memory": value(430.0)},
+        optimizer_s_per_param={"adamw": value(1e-11)},
+    )
+    found = terms(rates)
+
+    assert found["power_linear_w"].value == 690.0
+    assert found["power_memory_w"].value == 430.0
+    # bf16: 3 x 4 gradient, 2 x 4 master, 2 x 2 x 4 moments, 2 weight = 38 bytes per parameter in 10 ps
+    assert found["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)

@@ -1,0 +1,392 @@
+import json
+from dataclasses import fields
+
+import pytest
+
+from planner.errors import InputFileError
+from planner.evidence import EvidenceKind
+from planner.models.catalogue import find_model
+from planner.models.huggingface import shape_from_config
+from planner.models.huggingface_families import FAMILIES
+from planner.models.shape import ModelShape
+
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 8192,
+    "intermediate_size": 28672,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "rope_scaling": {"factor": 8.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+    "tie_word_embeddings": False,
+}
+CONFIGS = {
+    "llama-3.1-70b": LLAMA,
+    "llama-3.2-1b": {
+        "model_type": "llama",
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "vocab_size": 128256,
+        "tie_word_embeddings": True,
+    },
+    "llama-2-7b": {  # an early file: no num_key_value_heads
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 11008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "vocab_size": 32000,
+        "max_position_embeddings": 4096,
+    },
+    "mistral-7b": {
+        "model_type": "mistral",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "sliding_window": 4096,
+        "vocab_size": 32000,
+    },
+    "mixtral-8x7b": {
+        "model_type": "mixtral",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "sliding_window": None,
+        "vocab_size": 32000,
+    },
+    "qwen2.5-7b": {
+        "model_type": "qwen2",
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "sliding_window": 131072,
+        "use_sliding_window": False,
+        "vocab_size": 152064,
+    },
+    "qwen2-57b-a14b": {
+        "model_type": "qwen2_moe",
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "num_experts": 64,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 2560,
+        "shared_expert_intermediate_size": 20480,
+        "decoder_sparse_step": 1,
+        "vocab_size": 151936,
+    },
+    "qwen3-8b": {
+        "model_type": "qwen3",
+        "hidden_size": 4096,
+        "intermediate_size": 12288,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 151936,
+    },
+    "qwen3-235b-a22b": {
+        "model_type": "qwen3_moe",
+        "hidden_size": 4096,
+        "intermediate_size": 12288,
+        "num_hidden_layers": 94,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 1536,
+        "mlp_only_layers": [],
+        "vocab_size": 151936,
+    },
+    "deepseek-v3": {
+        "model_type": "deepseek_v3",
+        "hidden_size": 7168,
+        "intermediate_size": 18432,
+        "num_hidden_layers": 61,
+        "num_attention_heads": 128,
+        "num_key_value_heads": 128,
+        "q_lora_rank": 1536,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "n_routed_experts": 256,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 2048,
+        "moe_layer_freq": 1,
+        "first_k_dense_replace": 3,
+        "vocab_size": 129280,
+    },
+    "deepseek-v2-lite": {
+        "model_type": "deepseek_v2",
+        "hidden_size": 2048,
+        "intermediate_size": 10944,
+        "num_hidden_layers": 27,
+        "num_attention_heads": 16,
+        "q_lora_rank": None,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "n_routed_experts": 64,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 6,
+        "moe_intermediate_size": 1408,
+        "first_k_dense_replace": 1,
+        "vocab_size": 102400,
+    },
+    "gpt-2-1.5b": {
+        "model_type": "gpt2",
+        "n_embd": 1600,
+        "n_layer": 48,
+        "n_head": 25,
+        "n_positions": 1024,
+        "vocab_size": 50257,
+    },
+    "starcoder-15b": {
+        "model_type": "gpt_bigcode",
+        "n_embd": 6144,
+        "n_layer": 40,
+        "n_head": 48,
+        "n_inner": 24576,
+        "n_positions": 8192,
+        "multi_query": True,
+        "vocab_size": 49152,
+    },
+    "gpt-neox-20b": {
+        "model_type": "gpt_neox",
+        "hidden_size": 6144,
+        "intermediate_size": 24576,
+        "num_hidden_layers": 44,
+        "num_attention_heads": 64,
+        "max_position_embeddings": 2048,
+        "vocab_size": 50432,
+    },
+    "bert-large": {
+        "model_type": "bert",
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "max_position_embeddings": 512,
+        "vocab_size": 30522,
+    },
+    "opt-6.7b": {
+        "model_type": "opt",
+        "hidden_size": 4096,
+        "ffn_dim": 16384,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 2048,
+        "word_embed_proj_dim": 4096,
+        "vocab_size": 50272,
+    },
+    "bloom-176b": {
+        "model_type": "bloom",
+        "n_embed": 14336,
+        "n_layer": 70,
+        "num_attention_heads": 112,
+        "seq_length": 2048,
+        "vocab_size": 250880,
+    },
+    "mpt-7b": {
+        "model_type": "mpt",
+        "d_model": 4096,
+        "n_layers": 32,
+        "n_heads": 32,
+        "expansion_ratio": 4,
+        "max_seq_len": 2048,
+        "no_bias": True,
+        "attn_config": {"alibi": True, "attn_type": "multihead_attention"},
+        "vocab_size": 50432,
+    },
+    "falcon-40b": {
+        "model_type": "RefinedWeb",
+        "hidden_size": 8192,
+        "n_layer": 60,
+        "n_head": 128,
+        "n_head_kv": 8,
+        "new_decoder_architecture": True,
+        "vocab_size": 65024,
+    },
+    "falcon-7b": {
+        "model_type": "falcon",
+        "hidden_size": 4544,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 71,
+        "multi_query": True,
+        "vocab_size": 65024,
+    },
+    "gemma-2-9b": {
+        "model_type": "gemma2",
+        "hidden_size": 3584,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 42,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 256,
+        "sliding_window": 4096,
+        "vocab_size": 256000,
+    },
+    "gemma-3-4b": {
+        "model_type": "gemma3",
+        "text_config": {
+            "model_type": "gemma3_text",
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 34,
+            "sliding_window": 1024,
+        },
+    },
+    "olmo-2-32b": {
+        "model_type": "olmo2",
+        "hidden_size": 5120,
+        "intermediate_size": 27648,
+        "num_hidden_layers": 64,
+        "num_attention_heads": 40,
+        "num_key_value_heads": 8,
+        "vocab_size": 100352,
+    },
+    "llama-4-maverick": {
+        "model_type": "llama4",
+        "text_config": {
+            "hidden_size": 5120,
+            "intermediate_size": 8192,
+            "intermediate_size_mlp": 16384,
+            "interleave_moe_layer_step": 2,
+            "num_hidden_layers": 48,
+            "num_attention_heads": 40,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "num_local_experts": 128,
+            "num_experts_per_tok": 1,
+            "vocab_size": 202048,
+        },
+    },
+    "gpt-oss-120b": {
+        "model_type": "gpt_oss",
+        "hidden_size": 2880,
+        "intermediate_size": 2880,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "layer_types": ["sliding_attention", "full_attention"] * 18,
+        "num_local_experts": 128,
+        "num_experts_per_tok": 4,
+        "sliding_window": 128,
+        "vocab_size": 201088,
+    },
+}
+"""The keys of published files that say the shape, under the catalogue name of the model."""
+
+NOT_IN_THE_FILE = ("name", "context", "params_published", "global_batch_tokens", "evidence")
+SHAPE_FIELDS = [one.name for one in fields(ModelShape) if one.name not in NOT_IN_THE_FILE]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_published_file_gives_the_shape_of_the_catalogue(name):
+    shape, known = shape_from_config(json.dumps(CONFIGS[name]), f"{name}/config.json"), find_model(name)
+
+    assert {field: getattr(shape, field) for field in SHAPE_FIELDS} == {
+        field: getattr(known, field) for field in SHAPE_FIELDS
+    }
+    assert shape.params_total == known.params_total
+
+
+def test_the_name_and_the_source_are_those_of_the_file():
+    shape = shape_from_config(json.dumps(LLAMA), "models/mine/config.json")
+
+    assert shape.name == "mine"
+    assert shape.evidence is not None
+    assert (shape.evidence.kind, shape.evidence.source) == (EvidenceKind.GIVEN, "models/mine/config.json")
+    assert shape_from_config(json.dumps(LLAMA | {"_name_or_path": "org/Llama-X"}), "c.json").name == "Llama-X"
+
+
+def test_the_training_length_is_not_the_longest_length():
+    assert shape_from_config(json.dumps(LLAMA), "c.json").context == 8192
+    assert shape_from_config(json.dumps(LLAMA | {"rope_scaling": None}), "c.json").context == 4096
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": None}, "c.json: hidden_size: expected a whole number of at least 1, found `null`"),
+        ({"hidden_size": "8192"}, 'c.json: hidden_size: expected a whole number of at least 1, found `"8192"`'),
+        ({"hidden_size": True}, "c.json: hidden_size: expected a whole number of at least 1, found `true`"),
+        ({"num_hidden_layers": 0}, "c.json: num_hidden_layers: expected a whole number of at least 1, found `0`"),
+        ({"num_hidden_layers": 1.5}, "c.json: num_hidden_layers: expected a whole number of at least 1, found `1.5`"),
+        ({"vocab_size": 10**12}, "c.json: vocab_size: expected a whole number of at least 2, found `1000000000000`"),
+        (
+            {"num_key_value_heads": 7},
+            "c.json: num_key_value_heads: expected a divisor of num_attention_heads (64), found `7`",
+        ),
+        ({"hidden_size": 8191}, "c.json: hidden_size: expected a multiple of num_attention_heads (64), found `8191`"),
+        ({"tie_word_embeddings": "no"}, 'c.json: tie_word_embeddings: expected true or false, found `"no"`'),
+        ({"rope_scaling": [1]}, "c.json: rope_scaling: expected an object, found `[1]`"),
+        ({"model_type": 3}, "c.json: model_type: expected a text, found `3`"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_was_expected(change, message):
+    with pytest.raises(InputFileError) as caught:
+        shape_from_config(json.dumps(LLAMA | change), "c.json")
+
+    assert caught.value.message == message
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_file_without_its_layers_is_refused_by_every_family(name):
+    config = {key: value for key, value in CONFIGS[name].items() if "layer" not in key}
+    config["text_config"] = {
+        key: value for key, value in config.get("text_config", {}).items() if key != "num_hidden_layers"
+    }
+
+    with pytest.raises(InputFileError, match=r"c.json: num_hidden_layers: expected .*, but it is missing"):
+        shape_from_config(json.dumps(config), "c.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "c.json:1: the file ends in the middle"),
+        (json.dumps(LLAMA, indent=1)[:120], "c.json:7: the file ends in the middle"),
+        ("not json at all", "c.json:1: not JSON: Expecting value"),
+        ("[1, 2]", "c.json: expected a JSON object, found list"),
+        ("[" * 100_000, "c.json: expected a JSON object of a model's shape"),
+        ('{"hidden_size": ' + "9" * 5000 + "}", "c.json: expected a JSON object of a model's shape"),
+        ("{}", "c.json: model_type: expected the name of an architecture, for example `llama`, but it is missing"),
+    ],
+)
+def test_a_file_that_is_no_config_is_refused_in_one_line(text, message):
+    with pytest.raises(InputFileError) as caught:
+        shape_from_config(text, "c.json")
+
+    assert caught.value.message == message
+
+
+def test_an_unknown_architecture_lists_the_known_ones():
+    with pytest.raises(InputFileError) as caught:
+        shape_from_config('{"model_type": "mamba2"}', "c.json")
+
+    assert caught.value.message == "c.json: model_type: expected a known architecture, found `mamba2`"
+    assert all(family in (caught.value.hint or "") for family in FAMILIES)

@@ -1,0 +1,40 @@
+"""Layouts as one and as columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from tests.planner.build import layout, layouts_of, shape
+
+ANY = layouts_of(shape(experts=16, top_k=2, expert_ffn=64))
+
+
+@given(st.lists(ANY, min_size=1, max_size=10))
+def test_columns_give_back_every_layout(some):
+    found = Layouts.of(*some)
+
+    assert len(found) == len(some)
+    assert [found.at(i) for i in range(len(found))] == some
+    assert list(found.gpus) == [one.gpus for one in some]
+
+
+@given(ANY)
+def test_a_layout_uses_the_product_of_its_axes(one):
+    assert one.gpus == one.tp * one.cp * one.dp * one.pp
+
+
+def test_some_of_many_are_taken_by_mask_index_or_slice():
+    many = Layouts.of(*(layout(dp=n) for n in (1, 2, 4, 8)))
+
+    assert list(many.take(many.dp > 2).dp) == [4, 8]
+    assert list(many.take(np.array([3, 0])).dp) == [8, 1]
+    assert list(many.take(slice(1, 3)).dp) == [2, 4]
+
+
+def test_every_way_to_checkpoint_has_its_share_of_whole_layers():
+    assert dict(zip(ACT_CKPT, FULL_SHARE, strict=True)) == {
+        "none": 0, "selective": 0, "full": 1, "every-2": 0.5, "every-4": 0.25,
+    }  # fmt: skip

@@ -1,0 +1,173 @@
+"""The layouts that are looked at: all that the rules allow, none twice, each consistent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import UsageError
+from planner.parallelism.layout import ACT_CKPT, Layouts
+from planner.parallelism.search import (
+    FixedLayout,
+    context_sizes,
+    divisors,
+    enumerate_layouts,
+    pipeline_depths,
+    tensor_sizes,
+)
+from tests.planner.brute_force_search import all_layouts
+from tests.planner.build import cluster, recipe, shape
+
+H100 = cluster()
+FREE = FixedLayout()
+
+
+def as_set(found: Layouts) -> set:
+    return {found.at(i) for i in range(len(found))}
+
+
+@st.composite
+def small_questions(draw):
+    experts = draw(st.sampled_from((0, 0, 4, 8)))
+    model = shape(
+        layers=draw(st.integers(1, 12)), heads=draw(st.sampled_from((4, 6, 16))), kv_heads=2,
+        experts=experts, top_k=min(experts, 2), expert_ffn=512 if experts else 0,
+    )  # fmt: skip
+    batch = draw(st.sampled_from((1, 6, 8, 24, 64)))
+    seq = draw(st.sampled_from((2048, 8192, 16384)))
+    machine = cluster(draw(st.sampled_from(("h100-sxm5-80gb", "l40s", "a100-pcie-80gb"))))
+    stack = draw(st.sampled_from(("tuned", "eager")))
+    one = recipe(model, seq_len=seq, global_batch=batch, stack=stack)
+    return one, machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
+
+
+@settings(max_examples=60)
+@given(small_questions())
+def test_on_a_number_of_gpus_all_layouts_are_found_and_none_twice(question):
+    one, machine, gpus = question
+    found = enumerate_layouts(one, machine, FREE, gpus=gpus)
+    kinds = tuple(ACT_CKPT[code] for code in np.unique(found.act_ckpt)) or ("none", "selective", "full")
+
+    assert as_set(found) == set(all_layouts(one, machine, gpus, kinds))
+    assert len(as_set(found)) == len(found)
+    assert len(found) == 0 or set(kinds) >= {"none", "selective", "full"}
+
+
+@settings(max_examples=40)
+@given(small_questions())
+def test_without_a_number_every_whole_number_of_nodes_has_the_layouts_that_it_has_alone(question):
+    one, machine, _ = question
+    found = as_set(enumerate_layouts(one, machine, FREE, gpus_between=(1, 40)))
+
+    expected = set()
+    for gpus in range(1, 41):
+        if gpus % machine.gpus_per_node == 0:
+            expected |= as_set(enumerate_layouts(one, machine, FREE, gpus=gpus))
+    assert found == expected
+
+
+def test_gradients_are_sharded_with_the_states_alone_where_the_stack_can_and_no_pipeline_is_in_the_way():
+    fsdp, megatron = (enumerate_layouts(recipe(stack=stack), cluster(), FREE, gpus=64) for stack in ("eager", "tuned"))
+
+    assert set(fsdp.zero[fsdp.pp == 1]) >= {1, 2, 3}
+    assert set(fsdp.zero[fsdp.pp > 1]) <= {0, 1}
+    assert 2 not in megatron.zero
+
+
+def test_deepseek_v3_is_interleaved_with_embedding_head_and_second_token_as_layers():
+    # 61 layers and three make 64: 16 chunks of four, as Megatron-Core's layout `Et*2|(tt|)*29,t|mL` makes 32 of two
+    found = enumerate_layouts(recipe("deepseek-v3"), cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
+
+    assert len(found) > 0
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-3-175b", "mixtral-8x7b", "deepseek-v3", "llama-3.1-405b"])
+def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
+    one = recipe(model, global_batch=960)
+    found = enumerate_layouts(one, H100, FREE, gpus=1920)
+
+    assert len(found) > 100
+    assert np.all(found.tp * found.cp * found.dp * found.pp == 1920)
+    assert np.all(found.dp * found.micro_batch * found.grad_accum == 960)
+    assert np.all(found.dp <= 960)
+    assert np.all(one.model.heads % found.tp == 0)
+    assert np.all((found.tp * found.cp * found.dp) % found.ep == 0)
+    assert np.all(found.pp <= one.model.layers)
+    assert np.all((found.vp == 1) | ((found.pp > 1) & (found.grad_accum % found.pp == 0)))
+    assert np.all((found.zero < 3) | (found.pp == 1))
+
+
+def test_tensor_parallel_stays_in_the_nvlink_domain():
+    assert tensor_sizes(recipe("llama-3.1-70b"), H100) == [1, 2, 4, 8]
+    assert tensor_sizes(recipe("llama-3.1-70b"), cluster("l40s")) == [1]  # PCIe only
+    assert tensor_sizes(recipe("llama-2-13b"), H100) == [1, 2, 4, 8]  # 40 heads
+    assert tensor_sizes(recipe("falcon-7b"), H100) == [1]  # 71 heads
+
+
+def test_pipeline_depths_waste_at_most_fifteen_percent_of_the_fullest_stage():
+    depths = pipeline_depths(recipe("llama-3.1-405b"))  # 126 layers
+
+    assert {1, 2, 3, 6, 7, 9, 14, 16, 18, 21, 42, 63, 126} <= set(depths)
+    assert 50 not in depths  # 3 layers on 42 stages: 150 for 126
+    assert all(-(-126 // depth) * depth <= 1.15 * 126 for depth in depths)
+
+
+def test_context_parallel_is_for_long_sequences():
+    assert context_sizes(recipe(seq_len=4096), H100) == [1]
+    assert context_sizes(recipe(seq_len=8192), H100) == [1, 2]
+    assert context_sizes(recipe(seq_len=131072), H100) == [1, 2, 4, 8, 16, 32]
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, [1]), (12, [1, 2, 3, 4, 6, 12]), (49, [1, 7, 49]), (97, [1, 97])])
+def test_divisors_are_all_and_ascending(number, expected):
+    assert divisors(number) == expected
+
+
+def test_what_the_user_fixed_is_kept():
+    fixed = FixedLayout(tp=4, pp=2, vp=1, cp=1, zero=1, micro_batch=2, act_ckpt="full")
+    found = enumerate_layouts(recipe("llama-3.1-70b"), H100, fixed, gpus=64)
+
+    assert as_set(found) == {found.at(0)}
+    one = found.at(0)
+    assert (one.tp, one.pp, one.dp, one.zero, one.micro_batch, one.act_ckpt) == (4, 2, 8, 1, 2, "full")
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_a_fixed_zero_stage_is_taken_as_it_is_even_under_a_pipeline(stage):
+    found = enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(zero=stage), gpus=16)
+
+    assert set(found.zero) == {stage}
+    assert max(found.pp) > 1
+
+
+@pytest.mark.parametrize(
+    ("fixed", "gpus", "message", "hint"),
+    [
+        (FixedLayout(tp=2), 3, "--gpus 3 is not a multiple of 2 (--tp 2)", "--gpus 2 or 4"),
+        (FixedLayout(tp=2, pp=3), 8, "--gpus 8 is not a multiple of 6 (--tp 2 --pp 3)", "--gpus 6 or 12"),
+        (FixedLayout(tp=3), 3, "--tp 3 does not divide the 32 attention heads", "1, 2, 4, 8, 16, 32"),
+        (FixedLayout(pp=33), 33, "--pp 33 is more than the 32 layers", "fewer stages"),
+        (FixedLayout(ep=2), 8, "--ep 2 needs experts", "leave --ep to the planner"),
+        (FixedLayout(pp=1, vp=2), 8, "--vp needs a pipeline", "--pp"),
+        (FixedLayout(cp=3), 3, "--cp 3 does not divide the sequence of 4096 tokens", "power of two"),
+        (FixedLayout(micro_batch=3), 8, "--micro-batch 3 does not divide the global batch of 256", "1, 2, 4, 8"),
+        (FixedLayout(tp=1, pp=1, cp=1), 24, "data parallel 24", "--global-batch 264"),
+    ],
+)
+def test_a_layout_that_contradicts_itself_is_a_mistake_of_the_user(fixed, gpus, message, hint):
+    with pytest.raises(UsageError) as caught:
+        enumerate_layouts(recipe("llama-3.1-8b"), H100, fixed, gpus=gpus)
+
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.exit_code == 2
+
+
+def test_expert_sizes_divide_the_experts():
+    with pytest.raises(UsageError, match="--ep 3 does not divide the 8 experts of mixtral-8x7b"):
+        enumerate_layouts(recipe("mixtral-8x7b"), H100, FixedLayout(ep=3), gpus=24)
+    found = enumerate_layouts(recipe("mixtral-8x7b"), H100, FREE, gpus=64)
+
+    assert set(found.ep) == {1, 2, 4, 8}

@@ -1,0 +1,133 @@
+"""Times of collectives against nccl-tests' bus factors and the measured tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.hardware.interconnect import load_interconnect
+from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, send_s
+from tests.planner.build import ROUNDING, cluster, mid_rates, plain_rates, recipe
+
+
+def group(size: int, domain: int = 8, stride: int = 1):
+    return place(np.array([size]), np.array([stride]), domain)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "domain", "inside"),
+    [(8, 1, 8, 8), (8, 2, 8, 4), (4, 8, 8, 1), (64, 1, 8, 8), (64, 1, 72, 64), (16, 4, 72, 16), (2, 16, 8, 1)],
+)
+def test_ranks_inside_a_domain_follow_from_size_and_stride(size, stride, domain, inside):
+    placed = group(size, domain, stride)
+
+    assert int(placed.inside[0]) == inside
+    assert bool(placed.crosses[0]) == (inside < size)
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_inside_a_node_the_bus_bandwidth_is_the_link_s_with_the_factors_of_nccl_tests(ranks):
+    # doc/PERFORMANCE.md: busbw = algbw x 2(n-1)/n for all-reduce, x (n-1)/n for the others
+    size, rate = 1e9, 400e9
+    rates = plain_rates(nvlink_bytes_per_s=rate)
+
+    assert size / float(all_reduce_s(size, group(ranks), rates)[0]) * 2 * (ranks - 1) / ranks == pytest.approx(rate)
+    assert size / float(gather_s(size, group(ranks), rates)[0]) * (ranks - 1) / ranks == pytest.approx(rate)
+    assert size / float(all_to_all_s(size, group(ranks), rates)[0]) * (ranks - 1) / ranks == pytest.approx(rate)
+
+
+def test_between_nodes_every_gpu_s_nic_carries_its_share_of_what_enters_the_node():
+    rates = plain_rates(nvlink_bytes_per_s=1e15, nic_bytes_per_s=50e9)
+    size = 8e9
+
+    # 4 nodes of 8: three quarters of the buffer enter a node, through 8 NICs
+    assert float(gather_s(size, group(32), rates)[0]) == pytest.approx(size * 0.75 / (8 * 50e9))
+    assert float(all_reduce_s(size, group(32), rates)[0]) == pytest.approx(2 * size * 0.75 / (8 * 50e9))
+    # all-to-all: three quarters of what a rank sends leaves through its own NIC
+    assert float(all_to_all_s(size, group(32), rates)[0]) == pytest.approx(size * 0.75 / 50e9)
+
+
+def test_tokens_that_share_a_node_cross_the_network_once():
+    rates = plain_rates(nvlink_bytes_per_s=1e15, nic_bytes_per_s=50e9)
+
+    whole, shared = (float(all_to_all_s(1e9, group(32), rates, copies)[0]) for copies in (1.0, 0.5))
+    assert shared == pytest.approx(whole / 2)
+
+
+def test_in_switch_reduction_helps_all_reduce_in_a_node_of_more_than_four_only():
+    rates = plain_rates(nvlink_bytes_per_s=400e9, nvls_gain=1.3)
+    ring = plain_rates(nvlink_bytes_per_s=400e9, nvls_gain=1.0)
+
+    gains = {n: float(all_reduce_s(1e9, group(n), ring)[0] / all_reduce_s(1e9, group(n), rates)[0]) for n in (4, 8)}
+    assert gains == {4: 1.0, 8: pytest.approx(1.3)}
+    assert float(gather_s(1e9, group(8), rates)[0]) == float(gather_s(1e9, group(8), ring)[0])
+
+
+def test_latency_is_fixed_plus_hops_and_stops_growing_at_64_hops():
+    rates = plain_rates(
+        nvlink_latency_s=10e-6, nic_latency_s=30e-6, hop_latency_s=1e-6, nvlink_bytes_per_s=1e12, nic_bytes_per_s=1e12
+    )
+
+    assert float(gather_s(0.0, group(8), rates)[0]) == pytest.approx(10e-6 + 7e-6)
+    assert float(all_reduce_s(0.0, group(8), rates)[0]) == pytest.approx(10e-6 + 14e-6)
+    assert float(gather_s(0.0, group(64), rates)[0]) == pytest.approx(30e-6 + 63e-6)
+    assert float(gather_s(0.0, group(4096), rates)[0]) == pytest.approx(30e-6 + 64e-6)
+
+
+def test_one_rank_has_nobody_to_talk_to():
+    rates = plain_rates(nvlink_latency_s=1.0, nic_latency_s=1.0, hop_latency_s=1.0)
+
+    assert [float(f(1e9, group(1), rates)[0]) for f in (gather_s, all_reduce_s, all_to_all_s)] == [0, 0, 0]
+
+
+def test_a_message_to_the_next_stage_takes_the_link_it_crosses():
+    rates = plain_rates(nvlink_bytes_per_s=400e9, nic_bytes_per_s=50e9, nvlink_latency_s=1e-5, nic_latency_s=3e-5)
+
+    inside, outside = (float(send_s(1e9, np.array([crosses]), rates)[0]) for crosses in (False, True))
+    assert inside == pytest.approx(1e9 / 400e9 + 1e-5)
+    assert outside == pytest.approx(1e9 / 50e9 + 3e-5)
+
+
+@given(
+    size=st.floats(1, 1e11), more=st.floats(1, 1e11), ranks=st.sampled_from((1, 2, 4, 8, 16, 64, 1024)),
+    stride=st.sampled_from((1, 2, 4, 8)),
+)  # fmt: skip
+def test_more_bytes_never_take_less_time(size, more, ranks, stride):
+    rates = mid_rates(recipe(), cluster())
+    where = group(ranks, 8, stride)
+
+    for collective in (gather_s, all_reduce_s, all_to_all_s):
+        assert float(collective(size, where, rates)[0]) <= float(collective(size + more, where, rates)[0]) * ROUNDING
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        row
+        for row in load_interconnect().values()
+        if row.kind == "measured"
+        and row.collective in ("all_reduce", "all_gather", "reduce_scatter")
+        and row.bus_bytes_per_s
+        and row.nodes == 1
+        and (row.message_bytes or 0) >= 8 << 30
+        and row.gpu_id in ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
+    ],
+    ids=lambda row: f"{row.gpu_id} {row.collective} {row.message_bytes / 2**30:.0f}GiB {row.id}",
+)
+def test_large_messages_in_a_node_come_within_a_fifth_of_the_measured_tables(row):
+    rates = mid_rates(recipe(), cluster(row.gpu_id))
+    where = group(row.gpus)
+
+    if (row.algorithm or "").startswith("Ring"):
+        rates = replace(rates, nvls_gain=1.0)
+    if row.collective == "all_reduce":
+        factor, collective = 2, all_reduce_s
+    else:
+        factor, collective = 1, gather_s
+    taken_s = float(collective(row.message_bytes, where, rates)[0])
+    bus = row.message_bytes / taken_s * factor * (row.gpus - 1) / row.gpus
+    assert bus / row.bus_bytes_per_s == pytest.approx(1, abs=0.2)

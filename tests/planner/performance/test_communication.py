@@ -1,0 +1,217 @@
+"""Bytes and exposed time of each parallel axis, against Korthikanti et al., the ZeRO paper and hand counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from planner.parallelism.layout import Layout, Layouts
+from planner.performance.communication import data_parallel_s, layer_comm
+from planner.performance.compute import layer_time
+from planner.performance.operations import count_work
+from planner.performance.shards import shard_params
+from tests.planner.build import (
+    ROUNDING,
+    cluster,
+    gpt,
+    layout,
+    mid_rates,
+    plain_rates,
+    recipe,
+    settings_of_recipes,
+    shape,
+)
+
+LINK = 100e9
+
+
+def links(**changes: float):
+    """Only bytes on the links take time: the same rate inside and between nodes, nothing hidden."""
+    free = {"linear_flop_per_s": 1e30, "memory_bytes_per_s": 1e30}
+    return plain_rates(**({"nvlink_bytes_per_s": LINK, "nic_bytes_per_s": LINK} | free | changes))
+
+
+def axes(one, where: Layout, rates=None, gpu: str = "h100-sxm5-80gb"):
+    at = Layouts.of(where)
+    rates = rates or links()
+    work = count_work(one, at)
+    return layer_comm(one, cluster(gpu), work, at, layer_time(one, work, at, rates), rates)
+
+
+def seconds(value) -> float:
+    return float(np.ravel(value)[0])
+
+
+@pytest.mark.parametrize("tp", [2, 4, 8])
+def test_tensor_parallel_reduces_twice_forward_and_twice_backward(tp):
+    # Megatron-LM (arXiv 1909.08053), section 3: four all-reduces of s b h per layer, 2(t-1)/t of the bytes on the bus
+    one = recipe(gpt(8, 4096, 32), sequence_parallel=False, seq_len=2048)
+    comm = axes(one, layout(tp=tp, micro_batch=4))
+
+    bus = 4 * 2 * (tp - 1) / tp * 2048 * 4 * 4096 * 2
+    assert seconds(comm.tp) == pytest.approx(bus / LINK)
+    assert seconds(comm.tp_forward) == pytest.approx(bus / 2 / LINK)
+
+
+def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():
+    # Korthikanti et al. 2022, section 4.2.2: all-gather and reduce-scatter add up to the all-reduce
+    plain, split = (recipe(gpt(8, 4096, 32), sequence_parallel=kind) for kind in (False, True))
+    hidden = links(overlap_dp=1.0)  # the second gather runs beside the input gradient's product
+
+    assert seconds(axes(split, layout(tp=8), hidden).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
+    assert seconds(axes(split, layout(tp=8)).tp) == pytest.approx(1.25 * seconds(axes(plain, layout(tp=8)).tp))
+    # frozen weights have no gradient that would need the input again
+    lora = replace(split, method="lora")
+    assert seconds(axes(lora, layout(tp=8)).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
+
+
+def test_explicit_overlap_hides_its_share():
+    one = recipe(gpt(8, 4096, 32))
+    bare, hidden = (seconds(axes(one, layout(tp=8), links(overlap_tp=share)).tp) for share in (0.0, 0.7))
+
+    assert hidden == pytest.approx(0.3 * bare)
+
+
+def test_an_axis_of_one_rank_says_nothing():
+    comm = axes(recipe("mixtral-8x7b"), layout(dp=64))
+
+    assert [seconds(value) for value in (comm.tp, comm.cp, comm.ep, comm.send)] == [0, 0, 0, 0]
+
+
+def test_context_parallel_passes_keys_and_values_three_times_behind_attention():
+    one = recipe(shape(), seq_len=32768)  # 4 key/value heads of 64
+    bare = seconds(axes(one, layout(cp=4)).cp)
+
+    bus = 3 * 3 / 4 * 32768 * 4 * (64 + 64) * 2
+    assert bare == pytest.approx(bus / LINK)
+    attention_s = 1e-3
+    flop = 3.5 * 4 * (32768 / 4) * (32768 / 2) * 16 * 64
+    rates = links(overlap_cp=0.5, attention_flop_per_s=flop / attention_s)
+    assert seconds(axes(one, layout(cp=4), rates).cp) == pytest.approx(max(0.0, bare - 0.5 * attention_s))
+    assert seconds(axes(one, layout(cp=4), replace(rates, overlap_cp=10.0)).cp) == 0
+
+
+def test_expert_parallel_sends_every_chosen_token_four_times_inside_a_node():
+    one = recipe("mixtral-8x7b")  # every layer routes each token to 2 of 8 experts
+    comm = axes(one, layout(dp=8, ep=8))
+
+    bus = 4 * 7 / 8 * 4096 * 2 * 4096 * 2
+    assert seconds(comm.ep) == pytest.approx(bus / LINK)
+
+
+def test_a_token_for_several_experts_of_one_node_crosses_the_network_once():
+    one = recipe("deepseek-v3")  # top 8 of 256
+    rates = links(nvlink_bytes_per_s=1e30)
+    comm = axes(one, layout(dp=64, ep=64), rates)
+
+    # 8 domains: a token meets 8 (1 - (7/8)^8) = 5.25 distinct ones on average, not 8
+    distinct = 8 * (1 - (7 / 8) ** 8)
+    assert distinct == pytest.approx(5.25, abs=0.005)
+    sent = 4096 * 7168 * 2 * distinct * 56 / 64
+    assert seconds(comm.ep) == pytest.approx(4 * sent / LINK * 58 / 61)
+
+
+def test_a_pipeline_passes_activations_and_gradients_of_its_sequence_shard():
+    one = recipe(gpt(8, 4096, 32))
+    comm = axes(one, layout(tp=4, pp=2, dp=4, grad_accum=8))
+
+    assert seconds(comm.send) == pytest.approx(2 * 4096 * 4096 / 4 * 2 / LINK)
+
+
+def step(one, where: Layout, rates=None, micro_batch_s: float = 0.0) -> float:
+    at = Layouts.of(where)
+    return seconds(data_parallel_s(one, cluster(), shard_params(one, at), at, micro_batch_s, rates or links()))
+
+
+def volume(where: Layout, **changes: object) -> float:
+    """Bytes on the bus per parameter and (n-1)/n, with FP16 gradients and parameters as in the ZeRO paper."""
+    one = recipe(gpt(8, 2048, 16), "fp16-zero", **changes)
+    return step(one, where) * LINK / one.model.params_total / (1 - 1 / where.dp)
+
+
+def test_zero_moves_what_its_paper_says():
+    # Rajbhandari et al. 2020, section 7: 2 Psi for data parallel and stages 1 and 2, 3 Psi for stage 3; 2 bytes each
+    assert [volume(layout(dp=64, zero=stage)) for stage in range(4)] == pytest.approx([4, 4, 4, 6])
+
+
+def test_without_resharding_fsdp_gathers_once():
+    assert volume(layout(dp=64, zero=3), reshard_after_forward=False) == pytest.approx(4)
+
+
+def test_sharded_gradients_are_reduced_for_every_micro_batch():
+    per_stage = [volume(layout(dp=64, zero=stage, grad_accum=4)) for stage in range(4)]
+
+    # stage 2: four reduce-scatters and one gather; stage 3: four times three halves
+    assert per_stage == pytest.approx([4, 4, 4 * 2 + 2, 4 * 6])
+
+
+def test_under_a_pipeline_fsdp_gathers_and_reduces_once_per_step():
+    one = recipe(gpt(8, 2048, 16, vocab=64), "fp16-zero")
+
+    once = step(one, layout(pp=2, dp=64, zero=3, grad_accum=8))
+    assert once == pytest.approx(step(one, layout(pp=2, dp=64, zero=1, grad_accum=8)))
+
+
+def test_lora_reduces_the_adapters_only():
+    one, full = (recipe("llama-3.1-8b", method=method) for method in ("lora", "sft"))
+    adapters = one.adapter_params_per_layer * 32 / one.model.params_total
+
+    lora, sft = (step(r, layout(dp=8, zero=1)) for r in (one, full))
+    assert lora / sft == pytest.approx(adapters)
+
+
+def test_communication_hides_behind_compute_but_for_a_last_bucket():
+    one = recipe(gpt(9, 2048, 16))
+    bare = step(one, layout(dp=8, zero=1))
+    half = step(one, layout(dp=8, zero=1), links(overlap_dp=0.5), micro_batch_s=bare)
+    all_of_it = step(one, layout(dp=8, zero=1), links(overlap_dp=0.9), micro_batch_s=100 * bare)
+
+    assert half == pytest.approx(bare / 2)
+    assert all_of_it == pytest.approx(bare / 10)  # nine layers and the ends
+
+
+def test_communication_slows_the_compute_beside_it():
+    one = recipe(gpt(9, 2048, 16))
+    bare = step(one, layout(dp=8, zero=1))
+    slowed = step(one, layout(dp=8, zero=1), links(interference=0.05), micro_batch_s=bare)
+
+    assert slowed == pytest.approx(1.05 * bare)
+
+
+def test_fsdp_copies_in_and_out_of_its_buffers():
+    one = recipe(gpt(9, 2048, 16), "bf16-fsdp")
+    bare = step(one, layout(dp=8, zero=3))
+    copied = step(one, layout(dp=8, zero=3), links(memory_bytes_per_s=1e12))
+
+    # two gathers of 2 bytes and one scatter of 4, each read and written
+    assert copied - bare == pytest.approx(one.model.params_total * 2 * (2 * 2 + 4) / 1e12)
+
+
+def test_experts_are_reduced_among_the_ranks_that_hold_the_same_ones():
+    one = recipe("mixtral-8x7b")
+    at = Layouts.of(layout(dp=8, ep=8, zero=1))
+    shards = shard_params(one, at)
+
+    # with ep = dp nobody else holds this rank's experts: only the dense parameters travel
+    dense = seconds(shards.dense(last=False))
+    assert step(one, layout(dp=8, ep=8, zero=1)) == pytest.approx(dense * (4 + 2) * 7 / 8 / LINK)
+
+
+@given(settings_of_recipes())
+def test_faster_links_never_cost_time(setting):
+    one, where, machine = setting
+    at = Layouts.of(where)
+    rates = mid_rates(one, machine)
+    work, shards = count_work(one, at), shard_params(one, at)
+    layer = layer_time(one, work, at, rates)
+    for name in ("nvlink_bytes_per_s", "nic_bytes_per_s"):
+        faster = replace(rates, **{name: 2 * getattr(rates, name)})
+        slow, fast = (layer_comm(one, machine, work, at, layer, r) for r in (rates, faster))
+        slow_s, fast_s = (data_parallel_s(one, machine, shards, at, layer.total, r) for r in (rates, faster))
+
+        assert seconds(fast.total) <= seconds(slow.total) * ROUNDING
+        assert seconds(fast.send) <= seconds(slow.send) * ROUNDING
+        assert seconds(fast_s) <= seconds(slow_s) * ROUNDING

@@ -1,0 +1,174 @@
+"""Times of matrix products, attention and memory-bound work, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.models.catalogue import find_model
+from planner.parallelism.layout import Layouts
+from planner.performance.compute import cast_s, head_time, kernels, layer_time, matmul_s
+from planner.performance.operations import MatMul, count_work
+from planner.rates.terms import Rates
+from tests.planner.build import ROUNDING, gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
+
+FAST = 1e30
+"""A rate at which something takes no time."""
+
+
+def compute_bound(rate: float = 1e12, **changes: float) -> Rates:
+    """Only FLOP take time."""
+    free = {"operand_bytes_per_s": FAST, "memory_bytes_per_s": FAST, "attention_flop_per_s": rate}
+    return plain_rates(**({"linear_flop_per_s": rate, "other_flop_per_s": rate} | free | changes))
+
+
+def product(**changes: object) -> MatMul:
+    values: dict[str, object] = {"m": np.array([8192.0]), "n": 4096.0, "k": 1024.0}
+    return MatMul(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_product_takes_two_m_n_k_flop_at_the_rate_of_its_type():
+    fp8 = recipe(policy="fp8")
+    rates = compute_bound(linear_flop_per_s=2e12, other_flop_per_s=1e12)
+
+    assert float(matmul_s(product(), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 2e12)
+    assert float(matmul_s(product(low_precision=False), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 1e12)
+
+
+@pytest.mark.parametrize(("policy", "in_bytes", "out_bytes"), [("fp32", 4, 4), ("bf16", 2, 2), ("fp8", 1, 2)])
+def test_a_product_reads_both_operands_and_writes_its_result_in_their_types(policy, in_bytes, out_bytes):
+    rates = compute_bound(FAST, operand_bytes_per_s=1e12)
+
+    moved = (8192 * 1024 + 1024 * 4096) * in_bytes + 8192 * 4096 * out_bytes
+    assert float(matmul_s(product(), recipe(policy=policy), rates)[0]) == pytest.approx(moved / 1e12)
+
+
+@pytest.mark.parametrize(("overlap", "expected"), [(0.0, 3.0), (0.5, 2.5), (1.0, 2.0)])
+def test_the_lesser_of_arithmetic_and_traffic_hides_behind_the_greater_as_far_as_it_overlaps(overlap, expected):
+    # 2 s of arithmetic and 1 s of traffic
+    op = product(m=np.array([1000.0]), n=1000.0, k=1000.0)
+    rates = compute_bound(1e9, operand_bytes_per_s=6e6, matmul_overlap=overlap)
+
+    assert float(matmul_s(op, recipe(), rates)[0]) == pytest.approx(expected)
+
+
+def test_grouped_products_run_at_their_own_rate_in_one_kernel():
+    rates = compute_bound(kernel_s=1e-3, grouped_efficiency=0.5)
+    one, eight = product(grouped=True), product(grouped=True, count=8.0)
+
+    assert float(matmul_s(one, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
+    assert float(matmul_s(eight, recipe(), rates)[0]) == pytest.approx(8 * 2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
+
+
+def test_casts_cost_memory_traffic_in_fp8_and_nothing_otherwise():
+    rates = plain_rates(memory_bytes_per_s=1e12, cast_fusion=0.5)
+    elements = 8192 * 1024 + 8192 * 4096 + 4096 * 1024
+
+    # tensorwise scaling: 6 bytes per element (read for the maximum, read, write in both layouts)
+    assert float(cast_s(product(), recipe(policy="fp8"), rates)[0]) == pytest.approx(0.5 * 6 * elements / 1e12)
+    assert cast_s(product(low_precision=False), recipe(policy="fp8"), rates) == 0
+    assert cast_s(product(), recipe(policy="bf16"), rates) == 0
+
+
+def layer(one, **changes: float):
+    at = layouts()
+    return layer_time(one, count_work(one, at), at, compute_bound(**changes))
+
+
+@pytest.mark.parametrize(
+    ("method", "passes"), [("pretrain", 3), ("sft", 3), ("lora", 2), ("qlora", 2)]
+)
+def test_backward_is_two_products_and_one_for_frozen_weights(method, passes):
+    # LoRA about 4N: forward and input gradient of the frozen weights
+    times = layer(recipe("llama-3.1-8b", method=method))
+    per_layer = find_model("llama-3.1-8b").layer_params_dense
+
+    assert float(times.matmul_forward[0]) == pytest.approx(2 * 4096 * per_layer / 1e12)
+    assert float(times.matmul[0]) == pytest.approx(passes * float(times.matmul_forward[0]))
+
+
+def test_fused_attention_runs_backward_in_two_and_a_half_times_its_forward():
+    # FlashAttention's own benchmark: 4 x S^2 x heads x d forward, halved when causal, backward 2.5 of it
+    times = layer(recipe("llama-3.1-8b"))
+
+    assert float(times.attention_forward[0]) == pytest.approx(4 * 4096**2 * 32 * 128 / 2 / 1e12)
+    assert float(times.attention[0]) == pytest.approx(3.5 * float(times.attention_forward[0]))
+
+
+def test_naive_attention_computes_the_square_and_moves_the_scores():
+    one = recipe(gpt(24, 2048, 16), attention="naive", seq_len=2048)
+    times = layer(one)
+    moving = layer(one, memory_bytes_per_s=1e12, score_passes=10.0, norm_passes=0.0, ffn_passes=0.0, qkv_passes=0.0)
+
+    assert float(times.attention_forward[0]) == pytest.approx(4 * 2048**2 * 2048 / 1e12)
+    assert float(times.attention[0]) == pytest.approx(3 * float(times.attention_forward[0]))
+    scores_s = 10 * 2048**2 * 16 * 2 / 1e12
+    weights_s = 12 * 2048**2 * 2 * 4 / 1e12  # gradients of 12 h^2 weights read and written in FP32
+    assert float(moving.memory[0]) == pytest.approx(scores_s + weights_s)
+    assert float(moving.scores_forward[0]) == pytest.approx(0.4 * scores_s)
+    assert float(moving.memory_forward[0]) == pytest.approx(0.4 * scores_s)  # gradients are added up backward only
+
+
+def test_memory_bound_work_is_passes_over_elements():
+    one = recipe(shape(), dropout=True, method="lora")  # no weight gradients to add up
+    rates = {"norm_passes": 20.0, "dropout_passes": 6.0, "qkv_passes": 6.0, "ffn_passes": 8.0, "fusion": 2.0}
+    times = layer(one, memory_bytes_per_s=1e12, **rates)
+
+    elements = 26 * 1024 + 6 * (1024 + 2 * 256) + 8 * 2816
+    assert float(times.memory[0]) == pytest.approx(2.0 * 4096 * elements * 2 / 1e12)
+
+
+def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
+    rates = plain_rates(kernels_per_layer=45.0, kernels_moe=150.0)
+
+    assert kernels(recipe("llama-3.1-8b"), rates) == 45
+    assert kernels(recipe("mixtral-8x7b"), rates) == 195
+    assert kernels(recipe("deepseek-v3"), rates) == pytest.approx(45 + 150 * 58 / 61)
+
+
+def test_the_mean_layer_weighs_dense_and_expert_layers_by_their_number():
+    deepseek = find_model("deepseek-v3")
+    times = layer(recipe(deepseek))
+
+    active = (3 * deepseek.layer_params_dense + 58 * deepseek.layer_params_moe_active) / 61
+    assert float(times.matmul_forward[0]) == pytest.approx(2 * 4096 * active / 1e12)
+
+
+def test_the_output_layer_stays_out_of_fp8():
+    one = recipe("llama-3.1-8b", policy="fp8")
+    rates = compute_bound(linear_flop_per_s=2e12, other_flop_per_s=1e12)
+    head = head_time(one, count_work(one, layouts()), rates)
+
+    assert float(head.matmul[0]) == pytest.approx(3 * 2 * 4096 * 128_256 * 4096 / 1e12)
+
+
+def test_the_loss_moves_its_bytes_per_logit_twice_as_many_in_fp32():
+    by_policy = {}
+    for policy in ("bf16", "fp32"):
+        one = recipe("llama-3.1-8b", policy=policy)
+        rates = plain_rates(memory_bytes_per_s=1e12, logit_bytes=22.0)
+        by_policy[policy] = float(head_time(one, count_work(one, layouts()), rates).memory[0])
+
+    # 22 bytes per logit and 6 passes over the embedding in 16 bits
+    assert by_policy["bf16"] == pytest.approx(4096 * (128_256 * 22 + 6 * 4096 * 2) / 1e12)
+    assert by_policy["fp32"] == pytest.approx(2 * by_policy["bf16"])
+
+
+RATES = ("linear_flop_per_s", "other_flop_per_s", "operand_bytes_per_s", "memory_bytes_per_s", "attention_flop_per_s")
+
+
+@given(settings_of_recipes(), st.sampled_from(RATES), st.floats(1.0, 10.0))
+def test_a_faster_gpu_never_takes_longer(setting, name, factor):
+    one, where, machine = setting
+    at = Layouts.of(where)
+    rates = mid_rates(one, machine)
+    faster = replace(rates, **{name: getattr(rates, name) * factor})
+    work = count_work(one, at)
+    slow, fast = (layer_time(one, work, at, r) for r in (rates, faster))
+
+    for item in fields(slow):
+        assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * ROUNDING)

@@ -1,0 +1,181 @@
+"""One arithmetic: it agrees with the plain one, in any chunk, and money follows time."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance import evaluation
+from planner.performance.evaluation import UnitPrices, evaluate, flop_of, memory_of, score, step_of
+from planner.performance.memory import memory_items
+from planner.performance.operations import model_flop_per_token
+from planner.performance.step import StepTimes, step_times
+from tests.planner.brute_force import OneLayout
+from tests.planner.build import ROUNDING, cluster, layout, layouts, mid_rates, recipe, settings_of_recipes, shape
+
+PRICES = UnitPrices(usd_per_gpu_h=2.5, usd_per_kwh=0.08, pue=1.25, kg_co2e_per_kwh=0.37)
+
+
+def number(value) -> float:
+    return float(np.ravel(value)[0])
+
+
+def items(parts) -> dict[str, float]:
+    return {f.name: number(getattr(parts, f.name)) for f in fields(parts)}
+
+
+def close(values: dict[str, float]):
+    return pytest.approx(values, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=300)
+@given(settings_of_recipes())
+def test_time_memory_energy_and_cost_are_those_of_the_plain_arithmetic(setting):
+    one, where, machine = setting
+    rates = mid_rates(one, machine)
+    ours = evaluate(one, machine, Layouts.of(where), rates, PRICES, tokens=1e9)
+    plain = OneLayout(one, machine, where, rates)
+    found = {
+        "step_s": ours.step_s,
+        "wall_s": ours.wall_s,
+        "gpu_power_w": ours.gpu_power_w,
+        "energy_kwh": ours.energy.total / 3.6e6,
+        "cost_usd": ours.cost_usd,
+        "carbon_kg": ours.carbon_kg,
+    }
+
+    assert items(ours.step) == close(plain.step())
+    assert items(ours.memory) == close(plain.memory())
+    assert {name: number(value) for name, value in found.items()} == close(plain.run(PRICES, 1e9))
+
+
+BIG = recipe("llama-3.1-8b")
+MANY = enumerate_layouts(BIG, cluster(), FixedLayout(), gpus_between=(8, 256))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 10**9])
+def test_the_answer_is_the_same_in_chunks_of_any_size(chunk, monkeypatch):
+    some = MANY.take(slice(0, 400))
+    rates = mid_rates(BIG, cluster())
+    whole = score(BIG, cluster(), some, rates, PRICES, 1e9)
+    monkeypatch.setattr(evaluation, "CHUNK", chunk)
+    parts = score(BIG, cluster(), some, rates, PRICES, 1e9)
+
+    assert len(some) == 400
+    for item in fields(whole):
+        assert np.array_equal(getattr(parts, item.name), getattr(whole, item.name))
+
+
+def test_a_layout_s_figures_do_not_depend_on_its_neighbours():
+    rates = mid_rates(BIG, cluster())
+    together = score(BIG, cluster(), MANY, rates, PRICES, 1e9)
+    backwards = score(BIG, cluster(), MANY.take(slice(None, None, -1)), rates, PRICES, 1e9)
+
+    assert np.array_equal(together.step_s, backwards.step_s[::-1])
+    assert np.array_equal(together.memory_bytes, backwards.memory_bytes[::-1])
+
+
+def test_no_layouts_give_no_figures():
+    nothing = score(BIG, cluster(), MANY.take(slice(0, 0)), mid_rates(BIG, cluster()), PRICES, 1e9)
+
+    assert [len(getattr(nothing, f.name)) for f in fields(nothing)] == [0, 0, 0, 0, 0]
+
+
+@given(settings_of_recipes(), st.floats(1e6, 1e12), st.floats(1, 10))
+def test_more_tokens_never_take_less_time_money_energy_or_carbon(setting, tokens, factor):
+    one, where, machine = setting
+    rates = mid_rates(one, machine)
+    short, long = (evaluate(one, machine, Layouts.of(where), rates, PRICES, t) for t in (tokens, factor * tokens))
+
+    for name in ("wall_s", "gpu_h", "cost_usd", "carbon_kg"):
+        assert number(getattr(short, name)) <= number(getattr(long, name)) * ROUNDING
+    assert number(short.energy.total) <= number(long.energy.total) * ROUNDING
+
+
+@given(settings_of_recipes(), st.sampled_from(("usd_per_gpu_h", "usd_per_kwh", "pue")), st.floats(1, 3))
+def test_dearer_inputs_never_make_a_run_cheaper(setting, name, factor):
+    one, where, machine = setting
+    rates = mid_rates(one, machine)
+    dearer = replace(PRICES, **{name: factor * getattr(PRICES, name)})
+    cheap, dear = (number(evaluate(one, machine, Layouts.of(where), rates, p, 1e9).cost_usd) for p in (PRICES, dearer))
+
+    assert cheap <= dear * ROUNDING
+
+
+def test_gpu_hours_are_gpus_times_wall_hours_and_rental_is_their_price():
+    rented = UnitPrices(usd_per_gpu_h=2.0, usd_per_kwh=None, pue=1.2, kg_co2e_per_kwh=0.4)
+    one = evaluate(BIG, cluster(), layouts(dp=64, zero=1, grad_accum=4), mid_rates(BIG, cluster()), rented, 1e12)
+
+    hours = number(one.wall_s) / 3600
+    assert number(one.gpu_h) == pytest.approx(64 * hours)
+    assert number(one.cost_usd) == pytest.approx(64 * hours * 2.0)
+    assert number(one.busy_s) / number(one.wall_s) == pytest.approx(number(one.goodput_ratio))
+    # tokens per second and GPU are steady state: goodput is not in them
+    assert number(one.tokens_per_s_per_gpu) * 64 * number(one.busy_s) == pytest.approx(1e12, rel=1e-4)
+    assert number(one.carbon_kg) == pytest.approx(number(one.energy.total) / 3.6e6 * 0.4)
+
+
+def test_where_no_gpu_price_is_known_electricity_is_what_is_left():
+    unknown = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=0.1, pue=1.2, kg_co2e_per_kwh=0.4)
+    one = evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster()), unknown, 1e10)
+
+    assert number(one.cost_usd) == pytest.approx(number(one.energy.total) / 3.6e6 * 0.1)
+
+
+def test_a_run_takes_whole_steps():
+    rates = mid_rates(BIG, cluster())
+    per_step = 256 * 4096
+    one, two = (
+        evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), rates, PRICES, tokens)
+        for tokens in (per_step, per_step + 1)
+    )
+
+    assert number(two.busy_s) == pytest.approx(2 * number(one.busy_s))
+
+
+def test_mfu_is_model_flop_over_time():
+    one = evaluate(BIG, cluster(), layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster()), PRICES, 1e10)
+
+    flop = model_flop_per_token(BIG.model, 4096)
+    assert flop_of(BIG) == flop
+    assert number(one.model_flop_per_s_per_gpu) == pytest.approx(256 * 4096 * flop / 8 / number(one.step_s))
+
+
+def test_transformers_take_the_transformer_s_equations():
+    at, rates = layouts(tp=2, dp=4, zero=1), mid_rates(BIG, cluster())
+
+    assert items(step_of(BIG, cluster(), at, rates)) == items(step_times(BIG, cluster(), at, rates))
+    assert items(memory_of(BIG, at, rates)) == items(memory_items(BIG, at, rates))
+    assert tuple(items(step_of(BIG, cluster(), at, rates))) == tuple(f.name for f in fields(StepTimes))
+
+
+@pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "h100-sxm5-80gb"])
+def test_fewer_bits_never_take_longer_for_the_same_layout_of_a_large_model(gpu):
+    large = shape(layers=32, hidden=8192, heads=64, kv_heads=8, head_dim=128, ffn_hidden=28672)
+    machine = cluster(gpu)
+    where = Layouts.of(layout(tp=8, dp=8, zero=1, grad_accum=4))
+    known = [name for name in ("fp32", "tf32", "bf16", "fp8") if name in machine.gpu.peak_flop_per_s]
+    taken = []
+    for name in known:
+        one = recipe(large, name, global_batch=32)
+        taken.append(number(evaluate(one, machine, where, mid_rates(one, machine), PRICES, 1e10).step_s))
+
+    assert taken == sorted(taken, reverse=True)
+
+
+@pytest.mark.parametrize(("method", "most"), [("pretrain", 1.0), ("lora", 1.5)])
+def test_no_luck_of_a_draw_runs_faster_than_the_peak(method, most):
+    one, machine = recipe("llama-3.1-8b", "fp32", method=method, global_batch=8), cluster()
+    rates = replace(mid_rates(one, machine), model_error=np.array([0.01, 1.0]))
+    found = evaluate(one, machine, layouts(dp=8), rates, PRICES, tokens=1e9)
+    mfu = np.asarray(found.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
+
+    assert mfu[0] == pytest.approx(most)
+    assert mfu[1] < 0.95 * most
+    assert sum(getattr(found.step, f.name) for f in fields(StepTimes)) == pytest.approx(np.asarray(found.step_s))

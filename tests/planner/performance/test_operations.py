@@ -1,0 +1,171 @@
+"""FLOP and shapes, against published formulas and totals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.models.catalogue import find_model
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import (
+    attended_tokens,
+    attention_flop_per_token,
+    count_work,
+    expert_tp,
+    model_flop_per_token,
+    recomputed_flop_per_token,
+)
+from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shape, shapes
+
+
+@pytest.mark.parametrize(
+    ("layers", "hidden", "heads"),
+    [(24, 2304, 24), (96, 12288, 96), (128, 25600, 160)],  # 1.7B, 175B and 1T of Narayanan et al. 2021, table 1
+)
+def test_with_full_recomputation_the_flop_are_those_of_narayanan_et_al_2021(layers, hidden, heads):
+    seq, vocab, batch = 2048, 51200, 512
+    one = recipe(gpt(layers, hidden, heads, vocab), seq_len=seq, global_batch=batch)
+
+    ours = model_flop_per_token(one.model, seq, causal_half=False)
+    ours += recomputed_flop_per_token(one, "full", causal_half=False)
+
+    # equation 3: F = 96 B s l h^2 (1 + s / 6h + V / 16 l h)
+    theirs = 96 * batch * seq * layers * hidden**2 * (1 + seq / (6 * hidden) + vocab / (16 * layers * hidden))
+    assert ours * batch * seq == pytest.approx(theirs, rel=1e-12)
+
+
+@pytest.mark.parametrize(("tokens_per_s", "mfu"), [(5762, 0.337), (6667, 0.390)])
+def test_the_nominal_count_turns_torchtitan_s_tokens_into_its_mfu(tokens_per_s, mfu):
+    # Llama 3.1 8B, 8 x H100, sequence 8192, attention in full, peak 989 TFLOP/s: 33 to 39 % in torchtitan's
+    # llama3_h100_202412 report
+    flop = model_flop_per_token(find_model("llama-3.1-8b"), 8192, causal_half=False)
+
+    assert tokens_per_s * flop / 989e12 == pytest.approx(mfu, abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "seq", "low", "high"),
+    [
+        ("llama-2-70b", 2e12, 4096, 8.4e23, 1e24),  # claim c24: 6ND, plus attention
+        ("gpt-3-175b", 300e9, 2048, 3.14e23, 3.4e23),  # Brown et al. 2020, table D.1: 3.14E+23 without attention
+        ("llama-3.1-405b", 15.6e12, 8192, 3.8e25, 4.2e25),  # arXiv 2407.21783, section 3.2: 3.8 x 10^25
+    ],
+)
+def test_the_flop_of_whole_runs_are_those_published(model, tokens, seq, low, high):
+    assert low <= tokens * model_flop_per_token(find_model(model), seq) <= high
+
+
+def test_causal_attention_counts_half_and_an_encoder_all_of_it():
+    decoder = shape(layers=1)
+
+    full = attention_flop_per_token(decoder, 4096, causal_half=False)
+    assert attention_flop_per_token(decoder, 4096) == full / 2
+    assert attention_flop_per_token(replace(decoder, kind="encoder"), 4096) == full
+    # 2 products x 2 FLOP x 4096 keys x 16 heads x 64
+    assert full == 2 * 2 * 4096 * 16 * 64
+
+
+@given(seq=st.integers(2, 400), window=st.integers(1, 400))
+def test_a_sliding_window_is_the_mean_over_the_positions(seq, window):
+    one = shape(sliding_window=window)
+
+    met = [min(position, window) - (0.5 if position <= window else 0.0) for position in range(1, seq + 1)]
+    # position p of a causal row sees p keys, of which its own counts half in the S/2 convention
+    assert attended_tokens(one, seq) == pytest.approx(sum(met) / seq, abs=1e-9)
+
+
+def test_alternating_layers_average_window_and_whole_sequence():
+    gemma = shape(sliding_window=1024, global_attention_every=6)
+
+    local = 1024 - 1024**2 / (2 * 8192)
+    assert attended_tokens(gemma, 8192) == pytest.approx(8192 / 2 / 6 + local * 5 / 6)
+
+
+def forward_flop(products) -> float:
+    return sum(float(np.ravel(2.0 * op.m * op.n * op.k * op.count)[0]) for op in products)
+
+
+@given(st.data())
+def test_the_products_of_all_ranks_are_two_flop_per_token_and_active_parameter(data):
+    model = replace(data.draw(shapes()), kind="decoder")
+    where = replace(data.draw(layouts_of(model)), cp=1)
+    if model.kv_heads < where.tp or model.kv_lora_rank is not None:
+        where = replace(where, tp=1, ep=1)  # copied key/value heads, and MLA's unsplit down-projection, are extra work
+    tokens = 2048 * where.micro_batch
+    work = count_work(recipe(model, seq_len=2048), Layouts.of(where))
+
+    if model.moe_layers < model.layers or not model.experts:
+        assert forward_flop(work.dense_layer) * where.tp == pytest.approx(2 * tokens * model.layer_params_dense)
+    if model.experts:
+        assert forward_flop(work.moe_layer) * where.tp == pytest.approx(2 * tokens * model.layer_params_moe_active)
+    assert forward_flop([work.head]) * where.tp == pytest.approx(2 * tokens * model.head_params * model.head_ratio)
+
+
+def test_more_tensor_ranks_than_key_value_heads_keep_a_copy_each():
+    one = recipe(shape(heads=16, kv_heads=2, head_dim=64))
+    by_tp = {tp: count_work(one, layouts(tp=tp)) for tp in (2, 4)}
+
+    # q of 16/tp heads; k and v of one head each on every rank, no less
+    assert float(by_tp[2].head_elements[0]) == 4096 * (8 * 64 + 128)
+    assert float(by_tp[4].head_elements[0]) == 4096 * (4 * 64 + 128)
+
+
+def test_naive_attention_computes_the_whole_square_even_with_a_window():
+    windowed = shape(sliding_window=256)
+    flash = count_work(recipe(windowed, attention="flash"), layouts())
+    naive = count_work(recipe(windowed, attention="naive"), layouts())
+
+    assert float(naive.attention_flop[0]) == 2 * 4096 * 4096 * 16 * (64 + 64)
+    assert float(flash.attention_flop[0]) == 2 * 4096 * (256 - 256**2 / 8192) * 16 * (64 + 64)
+
+
+def test_context_parallel_splits_tokens_and_not_the_keys_they_meet():
+    one = recipe(shape(), seq_len=32768)
+    whole, split = count_work(one, layouts()), count_work(one, layouts(cp=4))
+
+    assert float(split.tokens[0]) == 32768 / 4
+    assert float(split.attention_flop[0]) == float(whole.attention_flop[0]) / 4
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (layout(tp=4, dp=8, ep=8), 4),  # the data parallel ranks hold the expert groups
+        (layout(tp=4, dp=2, ep=8), 1),  # they do not suffice: the tensor ranks are used up
+        (layout(tp=2, dp=6, ep=4), 1),  # 4 does not divide 6, though it divides 12
+        (layout(tp=2, cp=2, dp=2, ep=4), 2),
+    ],
+)
+def test_experts_are_split_only_where_their_groups_leave_tensor_ranks(where, expected):
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=512))
+
+    assert int(expert_tp(one, Layouts.of(where))[0]) == expected
+
+
+def test_a_dense_model_has_no_expert_split():
+    assert int(expert_tp(recipe(shape()), layouts(tp=8))[0]) == 1
+
+
+def test_imbalance_gives_the_busiest_gpu_more_rows():
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=512))
+    even, skewed = count_work(one, layouts(dp=8, ep=8)), count_work(one, layouts(dp=8, ep=8), 1.3)
+    rows = [[float(op.m[0]) for op in work.moe_layer if op.grouped] for work in (even, skewed)]
+
+    # 4096 tokens x 2 experts each x 8 ranks over 8 experts, one expert per rank
+    assert rows[0] == [8192, 8192]
+    assert rows[1] == pytest.approx([8192 * 1.3, 8192 * 1.3])
+
+
+def test_what_is_recomputed_depends_on_the_stack():
+    dense = recipe(gpt(24, 2304, 24), seq_len=2048)
+    core = attention_flop_per_token(dense.model, 2048)
+    layers = 24 * 12 * 2304**2
+
+    assert recomputed_flop_per_token(dense, "none") == 0
+    assert recomputed_flop_per_token(dense, "full") == 2 * layers + core
+    assert recomputed_flop_per_token(dense, "selective") == core  # Korthikanti et al. 2022
+    assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # half

@@ -1,0 +1,118 @@
+"""The update: bytes per parameter, Muon's arithmetic, offloading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.models.catalogue import find_model
+from planner.parallelism.layout import Layouts
+from planner.performance.memory import stored_bytes_per_layer
+from planner.performance.operations import count_work, model_flop_per_token
+from planner.performance.optimizer_step import (
+    offload_s,
+    optimizer_s,
+    smaller_dimension,
+    update_bytes_per_param,
+    updated_params,
+)
+from planner.performance.shards import shard_params
+from planner.training.optimizers import find_optimizer
+from tests.planner.build import gpt, layout, plain_rates, recipe
+
+
+def parts(one, where):
+    at = Layouts.of(where)
+    return shard_params(one, at), at
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        # gradient read for its norm, read and cleared (3 x 4), master weights and two moments read and written
+        # (2 x 4 + 2 x 8), the compute copy written (2)
+        ("bf16", 3 * 4 + 2 * 4 + 2 * 8 + 2),
+        ("fp32", 3 * 4 + 2 * 4 + 2 * 8),
+        ("fp16", 3 * 4 + 2 * 4 + 2 * 8 + 2 * 4),  # unscaling and the overflow check
+        ("bf16-pure", 3 * 2 + 2 * 2 + 2 * 4),
+    ],
+)
+def test_an_update_moves_its_states_in_and_out(policy, expected):
+    assert update_bytes_per_param(recipe(policy=policy)) == expected
+
+
+def test_the_update_of_a_gpu_is_its_zero_shard_at_memory_rate():
+    one = recipe(gpt(24, 2048, 16))
+    rates = plain_rates(optimizer_bytes_per_s=1e12, step_overhead_s=0.01)
+    for stage, share in ((0, 1), (1, 64), (3, 64)):
+        shards, at = parts(one, layout(dp=64, zero=stage))
+        expected = one.model.params_total / share * 38 / 1e12 + 0.01
+        assert float(optimizer_s(one, shards, at, rates)[0]) == pytest.approx(expected)
+
+
+def test_lora_updates_the_adapters():
+    one = recipe("llama-3.1-8b", method="lora")
+    shards, at = parts(one, layout())
+
+    assert float(updated_params(one, shards, at)[0]) == pytest.approx(32 * one.adapter_params_per_layer)
+
+
+def test_muon_s_overhead_is_that_of_its_author():
+    # K. Jordan, Muon: T m / B of the training FLOP with T = 5 steps; Llama 405B: 5 x 16384 / 16M tokens = 0.5 %
+    model = find_model("llama-3.1-405b")
+    one = recipe(model, optimizer=find_optimizer("muon"), seq_len=8192, global_batch=16_000_000 // 8192)
+    shards, at = parts(one, layout())
+    rates = plain_rates(optimizer_bytes_per_s=1e30, other_flop_per_s=1.0)
+    muon = float(optimizer_s(one, shards, at, rates)[0])
+
+    six_n = 6 * model.params_total * 16e6
+    assert muon / six_n == pytest.approx(5 * 16384 / 16e6, rel=0.01)
+    assert muon < 0.01 * 16e6 * model_flop_per_token(model, 8192)
+
+
+def test_the_smaller_side_of_a_matrix_is_the_hidden_size_or_an_expert_s():
+    assert smaller_dimension(find_model("llama-3.1-8b")) == 4096
+    assert smaller_dimension(find_model("deepseek-v3")) == 2048
+
+
+def offload(one, where, busy_s: float = 0.0, **rates: float) -> float:
+    shards, at = parts(one, where)
+    work = count_work(one, at)
+    slow_link = plain_rates(**({"pcie_bytes_per_s": 25e9} | rates))
+    return float(np.ravel(offload_s(one, shards, at, work, np.array([busy_s]), shards.layers_most, slow_link))[0])
+
+
+def test_nothing_moves_without_offload():
+    assert offload(recipe(), layout()) == 0
+
+
+def test_offloaded_states_move_gradients_down_and_weights_up_and_update_in_host_memory():
+    one = recipe(gpt(24, 2048, 16), offload="optimizer")
+    params = one.model.params_total
+
+    # 4 bytes of gradient, 2 of weight over the link; 38 bytes of update at a GPU's share of host memory (25 GB/s)
+    assert offload(one, layout()) == pytest.approx(params * 6 / 25e9 + params * 38 / 25e9)
+    assert offload(one, layout(dp=8, zero=1)) == pytest.approx(offload(one, layout()) / 8)
+
+
+@pytest.mark.parametrize("ckpt", ["none", "selective", "full"])
+def test_offloaded_activations_move_all_that_is_stored_there_and_back(ckpt):
+    one = recipe(gpt(24, 2048, 16), offload="activations")
+    at = Layouts.of(layout(act_ckpt=ckpt, grad_accum=4))
+    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())
+    moved_s = 2 * float(kept[0]) * 24 * 4 / 25e9
+
+    assert offload(one, layout(act_ckpt=ckpt, grad_accum=4)) == pytest.approx(moved_s)
+    # behind 80 % of the compute
+    assert offload(one, layout(act_ckpt=ckpt, grad_accum=4), busy_s=moved_s) == pytest.approx(0.2 * moved_s)
+    assert offload(one, layout(act_ckpt=ckpt, grad_accum=4), busy_s=2 * moved_s) == 0
+
+
+def test_the_gpu_does_not_update_what_the_host_updates():
+    rates = plain_rates(optimizer_bytes_per_s=1e12)
+    one = recipe(gpt(24, 2048, 16))
+    shards, at = parts(one, layout())
+
+    assert float(np.ravel(optimizer_s(replace(one, offload="optimizer"), shards, at, rates))[0]) == 0

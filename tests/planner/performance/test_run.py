@@ -1,0 +1,136 @@
+"""A run: goodput by Young's interval, and energy as seconds times watts, host and network on top, PUE on all of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.hardware.failures import load_failures
+from planner.parallelism.layout import Layouts
+from planner.performance.run import goodput_ratio, gpu_step_j, run_energy
+from planner.performance.step import StepTimes, step_times
+from tests.planner.build import ROUNDING, cluster, mid_rates, plain_rates, recipe, settings_of_recipes
+
+
+def steps(**seconds: float) -> StepTimes:
+    return StepTimes(**({f.name: 0.0 for f in fields(StepTimes)} | seconds))
+
+
+WATTS = plain_rates(
+    power_error=1.0, power_idle_w=90.0, power_linear_w=660.0,
+    power_other_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
+    power_wait_w=310.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("item", "watts"),
+    [
+        ("matmul", 660), ("recompute", 660), ("attention", 600), ("memory_bound", 450), ("optimizer", 450),
+        ("tp_comm", 310), ("cp_comm", 310), ("ep_comm", 310), ("pp_comm", 310), ("dp_comm", 310), ("bubble", 310),
+        ("jitter", 310), ("launch", 200), ("offload", 200),
+    ],
+)  # fmt: skip
+def test_every_second_of_a_step_draws_the_power_of_what_is_done_in_it(item, watts):
+    assert gpu_step_j(steps(**{item: 2.0}), WATTS) == 2.0 * watts
+
+
+def test_a_run_is_gpus_host_and_network_times_pue():
+    rates = replace(WATTS, host_share=0.5, network_share=0.03)
+    energy = run_energy(600.0, 1000.0, 1e6, 1e6, rates, 1.25)
+
+    assert energy.gpu == pytest.approx(600 * 1000 * 1e6)
+    assert energy.host == pytest.approx(0.5 * energy.gpu)
+    assert energy.network == pytest.approx(0.03 * energy.gpu)
+    # design, section 3: (GPU + host + network) x PUE
+    assert energy.total == pytest.approx((energy.gpu + energy.host + energy.network) * 1.25)
+
+
+def test_time_lost_to_failures_still_draws_power():
+    busy = run_energy(600.0, 8.0, 900.0, 900.0, WATTS, 1.0)
+    lost = run_energy(600.0, 8.0, 900.0, 1000.0, WATTS, 1.0)
+
+    assert lost.gpu - busy.gpu == pytest.approx(8 * 100 * (90 + 310) / 2)
+
+
+def test_llama_2_70b_takes_the_energy_that_meta_states():
+    # Touvron et al. 2023, table 2: 1 720 320 GPU-hours at 400 W: 688 MWh and 291.42 tCO2eq, GPUs alone
+    energy = run_energy(400.0, 2000.0, 1_720_320 / 2000 * 3600, 1_720_320 / 2000 * 3600, plain_rates(), 1.0)
+
+    assert energy.gpu / 3.6e9 == pytest.approx(688.1, rel=1e-3)
+
+
+@given(settings_of_recipes())
+def test_the_mean_power_lies_between_idle_and_the_limit(setting):
+    one, where, machine = setting
+    rates = mid_rates(one, machine)
+    times = step_times(one, machine, Layouts.of(where), rates)
+    mean = float(np.ravel(gpu_step_j(times, rates) / times.total)[0])
+
+    limit_w = min(machine.power_limit_w or machine.gpu.tdp_w, machine.gpu.tdp_w)
+    assert rates.power_idle_w < mean <= limit_w * ROUNDING
+
+
+@given(pue=st.floats(1, 2), share=st.floats(0, 1))
+def test_the_items_of_a_run_sum_to_its_total(pue, share):
+    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, replace(WATTS, host_share=share), pue)
+
+    assert energy.gpu + energy.host + energy.network + energy.pue_overhead == pytest.approx(energy.total, rel=1e-12)
+    assert energy.pue_overhead >= 0
+
+
+
+H100 = mid_rates(recipe(), cluster())
+
+
+def test_llama_3_on_16384_gpus_trains_more_than_90_percent_of_the_time():
+    # arXiv 2407.21783: 419 unexpected interruptions in 54 days; effective training time above 90 %
+    assert pytest.approx(419 / (16384 * 54 * 24), rel=0.01) == H100.mtbf_failures_per_gpu_h
+    assert load_failures()["llama3-effective-time"].ratio == 0.9
+    assert 0.90 < float(goodput_ratio(np.array([16384.0]), H100)[0]) < 0.95
+
+
+def test_a_single_node_hardly_notices():
+    rates = replace(H100, evaluation_share=0.0)
+
+    assert 0.995 < float(goodput_ratio(np.array([8.0]), rates)[0]) < 1
+
+
+@given(stall=st.floats(1, 300), mtbf_h=st.floats(1, 10_000), restart=st.floats(0, 3600))
+def test_no_other_checkpoint_interval_loses_less(stall, mtbf_h, restart):
+    rates = plain_rates(checkpoint_s=stall, mtbf_failures_per_gpu_h=1 / mtbf_h, restart_s=restart)
+    ours = float(goodput_ratio(np.array([1.0]), rates)[0])
+
+    def at(interval_s: float) -> float:
+        lost = stall / interval_s + (restart + interval_s / 2) / (mtbf_h * 3600)
+        return 1 / (1 + lost)
+
+    best = math.sqrt(2 * stall * mtbf_h * 3600)  # Young 1974
+    assert ours == pytest.approx(at(best), rel=1e-12)
+    assert all(ours >= at(best * factor) for factor in (0.1, 0.5, 0.9, 1.1, 2, 10))
+
+
+def test_evaluation_and_start_up_come_on_top():
+    rates = plain_rates(evaluation_share=0.02)
+
+    assert float(goodput_ratio(np.array([64.0]), rates)[0]) == pytest.approx(1 / 1.02, rel=1e-3)
+
+
+@given(fewer=st.integers(1, 100_000), more=st.integers(1, 100_000))
+def test_more_gpus_never_lose_less_to_failures(fewer, more):
+    low, high = (float(goodput_ratio(np.array([float(n)]), H100)[0]) for n in sorted((fewer, more)))
+
+    assert 0 < high <= low * ROUNDING <= ROUNDING
+
+
+def test_stops_lengthen_a_run_and_never_shorten_it():
+    draws = np.array([0.5, 1.0, 1.7])
+    found = goodput_ratio(np.array([8.0]), replace(H100, stops=draws))
+    plain = float(goodput_ratio(np.array([8.0]), H100)[0])
+
+    assert list(found) == pytest.approx([plain, plain, plain / 1.7])

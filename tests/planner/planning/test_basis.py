@@ -1,0 +1,172 @@
+"""The account of an answer: evidence once each with its figures, assumptions in sentences, gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice
+from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps
+from planner.planning.case import Case, make_case
+from planner.planning.estimate import estimate
+from tests.planner.build import SAID, price, prices, question, site, unknown_price
+
+
+def cases(**asked: str) -> tuple[Case, ...]:
+    one = question(**asked)
+    return tuple(make_case(one, policy, one.clusters[0], price(), site()) for policy in one.policies)
+
+
+def ids(found) -> set[str]:
+    return {one.id for one in found}
+
+
+def test_every_source_stands_once_with_all_figures_that_rest_on_it():
+    found = collect_evidence(cases(params="8B"), site())
+    names = [one.id for one in found]
+    by_id = {one.id: one for one in found}
+
+    assert len(names) == len(set(names))
+    assert by_id["gpu:h100-sxm5-80gb"].used_in == tuple(sorted(by_id["gpu:h100-sxm5-80gb"].used_in))
+    assert "memory_gib" in by_id["policy:bf16"].used_in
+    assert by_id["parameter:host_share"].used_in == ("carbon_tco2e", "energy_mwh")
+    assert "step_s" not in by_id["parameter:restart_s"].used_in
+    assert by_id["parameter:context_gib"].used_in == ("memory_gib",)
+
+
+def test_only_what_was_used_is_listed():
+    dense, experts = (ids(collect_evidence(cases(model=name), site())) for name in ("llama-3.1-8b", "mixtral-8x7b"))
+
+    assert "parameter:overlap_ep" not in dense
+    assert "parameter:overlap_ep" in experts
+    assert not any(one.startswith("parameter:score_passes") for one in dense)  # fused attention stores no scores
+    assert not any(one.startswith("gpu:v100") for one in dense)
+
+
+def test_the_model_of_the_catalogue_is_a_source():
+    assert "model:llama-3.1-8b" in ids(collect_evidence(cases(model="llama-3.1-8b"), site()))
+
+
+def test_defaults_are_assumptions_with_the_flag_that_changes_them_and_given_values_are_not():
+    asked = question(params="8B", tokens="1e12")
+    found = {one.id: one for one in collect_assumptions(asked, cases(params="8B"))}
+
+    assert "tokens" not in found
+    assert found["deadline"].change_with == "--deadline"
+    assert found["global_batch"].change_with == "--global-batch"
+    assert "30d" in found["deadline"].text
+    assert all(one.text.endswith(".") and "{" not in one.text for one in found.values())
+    assert "hours of use" in found["goodput"].text
+
+
+def test_missing_prices_and_site_facts_are_gaps():
+    asked = question(params="8B", gpus="8")
+    missing = Gap(what="price of h100-sxm5-80gb", why="no row", effect="totals are lower bounds")
+    without = {"h100-sxm5-80gb": replace(unknown_price(), gap=missing)}
+    dark = site(gaps=(Gap(what="grid", why="unknown zone", effect="US average"),))
+
+    assert estimate(asked, prices(asked), site()).gaps == ()
+    assert [gap.what for gap in estimate(asked, without, dark).gaps] == ["price of h100-sxm5-80gb", "grid"]
+
+
+H100 = "h100-sxm5-80gb"
+POWER = Evidence(id="electricity:e003", kind=EvidenceKind.ASSUMED, what="0.08 USD", source="EIA", used_in=("cost_usd",))
+NO_POWER = Gap(what="electricity price", why="no row for DEU", effect="give --electricity")
+NO_PLACE = Gap(what="grid factor", why="unknown", effect="the US average stands in")
+OWNED = OwnedPrice(
+    price=replace(price(H100, 1.6, 2.0, 2.6), commitment="owned"),
+    items_usd_per_gpu_h={"server": 1.9, "electricity": 0.1},
+    break_even_utilisation_ratio=0.476,
+    rental_usd_per_gpu_h=3.49,
+    utilisation_ratio=0.8,
+    rental_evidence=(replace(SAID, id="price:p085"),),
+)
+
+
+def answer(ledger=None, here=None, priced=None, **asked):
+    one = question(**({"params": "7B", "gpus": "8"} | asked))
+    found = priced or {c.gpu.id: price(c.gpu.id) for c in one.clusters}
+    ledgers = {} if ledger is None else dict.fromkeys(found, ledger)
+    return estimate(one, found, here or site(), ledgers=ledgers)
+
+
+def texts(found):
+    return {one.id: one.text for one in found.assumptions}
+
+
+def test_a_stale_price_is_a_gap_and_what_else_there_is_to_know_a_warning():
+    stale = Gap(what="stale prices", why="more than 90 days old", effect="the cost may be off")
+    doubtful = replace(price(H100), gap=stale, warnings=("only 2 providers known",))
+    found = answer(priced={H100: doubtful})
+
+    assert found.gaps == (stale,)
+    assert found.warnings == ("only 2 providers known",)
+
+
+def test_a_warning_that_two_gpus_share_is_said_once():
+    both = {gpu: replace(price(gpu), warnings=("the clock",)) for gpu in (H100, "h200-sxm-141gb")}
+
+    assert answer(priced=both, gpu=",".join(both)).warnings == ("the clock",)
+
+
+def test_an_unknown_price_of_electricity_is_a_gap_only_where_it_is_billed():
+    dark = site(electricity_usd_per_kwh=None, gaps=(NO_POWER, NO_PLACE))
+
+    assert answer(here=dark).gaps == (NO_PLACE,)  # rent holds it
+    assert NO_POWER in answer(Ledger(owned=OWNED), here=dark).gaps
+    assert NO_POWER in answer(here=dark, priced={H100: unknown_price()}).gaps
+
+
+def test_the_price_of_electricity_is_evidence_only_where_it_is_billed():
+    here = site(evidence=(POWER,))
+
+    assert POWER.id not in ids(answer(here=here).evidence)
+    assert POWER.id in ids(answer(here=here, electricity="0.08").evidence)
+    assert POWER.id in ids(answer(Ledger(owned=OWNED), here=here).evidence)
+
+
+def test_rows_behind_lines_beside_embodied_carbon_and_a_compared_price_are_named_with_their_figures():
+    stated = Evidence(id="beside:file", kind=EvidenceKind.GIVEN, what="x", source="b.toml", used_in=("cost_usd",))
+    made = EmbodiedRate(
+        kg_co2e_per_gpu_h=Estimate.exactly(0.01), evidence=replace(SAID, id="embodied:m1", used_in=("sci_kg_per_run",))
+    )
+    ledger = Ledger(beside=Beside(failed_ratio=0.1, evidence=stated), embodied=made, owned=OWNED)
+    used = {one.id: one.used_in for one in answer(ledger).evidence}
+
+    assert used["beside:file"] == ("cost_usd",)
+    assert used["embodied:m1"] == ("sci_kg_per_run",)
+    assert used["price:p085"] == ("rental_usd_per_gpu_h",)
+
+
+def test_an_own_hour_stands_beside_a_rented_one():
+    said = texts(answer(Ledger(owned=OWNED)))["own"]
+
+    assert "costs $2.00 with electricity where 80% of all hours are used" in said
+    assert "renting one costs $3.49, and owning costs less from 48% on" in said
+
+
+def test_owning_that_never_pays_says_so():
+    never = replace(OWNED, break_even_utilisation_ratio=None)
+
+    assert "owning costs less at no utilisation" in texts(answer(Ledger(owned=never)))["own"]
+
+
+@pytest.mark.parametrize(
+    ("commitment", "said"),
+    [("spot", "not taken away"), ("1y", "rest of the year"), ("3y", "rest of the three years")],
+)
+def test_what_a_committed_price_takes_for_granted_is_said(commitment, said):
+    found = answer(priced={H100: replace(price(H100), commitment=commitment)})
+
+    assert any(said in text for text in texts(found).values())
+    assert all(said not in text for text in texts(answer()).values())
+
+
+def test_a_device_of_unknown_watts_is_a_gap_and_not_a_zero():
+    (one, *_) = cases(params="8B")
+    dark = replace(one, cluster=replace(one.cluster, gpu=replace(one.cluster.gpu, tdp_w=0.0)))
+
+    assert [gap.what for gap in collect_gaps(question(params="8B"), [dark], site())] == ["power"]
+    assert collect_gaps(question(params="8B"), [one], site()) == ()

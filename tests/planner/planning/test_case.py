@@ -1,0 +1,82 @@
+"""A case: unit prices drawn between their ends, electricity only where it is paid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.evidence import Estimate
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.planning.case import drawn, make_case
+from planner.rates.terms import Draws
+from tests.planner.build import layout, price, question, site, unknown_price
+
+DRAWS = Draws(count=20_001, seed=5)
+
+
+def make(**asked: str):
+    one = question(**asked)
+    return make_case(one, one.asked, one.clusters[0], price(one.clusters[0].gpu.id), site())
+
+
+def test_the_draws_of_an_estimate_have_its_percentiles():
+    values = np.asarray(drawn(Estimate(low=2.0, mid=2.5, high=4.0), "price", DRAWS))
+
+    assert np.quantile(values, (0.05, 0.5, 0.95)) == pytest.approx([2.0, 2.5, 4.0], rel=0.02)
+
+
+def test_without_draws_or_without_a_range_the_mid_is_taken():
+    assert drawn(Estimate(low=2.0, mid=2.5, high=4.0), "price", None) == 2.5
+    assert drawn(Estimate.exactly(3.0), "price", DRAWS) == 3.0
+    assert drawn(Estimate(low=0.0, mid=0.0, high=0.1), "grid", DRAWS) == 0.0  # a grid without carbon
+
+
+def test_an_estimate_that_may_be_nothing_still_has_its_upper_half():
+    values = np.asarray(drawn(Estimate(low=0.0, mid=0.1, high=0.3), "grid", DRAWS))
+
+    assert np.quantile(values, 0.95) == pytest.approx(0.3, rel=0.03)
+    assert np.all(values > 0)
+
+
+def test_no_facility_draws_less_than_its_machines():
+    one = make()
+    tight = replace(one, site=site(pue=Estimate(low=1.02, mid=1.1, high=1.3)))
+
+    assert np.min(tight.unit_prices(DRAWS).pue) >= 1
+
+
+def test_electricity_is_a_line_only_where_the_user_pays_it_or_nothing_else_is_known():
+    assert make().unit_prices().usd_per_kwh is None
+    assert make(electricity="0.08").unit_prices().usd_per_kwh == 0.08
+    one = question()
+    unknown = make_case(one, one.asked, one.clusters[0], unknown_price(), site())
+    assert unknown.unit_prices().usd_per_gpu_h is None
+    assert unknown.unit_prices().usd_per_kwh == 0.08
+
+
+def test_one_input_of_the_same_name_is_drawn_alike_everywhere():
+    first, second = make(precision="bf16"), make(precision="fp8")
+
+    assert np.array_equal(first.unit_prices(DRAWS).usd_per_gpu_h, second.unit_prices(DRAWS).usd_per_gpu_h)
+
+
+def test_scores_are_the_figures_of_the_evaluation():
+    one = make(params="1B")
+    some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8)
+    scores, whole = one.score(some), one.evaluate(some)
+
+    assert np.array_equal(scores.step_s, whole.step_s)
+    assert np.array_equal(scores.energy_j, whole.energy.total)
+    assert np.array_equal(scores.cost_usd, whole.cost_usd)
+
+
+def test_one_layout_under_draws_gives_as_many_figures():
+    one = make(params="1B")
+    at = Layouts.of(layout(dp=8, zero=1, grad_accum=one.recipe.global_batch // 8))
+    few = one.evaluate(at, Draws(count=11, seed=0))
+
+    assert np.shape(few.step_s) == np.shape(few.cost_usd) == np.shape(few.wall_s) == (11,)
+    assert one.policy.id == "bf16"

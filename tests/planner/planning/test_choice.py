@@ -1,0 +1,173 @@
+"""The choice: the fastest that fits, the fewest whole nodes that meet a target, and errors that say what would."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import NoPlanError
+from planner.parallelism.layout import ACT_CKPT, Layouts
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.planning.case import Case, make_case
+from planner.planning.choice import best_on, days, fewest, leaner
+from planner.rates.terms import Draws
+from tests.planner.brute_force_search import fastest, wall_s
+from tests.planner.build import price, question, recipe, shape, site
+
+DRAWS = Draws(count=101, seed=0)
+FREE = FixedLayout()
+
+
+def case(**asked: str) -> Case:
+    one = question(**asked)
+    machine = one.clusters[0]
+    return make_case(one, one.asked, machine, price(machine.gpu.id), site())
+
+
+def small(memory_gib: float = 79.6, layers: int = 8, batch: int = 24, **changes: object) -> Case:
+    """A case with a small model, whose GPU has just this much memory."""
+    base = case(params="1B", gpu="h100-sxm5-80gb")
+    one = recipe(shape(layers=layers), seq_len=2048, global_batch=batch, **changes)
+    gpu = replace(base.cluster.gpu, memory_bytes=memory_gib * 2**30)
+    return replace(base, recipe=one, cluster=replace(base.cluster, gpu=gpu))
+
+
+@settings(max_examples=25)
+@given(
+    layers=st.sampled_from((2, 4, 6)), batch=st.sampled_from((4, 8, 24)), gpus=st.sampled_from((1, 2, 4, 8, 16)),
+    memory_gib=st.sampled_from((3.0, 4.0, 6.0, 80.0)),
+)  # fmt: skip
+def test_the_best_layout_is_the_one_that_nested_loops_find(layers, batch, gpus, memory_gib):
+    one = small(memory_gib, layers, batch)
+    choice = best_on(one, FREE, gpus)
+    kinds = tuple(ACT_CKPT[code] for code in np.unique(choice.layouts.act_ckpt))
+    least_s, best = fastest(one.recipe, one.cluster, gpus, one.mid, kinds)
+
+    if choice.best is None:
+        assert not best
+    else:
+        assert float(choice.scores.step_s[choice.best]) == pytest.approx(least_s, rel=1e-9)
+        assert choice.winner.at(0) in best
+        assert choice.scores.memory_bytes[choice.best] <= one.cluster.gpu.memory_bytes
+
+
+@settings(max_examples=25)
+@given(hours=st.floats(0.5, 200), tokens=st.sampled_from((1e9, 2e10)))
+def test_the_fewest_whole_nodes_meet_the_deadline_and_none_fewer_would(hours, tokens):
+    one = replace(small(), tokens=tokens)
+    try:
+        choice = fewest(one, FREE, DRAWS, deadline_s=hours * 3600)
+    except NoPlanError:
+        everything = enumerate_layouts(one.recipe, one.cluster, FREE, gpus_between=(1, 10_000))
+        assert np.min(one.score(everything).wall_s) > hours * 3600 / 1.1
+        return
+    gpus = int(choice.winner.gpus[0])
+    assert gpus % one.cluster.gpus_per_node == 0
+    assert float(np.median(one.evaluate(choice.winner, DRAWS).wall_s)) <= hours * 3600 * (1 + 1e-9)
+    prices, layout = one.unit_prices(), choice.winner.at(0)
+    assert wall_s(one.recipe, one.cluster, layout, one.mid, prices, tokens) <= hours * 3600 * 1.02
+    if gpus > 8:
+        below = enumerate_layouts(one.recipe, one.cluster, FREE, gpus_between=(1, gpus - 1))
+        fits = one.score(below).memory_bytes <= one.cluster.gpu.memory_bytes
+        for i in best_of_each(one, below, fits):
+            assert float(np.median(one.evaluate(layout_at(below, i), DRAWS).wall_s)) > hours * 3600
+
+
+def layout_at(found: Layouts, i: int) -> Layouts:
+    return found.take(slice(i, i + 1))
+
+
+def best_of_each(one: Case, found: Layouts, fits) -> list[int]:
+    """Index of the fastest that fits on each number of GPUs."""
+    step_s = np.where(fits, one.score(found).step_s, np.inf)
+    counts = np.unique(found.gpus[fits])
+    return [int(np.flatnonzero(found.gpus == n)[np.argmin(step_s[found.gpus == n])]) for n in counts]
+
+
+def test_a_plan_s_own_duration_is_a_deadline_that_it_meets():
+    for params in ("1B", "8B", "70B"):
+        one = case(params=params)
+        chosen = fewest(one, FREE, DRAWS)
+        duration = float(np.median(one.evaluate(chosen.winner, DRAWS).wall_s))
+        again = fewest(one, FREE, DRAWS, deadline_s=duration / 86400 * 86400)
+
+        assert int(again.winner.gpus[0]) <= int(chosen.winner.gpus[0])
+
+
+def test_a_budget_alone_takes_the_fewest_nodes_that_it_pays_for():
+    one = case(params="8B")
+    free = fewest(one, FREE, DRAWS)
+    cost = float(np.median(one.evaluate(free.winner, DRAWS).cost_usd))
+
+    assert int(fewest(one, FREE, DRAWS, budget_usd=cost).winner.gpus[0]) == int(free.winner.gpus[0])
+    with pytest.raises(NoPlanError, match=r"trains bf16 for \$1,000: the cheapest costs") as caught:
+        fewest(one, FREE, DRAWS, budget_usd=1000)
+    assert caught.value.exit_code == 8
+
+
+def test_a_longer_deadline_never_takes_more_gpus():
+    one = case(params="8B")
+    counts = [int(fewest(one, FREE, DRAWS, deadline_s=d * 86400).winner.gpus[0]) for d in (1, 3, 10, 30, 100)]
+
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_a_deadline_that_no_number_meets_says_what_the_fastest_takes_and_that_hint_works():
+    one = case(params="8B")
+    with pytest.raises(NoPlanError, match="no number of h100-sxm5-80gb finishes bf16 in") as caught:
+        fewest(one, FREE, DRAWS, deadline_s=3600)
+
+    assert caught.value.exit_code == 8
+    offered = re.search(r"--deadline ([0-9.]+)d", caught.value.hint or "")
+    assert offered is not None
+    assert fewest(one, FREE, DRAWS, deadline_s=float(offered[1]) * 86400).best is not None
+
+
+def test_a_deadline_beyond_what_the_batch_can_keep_busy_names_the_fastest_too():
+    with pytest.raises(NoPlanError, match=r"the fastest takes .* days on") as caught:
+        fewest(case(params="1T", global_batch="8"), FREE, DRAWS, deadline_s=86400)
+
+    assert "--global-batch" in (caught.value.hint or "")
+
+
+def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
+    one = case(params="8B")
+    with pytest.raises(NoPlanError, match=r"for \$1,000 within 30 days: the cheapest costs") as money:
+        fewest(one, FREE, DRAWS, deadline_s=30 * 86400, budget_usd=1000)
+    with pytest.raises(NoPlanError, match=r"finishes bf16 in 0\.0417 days"):
+        fewest(one, FREE, DRAWS, deadline_s=3600, budget_usd=1e9)
+
+    assert "--budget" in (money.value.hint or "")
+
+
+def test_a_model_that_fits_nowhere_says_what_is_short():
+    short = r"the leanest needs [0-9.]+ GiB per GPU, [0-9.]+ GiB more than its 1\.0 GiB"
+    with pytest.raises(NoPlanError, match=short) as caught:
+        fewest(small(memory_gib=1.0), FREE, DRAWS)
+
+    assert "--offload optimizer" in (caught.value.hint or "")
+
+
+def test_a_batch_that_divides_into_no_layout_is_said_so():
+    with pytest.raises(NoPlanError, match="no whole number of nodes divides"):
+        fewest(small(layers=1, batch=1), FixedLayout(tp=1, pp=1, cp=1), DRAWS)
+
+
+def test_only_ways_that_are_not_taken_yet_are_offered():
+    one = small()
+    assert "--act-ckpt full" not in leaner(one, FREE)
+    assert "--act-ckpt full" in leaner(one, FixedLayout(act_ckpt="none"))
+    assert "without --tp 2" in leaner(one, FixedLayout(tp=2))
+    assert "--offload optimizer" not in leaner(replace(one, recipe=replace(one.recipe, offload="optimizer")), FREE)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(86400, "1"), (3600, "0.0417"), (86400 * 45.678, "45.7"), (86400 * 1234.4, "1234")]
+)
+def test_days_are_written_as_they_can_be_typed(seconds, text):
+    assert days(seconds) == text

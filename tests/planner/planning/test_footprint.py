@@ -1,0 +1,181 @@
+"""What is booked for a plan: lines that sum, megawatts, carbon by method, the SCI score."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
+from planner.costs.quantity import DataSize
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.planning.estimate import estimate
+from planner.units import DAY_S, HOUR_S
+from tests.planner.build import SAID, price, prices, question, site, unknown_price
+
+H100 = "h100-sxm5-80gb"
+MADE = EmbodiedRate(kg_co2e_per_gpu_h=Estimate(low=0.0037, mid=0.0084, high=0.0131), evidence=SAID)
+BESIDE = Beside(
+    storage_usd_per_gb_month=0.023, checkpoints_kept=3, months_after=6, egress_usd_per_gb=0.09,
+    egress=DataSize.from_gb(500), hosts=4, usd_per_host_h=1.5, experiments_ratio=0.5, failed_ratio=0.05,
+    evidence=Evidence(id="beside:file", kind=EvidenceKind.GIVEN, what="", source="beside.toml", used_in=("cost_usd",)),
+)  # fmt: skip
+OWNED = OwnedPrice(
+    price=replace(price(H100, 1.6, 2.0, 2.6), commitment="owned"),
+    items_usd_per_gpu_h={"server": 1.4, "housing": 0.4, "electricity": 0.1, "staff": 0.1},
+    break_even_utilisation_ratio=0.4,
+    rental_usd_per_gpu_h=3.0,
+    busy_usd_per_gpu_h=Estimate(low=0.06, mid=0.08, high=0.11),
+)
+
+
+def answer(ledger=None, here=None, price_of=price, **asked):
+    one = question(**({"params": "7B", "gpus": "8"} | asked))
+    ledgers = {} if ledger is None else dict.fromkeys(prices(one), ledger)
+    return estimate(one, {gpu: price_of(gpu) for gpu in prices(one)}, here or site(), ledgers=ledgers)
+
+
+def plan(*args, **kwargs):
+    return next(one for one in answer(*args, **kwargs).plans if one.precision == "bf16")
+
+
+def leaves(lines):
+    for line in lines:
+        yield from leaves(line.children) if line.children else (line,)
+
+
+LEDGERS = {
+    "nothing": Ledger(),
+    "beside": Ledger(beside=BESIDE),
+    "an offer": Ledger(quote=Quote(vendor="A", price=price(), minimum_term_h=2000, minimum_gpus=16, setup_fee_usd=7e3)),
+    "own": Ledger(owned=OWNED, beside=BESIDE),
+}
+
+
+@pytest.mark.parametrize("ledger", LEDGERS.values(), ids=LEDGERS)
+def test_the_lines_of_every_plan_sum_to_its_cost_at_low_mid_and_high(ledger):
+    found = answer(ledger)
+    fitting = [one for one in (*found.plans, *found.same_deadline) if one.fits]
+
+    assert len(fitting) > 5
+    for one in fitting:
+        for end in ("low", "mid", "high"):
+            total = getattr(one.cost_usd, end)
+            assert abs(sum(getattr(line.usd, end) for line in leaves(one.cost_lines)) - total) < 0.005
+
+
+def test_mean_power_times_the_hours_is_the_energy():
+    one = plan()
+    hours = one.duration_days.mid * DAY_S / HOUR_S
+
+    assert one.mean_power_mw.mid * hours == pytest.approx(one.energy_mwh.mid, rel=0.15)  # a median of a product
+    assert one.mean_power_mw.low < one.mean_power_mw.mid < one.peak_power_mw
+
+
+def test_the_sci_score_is_location_based_carbon_plus_the_embodied_share():
+    without, with_made = plan(), plan(Ledger(embodied=MADE))
+
+    assert without.sci_kg_per_run.at_least  # the share is not known
+    assert without.sci_kg_per_run.mid == pytest.approx(without.carbon_tco2e.mid * 1000)
+    made_kg = with_made.gpu_hours.mid * 0.0084
+    assert with_made.sci_kg_per_run.mid == pytest.approx(with_made.carbon_tco2e.mid * 1000 + made_kg, rel=0.05)
+    assert not with_made.sci_kg_per_run.at_least
+    assert with_made.sci_kg_per_1e21_flop.mid == pytest.approx(
+        with_made.sci_kg_per_run.mid / (with_made.model_flop / 1e21)
+    )
+
+
+def test_model_flop_of_a_run_are_six_per_parameter_and_token_and_the_attention():
+    one = plan(tokens="140B")
+
+    assert 6 * 6.5e9 * 140e9 < one.model_flop < 1.2 * 6 * 7.5e9 * 140e9
+
+
+def test_embodied_carbon_is_shown_only_where_it_is_asked_for_and_never_in_the_location_based_figure():
+    silent, asked = plan(Ledger(embodied=MADE)), plan(Ledger(embodied=MADE), embodied="yes")
+
+    assert (silent.embodied_tco2e, silent.carbon_with_embodied_tco2e) == (None, None)
+    assert asked.carbon_tco2e == silent.carbon_tco2e
+    assert asked.embodied_tco2e.mid == pytest.approx(asked.gpu_hours.mid * 0.0084 / 1000, rel=0.15)  # medians
+    assert asked.embodied_tco2e.low < 0.6 * asked.embodied_tco2e.mid  # the range of the figure itself
+    assert asked.carbon_with_embodied_tco2e.mid == pytest.approx(asked.sci_kg_per_run.mid / 1000)
+
+
+def test_embodied_carbon_that_is_asked_for_and_not_known_is_a_gap_and_a_lower_bound():
+    found = answer(embodied="yes")
+    one = next(one for one in found.plans if one.precision == "bf16")
+
+    assert [gap.what for gap in found.gaps] == ["embodied carbon"]
+    assert one.embodied_tco2e is None
+    assert one.carbon_with_embodied_tco2e.at_least
+
+
+def test_market_based_carbon_is_a_second_number_and_the_score_never_holds_it():
+    plain, green = plan(), plan(here=site(market_kg_co2e_per_kwh=0.0))
+
+    assert (plain.carbon_market_tco2e, green.carbon_market_tco2e) == (None, 0.0)
+    assert green.carbon_tco2e == plain.carbon_tco2e
+    assert green.sci_kg_per_run == plain.sci_kg_per_run
+
+
+def test_own_machines_are_billed_by_the_plans_own_energy():
+    one = plan(Ledger(owned=OWNED))
+    own, power = one.cost_lines
+
+    assert (own.id, power.id) == ("gpu_owned", "electricity")
+    assert own.unit_price_usd.mid == pytest.approx(2.0 - 0.08)
+    assert power.quantity == pytest.approx(one.energy_mwh.mid * 1000)
+
+
+def test_a_saving_in_energy_is_a_saving_in_money_only_where_power_is_paid_apart():
+    def saving(found):
+        return next(
+            s for s in found.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
+        )
+
+    rented, paid = saving(answer()), saving(answer(electricity="0.3"))
+
+    assert rented.mid != paid.mid
+    hours = next(
+        s for s in answer().savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "gpu_hours", "bf16", "fp8")
+    )
+    assert rented.mid == pytest.approx(hours.mid)
+
+
+def test_without_any_price_there_is_no_cost_rather_than_0():
+    dark = site(electricity_usd_per_kwh=None)
+    found = answer(price_of=unknown_price, here=dark)
+    one = next(one for one in found.plans if one.precision == "bf16")
+
+    assert (one.cost_usd, one.cost_lines) == (None, ())
+
+
+def test_without_a_gpu_price_the_electricity_alone_is_a_lower_bound():
+    one = plan(price_of=unknown_price)
+
+    assert [line.id for line in one.cost_lines] == ["electricity"]
+    assert one.cost_usd.at_least
+
+
+def test_a_budget_holds_the_whole_bill():
+    lean = answer(gpus=None, budget="2M", params="70B", tokens="100B", precision="bf16")
+    dear = answer(Ledger(beside=replace(BESIDE, experiments_ratio=3.0)), gpus=None, budget="2M", params="70B",
+                  tokens="100B", precision="bf16")  # fmt: skip
+
+    for found in (lean, dear):
+        one = next(one for one in found.plans if one.precision == "bf16")
+        assert one.cost_usd.mid <= 2e6
+    assert next(one for one in dear.plans if one.precision == "bf16").cost_usd.mid > 1.5 * next(
+        one for one in lean.plans if one.precision == "bf16"
+    ).cost_usd.mid
+
+
+def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
+    found = answer(Ledger(beside=BESIDE, embodied=MADE))
+    saved = next(
+        s for s in found.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
+    )
+    by_ranges = {one.precision: one.cost_usd for one in found.plans}
+
+    wide = 1 - by_ranges["bf16"].low / by_ranges["tf32"].high - (1 - by_ranges["bf16"].high / by_ranges["tf32"].low)
+    assert saved.high - saved.low < 0.5 * wide

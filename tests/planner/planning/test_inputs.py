@@ -1,0 +1,64 @@
+"""The inputs that an answer shows: what was found stands beside what was said, each with its source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.costs.prices import GpuPrice
+from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.planning.inputs import shown_inputs
+from tests.planner.build import price, question, site
+
+H100 = "h100-sxm5-80gb"
+GRID = Evidence(id="grid:US-TX", kind=EvidenceKind.PUBLISHED, what="Texas: 377 g of 2023, direct", source="EIA")
+PUE = Evidence(id="pue:u001", kind=EvidenceKind.ASSUMED, what="PUE 1.25 (1.1 to 1.5), default", source="Epoch")
+MARKET = Evidence(id="grid:market", kind=EvidenceKind.GIVEN, what="market-based 0 g", source="--market-grid")
+
+
+def shown(prices=None, here=None, billed=False, **asked):
+    one = question(**asked)
+    return shown_inputs(one, (), prices or {H100: price(H100)}, here or site(), billed=billed)
+
+
+def test_the_price_found_is_shown_with_what_it_rests_on():
+    book = replace(price(H100), evidence=())
+    found = shown({H100: book})["price"]
+
+    assert (found.value, found.source) == (2.5, "default")
+    assert found.note == "USD per GPU-hour: said by the test"
+
+
+def test_a_price_of_an_offer_is_of_a_file_and_one_of_own_machines_worked_out():
+    offer = replace(price(H100), commitment="1y")  # its evidence is given
+    own = GpuPrice(
+        gpu=H100, usd_per_gpu_h=Estimate.exactly(2.0), basis="own machines", evidence=(PUE,), commitment="owned"
+    )
+
+    assert shown({H100: offer})["price"].source == "file"
+    assert (shown({H100: offer})["commitment"].value, shown({H100: offer})["commitment"].source) == ("1y", "file")
+    assert shown({H100: own})["price"].source == "derived"
+
+
+def test_each_of_several_gpus_has_its_own_price():
+    found = shown({H100: price(H100), "b200-sxm-180gb": price("b200-sxm-180gb", 3, 4, 5)})
+
+    assert (found[f"price {H100}"].value, found["price b200-sxm-180gb"].value) == (2.5, 4)
+
+
+def test_facts_of_the_place_say_their_row_and_whether_it_is_of_that_place():
+    found = shown(here=replace(site(), evidence=(MARKET, GRID, PUE)))
+
+    assert (found["grid"].source, found["grid"].note) == ("catalogue", "kgCO2e per kWh: Texas: 377 g of 2023, direct")
+    assert (found["pue"].source, found["pue"].note) == ("default", "PUE 1.25 (1.1 to 1.5), default")
+
+
+def test_what_was_said_is_not_overwritten():
+    found = shown(pue="1.1", grid="120", price="3", commitment="spot")
+
+    assert [found[name].source for name in ("pue", "grid", "price", "commitment")] == ["flag"] * 4
+    assert found["price"].value == 3.0
+
+
+def test_electricity_is_shown_where_it_is_billed():
+    assert "electricity" not in shown()
+    assert shown(billed=True)["electricity"].value == 0.08

@@ -1,0 +1,183 @@
+"""Ranges: percentiles that are draws, items that sum, and what makes them wide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
+from planner.parallelism.search import FixedLayout
+from planner.planning.case import Case, make_case
+from planner.planning.choice import best_on
+from planner.planning.ranges import DRAWS, infeasible, percentiles, ranged_plan, why_not
+from planner.rates.terms import Draws
+from tests.planner.build import SAID, price, question, site, unknown_price
+
+DRAWN = Draws(count=DRAWS, seed=0)
+
+
+def case(given_price=None, **asked: str) -> Case:
+    one = question(**asked)
+    machine = one.clusters[0]
+    return make_case(one, one.asked, machine, given_price or price(machine.gpu.id), site())
+
+
+def ranged(one: Case, gpus: int = 64, **fixed: object):
+    return ranged_plan(one, best_on(one, FixedLayout(**fixed), gpus), DRAWN)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
+def test_percentiles_are_ordered_and_are_draws(values):
+    found = percentiles(np.array(values), len(values))
+
+    assert found.low <= found.mid <= found.high
+    assert {found.low, found.mid, found.high} <= set(values)
+
+
+def test_percentiles_of_a_thousand_and_one_draws_are_the_51st_501st_and_951st():
+    found = percentiles(np.arange(1001.0), 1001)
+
+    assert (found.low, found.mid, found.high) == (50, 500, 950)
+
+
+def test_a_figure_without_draws_has_no_range():
+    found = percentiles(3.0, 1001)
+
+    assert found.low == found.mid == found.high == 3.0
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "fp8"])
+def test_a_plan_s_figures_are_ordered_and_its_items_sum(precision):
+    plan = ranged(case(params="8B", precision=precision)).plan
+
+    assert plan.layout is not None
+    assert plan.layout.gpus == plan.gpus == 64
+    assert plan.layout.dp * plan.layout.micro_batch * plan.layout.grad_accum == 256
+    for name in METRICS:
+        found = getattr(plan, name)
+        assert 0 < found.low < found.mid < found.high
+    assert plan.memory_gib is not None
+    assert plan.step_s is not None
+    for parts, names in ((plan.memory_gib, MEMORY_ITEMS), (plan.step_s, STEP_ITEMS)):
+        assert tuple(parts) == (*names, "total")
+        assert sum(parts[name] for name in names) == pytest.approx(parts["total"], rel=1e-12)
+    assert plan.memory_gib["total"] <= plan.memory_capacity_gib
+    assert plan.step_range_s is not None
+    assert plan.step_s["total"] == pytest.approx(plan.step_range_s.mid, rel=1e-9)
+    assert plan.energy_items_mwh is not None
+    items = [plan.energy_items_mwh[name] for name in ("gpu", "host", "network", "pue_overhead")]
+    assert sum(items) == pytest.approx(plan.energy_items_mwh["total"])
+    assert plan.energy_items_mwh["total"] == pytest.approx(plan.energy_mwh.mid, rel=1e-9)
+
+
+def test_the_figures_of_a_plan_follow_from_each_other():
+    one = case(params="8B")
+    plan = ranged(one).plan
+
+    assert plan.tflops_per_gpu.mid == pytest.approx(plan.mfu.mid * 989)
+    assert plan.gpu_hours.mid == pytest.approx(plan.duration_days.mid * 24 * 64, rel=1e-9)
+    # steady state: goodput lengthens the run, not the step; stops are one-sided: the mid of the product lies above
+    wall_s = one.tokens / plan.tokens_per_s_per_gpu.mid / 64 / plan.goodput_ratio.mid
+    assert 1 <= plan.duration_days.mid / (wall_s / 86400) < 1.08
+    assert plan.mfu_full_attention > plan.mfu.mid
+    assert plan.hfu >= plan.mfu.mid
+    beside = 1 + float(one.mid.host_share) + float(one.mid.network_share)
+    assert plan.peak_power_mw == pytest.approx(64 * 700e-6 * beside * 1.25)
+    assert plan.gpu_power_w.high <= 700
+
+
+def test_hfu_counts_what_is_recomputed_and_mfu_does_not():
+    plan, bare = (ranged(case(params="8B"), act_ckpt=kind).plan for kind in ("full", "none"))
+
+    assert bare.hfu == pytest.approx(bare.mfu.mid)
+    # four thirds on layers and attention, nothing on the output layer
+    assert 1.25 < plan.hfu / plan.mfu.mid < 4 / 3
+
+
+def test_the_budget_figure_lies_above_the_mid_by_the_price_s_range():
+    narrow = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5))).plan.cost_usd
+    wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0))).plan.cost_usd
+
+    assert wide.high / wide.low > narrow.high / narrow.low
+    assert wide.mid == pytest.approx(narrow.mid, rel=0.1)
+
+
+def test_without_a_price_the_cost_is_a_lower_bound():
+    plan = ranged(case(given_price=unknown_price())).plan
+
+    assert plan.cost_usd.at_least
+    assert [line.id for line in plan.cost_lines] == ["electricity"]
+    assert plan.cost_usd.mid == pytest.approx(plan.cost_lines[0].usd.mid)
+
+
+def test_lines_of_the_bill_sum_to_the_cost():
+    both = ranged(case(electricity="0.1")).plan
+
+    assert [line.id for line in both.cost_lines] == ["gpu_rental", "electricity"]
+    assert sum(line.usd.mid for line in both.cost_lines) == pytest.approx(both.cost_usd.mid, rel=0.01)
+    assert both.cost_lines[0].quantity == pytest.approx(both.gpu_hours.mid)
+    assert both.cost_lines[0].evidence_ids == (SAID.id,)
+
+
+def test_market_based_carbon_is_a_second_number():
+    one = case()
+    market = ranged(replace(one, site=site(market_kg_co2e_per_kwh=0.05))).plan
+
+    assert ranged(one).plan.carbon_market_tco2e is None
+    assert market.carbon_market_tco2e == pytest.approx(market.energy_mwh.mid * 0.05)
+    assert market.carbon_tco2e.mid == pytest.approx(ranged(one).plan.carbon_tco2e.mid)
+
+
+def test_the_inputs_that_make_the_range_are_named_largest_first():
+    plan = ranged(case(params="8B")).plan
+    shares = [one.share_ratio for one in plan.uncertainty]
+
+    assert shares == sorted(shares, reverse=True)
+    assert all(0 < share <= 1 for share in shares)
+    assert sum(shares) <= 1.1  # independent inputs share one variance, within the noise of the draws
+    assert plan.uncertainty[0].label
+
+
+def test_the_runners_up_are_slower_and_one_that_is_too_big_says_by_how_much():
+    plan = ranged(case(params="70B"), gpus=64).plan
+    slower = [one for one in plan.lost_layouts if "slower" in one.why]
+
+    assert len(slower) == 3
+    assert len({one.layout for one in plan.lost_layouts}) == len(plan.lost_layouts)
+    assert plan.layout not in {one.layout for one in plan.lost_layouts}
+    assert [one.step_s for one in slower] == sorted(one.step_s for one in slower)
+    big = [one for one in plan.lost_layouts if "GiB too much" in one.why]
+    assert all(one.memory_gib > plan.memory_capacity_gib for one in big)
+
+
+def test_what_does_not_fit_has_no_figures_and_says_why():
+    one = case(params="70B", precision="fp32")
+    choice = best_on(one, FixedLayout(), 8)
+    plan = infeasible(one, 8, 1, why_not(one, choice), choice).plan
+
+    assert choice.best is None
+    assert not plan.fits
+    assert plan.why_not is not None
+    assert "GiB more than the 79.6 GiB of h100-sxm5-80gb" in plan.why_not
+    assert all(getattr(plan, name) is None for name in (*METRICS, "memory_gib", "step_s", "layout"))
+    assert plan.layouts_evaluated == len(choice.layouts) > 0
+
+
+def test_gpus_that_divide_into_no_layout_are_said_so():
+    one = case(params="8B", global_batch="2")
+    choice = best_on(one, FixedLayout(tp=1, pp=1, cp=1), 1)
+    nothing = best_on(one, FixedLayout(pp=1), 1024)
+
+    assert len(choice.layouts)
+    assert why_not(one, nothing).startswith("no layout divides these GPUs")
+
+
+def test_what_sets_a_precision_apart_is_named_among_the_inputs():
+    # its spread is that of published pairs, too large to be missed (`precision_error`)
+    plan = ranged(case(params="8B", precision="fp8")).plan
+
+    assert "precision_error" in {one.term for one in plan.uncertainty}

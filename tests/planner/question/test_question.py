@@ -1,0 +1,53 @@
+"""A resolved question makes the recipe of each precision on each GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.question.asked import Input
+from planner.question.question import default_attention, overlaps_tensor_parallel
+from tests.planner.build import cluster, question
+
+
+@pytest.mark.parametrize(
+    ("gpu", "kind"),
+    [
+        ("v100-sxm2-32gb", "naive"),
+        ("t4", "naive"),
+        ("a100-sxm4-80gb", "flash"),
+        ("h100-sxm5-80gb", "flash"),
+        ("l4", "flash"),
+    ],
+)
+def test_attention_is_fused_where_flash_attention_has_kernels(gpu, kind):
+    # FlashAttention-2's README: Ampere, Ada and Hopper
+    assert default_attention(cluster(gpu)) == kind
+
+
+def test_what_the_user_said_wins():
+    one = question(attention="naive")
+
+    assert one.recipe(one.asked, one.clusters[0]).attention == "naive"
+
+
+def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():
+    assert overlaps_tensor_parallel("tuned", cluster("h100-sxm5-80gb"))
+    assert overlaps_tensor_parallel("tuned", cluster("b200-sxm-180gb"))
+    assert not overlaps_tensor_parallel("tuned", cluster("a100-sxm4-80gb"))
+    assert not overlaps_tensor_parallel("eager", cluster("h100-sxm5-80gb"))
+
+
+def test_only_encoders_drop_out():
+    bert, llama = (question(model=name) for name in ("bert-large", "llama-3.1-8b"))
+
+    assert bert.recipe(bert.asked, bert.clusters[0]).dropout
+    assert not llama.recipe(llama.asked, llama.clusters[0]).dropout
+
+
+def test_inputs_can_be_added_without_touching_the_question():
+    one = question()
+    more = one.with_inputs(price=Input(value=2.5, source="default"))
+
+    assert more.inputs["price"].value == 2.5
+    assert "price" not in one.inputs
+    assert more.tokens == one.tokens

@@ -1,0 +1,117 @@
+"""What makes a record doubtful, and when the whole of it is not to be trusted."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.records.check import Verdict, check_record, doubtful
+from planner.records.jsonl import MeasurementFile, RecordProblem
+from planner.records.measurement import Measurement
+from tests.planner.recorded import a_canary, a_measurement
+
+
+def verdict_on(*measurements: Measurement, problems: tuple[RecordProblem, ...] = ()) -> Verdict:
+    return check_record(MeasurementFile(measurements=measurements, problems=problems))
+
+
+def points(count: int, **changes: object) -> list[Measurement]:
+    return [a_measurement(probe_id=f"p{i}", seq=i + 1, **changes) for i in range(count)]
+
+
+def test_a_quiet_record_is_trusted_without_findings() -> None:
+    verdict = verdict_on(a_canary(), *points(9))
+
+    assert verdict == Verdict(trustworthy=True, points=10, findings=())
+
+
+@pytest.mark.parametrize(
+    ("fault", "finding", "what"),
+    [
+        ({"quality": "contended"}, "contended", "1 point measured while something else ran"),
+        ({"quality": "throttled"}, "throttled", "1 point measured while the device slowed itself down"),
+        ({"samples": 4}, "few-samples", "1 point with fewer than 5 samples"),
+        ({"time_ci_high_s": 0.0045}, "wide", "1 point with a confidence interval wider than ±5%"),
+        ({"energy_quality": "inconsistent"}, "energy", "1 point whose energy counter and power differ"),
+        ({"alloc_retries": 2}, "alloc-retries", "1 point whose allocator had to retry: times not used"),
+    ],
+)
+def test_one_bad_point_among_nine_is_named_but_the_record_is_trusted(
+    fault: dict[str, object], finding: str, what: str
+) -> None:
+    verdict = verdict_on(a_canary(), *points(9), a_measurement(probe_id="bad", seq=20, **fault))
+
+    assert [(one.id, one.what, one.probe_ids) for one in verdict.findings] == [(finding, what, ("bad",))]
+    assert verdict.trustworthy
+
+
+def test_a_record_with_a_third_of_its_points_contended_is_not_trusted() -> None:
+    contended = [a_measurement(probe_id=f"c{i}", seq=20 + i, quality="contended") for i in range(5)]
+
+    verdict = verdict_on(a_canary(), *points(9), *contended)
+
+    assert not verdict.trustworthy
+    assert verdict.findings[0].kinds == ("gemm",)
+
+
+def test_points_between_a_good_and_a_drifted_canary_are_drifted_too() -> None:
+    # GPU limit 2 %: the last canary runs 3 % slower than the median of the three
+    record = [
+        a_canary(seq=0, time_median_s=1.00, device_kind="cuda"),
+        a_measurement(probe_id="early", seq=1, device_kind="cuda"),
+        a_canary(seq=2, time_median_s=1.00, device_kind="cuda"),
+        a_measurement(probe_id="late", seq=3, device_kind="cuda"),
+        a_canary(seq=5, time_median_s=1.03, device_kind="cuda"),
+    ]
+
+    (finding,) = verdict_on(*record).findings
+
+    assert finding.id == "drift"
+    assert finding.probe_ids == ("late", "canary")
+
+
+def test_a_first_canary_that_was_disturbed_does_not_condemn_the_record() -> None:
+    record = [
+        a_canary(seq=0, time_median_s=3.0, quality="contended"),
+        a_measurement(probe_id="p", seq=2),
+        a_canary(seq=1, time_median_s=1.0),
+        a_canary(seq=3, time_median_s=1.0),
+    ]
+
+    assert "drift" not in [one.id for one in verdict_on(*record).findings]
+
+
+def test_a_record_without_a_canary_says_so() -> None:
+    assert [one.id for one in verdict_on(*points(3)).findings] == ["no-canary"]
+
+
+def test_damaged_lines_are_named() -> None:
+    problem = RecordProblem(line=7, key=None, what="expected one JSON object")
+
+    (finding,) = verdict_on(a_canary(), *points(3), problems=(problem,)).findings
+
+    assert (finding.id, finding.what) == ("damaged", "1 line cannot be used (7)")
+
+
+def test_a_record_without_any_time_is_not_trusted() -> None:
+    verdict = verdict_on(a_measurement(status="unsupported", time_median_s=None, reason="no FP8 units"))
+
+    assert not verdict.trustworthy
+    assert [one.id for one in verdict.findings] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, False),
+        ({"quality": "contended"}, True),
+        ({"quality": "throttled"}, True),
+        ({"alloc_retries": 1}, True),
+        ({"status": "error"}, True),
+        ({"status": "oom"}, False),
+        ({"status": "unsupported"}, False),
+    ],
+)
+def test_resume_measures_again_what_is_doubtful_and_not_what_is_a_result(
+    changes: dict[str, object], expected: bool
+) -> None:
+    assert doubtful(a_measurement(**changes)) is expected

@@ -1,0 +1,134 @@
+"""The store of records: several side by side, the newest trustworthy one of a GPU wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planner.errors import InputFileError, UsageError
+from planner.records import store as records
+from planner.records.home import records_dir
+from tests.planner.recorded import H200, a_canary, a_measurement, write_record
+
+
+@pytest.fixture(autouse=True)
+def nothing_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(records, "SHIPPED", tmp_path / "shipped")
+
+
+def h200(day: int, **changes: object) -> tuple:
+    stamp = {"timestamp_utc": f"2026-11-{day:02d}T12:00:00.000+00:00"}
+    return a_canary(**H200, **stamp), *(a_measurement(probe_id=f"p{i}", **(H200 | stamp | changes)) for i in range(4))
+
+
+def test_the_directory_of_records_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    assert records_dir() == tmp_path / "mpplan" / "records"
+
+
+def test_a_record_of_an_h200_is_listed_with_its_catalogue_id_and_date(tmp_path: Path) -> None:
+    write_record(tmp_path / "one.jsonl", *h200(3))
+
+    (record,) = records.list_records(tmp_path)
+
+    assert (record.name, record.gpu, record.date) == ("one", "h200-sxm-141gb", "2026-11-03T12:00:00.000+00:00")
+    assert record.verdict.trustworthy
+    assert not record.shipped
+
+
+def test_a_cpu_record_is_of_cpu_local(tmp_path: Path) -> None:
+    write_record(tmp_path / "one.jsonl", a_canary(), a_measurement())
+
+    assert records.list_records(tmp_path)[0].gpu == "cpu-local"
+
+
+def test_an_unknown_gpu_has_no_catalogue_id_and_is_still_listed(tmp_path: Path) -> None:
+    unknown = {"device_kind": "cuda", "device_name": "NVIDIA Z900", "memory_total_bytes": 1e12}
+    write_record(tmp_path / "one.jsonl", a_measurement(**unknown))
+
+    assert records.list_records(tmp_path)[0].gpu is None
+
+
+def test_traces_and_other_files_are_no_records(tmp_path: Path) -> None:
+    write_record(tmp_path / "one.jsonl", a_measurement())
+    (tmp_path / "one.trace.jsonl").write_text("{}\n", encoding="utf-8")
+    (tmp_path / "one.jsonl.underway").write_text("[]", encoding="utf-8")
+
+    assert [record.name for record in records.list_records(tmp_path)] == ["one"]
+
+
+def test_the_newest_trustworthy_record_of_the_gpu_wins(tmp_path: Path) -> None:
+    write_record(tmp_path / "old.jsonl", *h200(1))
+    write_record(tmp_path / "new.jsonl", *h200(2))
+    write_record(tmp_path / "newest-but-contended.jsonl", *h200(3, quality="contended"))
+    write_record(tmp_path / "other.jsonl", a_canary(), a_measurement())
+
+    best = records.newest_record("h200-sxm-141gb", records.list_records(tmp_path))
+
+    assert best is not None
+    assert best.name == "new"
+
+
+def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
+    write_record(tmp_path / "shipped" / "theirs.jsonl", *h200(9))
+    write_record(tmp_path / "own" / "ours.jsonl", *h200(1))
+
+    listed = records.list_records(tmp_path / "own")
+
+    assert [(one.name, one.shipped) for one in listed] == [("theirs", True), ("ours", False)]
+    best = records.newest_record("h200-sxm-141gb", listed)
+    assert best is not None
+    assert best.name == "ours"
+
+
+def test_no_directory_means_no_records(tmp_path: Path) -> None:
+    assert records.list_records(tmp_path / "none") == ()
+    assert records.newest_record("h200-sxm-141gb", ()) is None
+
+
+def test_a_record_of_another_gpu_than_asked_is_an_invalid_input(tmp_path: Path) -> None:
+    path = write_record(tmp_path / "one.jsonl", *h200(1))
+
+    with pytest.raises(
+        InputFileError, match=r"expected a record of `b200.*found `NVIDIA H200`, which is `h200-sxm-141gb`"
+    ):
+        records.record_of_gpu(path, "b200-sxm-180gb")
+
+
+def test_a_record_without_a_usable_line_is_an_invalid_input_that_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text("{", encoding="utf-8")
+
+    with pytest.raises(InputFileError, match=r"one\.jsonl: no usable line|one\.jsonl:1: expected one JSON object"):
+        records.record_of_gpu(path, None)
+
+
+def test_a_record_is_found_by_the_start_of_its_name(tmp_path: Path) -> None:
+    write_record(tmp_path / "nvidia-h200-1.jsonl", *h200(1))
+    write_record(tmp_path / "nvidia-h200-2.jsonl", *h200(2))
+    listed = records.list_records(tmp_path)
+
+    assert records.find_record("nvidia-h200-2", listed).name == "nvidia-h200-2"
+    with pytest.raises(UsageError, match="fits 2 records"):
+        records.find_record("nvidia", listed)
+    with pytest.raises(UsageError, match="no record `x`"):
+        records.find_record("x", listed)
+
+
+def test_removing_a_record_removes_its_traces_and_nothing_else(tmp_path: Path) -> None:
+    write_record(tmp_path / "one.jsonl", *h200(1))
+    write_record(tmp_path / "two.jsonl", *h200(2))
+    (tmp_path / "one.trace.jsonl").write_text("{}\n", encoding="utf-8")
+
+    records.remove_record(records.find_record("one", records.list_records(tmp_path)))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["two.jsonl"]
+
+
+def test_a_shipped_record_cannot_be_removed(tmp_path: Path) -> None:
+    write_record(tmp_path / "shipped" / "theirs.jsonl", *h200(9))
+
+    with pytest.raises(UsageError, match="came with the package"):
+        records.remove_record(records.list_records(tmp_path / "own")[0])

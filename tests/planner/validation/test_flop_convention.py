@@ -1,0 +1,59 @@
+from dataclasses import replace
+
+import pytest
+
+from planner.hardware.catalogue import find_gpu
+from planner.models.catalogue import find_model
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import find_policy
+from planner.training.recipe import Recipe
+from planner.validation.flop_convention import (
+    counted_flop_per_token,
+    counts_half_attention,
+    counts_recompute,
+    peak_of_convention,
+)
+from planner.validation.frameworks import find_framework
+
+HARDWARE = "hardware FLOPs, recompute counted"
+
+
+def recipe(model: str, seq_len: int, policy: str = "bf16") -> Recipe:
+    return Recipe(
+        model=find_model(model), policy=find_policy(policy), optimizer=find_optimizer("adamw"), method="pretrain",
+        seq_len=seq_len, global_batch=8, stack=find_framework("").stack,
+    )  # fmt: skip
+
+
+def test_the_two_attention_conventions_of_llama_3_8b_at_8k_are_those_of_the_corpus():
+    # published_runs.md, trap 2: 57.9 against 51.5 GFLOP per token
+    full = counted_flop_per_token("6N + full (not causal-halved) attention", recipe("llama-3-8b", 8192), "none")
+    half = counted_flop_per_token("causal attention halved, recompute excluded", recipe("llama-3-8b", 8192), "none")
+
+    assert full == pytest.approx(57.9e9, rel=0.002)
+    assert half == pytest.approx(51.5e9, rel=0.002)
+    assert counted_flop_per_token("", recipe("llama-3-8b", 8192), "none") == half
+
+
+def test_hardware_flop_are_those_of_narayanan_s_formula():
+    gpt3 = recipe("gpt-3-175b", 2048)
+    gpt3 = replace(gpt3, model=replace(gpt3.model, vocab=51200))
+    # 96 s l h^2 (1 + s/6h + V/16lh) / s with l = 96, h = 12288, s = 2048, V = 51200 (arXiv 2104.04473, equation 3)
+    expected = 96 * 96 * 12288**2 * (1 + 2048 / (6 * 12288) + 51200 / (16 * 96 * 12288))
+
+    assert counted_flop_per_token(HARDWARE, gpt3, "full") == pytest.approx(expected, rel=1e-3)
+    assert counted_flop_per_token(HARDWARE, gpt3, "none") < 0.76 * expected
+
+
+def test_words_are_understood_as_the_sources_mean_them():
+    assert not counts_recompute("6N + 12*L*d*s per token (full, non-causal attention); recompute excluded")
+    assert counts_recompute("8N only (recompute counted)")
+    assert not counts_half_attention("MFU from recipe model-FLOPs incl. full (non-causal-halved) attention")
+    assert counts_half_attention("model FLOPs, causal attention halved, embedding lookup excluded")
+
+
+def test_an_fp8_mfu_against_989_is_over_the_bf16_peak():
+    h100 = find_gpu("h100-sxm5-80gb")
+
+    assert peak_of_convention("vs 989 TF", recipe("llama-3-8b", 8192, "fp8"), h100) == h100.peak_flop_per_s["bf16"]
+    assert peak_of_convention("", recipe("llama-3-8b", 8192, "fp8"), h100) == h100.peak_flop_per_s["fp8"]

@@ -1,0 +1,123 @@
+from dataclasses import replace
+
+import pytest
+
+from planner.validation.layout import Sharding, parse_ckpt, parse_sharding
+from planner.validation.runs import PublishedRun, parse_run
+from planner.validation.setup import Prepared, prepare_run
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "group"),
+    [
+        ("none", 0, None),
+        ("none (DDP/Horovod)", 0, None),
+        ("zero-0", 0, None),
+        ("zero-1 over all DP", 1, None),
+        ("zero-1 within 8 GPUs", 1, 8),
+        ("zero-1 within 4", 1, 4),
+        ("ddp+distributed-optimizer", 1, None),
+        ("fsdp-shard_grad_op(zero2)", 2, None),
+        ("fsdp-full_shard(zero3)", 3, None),
+        ("fsdp2-8", 3, 8),
+        ("fsdp-128-way", 3, 128),
+        ("fsdp2", 3, None),
+        ("HSDP-16", 3, 16),
+        ("zero-3", 3, None),
+    ],
+)
+def test_a_sharding_text_says_stage_and_group(text, stage, group):
+    assert parse_sharding(text) == Sharding(stage=stage, group=group, in_gpus="within" in text)
+
+
+def test_a_blank_or_unknown_text_says_nothing():
+    assert parse_sharding("") is None
+    assert parse_sharding("sharded somehow") is None
+    assert parse_ckpt("selective (norm, act)") == "selective"
+    assert parse_ckpt("block 12") is None
+
+
+def run(**cells: str) -> PublishedRun:
+    row = {
+        "id": "x", "model": "Llama3-70B", "precision": "bf16", "gpu": "h100-sxm5-80gb", "n_gpus": "64",
+        "seq_len": "8192", "global_batch_seqs": "128", "micro_batch": "1", "tp": "4", "pp": "4", "act_ckpt": "none",
+        "framework": "NeMo 24.07", "metric": "step_time_s",
+    }  # fmt: skip
+    found = parse_run(row | cells)
+    assert isinstance(found, PublishedRun)
+    return found
+
+
+def prepared(**cells: str) -> Prepared:
+    found = prepare_run(run(**cells))
+    assert isinstance(found, Prepared), found
+    return found
+
+
+def test_a_stated_layout_is_taken_as_it_stands():
+    one = prepared(cp="2", vp="5").layouts.at(0)
+
+    # 64 / (4 x 4 x 2) = 2 ranks; 128 / 2 / 1 = 64 micro-batches
+    assert (one.tp, one.pp, one.vp, one.cp, one.dp, one.micro_batch, one.grad_accum) == (4, 4, 5, 2, 2, 1, 64)
+
+
+def test_micro_batches_that_do_not_divide_are_split_evenly():
+    # Composer: 20 sequences per GPU in steps of 8 are three micro-batches, here of 7
+    found = prepared(
+        tp="1", pp="1", n_gpus="8", global_batch_seqs="160", micro_batch="8", model="MPT-1b", seq_len="2048",
+        framework="llm-foundry/Composer (PyTorch FSDP)",
+    )  # fmt: skip
+    one = found.layouts.at(0)
+
+    assert (one.dp, one.micro_batch, one.grad_accum) == (8, 7, 3)
+    assert found.batch_scale == pytest.approx(160 / 168)
+
+
+def test_torchtitan_s_local_batch_is_cut_into_as_many_micro_batches_as_there_are_stages():
+    # torchtitan, `pipeline_parallel_microbatches`: the number of pipeline stages if unspecified
+    found = prepared(framework="torchtitan", micro_batch="16", grad_accum="1", global_batch_seqs="64", act_ckpt="full")
+    one = found.layouts.at(0)
+
+    assert (one.pp, one.micro_batch, one.grad_accum) == (4, 4, 4)
+    assert "micro_batch: 4, the pipeline splits the local batch of 16" in found.filled
+
+
+def test_what_is_left_open_is_chosen_by_the_search_and_named():
+    found = prepared(tp="", pp="", micro_batch="")
+
+    assert any(note.startswith("tp, pp, micro_batch: chosen by the layout search") for note in found.filled)
+    assert found.layouts.at(0).gpus == 64
+
+
+def test_blank_checkpointing_becomes_the_least_that_fits():
+    roomy = prepared(model="Llama3-8B", tp="1", pp="1", act_ckpt="", micro_batch="1")
+    tight = prepared(model="Llama3-70B", tp="4", pp="4", act_ckpt="", micro_batch="8", seq_len="16384")
+
+    assert roomy.layouts.at(0).act_ckpt == "none"
+    assert tight.layouts.at(0).act_ckpt == "full"
+    assert "act_ckpt: the least that fits" in roomy.filled
+
+
+def test_a_layout_that_contradicts_the_gpus_is_refused_with_the_figures():
+    found = prepare_run(replace(run(), n_gpus=60))
+
+    assert getattr(found, "reason", "") == "layout: tp x pp x cp = 16 does not divide 60 GPUs"
+
+
+def test_a_default_of_checkpointing_that_cannot_fit_is_taken_for_full():
+    # 65 536 tokens of an 8B model on 4 GPUs: selective checkpointing, torchtitan's default, would take 240 GiB
+    large = {"tp": "1", "pp": "1", "n_gpus": "4", "micro_batch": "32", "global_batch_seqs": "128", "seq_len": "2048"}
+    titan = {"framework": "torchtitan", "model": "Llama3-8B", "vp": "", "cp": "", **large}
+    open_one, said = prepared(**titan, act_ckpt=""), prepared(**titan, act_ckpt="selective")
+
+    assert open_one.layouts.at(0).act_ckpt == "full"
+    assert "act_ckpt: full, for the framework's default does not fit" in open_one.filled
+    assert said.layouts.at(0).act_ckpt == "selective"
+
+
+def test_a_single_gpu_shards_nothing_unless_its_policy_computes_with_gathered_copies():
+    alone = {"n_gpus": "1", "tp": "1", "pp": "1", "vp": "", "cp": "", "micro_batch": "1", "global_batch_seqs": "1"}
+    tune = prepared(framework="torchtune", model="Llama3-8B", **alone)
+    titan = prepared(framework="torchtitan", model="Llama3-8B", **alone)
+
+    assert (tune.layouts.at(0).zero, titan.layouts.at(0).zero) == (0, 3)

@@ -1,0 +1,112 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.performance.evaluation import evaluate
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws
+from planner.validation.predict import PSU_EFFICIENCY, Prediction, predict_prepared
+from planner.validation.runs import PublishedRun, parse_run
+from planner.validation.setup import NO_PRICES, Prepared, prepare_run
+
+ROW = {
+    "id": "x", "model": "Llama3-8B", "family": "dense", "precision": "bf16", "gpu": "h100-sxm5-80gb",
+    "n_gpus": "16", "seq_len": "8192", "global_batch_seqs": "128", "micro_batch": "1", "tp": "1", "pp": "1", "cp": "2",
+    "act_ckpt": "none", "framework": "NeMo 25.04", "tokens_total": "1e12",
+}  # fmt: skip
+DRAWS = Draws(count=101, seed=1)
+
+
+def prepared(metric: str, **cells: str) -> Prepared:
+    run = parse_run(ROW | {"metric": metric} | cells)
+    assert isinstance(run, PublishedRun), run
+    found = prepare_run(run)
+    assert isinstance(found, Prepared), found
+    return found
+
+
+def mid(metric: str, **cells: str) -> float:
+    return predict_prepared(prepared(metric, **cells)).mid
+
+
+def test_the_speeds_of_one_run_agree_with_each_other():
+    step = mid("step_time_s")
+
+    assert mid("samples_per_s") == pytest.approx(128 / step)
+    assert mid("tokens_per_s_per_gpu") == pytest.approx(128 * 8192 / step / 16)
+    # 51.5 GFLOP per token with the causal half of attention (published_runs.md, trap 2)
+    assert mid("tflops_per_gpu") == pytest.approx(51.5e9 * 128 * 8192 / step / 16 / 1e12, rel=0.002)
+    assert mid("mfu") == pytest.approx(mid("tflops_per_gpu") / 989)
+
+
+def test_totals_are_steps_times_step_over_goodput():
+    hours, minutes, step = mid("gpu_hours"), mid("time_to_train_min"), mid("step_time_s")
+
+    assert hours == pytest.approx(minutes / 60 * 16)
+    assert hours > 1e12 / (128 * 8192) * step * 16 / 3600
+
+
+def test_energy_is_what_each_scope_meters():
+    gpu = mid("energy_mwh", energy_scope="gpu")
+    direct = mid("energy_mwh", energy_scope="node_dc")
+    wall = mid("energy_mwh", energy_scope="node_ac")
+    site = mid("energy_mwh", energy_scope="facility", pue="1.2")
+    whole = mid("energy_mwh", energy_scope="accelerator_system", pue="1.0")
+
+    assert gpu < direct < wall
+    assert wall == pytest.approx(direct / PSU_EFFICIENCY)
+    assert site == pytest.approx(1.2 * whole)
+    # rated: hours x 700 W x PUE, nothing modelled but the hours
+    assert mid("energy_mwh", energy_scope="rated", pue="1.1") == pytest.approx(mid("gpu_hours") * 700 * 1.1 / 1e6)
+
+
+def test_power_of_a_node_is_its_gpus_and_its_host():
+    assert mid("avg_node_power_w", energy_scope="node_dc") > 8 * mid("avg_gpu_power_w")
+    assert mid("avg_gpu_power_w", power_limit_w="300") <= 300
+
+
+def test_peak_memory_grows_from_allocated_to_reserved_to_the_device():
+    allocated, reserved, device = (mid("peak_mem_gib", mem_kind=kind) for kind in ("allocated", "reserved", "device"))
+
+    assert allocated < reserved < device
+
+
+def test_a_configuration_that_is_far_too_large_does_not_fit():
+    one = predict_prepared(prepared("peak_mem_gib", model="Llama3-70B", n_gpus="8", cp="1", global_batch_seqs="8"))
+    small = predict_prepared(prepared("peak_mem_gib", act_ckpt="full"))
+
+    assert not one.fits
+    assert one.memory_filling_ratio > 1.5
+    assert small.fits
+
+
+def test_a_range_holds_its_mid_and_is_the_draws_quantiles():
+    found = predict_prepared(prepared("step_time_s"), DRAWS)
+
+    assert found.low < found.mid < found.high
+    assert found.values.shape == (101,)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(found.values, [0.05, 0.95])))
+    assert found.width_ratio == pytest.approx((found.high - found.low) / found.mid)
+
+
+def test_without_draws_the_range_is_a_point():
+    found = predict_prepared(prepared("step_time_s"))
+
+    assert found.low == found.mid == found.high
+
+
+def test_the_prediction_is_the_planner_s_own_evaluation():
+    one = prepared("step_time_s")
+    rates = resolve_rates(one.cluster, one.recipe).sample()
+    direct = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+
+    assert predict_prepared(one).mid == pytest.approx(float(direct.step_s[0]))
+
+
+def test_nothing_but_the_configuration_decides():
+    one = prepared("step_time_s")
+    other = replace(one, run=replace(one.run, id="y", tier="C", flag="odd", pair="p", series="s", group="memory"))
+    found: list[Prediction] = [predict_prepared(one), predict_prepared(other)]
+
+    assert found[0].mid == found[1].mid

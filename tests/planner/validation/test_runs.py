@@ -1,0 +1,71 @@
+from planner.validation.runs import ANSWERS, COLUMNS, CONFIGURATION, PublishedRun, Rejected, parse_result, parse_run
+
+ROW = {
+    "id": "x-1", "group": "throughput", "model": "Llama3-8B", "precision": "bf16", "gpu": "h100-sxm5-80gb",
+    "n_gpus": "8",
+    "metric": "tokens_per_s_per_gpu", "value": "10000", "seq_len": "8192", "micro_batch": "1",
+}  # fmt: skip
+
+
+def reason(**cells: str) -> str:
+    found = parse_run(ROW | cells)
+    assert isinstance(found, Rejected)
+    return found.reason
+
+
+def test_a_row_becomes_a_typed_run():
+    run = parse_run(ROW | {"power_limit_w": "500", "precision": "BF16"})
+
+    assert isinstance(run, PublishedRun)
+    assert (run.n_gpus, run.seq_len, run.precision, run.power_limit_w) == (8, 8192, "bf16", 500.0)
+    assert run.global_batch_seqs is None
+
+
+def test_no_answer_has_a_field_in_a_run():
+    assert set(CONFIGURATION) & set(ANSWERS) == set()
+    assert set(COLUMNS) == set(CONFIGURATION) | set(ANSWERS)
+
+
+def test_a_missing_column_counts_as_blank():
+    run = parse_run({"id": "x", "metric": "step_time_s", "gpu": "h100-sxm5-80gb"})
+
+    assert isinstance(run, PublishedRun)
+    assert run.n_gpus is None
+    assert run.precision is None
+
+
+def test_a_cell_that_is_no_number_is_named():
+    assert reason(n_gpus="many") == "n_gpus: `many` is not a number of at least 0"
+    assert reason(seq_len="2048.5") == "seq_len: `2048.5` is not a whole number"
+    assert "micro_batch: `-1`" in reason(micro_batch="-1")
+    assert "pue: `nan`" in reason(pue="nan")
+
+
+def test_every_wrong_cell_of_a_row_is_named():
+    assert reason(n_gpus="many", seq_len="long").count(";") == 1
+
+
+def test_a_metric_in_an_unknown_unit_is_refused_with_the_known_ones():
+    assert reason(metric="step_time_ms").startswith("metric: unknown `step_time_ms`; known are tokens_per_s_per_gpu")
+
+
+def test_a_row_without_a_gpu_or_an_id_is_refused_by_its_line():
+    found = parse_run(ROW | {"id": "", "gpu": ""}, line=7)
+
+    assert isinstance(found, Rejected)
+    assert (found.id, found.reason) == ("line 7", "gpu: blank")
+
+
+def test_an_out_of_memory_statement_is_an_answer_without_a_value():
+    result = parse_result(ROW | {"value": "oom"})
+
+    assert not isinstance(result, Rejected)
+    assert result.out_of_memory
+    assert result.value is None
+
+
+def test_a_value_that_is_no_number_is_a_reason():
+    result = parse_result(ROW | {"value": "fast"})
+
+    assert isinstance(result, Rejected)
+    assert result.reason == "value: `fast` is not a number of at least 0"

@@ -1,0 +1,125 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.validation.predict import Prediction
+from planner.validation.runs import PublishedResult, PublishedRun, Rejected
+from planner.validation.score import ScoredRun, score_pairs, score_runs, summarize, weighted_quantile, weights
+
+RUN = PublishedRun(id="a", metric="tokens_per_s_per_gpu", gpu="h100-sxm5-80gb", precision="bf16")
+
+
+def prediction(mid: float, *, width: float = 0.2, filling: float = 0.5) -> Prediction:
+    low, high = mid * (1 - width / 2), mid * (1 + width / 2)
+    values = np.array([low, mid, high])
+    return Prediction(
+        id="a", metric="tokens_per_s_per_gpu", low=low, mid=mid, high=high, filled=(), fits=filling <= 1,
+        memory_gib=80 * filling, memory_filling_ratio=filling, values=values,
+    )  # fmt: skip
+
+
+def scored(
+    published: float | None, mid: float, *, oom: bool = False, filling: float = 0.5, **changes: str
+) -> ScoredRun:
+    run = replace(RUN, **changes)  # type: ignore[arg-type]
+    return ScoredRun(
+        run=run, id=run.id, metric=run.metric, published=published, out_of_memory=oom,
+        prediction=prediction(mid, filling=filling), prepared=None, reason_skipped=None,
+    )  # fmt: skip
+
+
+def test_the_error_is_mid_over_published_minus_one():
+    row = scored(100.0, 90.0)
+
+    assert row.error_ratio == pytest.approx(-0.10)
+    assert row.inside is False  # 81 to 99
+    assert scored(100.0, 95.0).inside is True  # 85.5 to 104.5
+
+
+def test_rows_of_one_series_weigh_as_much_as_one_row():
+    rows = [scored(1.0, 1.0, id=name, series=series) for name, series in (("a", "s"), ("b", "s"), ("c", ""))]
+
+    assert list(weights(rows)) == [0.5, 0.5, 1.0]
+
+
+def test_a_series_that_misses_does_not_outvote_single_rows():
+    misses = [scored(100.0, 150.0, id=f"m{i}", series="s") for i in range(9)]
+    hits = [scored(100.0, 101.0, id=f"h{i}") for i in range(3)]
+    found = summarize([*misses, *hits])
+
+    assert found.n == 12
+    assert found.median_abs_error == pytest.approx(0.01)
+    assert found.coverage == pytest.approx(0.75)
+
+
+def test_flagged_and_skipped_rows_are_not_scored():
+    skipped = ScoredRun(
+        run=None, id="b", metric="", published=1.0, out_of_memory=False, prediction=None, prepared=None,
+        reason_skipped="seq_len: blank",
+    )  # fmt: skip
+
+    assert summarize([scored(100.0, 200.0, flag="arithmetic"), skipped]).n == 0
+    assert summarize([]).median_abs_error is None
+
+
+def test_a_weighted_median_of_equal_weights_is_the_median():
+    values = np.array([5.0, 1.0, 3.0])
+
+    assert weighted_quantile(values, np.ones(3), 0.5) == 3.0
+
+
+def test_a_pair_goes_from_the_wider_precision_and_reads_as_a_speed_up():
+    wide = scored(100.0, 100.0, id="w", pair="p", precision="bf16")
+    narrow = scored(150.0, 130.0, id="n", pair="p", precision="fp8")
+    (found,) = score_pairs([narrow, wide])
+
+    assert (found.frm, found.to, found.ids) == ("bf16", "fp8", ("w", "n"))
+    assert found.published_ratio == pytest.approx(1.5)
+    assert found.mid == pytest.approx(1.3)
+    assert found.error_ratio == pytest.approx(1.3 / 1.5 - 1)
+
+
+def test_step_times_are_turned_over():
+    wide = scored(3.0, 3.0, id="w", pair="p", precision="fp32", metric="step_time_s")
+    narrow = scored(1.0, 1.5, id="n", pair="p", precision="fp16", metric="step_time_s")
+    (found,) = score_pairs([wide, narrow])
+
+    assert found.published_ratio == pytest.approx(3.0)
+    assert found.mid == pytest.approx(2.0)
+
+
+def test_the_draws_of_a_pair_are_common_so_that_its_range_is_narrow():
+    (found,) = score_pairs(
+        [scored(1.0, 1.0, id="w", pair="p", precision="bf16"), scored(1.0, 2.0, id="n", pair="p", precision="fp8")]
+    )
+
+    assert found.low == found.mid == found.high == pytest.approx(2.0)
+
+
+def test_two_rows_of_one_precision_or_two_metrics_are_no_pair():
+    rows = [
+        scored(1.0, 1.0, id="a", pair="p", precision="fp8"),
+        scored(1.0, 1.0, id="b", pair="p", precision="fp8"),
+        scored(1.0, 1.0, id="c", pair="p", precision="bf16", metric="peak_mem_gib"),
+    ]
+
+    assert score_pairs(rows) == []
+
+
+def test_a_verdict_is_wrong_only_beyond_five_percent_of_the_memory():
+    memory = {"metric": "peak_mem_gib"}
+
+    assert scored(None, 70.0, oom=True, filling=0.90, **memory).misjudged_fit
+    assert not scored(None, 78.0, oom=True, filling=0.97, **memory).misjudged_fit
+    assert scored(70.0, 90.0, filling=1.10, **memory).misjudged_fit
+    assert not scored(70.0, 82.0, filling=1.03, **memory).misjudged_fit
+
+
+def test_a_row_without_prediction_keeps_its_published_value_and_its_reason():
+    refused = Rejected(id="a", reason="seq_len: blank", metric="step_time_s")
+    result = PublishedResult(id="a", value=2.0, out_of_memory=False, source="s")
+    (row,) = score_runs([refused], [refused], [result])
+
+    assert (row.published, row.reason_skipped, row.metric) == (2.0, "seq_len: blank", "step_time_s")
+    assert row.error_ratio is None

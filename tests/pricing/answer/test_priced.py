@@ -1,0 +1,138 @@
+"""A question's money, answered: prices, places and ledgers from flags and files."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import InputFileError, UsageError
+from planner.hardware.catalogue import find_gpu
+from planner.question.question import MoneyInputs
+from pricing.answer.priced import price_question, with_electricity
+from pricing.place.tariff import tariff_fact
+
+H100, B200 = find_gpu("h100-sxm5-80gb"), find_gpu("b200-sxm-180gb")
+QUOTE = """
+vendor = "Acme"
+gpu = "b200-sxm-180gb"
+price_per_gpu_h = 3.5
+commitment = "1y"
+minimum_term = "90d"
+setup_fee = 1000
+region = "Germany"
+"""
+
+
+@pytest.fixture
+def money(today, tmp_path):
+    def make(**changes):
+        plain = {
+            "price_usd_per_gpu_h": None, "provider": None, "region": None, "commitment": "on-demand", "pue": None,
+            "electricity_usd_per_kwh": None, "grid": None, "as_of": today,
+        }  # fmt: skip
+        return MoneyInputs(**(plain | changes))
+
+    return make
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_by_default_each_gpu_has_the_markets_price_and_its_embodied_carbon(money):
+    found = price_question([H100, B200], money())
+
+    assert set(found.prices) == set(found.ledgers) == {H100.id, B200.id}
+    assert found.prices[H100.id].usd_per_gpu_h.mid == 3.49
+    assert found.ledgers[H100.id].embodied.kg_co2e_per_gpu_h.high == pytest.approx(575 / 43_800)
+    assert not found.ledgers[H100.id].has_lines
+
+
+def test_an_offer_prices_its_gpu_and_the_book_the_others(money, file):
+    found = price_question([H100, B200], money(quote=file("quote.toml", QUOTE)))
+
+    assert found.prices[B200.id].usd_per_gpu_h.mid == 3.5
+    assert found.ledgers[B200.id].quote.vendor == "Acme"
+    assert found.prices[H100.id].usd_per_gpu_h.mid == 3.49
+    assert found.ledgers[H100.id].quote is None
+
+
+def test_the_place_of_an_offer_is_the_place_of_the_run_where_none_is_given(money, file):
+    quote = file("quote.toml", QUOTE)
+
+    assert price_question([B200], money(quote=quote)).site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.332, abs=0.06)
+    assert price_question([B200], money(quote=quote, grid="100")).site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.1)
+
+
+def test_an_offer_for_another_gpu_is_refused(money, file):
+    with pytest.raises(InputFileError, match="the offer is for `b200-sxm-180gb`, not for `h100-sxm5-80gb`"):
+        price_question([H100], money(quote=file("quote.toml", QUOTE)))
+
+
+def test_own_machines_stand_beside_what_renting_costs_with_its_rows(money, file):
+    found = price_question([H100], money(own=file("own.toml", "")))
+    owned = found.ledgers[H100.id].owned
+
+    assert found.prices[H100.id] is owned.price
+    assert owned.rental_usd_per_gpu_h == 3.49
+    assert owned.rental_evidence[0].id.startswith("price:")
+    assert any("interval" in text for text in found.prices[H100.id].warnings)  # of the rental rows
+    assert all(one.used_in == ("rental_usd_per_gpu_h",) for one in found.ledgers[H100.id].evidence[1:])
+
+
+def test_own_machines_pay_the_tariff(money, file):
+    tariff = file("t.toml", "[[period]]\nfrom = 0\nto = 24\nusd_per_kwh = 0.5\n")
+    cheap = price_question([H100], money(own=file("own.toml", "")))
+    dear = price_question([H100], money(own=file("own.toml", ""), tariff=tariff))
+
+    assert dear.site.electricity_usd_per_kwh.mid == 0.5
+    assert dear.ledgers[H100.id].owned.busy_usd_per_gpu_h.mid > cheap.ledgers[H100.id].owned.busy_usd_per_gpu_h.mid
+
+
+def test_another_price_of_electricity_prices_own_machines_anew(money, file):
+    tariff = file("t.toml", "[[period]]\nfrom = 0\nto = 12\nusd_per_kwh = 0.1\n[[period]]\nfrom = 12\nto = 24\n"
+                            "usd_per_kwh = 0.3\n")  # fmt: skip
+    asked = money(own=file("own.toml", ""), tariff=tariff)
+    first = price_question([H100], asked)
+    power = tariff_fact(first.tariff, tariff, 6.0)
+
+    again = with_electricity(first, [H100], asked, power)
+
+    assert (power.estimate.low, power.estimate.mid, power.estimate.high) == pytest.approx((0.1, 0.2, 0.3))
+    assert again.site.electricity_usd_per_kwh == power.estimate
+    assert again.prices[H100.id].usd_per_gpu_h.high > first.prices[H100.id].usd_per_gpu_h.high
+
+
+def test_lines_beside_are_the_same_for_every_gpu_and_name_their_file(money, file):
+    beside = file("beside.toml", "[failed]\nratio = 0.1\n")
+    found = price_question([H100, B200], money(beside=beside))
+
+    assert found.ledgers[H100.id].beside.failed_ratio == 0.1
+    assert found.ledgers[H100.id].beside is found.ledgers[B200.id].beside
+    assert found.ledgers[H100.id].evidence[0].source == beside
+
+
+def test_live_intensity_is_asked_for_by_name_and_needs_a_token(money, monkeypatch):
+    monkeypatch.delenv("ELECTRICITYMAPS_TOKEN", raising=False)
+
+    with pytest.raises(UsageError, match="needs a token"):
+        price_question([H100], money(grid="live:DE"))
+    with pytest.raises(UsageError, match="names no zone"):
+        price_question([H100], money(grid="live:"))
+
+
+def test_live_intensity_stands_in_for_the_row(money, monkeypatch, server):
+    address = server(lambda _: (200, b'{"zone": "DE", "carbonIntensity": 302, "datetime": "2026-11-20T12:00:00Z"}'))
+    monkeypatch.setattr("pricing.sources.live_grid.ADDRESS", address)
+    monkeypatch.setattr("pricing.sources.live_grid.live_intensity.__kwdefaults__", {"address": address})
+    monkeypatch.setenv("ELECTRICITYMAPS_TOKEN", "t")
+
+    found = price_question([H100], money(grid="live:DE")).site
+
+    assert found.grid_kg_co2e_per_kwh.mid == pytest.approx(0.302)
+    assert any(one.id == "grid:live:DE" and "of one hour" in one.what for one in found.evidence)

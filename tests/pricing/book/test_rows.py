@@ -1,0 +1,136 @@
+"""The price book: shipped rows are sound, and what is wrong in a file is said with its line."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from planner.errors import InputFileError, UsageError
+from planner.hardware.catalogue import load_gpus
+from pricing.book.rows import (
+    COLUMNS,
+    COMMITMENTS,
+    PriceBook,
+    load_book,
+    parse_book,
+    shipped_book,
+    user_book_path,
+)
+from pricing.book.user_book import book_text
+
+GOOD = "x1,h100-sxm5-80gb,acme,,,8,on-demand,2.50,USD,provider,2026-10-01,2026-10-01,test,test,"
+
+
+def book_with(**changes):
+    cells = dict(zip(COLUMNS, GOOD.split(","), strict=True)) | changes
+    return ",".join(COLUMNS) + "\n" + ",".join(cells.values()) + "\n"
+
+
+def test_shipped_rows_are_of_catalogue_gpus_with_source_and_date():
+    for one in shipped_book().rows:
+        assert one.gpu in load_gpus(), one.id
+        assert one.source
+        assert one.date_basis
+        assert date(2023, 1, 1) <= one.date_earliest <= one.date_latest
+
+
+def test_shipped_prices_are_plausible_per_gpu_hour():
+    assert len(shipped_book().rows) == 318
+    for one in shipped_book().rows:
+        assert Decimal("0.03") < one.price_per_gpu_h < 20, one.id
+
+
+def test_shipped_spot_prices_are_below_on_demand_of_the_same_row():
+    by_id = {one.id: one for one in shipped_book().rows}
+    pairs = [(one, by_id[one.id.removesuffix("-spot")]) for one in by_id.values()
+             if one.commitment == "spot" and one.id.removesuffix("-spot") in by_id]  # fmt: skip
+
+    assert len(pairs) > 50
+    assert all(spot.price_per_gpu_h < full.price_per_gpu_h for spot, full in pairs)
+
+
+def test_shipped_rows_hold_every_commitment_but_none_twice():
+    ids = [one.id for one in shipped_book().rows]
+
+    assert len(ids) == len(set(ids))
+    assert {one.commitment for one in shipped_book().rows} == set(COMMITMENTS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"price_per_gpu_h": "0"}, "price_per_gpu_h: expected more than 0"),
+        ({"price_per_gpu_h": "-2.5"}, "price_per_gpu_h: expected more than 0"),
+        ({"price_per_gpu_h": "free"}, "price_per_gpu_h: expected a decimal number, found `free`"),
+        ({"price_per_gpu_h": "349"}, "not plausible; per instance, or in cents?"),
+        ({"currency": "$"}, "currency: expected an ISO 4217 code such as USD, found `$`"),
+        ({"currency": "XYZ"}, "currency: expected an ISO 4217 code such as USD, found `XYZ`"),
+        ({"commitment": "forever"}, "commitment: expected one of on-demand, spot, 1y, 3y"),
+        ({"seller": "friend"}, "seller: expected one of"),
+        ({"date_latest": "2026-13-01"}, "date_latest: expected an ISO date"),
+        ({"date_latest": "2025-01-01"}, "date_latest: expected a day not before date_earliest"),
+        ({"gpus_per_instance": "0"}, "gpus_per_instance: expected a count of 1 or more"),
+        ({"source": ""}, "source: expected a value"),
+    ],
+)
+def test_a_wrong_cell_is_named_with_file_line_and_what_was_expected(changes, said):
+    with pytest.raises(InputFileError) as caught:
+        parse_book(book_with(**changes), "mine.csv")
+
+    assert caught.value.message.startswith("mine.csv:2: ")
+    assert said in caught.value.message
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(InputFileError, match=r"mine.csv:1: provider: expected the columns id, gpu"):
+        parse_book(book_with().replace(",provider,", ",whose,", 1), "mine.csv")
+
+
+def test_a_line_cut_off_in_the_middle_is_named():
+    with pytest.raises(InputFileError, match=r"mine.csv:3: row: expected 15 cells, found 3"):
+        parse_book(book_with() + "x2,h100-sxm5-80gb,ac\n", "mine.csv")
+
+
+def test_an_id_that_occurs_twice_is_named():
+    with pytest.raises(InputFileError, match=r"mine.csv:3: id: `x1` occurs twice"):
+        parse_book(book_with() + GOOD + "\n", "mine.csv")
+
+
+def test_a_byte_order_mark_is_read_over():
+    assert parse_book("\ufeff" + book_with(), "mine.csv").rows[0].id == "x1"
+
+
+def test_a_book_that_is_written_reads_back_the_same(row):
+    rows = (row(id="a", notes='with "quotes", commas\nand lines'), row("3.1", id="b", commitment="spot", region="us"))
+
+    assert parse_book(book_text(rows), "again.csv").rows == rows
+
+
+def test_only_rows_of_one_gpu_are_read_where_asked(row):
+    text = book_text([row(id="a"), row(id="b", gpu="l4")])
+
+    assert [one.id for one in parse_book(text, "x.csv", gpu="l4").rows] == ["b"]
+
+
+def test_the_users_rows_stand_beside_the_shipped_ones(data_home, row):
+    data_home.mkdir(parents=True)
+    user_book_path().write_text(book_text([row(id="mine")]), encoding="utf-8")
+
+    assert {"mine", "p032"} <= {one.id for one in load_book("h100-sxm5-80gb").rows}
+
+
+def test_one_id_for_two_different_rows_is_refused(row):
+    with pytest.raises(UsageError, match="stands for two different rows"):
+        PriceBook(rows=(row(id="a"),)).plus([row("9.99", id="a")])
+
+
+def test_a_date_is_shown_as_a_day_or_as_an_interval(row):
+    assert row().date_text == "2026-10-01"
+    assert row(date_earliest=date(2026, 1, 1)).date_text == "2026-01-01/2026-10-01"
+
+
+def test_a_row_is_stale_from_the_91st_day_on(row):
+    assert not row(day="2026-08-28").is_stale(date(2026, 11, 26))
+    assert row(day="2026-08-28").is_stale(date(2026, 11, 27))

@@ -1,0 +1,115 @@
+"""own.toml: defaults with sources, keys that are checked, and the price beside renting."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import InputFileError
+from planner.evidence import EvidenceKind
+from planner.hardware.catalogue import find_gpu
+from pricing import quote_gpu, site_facts
+from pricing.contracts.own_file import DEFAULTS, owned_price, read_own, server_rows
+
+H100 = "h100-sxm5-80gb"
+
+
+@pytest.fixture
+def own(tmp_path):
+    def make(text=""):
+        path = tmp_path / "own.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return make
+
+
+def test_every_default_has_a_source_and_a_date_and_lies_within_its_bounds():
+    for default in DEFAULTS:
+        assert default.source, default.key
+        assert default.date, default.key
+        assert default.low <= default.value <= default.high, default.key
+
+
+def test_server_rows_are_ordered_and_of_catalogue_gpus():
+    for gpu, cells in server_rows().items():
+        assert find_gpu(gpu).id == gpu
+        assert float(cells["usd_per_gpu_low"]) <= float(cells["usd_per_gpu"]) <= float(cells["usd_per_gpu_high"])
+
+
+def test_an_empty_file_takes_every_default_and_names_it(own):
+    owned, server, evidence = read_own(own(), find_gpu(H100))
+
+    assert (server.low, server.mid, server.high) == (28_800, 35_000, 46_900)
+    assert owned.network_ratio == 0.19
+    assert owned.server_power.kw == pytest.approx(1.275)  # DGX H100: 10.2 kW over 8 GPUs
+    assert {one.id for one in evidence} == {"own:s002", *(f"own:{default.key}" for default in DEFAULTS)}
+    assert {one.kind for one in evidence} == {EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED}
+
+
+def test_what_the_user_says_is_marked_as_given(own):
+    path = own("[capital]\nserver_usd_per_gpu = 30000\nlife_years = 4\n")
+
+    owned, server, evidence = read_own(path, find_gpu(H100))
+
+    assert (owned.life_years, server.low, server.high) == (4, 30_000, 30_000)
+    assert {one.id for one in evidence if one.kind is EvidenceKind.GIVEN} == {"own:server", "own:capital.life_years"}
+
+
+def test_a_gpu_without_a_server_price_needs_one(own):
+    with pytest.raises(InputFileError, match=r"capital\.server_usd_per_gpu: expected a number"):
+        read_own(own(), find_gpu("l4"))
+
+
+def test_a_card_alone_is_given_a_server_around_it(own):
+    owned, _, evidence = read_own(own(), find_gpu("rtx-4090"))
+
+    assert owned.server_usd_per_gpu == pytest.approx(1_400 * 1.64)
+    assert "times 1.64" in evidence[0].what
+
+
+def test_a_server_of_unknown_power_takes_1_8_times_its_gpus(own):
+    gpu = find_gpu("mi300x-192gb")
+
+    assert gpu.host_power_w is None
+    assert read_own(own(), gpu)[0].server_power.w == pytest.approx(gpu.tdp_w * 1.8)
+
+
+def test_the_price_is_shown_beside_renting_with_the_break_even(own, today):
+    site = site_facts(as_of=today)
+    found = owned_price(own(), find_gpu(H100), site, quote_gpu(H100, as_of=today))
+
+    usd = found.price.usd_per_gpu_h
+    assert 1.5 < usd.low < usd.mid < usd.high < 4
+    assert sum(found.items_usd_per_gpu_h.values()) == pytest.approx(usd.mid)
+    assert found.rental_usd_per_gpu_h == 3.49
+    assert 0.3 < found.break_even_utilisation_ratio < 0.6
+    assert found.price.commitment == "owned"
+
+
+def test_without_an_electricity_price_the_cost_is_a_lower_bound(own, today):
+    found = owned_price(own(), find_gpu(H100), site_facts(region="DEU", as_of=today))
+
+    assert found.price.usd_per_gpu_h.at_least
+    assert found.price.gap.what == "electricity price"
+    assert found.break_even_utilisation_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[use]\nutilisation_ratio = 0\n", ":2: use.utilisation_ratio: expected a number from 0.01 to 1"),
+        ("[use]\nutilisation_ratio = 80\n", ":2: use.utilisation_ratio: expected a number from 0.01 to 1"),
+        ("[capital]\ndepreciation = 'fast'\n", ":2: capital.depreciation: expected one of straight-line, economic"),
+        ("[capital]\nlife = 5\n", ":2: capital.life: unknown key"),
+        ("[housing]\nkind = 'own'\n", "housing.facility_usd_per_kw: expected a number from 100"),
+        (
+            "[capital]\nnetwork_ratio = 0.6\nstorage_ratio = 0.9\n",
+            ":3: capital.storage_ratio: expected a number from 0 to 0.3",
+        ),
+    ],
+)
+def test_a_wrong_key_is_named(own, text, said):
+    with pytest.raises(InputFileError) as caught:
+        read_own(own(text), find_gpu(H100))
+
+    assert said in caught.value.message

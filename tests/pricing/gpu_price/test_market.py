@@ -1,0 +1,47 @@
+"""Prices from votes: medians, spreads and what is doubtful about them."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pricing.book.current import votes
+from pricing.book.rows import PriceBook, shipped_book
+from pricing.gpu_price.ask import Question
+from pricing.gpu_price.market import market_price, provider_price, typical_spread
+
+TODAY = date(2026, 11, 20)
+
+
+def asked(today):
+    return Question(gpu="h100-sxm5-80gb", provider=None, region=None, commitment="on-demand", as_of=today)
+
+
+@given(cents=st.lists(st.integers(50, 2000), min_size=1, max_size=12))
+def test_the_range_holds_the_median_and_stays_within_the_votes(cents, row):
+    rows = [row(str(Decimal(price) / 100), id=str(at), provider=f"p{at}") for at, price in enumerate(cents)]
+    price = market_price((), votes(rows, TODAY, ()), asked(TODAY)).usd_per_gpu_h
+
+    assert price.low <= price.mid <= price.high
+    if len(cents) > 2:
+        assert min(cents) / 100 <= price.low
+        assert price.high <= max(cents) / 100
+
+
+def test_the_typical_spread_comes_from_gpus_with_five_providers(today, row):
+    low, high = typical_spread(shipped_book(), (), "on-demand", today)
+
+    assert float(low) == pytest.approx(0.68, abs=0.05)
+    assert float(high) == pytest.approx(1.64, abs=0.1)
+    assert typical_spread(PriceBook(rows=(row(),)), (), "on-demand", today) is None
+
+
+def test_a_providers_price_names_its_row(today, row):
+    price = provider_price(votes([row("2.5")], today, ())[0], asked(today))
+
+    assert "cheapest row t1 of 2026-10-01" in price.basis
+    assert price.evidence[0].what == "acme, on-demand: 2.5 USD per GPU-hour"

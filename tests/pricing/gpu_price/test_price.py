@@ -1,0 +1,209 @@
+"""The price of a GPU-hour: given, a provider's, or the market's; with its range, its age and its rows."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from planner.errors import UsageError
+from planner.evidence import EvidenceKind
+from pricing import quote_gpu
+from pricing.book.rows import user_book_path
+from pricing.book.user_book import book_text
+from pricing.gpu_price.price import given_price
+
+H100 = "h100-sxm5-80gb"
+
+
+def test_the_default_is_the_median_over_providers_with_one_vote_each(today):
+    price = quote_gpu(H100, as_of=today)
+
+    # Verda 2.29, Hyperstack 2.40, Nebius 2.95, JarvisLabs 3.49, Lambda 3.99, Paperspace 5.99, AWS 6.88
+    assert [one.id for one in price.evidence] == [
+        f"price:{name}" for name in ("p085", "p097", "p072", "p093", "p066", "p126", "p032")
+    ]
+    assert price.usd_per_gpu_h.mid == 3.49
+    assert price.usd_per_gpu_h.low == pytest.approx(2.29 + 0.3 * 0.11)  # 5th percentile of seven
+    assert price.usd_per_gpu_h.high == pytest.approx(5.99 + 0.7 * 0.89)  # 95th
+    assert "median over 7 providers" in price.basis
+    assert all(one.kind is EvidenceKind.PUBLISHED and one.source and one.date for one in price.evidence)
+
+
+def test_with_few_providers_the_range_is_lowest_to_highest(today):
+    price = quote_gpu("b200-sxm-180gb", as_of=today).usd_per_gpu_h
+
+    assert (price.low, price.high) == (4.89, 14.2416)
+    assert price.mid == pytest.approx((5.5 + 6.69) / 2)
+
+
+def test_with_one_or_two_providers_the_range_is_at_least_the_typical_spread(today):
+    price = quote_gpu("a10", as_of=today)
+
+    assert price.usd_per_gpu_h.mid == 1.29
+    assert price.usd_per_gpu_h.low < 1.0
+    assert price.usd_per_gpu_h.high > 1.7
+    assert any("typical spread" in warning for warning in price.warnings)
+
+
+def test_marketplace_asks_have_no_vote(today):
+    price = quote_gpu("rtx-5090", as_of=today)
+
+    assert price.usd_per_gpu_h is None
+    assert "only marketplace asks are known for rtx-5090 (vast)" in price.gap.why
+    assert quote_gpu("rtx-5090", provider="vast", as_of=today).usd_per_gpu_h.mid == 0.44
+
+
+def test_a_gpu_without_rows_has_a_gap_and_no_price(today):
+    price = quote_gpu("mi300x-192gb", as_of=today)
+
+    assert price.usd_per_gpu_h is None
+    assert price.gap.why == "the price book has no row for mi300x-192gb"
+    assert "lower bound" in price.gap.effect
+
+
+def test_a_given_price_is_taken_as_it_is(today):
+    price = quote_gpu(H100, price_usd_per_gpu_h=2.1, as_of=today)
+
+    assert (price.usd_per_gpu_h.low, price.usd_per_gpu_h.mid, price.usd_per_gpu_h.high) == (2.1, 2.1, 2.1)
+    assert price.evidence[0].kind is EvidenceKind.GIVEN
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, 349.0, float("nan"), float("inf")])
+def test_a_price_that_cannot_be_is_refused(wrong):
+    with pytest.raises(UsageError, match="not a plausible price"):
+        given_price(H100, wrong)
+
+
+def test_a_provider_gives_its_cheapest_region_and_its_dearest_as_high(today):
+    price = quote_gpu(H100, provider="AWS", as_of=today)
+
+    assert (price.usd_per_gpu_h.mid, price.usd_per_gpu_h.high) == (6.88, 9.4944)
+    assert price.provider == "aws"
+
+
+def test_a_region_fixes_the_price(today):
+    price = quote_gpu(H100, provider="aws", region="ap-northeast-1", as_of=today)
+
+    assert price.usd_per_gpu_h.low == price.usd_per_gpu_h.high == 8.6
+
+
+def test_a_price_that_is_the_same_everywhere_fits_every_region(today):
+    assert quote_gpu(H100, provider="lambda", region="us-east-1", as_of=today).usd_per_gpu_h.mid == 3.99
+
+
+def test_a_place_stands_for_the_regions_in_it(today):
+    price = quote_gpu(H100, region="Finland", as_of=today)
+
+    assert {one.id for one in price.evidence} == {"price:p072", "price:p085"}  # Nebius eu-north1, Verda FIN-02
+
+
+def test_a_place_without_rows_takes_the_market_and_says_so(today):
+    price = quote_gpu(H100, region="DEU", as_of=today)
+
+    assert price.usd_per_gpu_h.mid == 3.49
+    assert any("in DEU: the whole market stands in" in warning for warning in price.warnings)
+
+
+def test_spot_prices_are_the_spot_rows(today):
+    price = quote_gpu(H100, commitment="spot", as_of=today)
+
+    assert [one.id for one in price.evidence] == ["price:p085-spot", "price:p072-spot", "price:p032-spot"]
+    assert price.usd_per_gpu_h.mid == 1.25
+
+
+@pytest.mark.parametrize("word", ["1y", "1-year", "reserved-1y", "1Y"])
+def test_a_reserved_price_without_a_recent_row_is_assumed_from_the_discount(word, today):
+    price = quote_gpu(H100, provider="aws", commitment=word, as_of=today)
+
+    assert price.usd_per_gpu_h.mid == pytest.approx(6.88 * (1 - 0.41))
+    assert [one.kind for one in price.evidence] == [EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED]
+    assert any("it is assumed" in warning for warning in price.warnings)
+
+
+def test_the_market_takes_the_median_discount_and_its_range(today):
+    on_demand = quote_gpu(H100, as_of=today).usd_per_gpu_h
+    reserved = quote_gpu(H100, commitment="3y", as_of=today).usd_per_gpu_h
+
+    assert reserved.mid == pytest.approx(on_demand.mid * (1 - 0.56))
+    assert reserved.low == pytest.approx(on_demand.low * (1 - 0.64))
+    assert reserved.high == pytest.approx(on_demand.high * (1 - 0.49))
+
+
+def test_a_recent_reserved_row_is_used_as_it_is(data_home, today, row):
+    data_home.mkdir(parents=True)
+    user_book_path().write_text(book_text([row("1.90", id="mine", commitment="1y")]), encoding="utf-8")
+
+    price = quote_gpu(H100, provider="acme", commitment="1y", as_of=today)
+
+    assert price.usd_per_gpu_h.mid == 1.90
+    assert [one.id for one in price.evidence] == ["price:mine"]
+
+
+def test_rows_older_than_90_days_are_named_as_stale():
+    price = quote_gpu(H100, as_of=date(2026, 11, 27))
+
+    assert price.stale
+    assert "p072 (nebius, 2026-08-28), p032 (aws, 2026-08-28)" in price.gap.why
+
+
+def test_rows_of_2025_are_used_only_where_there_is_nothing_newer_and_it_is_said(today):
+    price = quote_gpu("a40", as_of=today)
+
+    assert [one.id for one in price.evidence] == ["price:p211", "price:p192"]
+    assert any("no price of the last 18 months" in warning for warning in price.warnings)
+    assert price.stale
+
+
+def test_a_date_that_lies_in_an_interval_not_over_yet_is_said(today):
+    price = quote_gpu(H100, as_of=today)
+
+    assert any("p085 (verda, 2026-01-01/2026-12-31)" in warning for warning in price.warnings)
+
+
+def test_the_past_is_priced_with_the_rows_of_then():
+    price = quote_gpu(H100, provider="aws", as_of=date(2024, 1, 15))
+
+    assert price.usd_per_gpu_h.mid == 12.29  # p139 of 2023-11-16, before AWS cut its prices
+    assert any("rows from after 2024-01-15" in warning for warning in price.warnings)
+
+
+def test_a_clock_before_every_row_is_named():
+    price = quote_gpu(H100, as_of=date(2020, 1, 1))
+
+    assert price.usd_per_gpu_h is None
+    assert "every row for h100-sxm5-80gb is from 2023-11-16 or later: check the clock" in price.gap.why
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "hint"),
+    [
+        ({"provider": "awz"}, "no prices of a provider `awz`", "aws"),
+        ({"region": "us-est-1"}, "no prices in a region `us-est-1`", "us-east-1"),
+        ({"commitment": "weekly"}, "unknown commitment `weekly`", "on-demand, spot, 1y, 3y"),
+        ({"provider": "aws", "region": "eu-central-1"}, "at aws in eu-central-1", "us-east-1"),
+        ({"provider": "hyperstack", "commitment": "spot"}, "no spot price of h100-sxm5-80gb at hyperstack", "aws"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_says_what_there_is(asked, said, hint, today):
+    with pytest.raises(UsageError) as caught:
+        quote_gpu(H100, as_of=today, **asked)
+
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
+    data_home.mkdir(parents=True)
+    rows = [row(id="mine", gpu="mi300x-192gb", currency="EUR")]
+    user_book_path().write_text(book_text(rows), encoding="utf-8")
+
+    price = quote_gpu("mi300x-192gb", as_of=today)
+    assert price.usd_per_gpu_h is None
+    assert "are in EUR and no exchange rate" in price.gap.why
+
+    rates = "currency,usd_per_unit,date,source\nEUR,1.10,2026-10-01,bank\n"
+    (data_home / "exchange_rates.csv").write_text(rates, encoding="utf-8")
+    priced = quote_gpu("mi300x-192gb", as_of=today)
+    assert priced.usd_per_gpu_h.mid == pytest.approx(2.75)
+    assert "at 1.10 of 2026-10-01 (bank)" in priced.evidence[0].what

@@ -1,0 +1,73 @@
+"""Electricity prices: rows per kWh, newest whole year first, no silent conversion."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from planner.errors import UsageError
+from planner.evidence import Gap
+from pricing.place.electricity import electricity_of, electricity_rows, given_electricity
+
+
+def test_rows_are_prices_per_kwh_in_currency_not_in_cents():
+    for one in electricity_rows():
+        assert Decimal("0.02") < one.price_per_kwh < Decimal("0.6"), one.id
+        assert one.source
+        assert one.date_earliest <= one.date_latest
+
+
+def test_a_state_has_its_own_price(today):
+    fact = electricity_of("US-TX", "US-TX", today)
+
+    assert fact.estimate.low == fact.estimate.high == 0.066  # 6.60 cents, EIA Electric Power Annual 2023
+    assert "industrial, 2023: 0.066 USD per kWh" in fact.evidence.what
+
+
+def test_a_whole_year_goes_before_a_newer_single_month(today):
+    assert electricity_of("US-OH", "US-OH", today).evidence.id == "electricity:e015"  # 2023, not April 2025
+
+
+def test_a_state_with_only_a_month_uses_it(today):
+    assert electricity_of("US-IN", "US-IN", today).estimate.mid == 0.0901
+
+
+def test_a_state_without_a_row_takes_the_us_average(today):
+    assert electricity_of("US-FL", "US-FL", today).estimate.mid == 0.0826
+
+
+def test_an_unnamed_place_in_the_us_has_the_spread_of_the_states(today):
+    usd = electricity_of("USA", None, today).estimate
+
+    assert usd.low == pytest.approx(0.0600, abs=0.001)
+    assert usd.high == pytest.approx(0.184, abs=0.002)
+
+
+def test_the_day_decides_the_year():
+    assert electricity_of("USA", "USA", date(2023, 6, 1)).estimate.mid == 0.0806
+
+
+@pytest.mark.parametrize(("zone", "why"), [("DEU", "no row for DEU"), (None, "no row for DEU")])
+def test_a_country_without_a_row_is_a_gap(zone, why, today):
+    gap = electricity_of(zone, "DEU", today)
+
+    assert isinstance(gap, Gap)
+    assert gap.why == why
+
+
+def test_euro_become_dollars_only_with_a_dated_rate(data_home, today):
+    assert "no dated exchange rate" in electricity_of("FIN", "FIN", today).why
+
+    data_home.mkdir(parents=True)
+    (data_home / "exchange_rates.csv").write_text("currency,usd_per_unit,date,source\nEUR,1.10,2026-01-01,bank\n")
+    fact = electricity_of("FIN", "FIN", today)
+    assert fact.estimate.mid == pytest.approx(0.089 * 1.10)
+    assert "at 1.10 of 2026-01-01" in fact.evidence.what
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.1, 8.26, float("nan")])
+def test_a_price_in_cents_or_of_nothing_is_refused(wrong):
+    with pytest.raises(UsageError, match="not a plausible price in USD per kWh"):
+        given_electricity(wrong)

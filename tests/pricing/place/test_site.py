@@ -1,0 +1,103 @@
+"""PUE, electricity and grid of a place: defaults, rows, what is given, and what cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import UsageError
+from planner.evidence import Estimate, EvidenceKind
+from pricing import site_facts
+from pricing.base.fact import Fact, given
+from pricing.place.site import pue_rows
+
+
+def test_the_defaults_are_pue_1_25_and_the_us_averages(today):
+    site = site_facts(as_of=today)
+
+    assert site.pue == Estimate(low=1.1, mid=1.25, high=1.5)
+    assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.3835)  # Ember, USA 2024
+    assert site.electricity_usd_per_kwh.mid == 0.0826  # EIA industrial average 2025
+    assert {one.kind for one in site.evidence} == {EvidenceKind.ASSUMED}
+    assert site.market_kg_co2e_per_kwh is None
+
+
+def test_a_region_brings_its_pue_price_and_grid(today):
+    site = site_facts(region="us-east-1", provider="aws", as_of=today)
+
+    assert site.pue.mid == 1.15
+    assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.2448)  # Virginia, eGRID 2023
+    assert site.electricity_usd_per_kwh.mid == 0.0892
+    assert {one.kind for one in site.evidence} == {EvidenceKind.PUBLISHED}
+
+
+def test_grid_evidence_states_scope_and_year(today):
+    virginia = site_facts(region="US-VA", as_of=today).evidence
+    average = site_facts(as_of=today).evidence
+
+    assert any("direct emissions of power plants only" in one.what and "2023" in one.what for one in virginia)
+    assert any("life cycle" in one.what and "2024" in one.what for one in average)
+
+
+def test_a_zone_given_wins_over_the_region(today):
+    assert site_facts(region="US-VA", grid="Finland", as_of=today).grid_kg_co2e_per_kwh.mid == pytest.approx(0.0722)
+
+
+@pytest.mark.parametrize("grid", [385, 385.0, "385"])
+def test_a_number_is_grams_per_kwh(grid, today):
+    assert site_facts(grid=grid, as_of=today).grid_kg_co2e_per_kwh == Estimate.exactly(0.385)
+
+
+def test_hyperscalers_without_a_row_take_epochs_figure(today):
+    assert site_facts(provider="gcp", as_of=today).pue.mid == 1.1
+    assert site_facts(provider="lambda", as_of=today).pue.mid == 1.25
+
+
+def test_pue_rows_are_ordered_ratios_with_sources():
+    for one in pue_rows():
+        assert 1 <= one.low <= one.pue_ratio <= one.high < 2
+        assert one.source
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said", "hint"),
+    [
+        ({"pue": 0.9}, "`--pue 0.9` cannot be", "at least 1"),
+        ({"pue": float("nan")}, "`--pue nan` cannot be", "at least 1"),
+        ({"grid": 0}, "a location-based grid factor of 0 cannot be", "--market-grid 0"),
+        ({"grid": "0"}, "a location-based grid factor of 0 cannot be", "--market-grid 0"),
+        ({"grid": 0.385}, "`--grid 0.385` is not a plausible factor", "0.385 kg are 385"),
+        ({"grid": -5}, "`--grid -5` is not a plausible factor", "2 to 1300"),
+        ({"electricity_usd_per_kwh": 8.26}, "not a plausible price", "8.26 cents are 0.0826"),
+        ({"electricity_usd_per_kwh": 0.0}, "not a plausible price", "more than 0"),
+        ({"market_grid_g_per_kwh": -1.0}, "`--market-grid -1`", "0 to 2000"),
+        ({"grid": "Atlantis"}, "no grid factor for `Atlantis`", "a country"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(wrong, said, hint, today):
+    with pytest.raises(UsageError) as caught:
+        site_facts(as_of=today, **wrong)
+
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_factor_of_0_is_taken_as_market_based_beside_the_grid(today):
+    site = site_facts(market_grid_g_per_kwh=0, as_of=today)
+
+    assert site.market_kg_co2e_per_kwh == 0
+    assert site.grid_kg_co2e_per_kwh.mid > 0
+    assert any(one.id == "grid:market" for one in site.evidence)
+
+
+def test_a_region_without_a_known_place_takes_the_us_average_and_says_so(today):
+    site = site_facts(region="CULPEPER-9", as_of=today)
+
+    assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.3835)
+    assert any(gap.what == "grid factor" and "CULPEPER-9" in gap.why for gap in site.gaps)
+
+
+def test_a_live_intensity_is_used_where_no_zone_is_given(today):
+    live = Fact(estimate=Estimate.exactly(0.2), evidence=given("grid:live:DE", "now", "test", ()))
+
+    assert site_facts(live_grid=live, as_of=today).grid_kg_co2e_per_kwh.mid == 0.2
+    assert site_facts(live_grid=live, grid="FIN", as_of=today).grid_kg_co2e_per_kwh.mid == pytest.approx(0.0722)

@@ -1,0 +1,135 @@
+"""One's own price list: every separator, a byte-order mark, a hundred thousand rows, and every mistake by its line."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from planner.errors import InputFileError, UsageError
+from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
+
+
+@pytest.fixture
+def read(tmp_path, today):
+    def make(text, *, encoding="utf-8", skip_invalid=False, provider="acme"):
+        path = tmp_path / "mine.csv"
+        path.write_bytes(text.encode(encoding))
+        fallbacks = Fallbacks(provider=provider, currency="USD", day=today, source="mine.csv")
+        return read_own_csv(read_frame(path), "mine.csv", fallbacks, skip_invalid=skip_invalid)
+
+    return make
+
+
+def test_two_columns_are_enough(read, today):
+    found = read("gpu,price_per_gpu_h\nh100-sxm5-80gb,2.10\n").rows[0]
+
+    assert (found.gpu, found.price_per_gpu_h, found.provider, found.currency) == (
+        "h100-sxm5-80gb",
+        Decimal("2.10"),
+        "acme",
+        "USD",
+    )
+    assert (found.date_latest, found.commitment, found.source) == (today, "on-demand", "mine.csv")
+
+
+def test_semicolons_decimal_commas_and_a_byte_order_mark_are_read(read):
+    text = "gpu;provider;price_per_gpu_h;currency;date\r\nA100-SXM4-80GB;Wolke;1,85;EUR;2026-10-01\r\n"
+
+    found = read(text, encoding="utf-8-sig").rows[0]
+
+    assert (found.gpu, found.provider, found.price_per_gpu_h) == ("a100-sxm4-80gb", "wolke", Decimal("1.85"))
+    assert (found.currency, found.date_latest) == ("EUR", date(2026, 10, 1))
+
+
+def test_tabs_are_read(read):
+    assert read("gpu\tprice_per_gpu_h\nl4\t0.5\n").rows[0].gpu == "l4"
+
+
+def test_a_price_per_instance_is_divided_by_its_gpus(read):
+    text = "gpu,price_per_instance_h,gpus_per_instance\nh100-sxm5-80gb,98.32,8\n"
+
+    assert read(text).rows[0].price_per_gpu_h == Decimal("12.29")
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("h100,2.1,on-demand,USD,2026-01-01", "gpu: expected a GPU of the catalogue, found `h100`"),
+        ("l4,0,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `0`"),
+        ("l4,-1,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `-1`"),
+        ("l4,,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found ``"),
+        ("l4,349,on-demand,USD,2026-01-01", "349 USD per GPU-hour is not plausible; per instance, or in cents?"),
+        ("l4,1,monthly,USD,2026-01-01", "commitment: expected one of on-demand, spot, 1y, 3y, found `monthly`"),
+        ("l4,1,spot,Taler,2026-01-01", "currency: expected an ISO 4217 code, found `Taler`"),
+        ("l4,1,spot,USD,01.02.2026", "date: expected a date such as 2026-08-28, found `01.02.2026`"),
+    ],
+)
+def test_a_wrong_cell_refuses_the_file_and_names_its_line(read, cells, said):
+    text = f"gpu,price_per_gpu_h,commitment,currency,date\nl4,1,spot,USD,2026-01-01\n{cells}\n"
+
+    with pytest.raises(InputFileError) as caught:
+        read(text)
+
+    assert caught.value.message.startswith("mine.csv:3: ")
+    assert said in caught.value.message
+
+
+def test_wrong_rows_can_be_left_out_and_are_counted(read):
+    found = read("gpu,price_per_gpu_h\nl4,0\nt4,0\nl4,0.5\n", skip_invalid=True)
+
+    assert [one.gpu for one in found.rows] == ["l4"]
+    assert found.skipped == {"price_per_gpu_h: expected a price above 0, found `0`": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gpu\nl4\n", "header: expected `gpu` and one of `price_per_gpu_h`, `price_per_instance_h`"),
+        ("gpu,price_per_gpu_h,colour\nl4,1,red\n", "colour: unknown column"),
+        ("gpu,price_per_instance_h\nl4,1\n", "gpus_per_instance: expected this column"),
+        ("", "header: expected column names"),
+    ],
+)
+def test_a_header_that_lacks_something_is_named(read, text, said):
+    with pytest.raises(InputFileError) as caught:
+        read(text)
+
+    assert said in caught.value.message
+
+
+def test_a_file_without_a_provider_needs_one(read):
+    with pytest.raises(InputFileError) as caught:
+        read("gpu,price_per_gpu_h\nl4,1\n", provider=None)
+
+    assert caught.value.hint == "or give --provider"
+
+
+def test_a_line_with_too_many_cells_is_said(read):
+    with pytest.raises(InputFileError, match="not a CSV: Expected 2 fields in line 3, saw 3"):
+        read("gpu,price_per_gpu_h\nl4,1\nl4,1,2\n")
+
+
+def test_what_is_not_utf_8_or_not_there_is_said(tmp_path):
+    (tmp_path / "latin.csv").write_bytes(b"gpu,caf\xe9\n")
+    with pytest.raises(InputFileError, match="encoding: expected UTF-8"):
+        read_frame(tmp_path / "latin.csv")
+    with pytest.raises(UsageError, match="cannot read"):
+        read_frame(tmp_path / "nothing.csv")
+
+
+def test_a_hundred_thousand_rows_are_read(read):
+    lines = [f"l4,{1 + at % 900 / 1000:.3f},r{at}" for at in range(100_000)]
+
+    found = read("gpu,price_per_gpu_h,region\n" + "\n".join(lines) + "\n")
+
+    assert len(found.rows) == 100_000
+    assert found.rows[-1].region == "r99999"
+
+
+def test_the_source_of_a_file_is_its_name_and_hash(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(b"abc")
+
+    assert file_source(path) == "mine.csv sha256:ba7816bf8f01"

@@ -1,0 +1,174 @@
+"""The probe process, for real: its events, its death, its record; and that the parent never imports torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from planner.errors import MpplanError, UsageError
+from planner.records.jsonl import read_measurements
+from planner.records.measurement import Measurement
+from probes.process.client import run_in_process
+from probes.record.options import Options
+from probes.session.listener import Progress
+
+ROOT = Path(__file__).parents[3]
+
+
+class Heard:
+    """A listener that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.labels: list[str] = []
+        self.measured_ids: list[str] = []
+        self.notes: list[str] = []
+
+    def began(self, path: str, device_name: str) -> None:
+        self.path = path
+
+    def planned(self, groups: int, estimate_s: float) -> None:
+        self.groups = groups
+
+    def started(self, progress: Progress) -> None:
+        self.labels.append(progress.label)
+
+    def measured(self, measurement: Measurement) -> None:
+        self.measured_ids.append(measurement.probe_id)
+
+    def noted(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def options(path: Path, **changes: object) -> Options:
+    values: dict[str, object] = {
+        "device": "cpu", "suite": "quick", "workloads": ("launch",), "precisions": ("fp32",), "path": str(path),
+    }  # fmt: skip
+    return Options(**(values | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_torch() -> None:
+    pytest.importorskip("torch")
+
+
+def test_options_cross_to_the_process_unchanged(tmp_path: Path) -> None:
+    one = options(tmp_path / "r.jsonl", budget_s=3.5, seed=7)
+
+    assert Options.from_json(one.to_json()) == one
+
+
+def test_a_run_in_its_own_process_tells_everything_and_writes_the_record(tmp_path: Path) -> None:
+    heard = Heard()
+
+    ended = run_in_process(options(tmp_path / "r.jsonl"), heard)
+
+    assert (ended.interrupted, ended.crashes, ended.path) == (False, 0, str(tmp_path / "r.jsonl"))
+    assert heard.measured_ids == ["support/fp32", "canary", "launch/host", "canary"]
+    record = read_measurements(tmp_path / "r.jsonl")
+    assert [one.probe_id for one in record.measurements] == heard.measured_ids
+    assert record.measurements[2].time_median_s is not None
+    assert record.measurements[2].time_median_s < 1e-3  # a kernel, not a batch of them
+    assert not (tmp_path / "r.jsonl.underway").exists()
+
+
+def test_a_mistake_in_the_process_comes_back_as_the_error_it_is(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text("x\n")
+
+    with pytest.raises(MpplanError, match="exists already") as caught:
+        run_in_process(options(tmp_path / "r.jsonl"), Heard())
+
+    assert caught.value.exit_code == UsageError.exit_code
+
+
+def test_a_machine_without_a_gpu_cannot_measure_one(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(MpplanError, match=r"no NVIDIA GPU|built without CUDA") as caught:
+        run_in_process(options(tmp_path / "r.jsonl", device="cuda"), Heard())
+
+    assert caught.value.exit_code == 4
+    assert "--device cpu" in str(caught.value.hint)
+
+
+def test_a_budget_that_is_used_up_leaves_groups_out_and_says_which(tmp_path: Path) -> None:
+    ended = run_in_process(options(tmp_path / "r.jsonl", workloads=("bandwidth",), budget_s=0.001), Heard())
+
+    assert ended.left_out == ("memory bandwidth",)
+
+
+def test_the_parent_never_imports_torch(tmp_path: Path) -> None:
+    program = (
+        "import sys; from probes.process.client import run_in_process; from probes.record.options import Options;"
+        "from probes.session.listener import Silence;"
+        f"run_in_process(Options(device='cpu', suite='quick', workloads=('canary',), precisions=('fp32',),"
+        f" path={str(tmp_path / 'r.jsonl')!r}), Silence());"
+        "print(sorted({'torch', 'transformers', 'torchao'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mpplan", "probe", "--device", "cpu", "-o", str(path), *arguments]
+    environment = os.environ | {"XDG_DATA_HOME": str(path.parent / "data"), "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+
+
+def wait_for_lines(path: Path, count: int) -> None:
+    for _ in range(3000):
+        if path.exists() and path.read_text(encoding="utf-8").count("\n") >= count:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the record did not grow")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_an_interruption_keeps_and_names_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "r.jsonl"
+    process = start(path, "--workload", "gemm", "--precision", "fp32")
+    wait_for_lines(path, 3)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=300)
+
+    assert process.returncode == 130
+    assert "error: interrupted" in errors
+    assert str(path) in errors
+    record = read_measurements(path)
+    assert len(record.measurements) >= 3
+    assert not [problem for problem in record.problems if not problem.used]
+
+
+def children(parent: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in listed.stdout.split()]
+
+
+def test_a_probe_process_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    process = start(path, "--workload", "bandwidth,launch", "--precision", "fp32")
+    note = path.with_name("r.jsonl.underway")
+    for _ in range(6000):
+        if note.exists() and "bandwidth/copy" in note.read_text(encoding="utf-8"):
+            break
+        time.sleep(0.02)
+    (worker,) = children(process.pid)
+    os.kill(worker, signal.SIGKILL)
+    _, errors = process.communicate(timeout=300)
+
+    assert process.returncode == 0
+    assert "ended by SIGKILL" in errors
+    points = {one.probe_id: one for one in read_measurements(path).latest()}
+    assert (points["bandwidth/copy"].status, points["launch/host"].status) == ("ok", "ok")  # one by one, none dies
+    assert len({one.run_id for one in points.values()}) == 1

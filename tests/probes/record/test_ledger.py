@@ -1,0 +1,188 @@
+"""The record as it grows: appended, flushed, resumed, mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.errors import UsageError
+from planner.records.jsonl import read_measurements
+from probes.record.ledger import Ledger
+from probes.record.options import Options
+from probes.record.provenance import SUITE_VERSION
+from probes.record.writer import UnderWay
+from tests.probes.build import call, point
+
+FACTS = {"suite_version": SUITE_VERSION, "device_kind": "cpu", "device_name": "Some CPU", "torch_version": "2.13.0"}
+OK = {"status": "ok", "time_median_s": 1.0, "quality": "ok"}
+A, B = point("a", call()), point("b", call())
+
+
+OPENED: list[Ledger] = []
+
+
+@pytest.fixture(autouse=True)
+def close_all() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def opened(options: Options, facts: dict[str, object] = FACTS) -> Ledger:
+    OPENED.append(Ledger(options, facts))
+    return OPENED[-1]
+
+
+def open_ledger(path: Path, *, resume: bool = False, **changes: object) -> Ledger:
+    return opened(Options(path=str(path), resume=resume, **changes))  # type: ignore[arg-type]
+
+
+def test_a_line_is_on_the_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path / "r.jsonl")
+
+    ledger.write(A, OK)
+
+    assert [one.probe_id for one in read_measurements(tmp_path / "r.jsonl").measurements] == ["a"]
+
+
+def test_a_record_that_exists_is_not_touched_without_resume(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text("{}\n", encoding="utf-8")
+
+    with pytest.raises(UsageError, match="exists already") as caught:
+        open_ledger(tmp_path / "r.jsonl")
+
+    assert "--resume" in str(caught.value.hint)
+
+
+def test_resuming_keeps_the_run_and_skips_what_is_done(tmp_path: Path) -> None:
+    first = open_ledger(tmp_path / "r.jsonl")
+    first.write(A, OK)
+    first.close()
+
+    again = open_ledger(tmp_path / "r.jsonl", resume=True)
+    again.write(B, OK)
+
+    assert again.run_id == first.run_id
+    assert (again.is_done(A), again.is_done(point("c", call()))) == (True, False)
+    lines = read_measurements(tmp_path / "r.jsonl")
+    assert [(one.probe_id, one.seq) for one in lines.measurements] == [("a", 0), ("b", 1)]
+    assert lines.problems == ()
+
+
+def test_resuming_after_power_loss_cuts_the_unfinished_line_off(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first = open_ledger(path)
+    first.write(A, OK)
+    first.write(B, OK)
+    first.close()
+    path.write_bytes(path.read_bytes()[:-25])
+
+    again = open_ledger(path, resume=True)
+    again.write(B, OK)
+
+    assert [one.probe_id for one in read_measurements(path).measurements] == ["a", "b"]
+    assert read_measurements(path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "done"),
+    [
+        (OK, True),
+        ({"status": "oom", "reason": "x"}, True),
+        ({"status": "unsupported", "reason": "x"}, True),
+        ({"status": "error", "reason": "x"}, False),
+        (OK | {"quality": "contended"}, False),
+        (OK | {"quality": "throttled"}, False),
+        (OK | {"suite_version": SUITE_VERSION + 1}, False),
+    ],
+)
+def test_resume_measures_again_what_is_doubtful_or_of_another_suite(
+    tmp_path: Path, fields: dict[str, object], done: bool
+) -> None:
+    first = open_ledger(tmp_path / "r.jsonl")
+    first.write(A, fields)
+    first.close()
+
+    assert open_ledger(tmp_path / "r.jsonl", resume=True).is_done(A) is done
+
+
+def test_after_a_crash_what_failed_is_not_tried_a_second_time(tmp_path: Path) -> None:
+    first = open_ledger(tmp_path / "r.jsonl")
+    first.write(A, {"status": "error", "reason": "x"})
+    first.close()
+
+    assert open_ledger(tmp_path / "r.jsonl", resume=True, skip_failed=True).is_done(A)
+
+
+def test_a_record_of_another_device_or_torch_is_not_continued(tmp_path: Path) -> None:
+    first = open_ledger(tmp_path / "r.jsonl")
+    first.write(A, OK)
+    first.close()
+
+    with pytest.raises(UsageError, match=r"begun with torch_version `2\.13\.0`, this is `2\.11\.0`"):
+        opened(Options(path=str(tmp_path / "r.jsonl"), resume=True), FACTS | {"torch_version": "2.11.0"})
+
+
+def test_a_record_goes_to_the_store_under_a_name_of_its_own_and_to_the_named_file(tmp_path: Path) -> None:
+    options = Options(path=str(tmp_path / "mine.jsonl"), store=str(tmp_path / "store"))
+    ledger = opened(options)
+    ledger.write(A, OK)
+
+    (kept,) = (tmp_path / "store").glob("*.jsonl")
+
+    assert kept.name.startswith("some-cpu-")
+    assert kept.name.endswith(f"{ledger.run_id[:8]}.jsonl")
+    assert kept.read_text() == (tmp_path / "mine.jsonl").read_text()
+
+
+def test_resuming_a_named_file_goes_on_with_its_copy_in_the_store(tmp_path: Path) -> None:
+    options = Options(path=str(tmp_path / "mine.jsonl"), store=str(tmp_path / "store"), resume=True)
+    for one in (A, B):
+        opened(options).write(one, OK)
+
+    (kept,) = (tmp_path / "store").glob("*.jsonl")
+
+    assert kept.read_text() == (tmp_path / "mine.jsonl").read_text()
+    assert len(read_measurements(kept).measurements) == 2
+
+
+def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(UsageError, match="cannot write"):
+        open_ledger(tmp_path / "file" / "r.jsonl")
+
+
+def test_a_line_holds_neither_host_nor_user_nor_path(tmp_path: Path) -> None:
+    import getpass
+    import socket
+
+    pytest.importorskip("torch")
+    from probes.device.device import open_device
+    from probes.record.provenance import provenance
+
+    facts = provenance(open_device("cpu"))
+    ledger = opened(Options(path=str(tmp_path / "r.jsonl")), facts)
+    ledger.write(A, OK)
+
+    line = (tmp_path / "r.jsonl").read_text(encoding="utf-8")
+    words = set(json.dumps(json.loads(line)).replace('"', " ").split())
+    assert socket.gethostname() not in words
+    assert getpass.getuser() not in words
+    assert str(tmp_path) not in line
+    assert str(Path.home()) not in line
+    assert "uuid" not in line.lower()
+
+
+def test_the_note_of_what_is_under_way_is_left_by_a_process_that_dies_and_only_then(tmp_path: Path) -> None:
+    note = UnderWay(tmp_path / "r.jsonl")
+    assert note.left_behind() == ()
+
+    note.begin(["a", "b"])
+    assert UnderWay(tmp_path / "r.jsonl").left_behind() == ("a", "b")
+
+    note.end()
+    assert UnderWay(tmp_path / "r.jsonl").left_behind() == ()

@@ -1,0 +1,233 @@
+"""A group of points: whatever happens to one is its own result, and the others are measured."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from probes.device.device import Device  # noqa: E402
+from probes.device.faults import DeviceLost, cleaned  # noqa: E402
+from probes.sensors.interface import Sensor  # noqa: E402
+from probes.session.group import Bench, run_group  # noqa: E402
+from probes.timing.protocol import Rules  # noqa: E402
+from probes.timing.trial import CallTrial, Group, Point  # noqa: E402
+from tests.probes.build import CPU, call, point  # noqa: E402
+
+X = torch.ones(64, 64)
+
+
+def bench(sensor: Sensor | None = None) -> Bench:
+    rules = Rules(ci_ratio=0.05, cap_s=0.02, warmup_s=0.0, min_total_s=0.001)
+    return Bench(
+        device=CPU, gate=None, sensor=sensor, no_sensor="no counter", rng=random.Random(0), rules=lambda point: rules
+    )
+
+
+def run(*points: Point, sensor: Sensor | None = None) -> dict[str, dict]:
+    group = Group(name="test", points=points, estimate_s=1.0)
+    return {one.point.probe_id: one.fields for one in run_group(group, bench(sensor))}
+
+
+def work() -> CallTrial:
+    return CallTrial(call=lambda: X @ X, held_bytes=float(X.nbytes))
+
+
+def failing(error: Exception):
+    def build(_device: Device) -> CallTrial:
+        raise error
+
+    return build
+
+
+def test_points_come_back_in_the_order_given_with_their_figures() -> None:
+    found = run(point("a", lambda d: work()), point("b", lambda d: work()))
+
+    assert list(found) == ["a", "b"]
+    assert found["a"]["status"] == "ok"
+    assert found["a"]["time_ci_low_s"] <= found["a"]["time_median_s"] <= found["a"]["time_ci_high_s"]
+    assert found["a"]["energy_reason"] == "no counter"
+
+
+def test_an_interruption_costs_the_point_under_way_and_not_those_before_it() -> None:
+    class Interrupted(CallTrial):
+        def outcome(self) -> dict:
+            raise KeyboardInterrupt
+
+    told: list[str] = []
+    points = [point("a", lambda d: work()), point("b", lambda d: Interrupted(call=lambda: X @ X))]
+
+    with pytest.raises(KeyboardInterrupt):
+        run_group(
+            Group(name="test", points=points, estimate_s=1.0), bench(), lambda one: told.append(one.point.probe_id)
+        )
+
+    assert told == ["a"]
+
+
+def test_a_point_known_to_be_unsupported_is_not_built() -> None:
+    found = run(point("a", failing(AssertionError("built")), unsupported="no FP8 units"))
+
+    assert found["a"] == {"status": "unsupported", "reason": "no FP8 units"}
+
+
+def test_a_missing_package_is_a_reason() -> None:
+    found = run(point("a", call(), needs="no_such_package"))
+
+    assert found["a"] == {"status": "unsupported", "reason": "needs no_such_package, which is not installed"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB"),
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:119] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+    ids=["cuda", "python", "cpu", "driver", "cublas"],
+)
+def test_out_of_memory_is_a_result_and_the_next_point_runs(error: Exception) -> None:
+    found = run(point("big", failing(error)), point("small", lambda d: work()))
+
+    assert found["big"] == {"status": "oom", "reason": "not enough memory on the device"}
+    assert found["small"]["status"] == "ok"
+
+
+def test_a_point_that_does_not_fit_beside_the_others_is_measured_in_a_second_sitting() -> None:
+    alive: list[str] = []
+
+    class Large:
+        held_bytes = 0.0
+        flags: tuple[str, ...] = ()
+        steps = 1
+
+        def __init__(self, name: str) -> None:
+            if alive:
+                raise MemoryError
+            self.name = name
+            alive.append(name)
+
+        def __del__(self) -> None:
+            if getattr(self, "name", None) in alive:
+                alive.remove(self.name)
+
+        def step(self, mark) -> None:
+            return
+
+        def outcome(self) -> dict:
+            return {}
+
+    found = run(point("one", lambda d: Large("one")), point("two", lambda d: Large("two")))
+
+    assert [fields["status"] for fields in found.values()] == ["ok", "ok"]
+
+
+def test_a_step_that_fails_spoils_only_its_own_point() -> None:
+    calls = [0]
+
+    def sometimes() -> None:
+        calls[0] += 1
+        if calls[0] > 4:
+            raise RuntimeError("inside the step")
+
+    found = run(point("bad", call(sometimes)), point("good", lambda d: work()))
+
+    assert found["bad"] == {"status": "error", "reason": "RuntimeError: inside the step"}
+    assert found["good"]["status"] == "ok"
+
+
+def test_memory_running_out_only_when_all_run_together_is_found_by_running_each_alone() -> None:
+    state = {"one": False, "two": False}
+
+    class Hungry:
+        held_bytes = 0.0
+        flags: tuple[str, ...] = ()
+        steps = 1
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+            state[name] = True
+
+        def __del__(self) -> None:
+            state[self.name] = False
+
+        def step(self, mark) -> None:
+            if all(state.values()):
+                raise MemoryError
+
+        def outcome(self) -> dict:
+            return {}
+
+    found = run(point("one", lambda d: Hungry("one")), point("two", lambda d: Hungry("two")))
+
+    assert [fields["status"] for fields in found.values()] == ["ok", "ok"]
+
+
+def test_a_product_that_a_library_lacks_spoils_only_its_own_point() -> None:
+    error = RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ...)`")
+
+    found = run(point("fp8", failing(error)), point("bf16", lambda d: work()))
+
+    assert found["fp8"]["status"] == "error"
+    assert found["bf16"]["status"] == "ok"
+
+
+def test_compilation_without_a_compiler_is_unsupported_and_not_an_error() -> None:
+    found = run(point("a", failing(RuntimeError("Failed to find C compiler. Please specify via CC")), compiled=True))
+
+    assert found["a"] == {
+        "status": "unsupported",
+        "reason": "torch.compile finds no working Triton, C compiler or Python headers",
+    }
+
+
+def test_a_broken_device_ends_the_group() -> None:
+    with pytest.raises(DeviceLost, match="illegal memory access"):
+        run(point("a", failing(RuntimeError("CUDA error: an illegal memory access was encountered"))))
+
+
+def test_a_reason_holds_no_path() -> None:
+    error = RuntimeError("cannot open /srv/someone/.cache/x.so or 'C:\\Users\\someone\\x'\nsecond line")
+
+    assert cleaned(error) == "RuntimeError: cannot open … or '…'"
+
+
+def test_the_peak_of_a_step_is_measured_where_asked() -> None:
+    found = run(point("a", lambda d: work(), memory=True))
+
+    # one result of 64 x 64 in FP32 beside the operand that is held
+    assert found["a"]["memory_allocated_peak_bytes"] == pytest.approx(2 * 64 * 64 * 4)
+    assert found["a"]["memory_source"] == "cpu_allocator_events"
+
+
+def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration() -> None:
+    import time
+
+    from probes.sensors import ReplaySensor
+    from tests.probes.sensors.test_replay import ramp
+
+    start = time.monotonic()
+    shifted = ramp(200.0, 30.0)
+    sensor = ReplaySensor(
+        type(shifted)(
+            readings=tuple(type(r)(**{**_as(r), "time_s": r.time_s + start}) for r in shifted.readings),
+            states=tuple(type(s)(**{**_as(s), "time_s": s.time_s + start}) for s in shifted.states),
+        ),
+        now=time.monotonic,
+    )
+
+    found = run(point("a", lambda d: work(), energy_s=1.0), sensor=sensor)["a"]
+
+    assert found["power_mean_w"] == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
+    assert found["energy_j_per_iteration"] == pytest.approx(found["power_mean_w"] * found["time_median_s"])
+    assert (found["energy_source"], found["energy_scope"], found["regime"]) == ("counter", "board", "sustained")
+
+
+def _as(one: object) -> dict:
+    from dataclasses import asdict
+
+    return asdict(one)  # type: ignore[call-overload]

@@ -1,0 +1,131 @@
+"""A session after a crash: the point to blame is found, and everything else is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from probes.device.faults import DeviceLost
+from probes.record.options import Options
+from probes.record.writer import UnderWay
+from probes.session import suite as session_module
+from probes.session.suite import DIED, Session
+from probes.workloads.canary import canary_point
+from tests.probes.build import H200, plan
+
+
+@contextmanager
+def opened(path: Path, *workloads: str, **changes: Any) -> Iterator[Session]:
+    values: dict[str, Any] = {"device": "cpu", "suite": "quick", "precisions": ("fp32",), "path": str(path)}
+    session = Session(Options(**(values | {"workloads": workloads} | changes)))
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def statuses(session: Session) -> dict[str, str]:
+    return {name: one.status for name, one in session.ledger.known.items()}
+
+
+def test_the_one_point_that_the_last_process_died_of_is_written_down_and_not_run(tmp_path: Path) -> None:
+    UnderWay(tmp_path / "r.jsonl").begin(["bandwidth/copy"])
+
+    with opened(tmp_path / "r.jsonl", "bandwidth") as session:
+        session.run()
+
+    assert statuses(session)["bandwidth/copy"] == "error"
+    assert session.ledger.known["bandwidth/copy"].reason == DIED
+    assert statuses(session)["bandwidth/add"] == "ok"
+    assert not (tmp_path / "r.jsonl.underway").exists()
+
+
+def test_a_group_that_the_last_process_died_of_is_measured_point_by_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    run_group = session_module.run_group
+
+    def counting(group: Any, *others: Any) -> Any:
+        sizes.append(len(group.points))
+        return run_group(group, *others)
+
+    monkeypatch.setattr(session_module, "run_group", counting)
+    UnderWay(tmp_path / "r.jsonl").begin(["bandwidth/copy", "bandwidth/add"])
+
+    with opened(tmp_path / "r.jsonl", "bandwidth") as session:
+        session.run()
+
+    assert (statuses(session)["bandwidth/copy"], statuses(session)["bandwidth/add"]) == ("ok", "ok")
+    assert set(sizes) == {1}
+
+
+def test_a_recipe_whose_product_killed_the_last_process_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+    UnderWay(tmp_path / "r.jsonl").begin(["support/bf16-pure"])
+
+    with opened(tmp_path / "r.jsonl", "launch", precisions=("fp32", "bf16-pure")) as session:
+        session.run()
+
+    assert statuses(session)["support/bf16-pure"] == "error"
+    assert [one.id for one in session.plan.recipes] == ["fp32"]
+    assert statuses(session)["launch/host"] == "ok"
+
+
+def lose(group: Any, *others: Any) -> Any:
+    if group.points[0].kind == "bandwidth":
+        raise DeviceLost("an illegal memory access was encountered")
+    return REAL(group, *others)
+
+
+REAL = session_module.run_group
+
+
+def test_a_device_lost_among_several_points_leaves_the_blame_to_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "run_group", lose)
+
+    with opened(tmp_path / "r.jsonl", "bandwidth") as session:
+        outcome = session.run()
+
+    assert outcome.lost_device == "an illegal memory access was encountered"
+    assert not [name for name in session.ledger.known if name.startswith("bandwidth")]
+    assert UnderWay(tmp_path / "r.jsonl").left_behind() == ("bandwidth/copy", "bandwidth/add")
+
+
+def test_a_recipe_that_loses_the_device_is_written_down_so_that_the_next_process_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(recipe: Any, device: Any) -> Any:
+        raise DeviceLost("misaligned address")
+
+    monkeypatch.setattr(session_module, "check_support", broken)
+
+    with opened(tmp_path / "r.jsonl", "launch") as session:
+        outcome = session.run()
+
+    assert outcome.lost_device == "misaligned address"
+    assert session.ledger.known["support/fp32"].reason == "the device was lost: misaligned address"
+
+
+def test_time_that_earlier_processes_used_counts_against_the_budget(tmp_path: Path) -> None:
+    with opened(tmp_path / "r.jsonl", "launch", budget_s=60.0, spent_s=60.0) as session:
+        outcome = session.run()
+
+    assert outcome.left_out == ("kernel launch",)
+
+
+def test_the_canary_of_a_gpu_settles_to_its_sustained_clock_before_it_is_timed(tmp_path: Path) -> None:
+    with opened(tmp_path / "r.jsonl", "launch") as session:
+        on_cpu = session._rules(canary_point(plan())).warmup_s
+        session.device = H200
+        on_gpu = session._rules(canary_point(plan(H200))).warmup_s
+
+    assert on_cpu < 0.3
+    assert on_gpu == 1.0

@@ -1,0 +1,89 @@
+"""The gate: other load is what all CPUs were busy with less our own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from probes.timing.quiet import CpuReading, DeviceGate, LoadGate, other_load_ratio, read_cpu
+
+
+def reading(busy_s: float, total_s: float, own_s: float) -> CpuReading:
+    return CpuReading(busy_s=busy_s, total_s=total_s, own_s=own_s, wall_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "own_s", "expected"),
+    [
+        (2.0, 2.0, 0.0),  # two CPUs for one second, all ours
+        (2.0, 1.0, 0.5),  # half of it ours
+        (0.5, 0.0, 0.25),
+        (1.0, 1.1, 0.0),  # ticks are coarse: never below 0
+    ],
+)
+def test_other_load_is_a_share_of_all_cpus(busy_s: float, own_s: float, expected: float) -> None:
+    assert other_load_ratio(reading(10.0, 20.0, 5.0), reading(10.0 + busy_s, 22.0, 5.0 + own_s)) == expected
+
+
+def test_load_that_cannot_be_read_is_unknown_and_lets_samples_pass() -> None:
+    assert other_load_ratio(None, reading(1.0, 1.0, 1.0)) is None
+    assert LoadGate().accepts(None)
+
+
+def test_more_than_five_percent_is_too_much() -> None:
+    assert LoadGate().accepts(0.05)
+    assert not LoadGate().accepts(0.051)
+
+
+@pytest.fixture
+def a_busy_neighbour() -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    time.sleep(0.2)
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.skipif(read_cpu() is None, reason="this system does not tell its CPU time")
+def test_a_busy_process_beside_us_is_seen(a_busy_neighbour: None) -> None:
+    gate = LoadGate()
+
+    start = gate.open()
+    time.sleep(1.0)
+    load = gate.judge(start)
+
+    # One core of however many: with two it is half the machine. Our own process slept.
+    assert load is not None
+    assert not gate.accepts(load)
+
+
+def counts(*values: int | None) -> Iterator[int | None]:
+    yield from values
+
+
+def test_a_process_that_comes_to_the_gpu_later_closes_the_gate() -> None:
+    told = counts(0, 1, 1, 2)  # before our context, after it, while quiet, with a second process
+    gate = DeviceGate(lambda: next(told))
+
+    start = gate.open()
+
+    assert gate.judge(start) == 0.0
+    assert gate.judge(start) == 1.0
+    assert not gate.accepts(1.0)
+
+
+def test_a_process_that_was_on_the_gpu_before_us_keeps_the_gate_closed() -> None:
+    told = counts(1, 2, 2)
+    gate = DeviceGate(lambda: next(told))
+
+    assert gate.judge(gate.open()) == 1.0
+
+
+def test_a_gpu_that_does_not_tell_its_processes_leaves_the_load_unknown() -> None:
+    gate = DeviceGate(lambda: None)
+
+    assert gate.judge(gate.open()) is None

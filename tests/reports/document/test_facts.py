@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from reports.document.facts import Facts, pretty_gpu, pretty_slug, rung_of
+from reports.page.build import checked
+from tests.reports import sample
+
+
+@pytest.fixture
+def facts():
+    return Facts(checked(sample.document()))
+
+
+def test_the_asked_precision_leads_and_bf16_and_tf32_are_what_it_is_compared_with_first(facts):
+    assert facts.asked == "fp8"
+    assert facts.references() == ["bf16", "tf32", "fp32", "fp16"]
+
+
+def test_the_first_screen_shows_the_cheapest_gpu_on_which_the_asked_precision_fits():
+    assert Facts(checked(sample.several_gpus_document())).gpu == "b200-sxm-180gb"
+
+
+def test_a_lower_bound_does_not_make_a_gpu_the_cheapest():
+    document = sample.several_gpus_document()
+    for plan in document["plans"]:
+        if plan["gpu"] == "b200-sxm-180gb":
+            plan["cost_usd"]["at_least"] = True
+
+    assert Facts(checked(document)).gpu == "h100-sxm5-80gb"
+
+
+def test_a_plan_that_does_not_fit_is_no_answer():
+    document = sample.unsupported_document()
+    document["question"]["precision"]["value"] = "fp32"
+
+    assert Facts(checked(document)).answer is None
+
+
+def test_a_saving_is_the_planner_s_own_and_of_the_asked_precision(facts):
+    saving = facts.saving("cost_usd", "bf16")
+
+    assert saving is not None
+    assert (saving["to"], saving["mid"]) == ("fp8", pytest.approx(1 - 1 / 1.45))
+    assert facts.saving("cost_usd", "fp8") is None
+
+
+def test_sources_of_a_figure_come_best_first_and_only_of_this_gpu(facts):
+    found = facts.evidence_for("duration_days")
+
+    assert [one["id"] for one in found] == ["rate:h100", "gpu:h100-sxm5-80gb"]
+    assert facts.evidence_for("duration_days", "a100-sxm4-80gb") == []
+    assert rung_of("measured") < rung_of("shipped") < rung_of("datasheet") < rung_of("unheard of")
+
+
+@pytest.mark.parametrize(
+    ("slug", "name"),
+    [
+        ("llama-3.1-70b", "Llama-3.1-70B"),
+        ("gpt-3-175b", "GPT-3-175B"),
+        ("mixtral-8x7b", "Mixtral-8x7B"),
+        ("deepseek-v3", "DeepSeek-V3"),
+        ("My Model", "My Model"),
+    ],
+)
+def test_a_model_s_slug_is_written_as_people_write_it(slug, name):
+    assert pretty_slug(slug) == name
+
+
+@pytest.mark.parametrize(
+    ("slug", "name"),
+    [
+        ("h100-sxm5-80gb", "H100 SXM5 80\u00a0GB"),
+        ("a100-pcie-40gb", "A100 PCIe 40\u00a0GB"),
+        ("rtx-4090", "RTX 4090"),
+        ("mi300x", "MI300X"),
+    ],
+)
+def test_a_gpu_s_id_is_written_as_people_write_it(slug, name):
+    assert pretty_gpu(slug) == name

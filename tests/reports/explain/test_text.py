@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reports.explain.text import figure, to_json, to_text
+from reports.explain.walk import explain
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (903_550.4180756813, "903,550"),
+        (27.56233086871127, "27.5623"),
+        (0.0221003606, "0.0221"),
+        (384.0, "384"),
+        (1_411_074_129_920.0, "1,411,074,129,920"),
+        (1.0000021, "1.0000021"),
+        (1.0, "1"),
+        (2e-6, "2.00000e-06"),
+        (0.0, "0"),
+        (None, "unknown"),
+    ],
+)
+def test_numbers_have_six_digits_so_that_a_line_can_be_checked(value, text):
+    assert figure(value) == text
+
+
+def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
+    text = to_text(explain(recorded, "cost"))
+    lines = text.splitlines()
+
+    assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
+    assert "= gpu-hours × price × remainder = 254,014 × 3.49 × 1.01922" in text
+    assert "├─ GPU-hours = 254,014 GPU-hours (207,717 to 306,109) = GPUs × days × 24 = 384 × 27.5623 × 24" in text
+    assert "(derived: fewest whole nodes that meet the target)" in text
+    assert "Sources" in lines
+    assert text.endswith("\n")
+
+
+def test_each_printed_product_comes_out_to_four_digits(recorded):
+    checked = 0
+    for name in ("cost", "energy", "carbon", "mfu"):
+        for line in to_text(explain(recorded, name)).splitlines():
+            if " × " in line and line.count(" = ") >= 2:
+                stated = line.split(" = ")[1].split(" ")[0]
+                product = 1.0
+                for sign, part in _factors(line.split(" = ")[-1]):
+                    product = product * part if sign == "×" else product / part
+                assert product == pytest.approx(float(stated.replace(",", "")), rel=1e-4), line
+                checked += 1
+
+    assert checked > 20
+
+
+def _factors(text: str) -> list[tuple[str, float]]:
+    words = text.split(" ")
+    return [("×", float(words[0].replace(",", "")))] + [
+        (words[n], float(words[n + 1].replace(",", ""))) for n in range(1, len(words) - 1, 2)
+    ]
+
+
+def test_the_json_has_the_tree_and_its_sources(recorded):
+    found = json.loads(json.dumps(to_json(explain(recorded, "carbon"))))
+
+    assert (found["schema"], found["figure"], found["precision"]) == ("mpplan.explain/1", "carbon", "fp8")
+    assert [child["label"] for child in found["tree"]["children"]] == ["Energy", "Grid factor"]
+    assert {"id", "kind", "what", "source", "date"} <= set(found["evidence"][0])

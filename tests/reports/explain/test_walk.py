@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import UsageError
+from reports.explain.derivation import Node, made_of
+from reports.explain.walk import ALIASES, FIGURES, explain
+from tests.reports import sample
+from tests.reports.conftest import QUESTIONS
+
+
+def walk(node: Node) -> list[Node]:
+    return [node, *(one for child in node.children for one in walk(child))]
+
+
+@pytest.mark.parametrize("name", list(QUESTIONS))
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_line_of_every_tree_comes_out(ask, name, figure):
+    document = ask(name)
+    for plan in document["plans"]:
+        if not plan["fits"]:
+            continue
+        root = explain(document, figure, precision=plan["precision"], gpu=plan["gpu"]).root
+        for node in walk(root):
+            if node.children:
+                assert made_of(node.children, node.how) == pytest.approx(node.value, rel=1e-9), node.label
+
+
+@pytest.mark.parametrize(
+    ("figure", "key"),
+    [
+        ("cost", "cost_usd"),
+        ("time", "duration_days"),
+        ("gpu-hours", "gpu_hours"),
+        ("energy", "energy_mwh"),
+        ("carbon", "carbon_tco2e"),
+        ("mfu", "mfu"),
+        ("rate", "tflops_per_gpu"),
+        ("throughput", "tokens_per_s_per_gpu"),
+        ("power", "gpu_power_w"),
+    ],
+)
+def test_the_root_is_the_figure_of_the_plan_with_its_range(recorded, figure, key):
+    plan = next(one for one in recorded["plans"] if one["precision"] == "fp8")
+    root = explain(recorded, figure).root
+
+    assert (root.low, root.value, root.high) == (plan[key]["low"], plan[key]["mid"], plan[key]["high"])
+
+
+def test_cost_goes_down_to_gpus_tokens_and_the_rows_of_the_price(recorded):
+    found = explain(recorded, "cost")
+    labels = {node.label for node in walk(found.root)}
+    kinds = {row["id"].split(":")[0] for row in found.sources}
+
+    assert {
+        "GPU-hours",
+        "Price per GPU-hour",
+        "Time",
+        "Steps",
+        "Step time",
+        "Goodput",
+        "GPUs",
+        "Tokens per parameter",
+    } <= labels
+    assert {"price", "rate", "parameter", "model"} <= kinds
+
+
+def test_time_is_steps_times_step_time_over_goodput(recorded):
+    root = explain(recorded, "time").root
+    steps, step, goodput, day, rest = root.children
+
+    assert steps.value == 336_427  # 1 411 074 129 920 tokens at 1 024 sequences of 4 096, rounded up
+    assert step.value == pytest.approx(6.8928105)
+    assert (goodput.power, day.value, day.power) == (-1, 86_400, -1)
+    assert rest.value == pytest.approx(1.0037, abs=1e-3)
+
+
+def test_the_items_of_a_step_name_the_rates_of_this_precision_only(recorded):
+    ids = [one for node in walk(explain(recorded, "step", precision="tf32").root) for one in node.evidence]
+
+    assert "rate:tf32:h100-sxm5-80gb" in ids
+    assert not [one for one in ids if one.startswith(("rate:fp8", "rate:bf16", "policy:fp8"))]
+
+
+def test_tokens_that_were_given_are_an_input(recorded):
+    recorded["question"]["tokens"] = {"value": 2e12, "source": "flag", "note": None}
+    root = explain(recorded, "tokens").root
+
+    assert (root.value, root.children, root.note) == (2e12, (), "flag")
+
+
+def test_several_cost_lines_are_added_with_what_the_draws_leave_over(recorded):
+    plan = next(one for one in recorded["plans"] if one["precision"] == "fp8")
+    line = plan["cost_lines"][0]
+    bill = line | {"id": "electricity", "label": "Electricity", "quantity": 270_116.4, "unit": "kWh",
+                   "usd": {"low": 2e4, "mid": 2.7e4, "high": 4e4, "at_least": False},
+                   "unit_price_usd": {"low": 0.1, "mid": 0.1, "high": 0.1, "at_least": False}}  # fmt: skip
+    plan["cost_lines"] = [line, bill]
+    plan["cost_usd"] |= {"mid": 9.3e5}
+    root = explain(recorded, "cost").root
+
+    assert [child.label for child in root.children] == ["GPU rental", "Electricity", "median of the draws over this"]
+    assert sum(child.value or 0 for child in root.children) == pytest.approx(9.3e5)
+
+
+def test_a_plan_without_a_price_says_so_instead_of_a_number():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+    root = explain(document, "cost").root
+
+    assert root.value is None
+    assert "no price" in root.note
+
+
+@pytest.mark.parametrize("name", [*ALIASES, "COST"])
+def test_keys_of_the_document_and_everyday_words_are_understood(recorded, name):
+    assert explain(recorded, name).figure == ALIASES.get(name, name.lower())
+
+
+def test_an_unknown_figure_is_refused_with_the_known_ones(recorded):
+    with pytest.raises(UsageError, match="no figure `happiness`") as caught:
+        explain(recorded, "happiness")
+
+    assert "cost, gpu-hours, time" in (caught.value.hint or "")
+
+
+def test_a_precision_that_the_answer_lacks_is_refused_with_those_it_has(recorded):
+    with pytest.raises(UsageError, match="no plan in nvfp4") as caught:
+        explain(recorded, "cost", precision="nvfp4")
+
+    assert "bf16 on h100-sxm5-80gb" in (caught.value.hint or "")
+
+
+def test_a_plan_that_does_not_fit_has_no_figures():
+    with pytest.raises(UsageError, match="fp32 has no figures"):
+        explain(sample.unsupported_document(), "cost", precision="fp32")

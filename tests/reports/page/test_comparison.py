@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+import reports
+from planner.errors import InputFileError
+from planner.question.asked import Input
+from reports.page.comparison import build_comparison, change_of
+from tests.reports import sample
+
+
+def other() -> dict[str, object]:
+    """The same question at a lower price."""
+    plans = tuple(sample.plan(name, price=2.0) for name in sample.SPEED)
+    question = sample.answer().question | {"price": Input(value=2.0, source="flag")}
+    return sample.document(plans=plans, question=question)
+
+
+def said(spans) -> str:
+    return "".join(span.text for span in spans)
+
+
+def test_the_headline_says_what_changes():
+    hero = build_comparison(sample.document(), other(), names=("before", "after")).hero
+
+    assert said(hero.headline) == (
+        "after takes 20% less than before. Cost: $690,000 (520,000–900,000) instead of $0.86 million (0.65–1.12)."
+    )
+
+
+def test_the_headline_in_chinese():
+    hero = build_comparison(sample.document(), other(), names=("甲", "乙"), lang="zh").hero
+
+    assert said(hero.headline) == "乙 比 甲 省 20%：费用为 69 万美元（52–90），而非 86 万美元（65–112）。"
+
+
+def test_only_the_inputs_that_differ_are_listed():
+    sections = {one.id: one for one in build_comparison(sample.document(), other()).sections}
+    rows = sections["question"].blocks[0].rows
+
+    assert [[cell.text for cell in row.cells] for row in rows] == [["Price per GPU-hour, $", "–", "2"]]
+
+
+def test_changes_are_marked_good_when_they_save_and_bad_when_they_cost():
+    table = build_comparison(other(), sample.document()).hero.table
+    tones = {row.cells[0].text.split(",")[0]: (row.cells[3].text, row.cells[3].tone) for row in table.rows}
+
+    assert tones["Cost"] == ("+25%", "bad")
+    assert tones["Time"] == ("0%", "")
+
+
+def test_a_change_needs_both_figures():
+    assert change_of(None, sample.document()["plans"][0], "cost_usd") is None
+    assert change_of(sample.document()["plans"][0], other()["plans"][0], "cost_usd") == pytest.approx(-0.2)
+
+
+def test_an_answer_that_does_not_fit_is_said():
+    document = sample.unsupported_document()
+    document["question"]["precision"]["value"] = "fp32"
+    hero = build_comparison(sample.document(), document).hero
+
+    assert "cannot be compared" in said(hero.headline)
+    assert "FP32 (strict) cannot train" in said(hero.setting)
+
+
+@pytest.mark.parametrize("fmt", ["html", "markdown", "terminal", "csv", "json"])
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_every_form_tells_the_comparison(fmt, lang):
+    text = reports.render_comparison(sample.document(), other(), fmt, lang=lang)
+
+    assert isinstance(text, str)
+    assert text.endswith("\n")
+
+
+def test_the_json_holds_both_documents_and_the_changes():
+    found = json.loads(str(reports.render_comparison(sample.document(), other(), "json", names=("a", "b"))))
+    cost = next(row for row in found["changes"] if (row["precision"], row["metric"]) == ("fp8", "cost_usd"))
+
+    assert found["schema"] == "mpplan.comparison/1"
+    assert found["names"] == ["a", "b"]
+    assert found["first"]["plans"][0]["precision"] == "fp32"
+    assert cost["change_ratio"] == pytest.approx(-0.2)
+
+
+def test_the_csv_has_a_row_per_precision_and_figure():
+    rows = list(csv.DictReader(io.StringIO(str(reports.render_comparison(sample.document(), other(), "csv")))))
+
+    assert len(rows) == 5 * 6
+    assert (rows[0]["precision"], rows[0]["metric"]) == ("fp8", "cost_usd")
+    assert float(rows[0]["first_mid"]) == sample.document()["plans"][-1]["cost_usd"]["mid"]
+
+
+def test_names_are_left_out_when_asked_to():
+    text = reports.render_comparison(
+        sample.document(), other(), "markdown", names=("aurora", "borealis"), redact=["names"]
+    )
+
+    assert "aurora" not in str(text)
+    assert "From A to B" in str(text)
+
+
+def test_a_document_that_is_none_is_named():
+    with pytest.raises(InputFileError, match="second: schema"):
+        build_comparison(sample.document(), {}, names=("first", "second"))
+
+
+def test_one_real_plan_is_compared_with_another(ask):
+    text = reports.render_comparison(ask("fp8"), ask("three GPUs"), "terminal", width=100)
+
+    assert "GPU-hours" in str(text)

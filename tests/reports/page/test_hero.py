@@ -1,0 +1,172 @@
+# ruff: noqa: E501 - a script, a row or a sentence stays on one line
+from __future__ import annotations
+
+import pytest
+
+from planner.question.asked import Input
+from reports.page.build import build
+from tests.reports import sample
+
+
+def said(spans) -> str:
+    return "".join(span.text for span in spans)
+
+
+def view_of(document, lang="en"):
+    return build(document, lang=lang)
+
+
+def test_the_headline_is_the_answer_with_its_range_and_what_it_saves():
+    hero = view_of(sample.document()).hero
+
+    assert said(hero.headline) == (
+        "FP8 trains this 70B model on 1.4T tokens for about $0.86 million (0.65–1.12), "
+        "31% less than BF16 (28–34) and 74% less than TF32 (71–77)."
+    )
+    assert [span.text for span in hero.headline if span.strong] == ["$0.86 million", "31%", "74%"]
+
+
+def test_the_headline_in_chinese():
+    hero = view_of(sample.document(), "zh").hero
+
+    assert said(hero.headline) == (
+        "用 FP8 训练这个 70B 模型（1.4 万亿词元），约需 86 万美元（65–112），比 BF16 省 31%（28–34），比 TF32 省 74%（71–77）。"
+    )
+
+
+def test_the_high_is_called_the_figure_to_budget_with():
+    hero = view_of(sample.document()).hero
+
+    assert said(hero.budget).startswith("The figure to budget with: $1.12 million.")
+    assert hero.tiles[0].budget == "Figure to budget with: $1.12 million"
+
+
+def test_three_tiles_compare_with_bf16_tf32_and_strict_fp32():
+    tiles = view_of(sample.document()).hero.tiles
+
+    assert [tile.label for tile in tiles] == ["Cost", "Time", "Energy"]
+    assert [versus.label for versus in tiles[0].versus] == ["against BF16", "against TF32", "against FP32 (strict)"]
+    assert [(versus.text, versus.span) for versus in tiles[0].versus] == [
+        ("−31%", "28–34"),
+        ("−74%", "71–77"),
+        ("−96%", "93–99"),
+    ]
+
+
+def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_assumed():
+    parts = [part.text for part in view_of(sample.document()).hero.trust]
+
+    assert parts == [
+        "Speeds from published measurements (2025), none of our own",
+        "prices of 2026",
+        "2 assumptions",
+        "no gaps",
+    ]
+
+
+def test_a_price_that_was_given_is_said_to_be_given():
+    question = sample.answer().question | {"price": Input(value=2.5, source="flag")}
+
+    assert "price as given" in [part.text for part in view_of(sample.document(question=question)).hero.trust]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("measured", "Speeds measured on this H100 SXM5 80\u00a0GB (2025-03-01)"),
+        ("shipped", "Speeds from shipped measurements of the H100 SXM5 80\u00a0GB (2025-03-01)"),
+        ("transferred", "Speeds transferred from a measured GPU (2025)"),
+        ("assumed", "Speeds assumed, nothing measured"),
+    ],
+)
+def test_the_trust_line_names_the_kind_of_evidence(kind, expected):
+    document = sample.document()
+    for one in document["evidence"]:
+        if one["id"] == "rate:h100":
+            one["kind"] = kind
+
+    assert view_of(document).hero.trust[0].text == expected
+
+
+def test_a_lower_bound_is_a_lower_bound_in_the_headline_the_tile_and_the_chart():
+    document = sample.document(gaps=(sample.GAP,))
+    for plan in document["plans"]:
+        plan["cost_usd"]["at_least"] = True
+    hero = view_of(document).hero
+
+    assert "for ≥ $0.86 million" in said(hero.headline)
+    assert "a lower bound" in said(hero.headline)
+    assert hero.tiles[0].text == "≥ $0.86 million"
+    assert hero.chart is not None
+    assert all(row.at_least for row in hero.chart.drawing.rows)
+    assert any("lower bounds" in alert for alert in hero.alerts)
+
+
+def test_without_a_price_the_answer_is_told_in_time():
+    document = sample.document()
+    for plan in document["plans"] + document["same_deadline"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+    hero = view_of(document).hero
+
+    assert said(hero.headline).startswith("FP8 trains this 70B model on 1.4T tokens in about 28.0 days")
+    assert said(hero.headline).endswith("no price was found, so no cost is given.")
+    assert [tile.label for tile in hero.tiles] == ["Time", "Energy"]
+
+
+def test_what_does_not_fit_is_said_in_the_headline_and_the_rest_still_shown():
+    document = sample.unsupported_document()
+    document["question"]["precision"]["value"] = "fp32"
+    view = view_of(document)
+
+    assert said(view.hero.headline) == (
+        "FP32 (strict) cannot train this 70B model on 1.4T tokens as asked: "
+        "needs 151 GiB per GPU, 71.4 GiB more than there is."
+    )
+    assert view.hero.tiles == ()
+    assert view.hero.table is not None
+
+
+def test_precisions_left_out_are_named_with_their_reason():
+    view = view_of(sample.unsupported_document())
+    rows = {row.cells[0].text: row.cells[-1] for row in view.hero.table.rows}
+
+    assert "FP8" in view.hero.alerts[0]
+    assert rows["FP8"].detail == "Ampere has no FP8 matrix units"
+    assert rows["FP32 (strict)"].detail.startswith("needs 151 GiB")
+
+
+def test_a_dearer_precision_is_said_to_cost_more():
+    document = sample.document()
+    document["question"]["precision"]["value"] = "fp16"
+    text = said(view_of(document).hero.headline)
+
+    assert "4% more than BF16" in text
+    assert "60% less than TF32" in text
+
+
+def test_a_saving_that_may_be_none_is_said_to_be_about_the_same():
+    document = sample.document()
+    for one in document["savings"]:
+        one |= {"low": -0.02, "mid": 0.01, "high": 0.05}
+
+    assert "about the same as BF16 (−2 to 5%)" in said(view_of(document).hero.headline)
+
+
+def test_strict_fp32_is_drawn_as_a_reference_that_does_not_set_the_scale():
+    chart = view_of(sample.document()).hero.chart
+    rows = {row.label: row for row in chart.drawing.rows}
+
+    assert (rows["FP32 (strict)"].quiet, rows["FP32 (strict)"].beyond) == (True, True)
+    assert chart.drawing.ticks[-1].label == "$5 million"
+
+
+def test_with_several_gpus_the_headline_names_the_cheapest():
+    assert "on B200 SXM 180\u00a0GB" in said(view_of(sample.several_gpus_document()).hero.headline)
+
+
+def test_an_exact_figure_has_no_range():
+    document = sample.document()
+    document["plans"][-1]["cost_usd"] = {"low": 5e5, "mid": 5e5, "high": 5e5, "at_least": False}
+    text = said(view_of(document).hero.headline)
+
+    assert "for about $500,000, 31%" in text

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import ast
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
+from planner.errors import UsageError
+from planner.evidence import EvidenceKind
+from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+from reports.text.language import LANGUAGES, Span, split_spans, strong, words_for
+from reports.text.strings import en, zh
+
+ROOT = Path(__file__).parents[3] / "reports"
+SOURCES = [path for path in ROOT.rglob("*") if path.suffix in (".py", ".j2") and "strings" not in path.parts]
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def test_both_languages_say_the_same_things():
+    assert set(en.TEXT) == set(zh.TEXT)
+    assert set(en.LADDERS) == set(zh.LADDERS)
+
+
+@pytest.mark.parametrize("key", sorted(en.TEXT))
+def test_a_sentence_has_the_same_blanks_in_both_languages(key):
+    may_differ = {"verb"} if key.startswith("headline") else set()
+
+    assert placeholders(zh.TEXT[key]) ^ placeholders(en.TEXT[key]) <= may_differ
+
+
+NOT_CHINESE = re.compile(r"[A-Za-z]{3,}")
+MAY_STAY = {
+    "html.lang", "range.joint", "range.dates", "less_than", "plus", "percent", "at_least", "none", "nothing",
+    "tree.indent",
+}  # fmt: skip
+NAMES = re.compile(
+    r"\b(CPU|SCI|FLOP|FP8|BF16|FP16|TF32|FP32|MXFP8|NVFP4|GPUs?|MFU|HFU|PUE|HFU|JSON|CSV|PDF|DP|TP|PP|CP|EP|VP|ZeRO|FSDP|LoRA|QLoRA|"
+    r"CUDA|CO₂e|mpplan|price|first|second|all|dropout|q|k|v|PCIe|GiB|TFLOP|s)\b|--\w+|\{\w*\}"
+)
+
+
+@pytest.mark.parametrize("key", sorted(set(zh.TEXT) - MAY_STAY))
+def test_chinese_sentences_hold_no_english_beyond_names(key):
+    assert NOT_CHINESE.findall(NAMES.sub("", zh.TEXT[key])) in ([], ["all", "to"])
+
+
+def used_keys() -> set[str]:
+    """Keys that the code asks for literally, as `words("key"`, `w('key')`, `words.spans("key"` and so on."""
+    calls = re.compile(r"""\bw(?:ords)?(?:\.(?:spans|count|has))?\(\s*f?["']([^"'{}]+)["']""")
+    return {key for path in SOURCES for key in calls.findall(path.read_text(encoding="utf-8"))}
+
+
+def test_every_key_that_the_code_asks_for_exists():
+    stems = {key.rsplit(".", 1)[0] for key in en.TEXT}  # `trust.gaps` of a count, `part.` of a joined name
+
+    assert sorted(key for key in used_keys() if key not in en.TEXT and key.rstrip(".") not in stems) == []
+
+
+def strings_of_the_code() -> str:
+    parts = []
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        parts.append(text if path.suffix == ".j2" else " ".join(_literals(ast.parse(text))))
+    return "\n".join(parts)
+
+
+def _literals(tree: ast.Module) -> list[str]:
+    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def test_no_sentence_is_left_over():
+    """A key is used when the code names it, or builds it from its group and its last word."""
+    code = strings_of_the_code()
+    groups = {"driver", "metric", "input", "given", "axis", "ckpt", "shape", "step", "memory", "energy", "precision",
+              "evidence", "cost", "trace", "verdict", "verify", "glossary", "method", "reading", "column", "table",
+              "part", "redact", "owned", "assumption", "whatif", "tile", "verb", "trust", "runs"}  # fmt: skip
+    left = [key for key in en.TEXT if key not in code and key.split(".")[0] not in groups]
+
+    assert left == []
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        ("precision", (*PRECISIONS, *EXTRA_PRECISIONS)),
+        ("step", STEP_ITEMS),
+        ("memory", MEMORY_ITEMS),
+        ("metric", METRICS),
+        ("evidence", tuple(kind.value for kind in EvidenceKind)),
+    ],
+)
+def test_every_noun_of_the_planner_has_a_word(lang, group, names):
+    words = words_for(lang)
+
+    assert [name for name in names if not words.has(f"{group}.{name}")] == []
+
+
+def test_an_unknown_name_is_shown_as_it_is():
+    assert words_for("zh").name("step", "something_new") == "something new"
+
+
+def test_an_unknown_language_is_a_usage_error():
+    with pytest.raises(UsageError, match="no language `fr`"):
+        words_for("fr")
+
+
+RANGE = {"low": 1_980_000, "mid": 2_313_400, "high": 2_710_000, "at_least": False}
+
+
+def test_money_reads_as_english_and_as_chinese_write_it():
+    english, chinese = (words_for(lang).figure("money", RANGE) for lang in LANGUAGES)
+
+    assert english is not None
+    assert chinese is not None
+    assert (english.text, english.full, english.high) == ("$2.31 million", "$2.31 million (1.98–2.71)", "$2.71 million")
+    assert (chinese.text, chinese.full, chinese.high) == ("231 万美元", "231 万美元（198–271）", "271 万美元")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "english", "chinese"),
+    [
+        ("tokens", 1.4e12, "1.4T tokens", "1.4 万亿词元"),
+        ("tokens", 3e8, "300M tokens", "3 亿词元"),
+        ("params", 70e9, "70B", "70B"),
+        ("days", 0.5, "12 hours", "12 小时"),
+        ("days", 0.01, "14.4 minutes", "14.4 分钟"),
+        ("energy", 0.5, "500 kWh", "500 千瓦时"),
+        ("energy", 1200, "1.2 GWh", "1.2 吉瓦时"),
+        ("carbon", 0.25, "250 kg CO₂e", "250 千克 CO₂e"),
+        ("unit_price", 3.5, "$3.50", "3.50 美元"),
+        ("percent", 0.314, "31%", "31%"),
+        ("percent", 0.004, "0.4%", "0.4%"),
+        ("gpu_hours", 366_000, "366,000 GPU-hours", "36.6 万 GPU 小时"),
+    ],
+)
+def test_quantities_have_the_units_of_each_language(quantity, value, english, chinese):
+    assert words_for("en").value(quantity, value) == english
+    assert words_for("zh").value(quantity, value) == chinese
+
+
+def test_a_lower_bound_is_marked_wherever_it_is_written():
+    figure = words_for("en").figure("money", RANGE | {"at_least": True})
+
+    assert figure is not None
+    assert (figure.text, figure.bare, figure.high) == ("≥ $2.31 million", "≥ 2.31", "≥ $2.71 million")
+
+
+def test_a_range_across_zero_is_written_in_words():
+    figure = words_for("en").figure("percent", {"low": -0.02, "mid": 0.01, "high": 0.05})
+
+    assert figure is not None
+    assert figure.span == "−2 to 5"
+
+
+def test_parts_too_small_for_their_table_are_said_to_be_less():
+    words = words_for("en")
+
+    assert [words.fixed(size, words.ladder("gib")[0], 1) for size in (12.34, 0.04, 0)] == ["12.3", "<0.1", "0.0"]
+
+
+def test_a_sentence_is_cut_at_its_figures_and_ranges():
+    assert split_spans(f"a {strong('b')}\x04 (c)\x03 d") == (
+        Span(text="a "),
+        Span(text="b", strong=True),
+        Span(text=" (c)", span=True),
+        Span(text=" d"),
+    )
+
+
+@pytest.mark.parametrize("pattern", list(zh.PHRASES))
+def test_a_phrase_fills_as_many_blanks_as_its_pattern_has_groups(pattern):
+    groups = re.compile(pattern).groups
+    blanks = [name for _, name, _, _ in string.Formatter().parse(zh.PHRASES[pattern]) if name is not None]
+    numbered = [int(name) for name in blanks if name]
+
+    assert len(blanks) <= groups
+    assert all(number < groups for number in numbered)

@@ -1,0 +1,1 @@
+"""What maintainers run through `make`: programs that write files of this repository."""
