@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to tell a reader, as a key with values; `reports.text.messages` words it in each language.
+
+    Nothing in the planner or in pricing writes a sentence that a report shows: they emit messages. A value may itself
+    be a message (the note inside an assumption).
+    """
+
+    key: str
+    """For example `assumption.tokens`; the tables of `reports/text/messages/` have a sentence for it."""
+    values: tuple[tuple[str, object], ...] = ()
+    """What the sentence names, by name: strings, numbers, or further messages; SI units, rounded by the wording."""
+
+    @classmethod
+    def of(cls, key: str, /, **values: object) -> Message:
+        """A message with its values by name."""
+        return cls(key, tuple(values.items()))
+
+    def __str__(self) -> str:
+        """The key and its values, for logs and debuggers; readers get the wording."""
+        return " ".join((self.key, *(f"{name}={value}" for name, value in self.values)))
+
 
 class MpplanError(Exception):
     """A mistake that the user can mend; shown as `error:` and `hint:`, never as a traceback."""
