@@ -43,6 +43,8 @@ class Evidence:
     """Catalogue id of the GPU it speaks of, if it speaks of one."""
     used_in: tuple[str, ...] = ()
     """Names of the figures that rest on it, for example `cost_usd`, `step_s.matmul`."""
+    terms: tuple[str, ...] = ()
+    """Names of the terms (`catalog/parameters.csv`) that it gives; empty where it gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

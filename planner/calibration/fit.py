@@ -1,8 +1,8 @@
 """Published rows as least squares: what is fitted, how rows weigh, and what is left when a source is left out.
 
-Maximum a posteriori in the logarithm of each parameter: the prior is `catalog/priors.csv`, the data are the shipped
-published runs. Every row weighs by its series, and a source weighs less than in proportion to its rows, so that no
-vendor's table decides alone. Huber loss.
+Maximum a posteriori in the logarithm of each parameter: the priors stand in `catalog/parameters.csv`, the data are the
+shipped published runs. Every row weighs by its series, and a source weighs less than in proportion to its rows, so
+that no vendor's table decides alone. Huber loss.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from multiprocessing import get_context
 import numpy as np
 import numpy.typing as npt
 
-from planner.rates.parameters import Parameter, load_parameters
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
 from planner.rows import CATALOG
 from planner.validation.predict import predict_prepared
 from planner.validation.runs import PublishedResult, parse_result, parse_run
@@ -30,6 +31,9 @@ Floats = npt.NDArray[np.float64]
 Row = tuple[Prepared, PublishedResult, float]
 """A run, what was published of it, and the number."""
 
+Quantity = Callable[[Prepared, Parameters], float]
+"""The logarithm of what is fitted, of one run under some parameters."""
+
 NOISE = {"time": 0.25, "memory": 0.20, "power": 0.10}
 """Standard deviation of what a row shares with no other source: its release, its machine, its way of reading.
 
@@ -37,19 +41,6 @@ Far above the 3 to 5 % of a reading, since the rows of one source err together. 
 the left-out median is 8.4, 8.2, 8.0 and 8.1 %; of 0.10, 0.20, 0.30 and 0.50 for memory 14.5, 12.9, 13.0 and 13.2 %.
 """
 HUBER = 0.15
-SHARES = (
-    "matmul_efficiency",
-    "matmul_overlap",
-    "attention_efficiency",
-    "memory_efficiency",
-    "operand_bandwidth",
-    "overlap",
-    "nic_efficiency",
-    "nvlink_efficiency",
-    "optimizer_efficiency",
-    "grouped_efficiency",
-)
-"""Parameters that cannot exceed 1."""
 STEP = 0.03
 """Finite difference in the logarithm of a parameter."""
 ITERATIONS = 3
@@ -78,11 +69,15 @@ class Item:
         return self.prepared.run.id.rsplit("-", 1)[0]
 
 
-def read_corpus() -> list[Row]:
-    """Rows that can be predicted and may teach: no flag, a number as value, no power limit left unsaid."""
+def read_corpus(parameters: Parameters) -> list[Row]:
+    """Rows that can be predicted and may teach: no flag, a number as value, no power limit left unsaid.
+
+    Args:
+        parameters: where a row leaves its layout open, the fastest under these is taken.
+    """
     with CORPUS.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    prepared = prepare(parse_run(row, number) for number, row in enumerate(rows, 2))
+    prepared = prepare((parse_run(row, number) for number, row in enumerate(rows, 2)), parameters)
     found = []
     for number, (row, one) in enumerate(zip(rows, prepared, strict=True), 2):
         result = parse_result(row, number)
@@ -114,29 +109,30 @@ def weights(rows: Sequence[Row]) -> Floats:
     return np.asarray(weight / weight.mean(), dtype=np.float64)
 
 
-def log_prediction(one: Prepared) -> float:
+def log_prediction(run: Prepared, parameters: Parameters) -> float:
     """Logarithm of the mid of a run's own metric."""
-    return float(np.log(predict_prepared(one).mid))
+    return float(np.log(predict_prepared(run, rates=resolve_rates(run.cluster, run.recipe, None, parameters)).mid))
 
 
 def items_of(
     rows: Sequence[Row],
     keep: Callable[[Prepared], int | None],
-    quantity: Callable[[Prepared], float],
+    quantity: Quantity,
+    parameters: Parameters,
 ) -> list[Item]:
     """Rows of one fit; `keep` gives the sign with which the fitted quantity enters the residual, or None."""
     chosen = [(row, sign) for row in rows if (sign := keep(row[0])) is not None]
     weight = weights([row for row, _ in chosen])
     return [
         Item(
-            prepared=one,
+            prepared=run,
             result=result,
             value=value,
             weight=float(w),
             sign=sign,
-            base=log_prediction(one) - math.log(value) - sign * quantity(one),
+            base=log_prediction(run, parameters) - math.log(value) - sign * quantity(run, parameters),
         )
-        for ((one, result, value), sign), w in zip(chosen, weight, strict=True)
+        for ((run, result, value), sign), w in zip(chosen, weight, strict=True)
     ]
 
 
@@ -147,34 +143,37 @@ class Fit:
         self,
         items: list[Item],
         names: list[str],
-        priors: dict[str, Parameter],
-        quantity: Callable[[Prepared], float],
+        priors: Parameters,
+        quantity: Quantity,
         noise: float,
     ) -> None:
         self.items, self.names, self.priors, self.quantity, self.noise = items, names, priors, quantity, noise
-        self.spread = np.array([priors[name].log_sd for name in names])
+        self.spread = np.array([priors.rows[name].log_sd for name in names])
         self.pairs = _pairs(items)
 
-    def install(self, theta: Floats) -> None:
-        """Set the parameters of this process: prior times exp(theta)."""
-        rows = load_parameters()
-        for name, shift in zip(self.names, theta, strict=True):
-            prior = self.priors[name]
-            rows[name] = replace(prior, value=moved(prior, shift))
+    def is_share(self, name: str) -> bool:
+        """Whether a parameter is a share of something, so that it stays below 1."""
+        return self.priors.families[self.priors.rows[name].family].bound == "share"
+
+    def parameters_at(self, theta: Floats) -> Parameters:
+        """The parameters moved from their priors by `theta`, `[parameter]`, in their logarithms."""
+        rows = (self.priors.rows[name] for name in self.names)
+        return self.priors.replaced(
+            replace(row, value=moved(row.value, float(shift), share=self.is_share(row.id)))
+            for row, shift in zip(rows, theta, strict=True)
+        )
 
     def residuals(self, theta: Floats) -> Floats:
         """Logarithm of prediction over publication, `[row]`."""
-        self.install(theta)
-        return np.array([item.base + item.sign * self.quantity(item.prepared) for item in self.items])
+        parameters = self.parameters_at(theta)
+        return np.array([item.base + item.sign * self.quantity(item.prepared, parameters) for item in self.items])
 
     def jacobian(self, theta: Floats) -> Floats:
         """`[row, parameter]`, by finite differences, on two processes."""
         base = self.residuals(theta)
         moved = [theta + STEP * (np.arange(len(theta)) == j) for j in range(len(theta))]
-        global _FIT  # workers inherit the fit by fork
-        _FIT = self
-        with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-            columns = list(pool.map(_residuals_of, moved, chunksize=4))
+        with ProcessPoolExecutor(2, get_context("fork"), initializer=_inherit, initargs=(self,)) as pool:
+            columns = list(pool.map(_residuals_in_worker, moved, chunksize=4))
         return np.stack([(column - base) / STEP for column in columns], axis=1)
 
     def normal(self, theta: Floats, residual: Floats, jacobian: Floats, mask: Floats) -> tuple[Floats, Floats]:
@@ -218,19 +217,23 @@ class Fit:
         return found
 
 
-_FIT: Fit | None = None
+_inherited: list[Fit] = []
+"""In a worker process only: the fit that it works for, handed down by fork."""
 
 
-def _residuals_of(theta: Floats) -> Floats:
-    assert _FIT is not None
-    return _FIT.residuals(theta)
+def _inherit(fit: Fit) -> None:
+    _inherited[:] = [fit]
 
 
-def moved(prior: Parameter, shift: float) -> float:
-    """The prior moved by `shift` in the logarithm; shares bend so that they stay below 1 and keep a slope."""
-    if not prior.id.startswith(SHARES) or prior.value >= 0.99:
-        return prior.value * math.exp(shift)
-    odds = math.log(prior.value / (1.0 - prior.value)) + shift / (1.0 - prior.value)
+def _residuals_in_worker(theta: Floats) -> Floats:
+    return _inherited[0].residuals(theta)
+
+
+def moved(value: float, shift: float, *, share: bool) -> float:
+    """A value moved by `shift` in its logarithm; a share bends so that it stays below 1 and keeps a slope."""
+    if not share or value >= 0.99:
+        return value * math.exp(shift)
+    odds = math.log(value / (1.0 - value)) + shift / (1.0 - value)
     return 1.0 / (1.0 + math.exp(-odds))
 
 

@@ -13,12 +13,12 @@ from datetime import date
 
 import numpy as np
 
-from planner.calibration.fit import NOISE, Fit, Floats, Row, weights
+from planner.calibration.fit import NOISE, Fit, Floats, Row, log_prediction, weights
+from planner.evidence import EvidenceKind
 from planner.performance.evaluation import evaluate
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import Z90, Parameter, load_parameters
+from planner.rates.parameters import Z90, Parameter, Parameters
 from planner.rates.terms import Draws, RateSet
-from planner.validation.predict import predict_prepared
 from planner.validation.setup import NO_PRICES, Prepared
 
 COVERAGE = 0.90
@@ -36,7 +36,7 @@ def kind_of_run(one: Prepared) -> str:
     return f"{one.recipe.stack}.{model}"
 
 
-def precision_rows(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> list[Parameter]:
+def precision_rows(fit: Fit, left_out: Floats) -> list[Parameter]:
     """How far two precisions of one workload drift apart, each: from the left-out differences of pairs.
 
     Pairs of 16-bit with FP8 share their error evenly; what pairs with FP32 or TF32 add to that is theirs.
@@ -57,12 +57,7 @@ def precision_rows(fit: Fit, left_out: Floats, priors: dict[str, Parameter]) -> 
         "precision_error.fp32": (high, "high"),
     }
     return [
-        replace(
-            priors[name],
-            low=math.exp(-Z90 * sd),
-            high=math.exp(Z90 * sd),
-            meaning=f"{priors[name].meaning} ({widths[kind][1]} pairs with their source left out)",
-        )
+        _left_out_row(name, sd, f"{_PRECISION_MEANINGS[name]} ({widths[kind][1]} pairs with their source left out)")
         for name, (sd, kind) in spreads.items()
     ]
 
@@ -73,6 +68,13 @@ def _pair_kind(fit: Fit, i: int, j: int) -> str:
     return "low" if both <= set(LOW) else "high" if both & {"fp32", "tf32"} else "other"
 
 
+_PRECISION_MEANINGS = {
+    "precision_error": "what the equations leave out of one precision against another",
+    "precision_error.tf32": "the same, TF32",
+    "precision_error.fp32": "the same, FP32",
+}
+
+
 def conformal_sd(left_out: Floats, drawn: Floats, weight: Floats) -> float:
     """The spread that, beside each row's own drawn one, holds 90 % of the left-out residuals in the 90 % range."""
     needed = np.sqrt(np.maximum((left_out / Z90) ** 2 - drawn**2, LEAST_SD**2))
@@ -81,7 +83,9 @@ def conformal_sd(left_out: Floats, drawn: Floats, weight: Floats) -> float:
     return float(needed[order][min(int(np.searchsorted(share, COVERAGE)), len(needed) - 1)])
 
 
-def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Prepared], float]) -> list[Parameter]:
+def residual_error(
+    fit: Fit, left_out: Floats, name: str, drawn_sd: Callable[[Prepared, Parameters], float], parameters: Parameters
+) -> list[Parameter]:
     """The conformal term by kind of run: what the drawn inputs leave of the left-out residuals' 90 % width.
 
     A kind has a term of its own where several sources tell about it; one source says nothing of how sources differ.
@@ -91,7 +95,7 @@ def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Pr
         kinds[kind_of_run(item.prepared)].append(number)
         kinds["all"].append(number)
     weight = np.array([item.weight for item in fit.items])
-    drawn = np.array([draws_of(item.prepared) for item in fit.items])
+    drawn = np.array([drawn_sd(item.prepared, parameters) for item in fit.items])
     found = []
     for kind, index in sorted(kinds.items()):
         few = len(index) < LEAST_ROWS or len({fit.items[i].source for i in index}) < LEAST_SOURCES
@@ -100,60 +104,60 @@ def residual_error(fit: Fit, left_out: Floats, name: str, draws_of: Callable[[Pr
         sd = conformal_sd(left_out[index], drawn[index], weight[index])
         full = name if kind == "all" else f"{name}.{kind}"
         what = "all runs" if kind == "all" else kind.replace(".", ", ")
-        found.append(
-            replace(
-                next(iter(fit.priors.values())),
-                id=full,
-                value=1.0,
-                low=math.exp(-Z90 * sd),
-                high=math.exp(Z90 * sd),
-                unit="ratio",
-                meaning=f"what the equations leave out: {what} ({len(index)} rows with their source left out)",
-            )
-        )
+        meaning = f"what the equations leave out: {what} ({len(index)} rows with their source left out)"
+        found.append(_left_out_row(full, sd, meaning))
     return found
 
 
-def drawn_step_sd(one: Prepared) -> float:
+def _left_out_row(name: str, sd: float, meaning: str) -> Parameter:
+    """A residual term: 1 at mid, with a spread in its logarithm."""
+    return Parameter(
+        id=name, value=1.0, low=math.exp(-Z90 * sd), high=math.exp(Z90 * sd), unit="ratio", meaning=meaning,
+        kind=EvidenceKind.PUBLISHED, date=date.today().isoformat(),
+        source="residuals of published runs with their source left out, `make calibrate`",
+    )  # fmt: skip
+
+
+def drawn_step_sd(run: Prepared, parameters: Parameters) -> float:
     """Standard deviation of the logarithm of the step under the drawn inputs.
 
     With the least `precision_error`, so that the rows of every precision keep their share of what is left out.
     """
-    terms = dict(resolve_rates(one.cluster, one.recipe).terms)
-    plain = load_parameters()["precision_error"].log_sd
+    terms = dict(resolve_rates(run.cluster, run.recipe, None, parameters).terms)
+    plain = parameters.find("precision_error").log_sd
     terms["precision_error"] = replace(terms["precision_error"], log_sd=plain)
     rates = RateSet(terms=terms).sample(Draws(count=201, seed=0))
-    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    drawn = evaluate(run.recipe, run.cluster, run.layouts, rates, NO_PRICES, run.tokens)
     return float(np.log(np.ravel(drawn.step_s)).std())
 
 
-def drawn_memory_sd(one: Prepared) -> float:
+def drawn_memory_sd(run: Prepared, parameters: Parameters) -> float:
     """The same of the peak memory."""
-    rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
-    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    rates = resolve_rates(run.cluster, run.recipe, None, parameters).sample(Draws(count=201, seed=0))
+    drawn = evaluate(run.recipe, run.cluster, run.layouts, rates, NO_PRICES, run.tokens)
     return float(np.log(np.ravel(drawn.memory_bytes)).std())
 
 
-def drawn_power_sd(one: Prepared) -> float:
+def drawn_power_sd(run: Prepared, parameters: Parameters) -> float:
     """The same of the GPUs' power."""
-    rates = resolve_rates(one.cluster, one.recipe).sample(Draws(count=201, seed=0))
-    drawn = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens)
+    rates = resolve_rates(run.cluster, run.recipe, None, parameters).sample(Draws(count=201, seed=0))
+    drawn = evaluate(run.recipe, run.cluster, run.layouts, rates, NO_PRICES, run.tokens)
     return float(np.log(np.ravel(drawn.gpu_power_w)).std())
 
 
-def stops_row(corpus: Sequence[Row], prior: Parameter) -> Parameter:
+def stops_row(corpus: Sequence[Row], prior: Parameter, parameters: Parameters) -> Parameter:
     """How much longer than their steps whole runs took, from published totals, none of which is fitted.
 
     Some stood still, the others not (a draw below 1 counts as 1). The spread is the one with which the drawn speed and
     the stops together put nine totals of ten, by weight, below the high end of the range.
     """
     rows = [row for row in corpus if row[0].run.group == "run_total"]
-    longer = np.array([math.log(value / predict_prepared(one).mid) for one, _, value in rows])
+    longer = np.array([math.log(value) - log_prediction(run, parameters) for run, _, value in rows])
     stood = float(np.mean(longer > NOISE["time"]))
     order, weight = np.argsort(longer), weights(rows)
     high = float(longer[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), COVERAGE)])
     speed, luck = np.random.default_rng(0).standard_normal((2, 20_000))
-    speed *= float(np.median([drawn_step_sd(one) for one, _, _ in rows]))
+    speed *= float(np.median([drawn_step_sd(run, parameters) for run, _, _ in rows]))
     luck -= np.quantile(luck, 1.0 - stood)
     spreads = np.linspace(0.0, 1.5, 301)
     ends = np.array([np.quantile(speed + np.maximum(0.0, sd * luck), 0.95) for sd in spreads])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from planner.evidence import Evidence, EvidenceKind
 from planner.measured.device import MeasuredRates, MeasuredValue, evidence_of
@@ -87,7 +88,6 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         "framework": _composition(rates, recipe),
         "power_idle_w": power.get("context") or power.get("idle"),
         "power_linear_w": power.get(f"matmul:{compute}"),
-        "power_other_w": power.get(f"matmul:{other}"),
         "power_memory_w": power.get("memory"),
     }
     if linear is not None:
@@ -112,12 +112,11 @@ def measured_terms(
     """
     evidence: Evidence = evidence_of(rates, EvidenceKind.SHIPPED if shipped else EvidenceKind.MEASURED)
     return {
-        name: Term(
-            name=name,
+        name: replace(
+            base[name],
             value=value.value,
             log_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
             ceiling=float("inf"),
-            label=base[name].label,
             evidence=evidence,
         )
         for name, value in _values(rates, recipe).items()

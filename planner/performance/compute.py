@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import MatMul, Work
 from planner.rates.terms import Rates, Value
@@ -94,11 +93,6 @@ def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Va
     return forward, forward * (3.0 if recipe.trains_all else 2.0), casts
 
 
-def aligned(model: ModelShape, element_bytes: float) -> bool:
-    """Whether a head is a multiple of 16 bytes, as matrix units want operands (NVIDIA matrix multiplication guide)."""
-    return model.head_dim * element_bytes % 16 == 0
-
-
 def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, Value]:
     """Forward, total, and the score matrices' memory traffic."""
     if recipe.attention == "flash":
@@ -108,7 +102,7 @@ def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, 
     # Batched products with the head size as inner or outer dimension: bound by the score matrix as an operand.
     bytes_each = recipe.policy.activation_bytes
     operands = 2.0 * work.attention_scores * bytes_each / rates.operand_bytes_per_s
-    rate = rates.other_flop_per_s * (1.0 if aligned(model, bytes_each) else rates.misaligned_rate)
+    rate = rates.other_flop_per_s * (1.0 if recipe.heads_aligned else rates.misaligned_rate)
     forward = work.attention_flop / rate + operands + 2 * rates.kernel_s
     traffic = work.attention_scores * bytes_each * rates.score_passes * rates.fusion / rates.memory_bytes_per_s
     return forward, 3.0 * forward, traffic if model.layers else 0.0

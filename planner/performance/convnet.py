@@ -17,7 +17,6 @@ from planner.performance.collectives import all_reduce_s, place
 from planner.performance.memory import MemoryItems
 from planner.performance.optimizer_step import update_bytes_per_param
 from planner.performance.step import StepTimes, expected_max
-from planner.rates.parameters import parameter
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -31,20 +30,18 @@ KERNELS_PER_CONVOLUTION = 12.0
 def _forward_s(one: Convolution, images: Value, recipe: Recipe, rates: Rates) -> Value:
     """Seconds of one convolution forward; each of the two backward products has the same FLOP and operands."""
     each = recipe.policy.activation_bytes
-    efficiency = parameter("conv_efficiency", recipe.policy.linear_compute).value
     traffic = images * (one.input_pixels * one.inputs + one.elements) * each + one.params * each
-    return images * one.flop / (rates.linear_flop_per_s * efficiency) + traffic / rates.operand_bytes_per_s
+    return images * one.flop / (rates.linear_flop_per_s * rates.conv_efficiency) + traffic / rates.operand_bytes_per_s
 
 
-def _passed_elements(one: Convolution, recipe: Recipe) -> float:
+def _passed_elements(one: Convolution, recipe: Recipe, rates: Rates) -> Value:
     """Elements read and written for one image by norm, ReLU, addition and changes of layout, forward and backward."""
-    how = "fused" if recipe.channels_last else "plain"
-    passes = parameter("batch_norm_passes", how).value
-    passes += parameter("relu_passes", how).value if one.relu else 0.0
-    passes += parameter("residual_passes", how).value if one.residual else 0.0
-    moved = 0.0
+    passes = rates.batch_norm_passes
+    passes = passes + (rates.relu_passes if one.relu else 0.0)
+    passes = passes + (rates.residual_passes if one.residual else 0.0)
+    moved: Value = 0.0
     if not recipe.channels_last and recipe.policy.activation_bytes < 4:  # kernels for 32-bit types read channels first
-        moved = parameter("layout_passes").value * (one.elements + one.input_pixels * one.inputs)
+        moved = rates.layout_passes * (one.elements + one.input_pixels * one.inputs)
     return passes * one.elements + moved
 
 
@@ -57,7 +54,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     for number, one in enumerate(network.convolutions):
         products = 2.0 if number == 0 else 3.0  # images need no gradient
         matmul = matmul + products * _forward_s(one, images, recipe, rates)
-        passed = passed + _passed_elements(one, recipe)
+        passed = passed + _passed_elements(one, recipe, rates)
     memory = images * passed * each / rates.memory_bytes_per_s + kernels * rates.kernel_s
     busy = matmul + memory
     launch = np.maximum(0.0, kernels * rates.launch_s - busy)

@@ -7,67 +7,22 @@ from dataclasses import replace
 
 from planner.costs.prices import GpuPrice, SiteFacts
 from planner.evidence import Assumption, Evidence, Gap
-from planner.performance.compute import aligned
 from planner.planning.case import Case
 from planner.question.question import Question
-from planner.rates.parameters import parameter
+from planner.rates.ladder import has_effect
+from planner.rates.parameters import FIGURES, shipped_parameters
 from planner.units import MINUTE_S
 
-_TIME = ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e")
-_POWER = ("energy_mwh", "carbon_tco2e")
-_MEMORY = ("memory_gib",)
-_GOODPUT = ("duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e")
-
-_USED_IN: dict[str, tuple[str, ...]] = {
-    "host_share": _POWER,
-    "network_share": _POWER,
-    "context_bytes": _MEMORY,
-    "nccl_bytes": _MEMORY,
-    "fragmentation": _MEMORY,
-    "memory_error": _MEMORY,
-    "stored_extra": _MEMORY,
-    "logit_stored": _MEMORY,
-    "mtbf_failures_per_gpu_h": _GOODPUT,
-    "restart_s": _GOODPUT,
-    "checkpoint_s": _GOODPUT,
-    "evaluation_share": _GOODPUT,
-    "stops": _GOODPUT,
-}
-
-
-def _figures(term: str) -> tuple[str, ...]:
-    if term.startswith("power_"):  # the watts and what is left out of them
-        return _POWER
-    return _USED_IN.get(term, _TIME)
-
-
-def _needed(case: Case, term: str) -> bool:
-    """Whether a term has any effect on the case at all."""
-    recipe = case.recipe
-    unused = {
-        "score_passes": recipe.attention != "naive",
-        "misaligned_rate": recipe.attention != "naive" or aligned(recipe.model, recipe.policy.activation_bytes),
-        "attention_flop_per_s": recipe.attention != "flash",
-        "dropout_passes": not recipe.dropout,
-        "moe_passes": not recipe.model.experts,
-        "kernels_moe": not recipe.model.experts,
-        "grouped_efficiency": not recipe.model.experts,
-        "cast_fusion": not recipe.policy.cast_bytes_per_element,
-        "overlap_ep": not recipe.model.experts,
-        "expert_imbalance": not recipe.model.experts,
-        "pcie_bytes_per_s": recipe.offload == "none",
-        "nvls_gain": recipe.sequence_parallel and recipe.stack == "tuned",
-    }
-    return not unused.get(term, False)
-
+_TIME = FIGURES["time"]
 
 def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, ...]:
     """Every source that was used, once, with the figures that rest on it."""
-    used: dict[str, tuple[Evidence, set[str]]] = {}
+    used: dict[str, tuple[Evidence, set[str], set[str]]] = {}
 
     def add(evidence: Evidence, figures: Iterable[str]) -> None:
-        entry = used.setdefault(evidence.id, (evidence, set()))
-        entry[1].update(figures)
+        _, all_figures, all_terms = used.setdefault(evidence.id, (evidence, set(), set()))
+        all_figures.update(figures)
+        all_terms.update(evidence.terms)
 
     billed = False
     for case in cases:
@@ -76,9 +31,9 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
         add(case.recipe.optimizer.evidence, ("memory_gib", "step_s"))
         if case.recipe.model.evidence is not None:
             add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu"))
-        for name, term in case.rates.terms.items():
-            if _needed(case, name):
-                add(term.evidence, _figures(name))
+        for term in case.rates.terms.values():
+            if has_effect(term, case.recipe):
+                add(replace(term.evidence, terms=(term.name,)), term.family.used_in)
         for row in case.price.evidence:
             add(row, ("cost_usd",))
         for row in case.ledger.evidence:
@@ -87,7 +42,10 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
     for row in site.evidence:
         if billed or not row.id.startswith("electricity"):  # rent holds it: no figure rests on it
             add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
-    return tuple(replace(evidence, used_in=tuple(sorted(figures))) for evidence, figures in used.values())
+    return tuple(
+        replace(evidence, used_in=tuple(sorted(figures)), terms=tuple(sorted(terms)))
+        for evidence, figures, terms in used.values()
+    )
 
 
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:
@@ -186,7 +144,7 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
             Assumption(
                 id="stops",
                 text="A run may stand still beyond failures: its high end takes up to "
-                f"{parameter('stops').high:.1f} times as long, as published runs did.",
+                f"{shipped_parameters().find('stops').high:.1f} times as long, as published runs did.",
             ),
         ]
     return tuple(found)

@@ -107,6 +107,15 @@ def _lost(choice: Choice, capacity: float) -> tuple[LostLayout, ...]:
     return tuple(lost)
 
 
+_MEASURE = {
+    "probe": "`mpplan probe` on this GPU",
+    "nccl_between_nodes": "nccl-tests between two nodes, then `--network`",
+    "nccl_inside_node": "nccl-tests inside one node",
+    "short_run_on_two_nodes": "a short run on two nodes",
+    "short_run_on_one_node": "a short run of this model on one node",
+}
+
+
 def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:
     """Share of each input in the variance of the logarithm of the duration: squared correlation with its draws."""
     log = np.log(np.ravel(target))
@@ -121,23 +130,15 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
             shares.append((r * r, term))
     shares.sort(key=lambda pair: pair[0], reverse=True)
     return tuple(
-        Contribution(term=term.name, label=term.label, share_ratio=share, measure_with=_MEASURE.get(term.name))
+        Contribution(
+            term=term.name,
+            label=term.family.label,
+            share_ratio=share,
+            measure_with=_MEASURE.get(term.family.narrowed_by or ""),
+        )
         for share, term in shares[:6]
         if share > 0.01
     )
-
-
-_MEASURE = {
-    "linear_flop_per_s": "`mpplan probe` on this GPU",
-    "other_flop_per_s": "`mpplan probe` on this GPU",
-    "attention_flop_per_s": "`mpplan probe` on this GPU",
-    "memory_bytes_per_s": "`mpplan probe` on this GPU",
-    "operand_bytes_per_s": "`mpplan probe` on this GPU",
-    "nic_bytes_per_s": "nccl-tests between two nodes, then `--network`",
-    "nvlink_bytes_per_s": "nccl-tests inside one node",
-    "overlap_dp": "a short run on two nodes",
-    "model_error": "a short run of this model on one node",
-}
 
 
 def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:

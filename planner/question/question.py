@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 
+from planner.hardware.architectures import find_architecture
 from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
@@ -101,13 +102,9 @@ class Question:
 
 def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:
     """Tuned stacks split matrix products to hide tensor parallel communication from Hopper on (Transformer Engine)."""
-    return stack == "tuned" and cluster.gpu.arch in ("Hopper", "Blackwell", "Blackwell Ultra")
-
-
-NO_FUSED_ATTENTION = ("Pascal", "Volta", "Turing")
-"""Architectures for which FlashAttention-2 has no kernels (its README: Ampere, Ada, Hopper and later)."""
+    return stack == "tuned" and find_architecture(cluster.gpu.arch).overlaps_tp
 
 
 def default_attention(cluster: Cluster) -> str:
     """Fused where the architecture has kernels."""
-    return "naive" if cluster.gpu.arch in NO_FUSED_ATTENTION else "flash"
+    return "flash" if find_architecture(cluster.gpu.arch).fused_attention else "naive"

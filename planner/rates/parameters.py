@@ -1,27 +1,68 @@
 """The physical parameters of the model: value, 90 % range, meaning and source of each. Rows: `catalog/parameters.csv`.
 
-Parameters with a qualifier (`fusion.eager`) hold for one stack or architecture. They are shared by all runs: none is
-keyed on a model, a source or a run.
+Rows whose ids share the part before the first point are one *family* (`fusion.eager`, `fusion.tuned`): one quantity
+that differs by stack, architecture or the like. The first row of a family also says what a term made from it is called,
+how it is looked up and scaled, which figures rest on it and what would narrow it (`Family`). Parameters are shared by
+all runs: none is keyed on a model, a source or a run.
 """
 
 from __future__ import annotations
 
-import csv
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from planner.evidence import EvidenceKind
-from planner.rows import CATALOG
+from planner.rows import CATALOG, Row, read_rows
 
 Z90 = 1.6449
 """Normal quantile of a 90 % two-sided range."""
 
+FITS = ("time", "memory", "power")
+"""The separate fits of a calibration; they share no parameter."""
+
+FIGURES = {
+    "time": ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
+    "power": ("energy_mwh", "carbon_tco2e"),
+    "memory": ("memory_gib",),
+    "run": ("goodput_ratio", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
+}
+"""Figures of a plan that rest on a term, by the word in the column `used_in`."""
+
+ITEMISED = {"time": "step_s", "power": "energy_items_mwh", "memory": "memory_gib", "run": "goodput_ratio"}
+"""The itemised figure that the column `moves` names items of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What the rows of one parameter share, as the first of them says."""
+
+    name: str
+    label: str
+    """Name of its terms for readers."""
+    terms: tuple[str, ...]
+    """Names that the equations read (`Rates`); empty for a constant that only enters other terms."""
+    by: tuple[str, ...]
+    """What chooses among its rows (`ladder.QUALIFIERS`), in the order of the id's parts."""
+    limit: str
+    """What a row's value is multiplied by (`ladder.LIMITS`), for example `memory_bandwidth`; empty: nothing."""
+    bound: str
+    """`share`: a share of something, drawn and fitted below 1; `ceiling`: drawn up to 1 times the limit; empty."""
+    used_in: tuple[str, ...]
+    """Figures that rest on it, items included: `step_s`, `step_s.matmul`."""
+    narrowed_by: str | None
+    """What would narrow it: key of a message `measure.<key>`."""
+    when: str
+    """Condition under which it has any effect (`ladder.CONDITIONS`); empty: always."""
+    fitted_to: str | None
+    """The fit that moves it, one of `FITS`; None: no published run says anything about it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One number that the equations rest on."""
+    """One number that the equations rest on, with its 90 % range."""
 
     id: str
     value: float
@@ -33,7 +74,17 @@ class Parameter:
     meaning: str
     kind: EvidenceKind
     source: str
+    """Of the prior, where the row is fitted."""
     date: str
+    prior: tuple[float, float, float] | None = None
+    """Value, low and high before the fit; None: as they stand."""
+    fitted_rows: int | None = None
+    """Published runs that it was fitted to; None: not fitted."""
+
+    @property
+    def family(self) -> str:
+        """The part of the id before the first point."""
+        return self.id.partition(".")[0]
 
     @property
     def log_sd(self) -> float:
@@ -47,41 +98,112 @@ class Parameter:
             return math.log(self.high / self.value) / Z90
         return math.log(self.high / self.low) / (2 * Z90)
 
+    @property
+    def origin(self) -> str:
+        """The source, and that the row was fitted where it was."""
+        if self.fitted_rows is None:
+            return self.source
+        return f"fitted to {self.fitted_rows} published runs by `make calibrate`; prior: {self.source}"
+
+    @property
+    def before_fit(self) -> Parameter:
+        """The row as it was before any fit."""
+        if self.prior is None:
+            return replace(self, fitted_rows=None)
+        value, low, high = self.prior
+        return replace(self, value=value, low=low, high=high, prior=None, fitted_rows=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """A set of rows: the shipped ones, or those of a fit or calibration."""
+
+    rows: Mapping[str, Parameter]
+    """By id, in the order of the file."""
+    families: Mapping[str, Family]
+    """By name, in the order of the file."""
+
+    def find(self, name: str, *qualifiers: str) -> Parameter:
+        """The most specific row: `name.q1.q2`, then `name.q1`, `name.q2`, then `name`; empty qualifiers are ignored.
+
+        Raises:
+            KeyError: no such row (a mistake of ours).
+        """
+        given = [qualifier for qualifier in qualifiers if qualifier]
+        for candidate in (".".join((name, *given)), *(f"{name}.{qualifier}" for qualifier in given), name):
+            if candidate in self.rows:
+                return self.rows[candidate]
+        raise KeyError(f"no parameter {name} for {given}")
+
+    def replaced(self, rows: Iterable[Parameter]) -> Parameters:
+        """The same with rows replaced, or added to their families."""
+        return replace(self, rows={**self.rows, **{row.id: row for row in rows}})
+
+    def without(self, ids: Iterable[str]) -> Parameters:
+        """The same without some rows."""
+        dropped = set(ids)
+        return replace(self, rows={name: row for name, row in self.rows.items() if name not in dropped})
+
 
 @cache
-def load_parameters() -> dict[str, Parameter]:
-    """All rows of the catalogue by id."""
+def shipped_parameters() -> Parameters:
+    """The rows of `catalog/parameters.csv`.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
     return read_parameters(CATALOG / "parameters.csv")
 
 
-def read_parameters(path: Path) -> dict[str, Parameter]:
-    """All rows of a file by id."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        return {
-            row["id"]: Parameter(
-                id=row["id"],
-                value=float(row["value"]),
-                low=float(row["low"]),
-                high=float(row["high"]),
-                unit=row["unit"],
-                meaning=row["meaning"],
-                kind=EvidenceKind(row["kind"]),
-                source=row["source"],
-                date=row["date"],
-            )
-            for row in csv.DictReader(lines)
-        }
-
-
-def parameter(name: str, *qualifiers: str) -> Parameter:
-    """The most specific row: `name.q1.q2`, then `name.q1`, `name.q2`, then `name`.
+def read_parameters(path: Path) -> Parameters:
+    """All rows of a file.
 
     Raises:
-        KeyError: no such row (a mistake of ours).
+        UsageError: the file cannot be read.
+        InputFileError: a row is wrong.
     """
-    rows = load_parameters()
-    candidates = [".".join((name, *qualifiers)), *(f"{name}.{q}" for q in qualifiers), name]
-    for candidate in candidates:
-        if candidate in rows:
-            return rows[candidate]
-    raise KeyError(f"no parameter {name} for {qualifiers}")
+    rows: dict[str, Parameter] = {}
+    families: dict[str, Family] = {}
+    for row in read_rows(path):
+        parameter = _parameter(row)
+        if parameter.id in rows:
+            raise row.fail("id", "an id that no other line has")
+        rows[parameter.id] = parameter
+        if parameter.family not in families:
+            families[parameter.family] = _family(row, parameter.family)
+    return Parameters(rows=rows, families=families)
+
+
+def _parameter(row: Row) -> Parameter:
+    prior = row.opt_number("prior")
+    return Parameter(
+        id=row.text("id"),
+        value=row.number("value"),
+        low=row.number("low"),
+        high=row.number("high"),
+        unit=row.text("unit"),
+        meaning=row.text("meaning"),
+        kind=EvidenceKind(row.choice("kind", tuple(EvidenceKind))),
+        source=row.text("source"),
+        date=row.text("date"),
+        prior=None if prior is None else (prior, row.number("prior_low"), row.number("prior_high")),
+        fitted_rows=row.opt_integer("fitted_rows", low=1),
+    )
+
+
+def _family(row: Row, name: str) -> Family:
+    group = row.choice("used_in", ("", *FIGURES))
+    items = tuple(f"{ITEMISED[group]}.{item}" for item in row.words("moves") if item != "total") if group else ()
+    terms = row.words("terms") or (name,)
+    return Family(
+        name=name,
+        label=row.text("label"),
+        terms=() if terms == ("-",) else terms,
+        by=row.words("by"),
+        limit=row.cell("limit"),
+        bound=row.choice("bound", ("", "share", "ceiling")),
+        used_in=(*FIGURES[group], *items) if group else (),
+        narrowed_by=row.opt_text("narrowed_by"),
+        when=row.cell("when"),
+        fitted_to=row.choice("fitted_to", ("", *FITS)) or None,
+    )

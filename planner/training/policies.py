@@ -20,6 +20,7 @@ from functools import cache
 
 from planner.errors import UsageError
 from planner.evidence import Evidence, EvidenceKind
+from planner.hardware.architectures import BLOCK_SCALES, find_architecture
 from planner.hardware.gpu import Gpu
 from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
@@ -28,9 +29,6 @@ SCALINGS = ("none", "delayed", "tensorwise", "rowwise", "blockwise", "mx", "nvfp
 """Ways to choose the scale of a low-precision tensor."""
 
 _COMPUTE = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
-_BLOCK_SCALED = ("mx", "nvfp4")
-_BLOCK_SCALED_ARCHS = {"mx": ("Blackwell", "Blackwell Ultra", "CDNA4"), "nvfp4": ("Blackwell", "Blackwell Ultra")}
-"""Architectures whose matrix units take one scale per block of 32 (MX) or 16 (NVFP4) elements."""
 
 
 def _policy(row: Row) -> PrecisionPolicy:
@@ -103,6 +101,6 @@ def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> str | None:
     for compute in (policy.linear_compute, policy.other_compute):
         if not gpu.supports(compute):
             return f"{gpu.name} ({gpu.arch}) has no {compute.upper()} matrix path"
-    if policy.scaling in _BLOCK_SCALED and gpu.arch not in _BLOCK_SCALED_ARCHS[policy.scaling]:
+    if policy.scaling in BLOCK_SCALES and policy.scaling not in find_architecture(gpu.arch).block_scales:
         return f"{gpu.name} ({gpu.arch}) has no matrix path with block scales ({policy.precision.upper()})"
     return None

@@ -62,6 +62,14 @@ class Recipe:
         return self.stack in ("tuned", "classic")
 
     @property
+    def heads_aligned(self) -> bool:
+        """Whether a head is a multiple of 16 bytes, as matrix units want operands.
+
+        Source: NVIDIA, Matrix Multiplication Background User's Guide, "Requirements to use tensor cores".
+        """
+        return self.model.head_dim * self.policy.activation_bytes % 16 == 0
+
+    @property
     def trains_all(self) -> bool:
         """Whether every weight gets a gradient."""
         return self.method in ("pretrain", "sft")

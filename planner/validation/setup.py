@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import UsageError
+from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import UnitPrices, score
 from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters, shipped_parameters
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
@@ -65,22 +67,29 @@ class Prepared:
     """The row's sequence length over the mean one that is evaluated: above 1 where padding is left out."""
 
 
-def prepare_run(run: PublishedRun) -> Prepared | Rejected:
-    """Set up one run, or say why it cannot be predicted."""
+def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prepared | Rejected:
+    """Set up one run, or say why it cannot be predicted.
+
+    Args:
+        run: as published.
+        parameters: choose the layout that a row leaves open; None: the shipped ones.
+    """
     try:
-        return _prepare(run)
+        return _prepare(run, parameters or shipped_parameters())
     except CannotPredictError as error:
         return Rejected(id=run.id, reason=str(error), metric=run.metric)
     except UsageError as error:
         return Rejected(id=run.id, reason=error.message, metric=run.metric)
 
 
-def prepare(runs: Iterable[PublishedRun | Rejected]) -> list[Prepared | Rejected]:
-    """Set up runs in their order; what could not be read stays rejected."""
-    return [run if isinstance(run, Rejected) else prepare_run(run) for run in runs]
+def prepare(
+    runs: Iterable[PublishedRun | Rejected], parameters: Parameters | None = None
+) -> list[Prepared | Rejected]:
+    """Set up runs in their order, as `prepare_run`; what could not be read stays rejected."""
+    return [run if isinstance(run, Rejected) else prepare_run(run, parameters) for run in runs]
 
 
-def _prepare(run: PublishedRun) -> Prepared:
+def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
     filled: list[str] = []
     if run.gpu.lower().startswith("tpu"):
         raise CannotPredictError(f"gpu: {run.gpu} is not a GPU")
@@ -97,7 +106,7 @@ def _prepare(run: PublishedRun) -> Prepared:
     mean_len = _mean_length(run, model, framework, seq_len, filled)
     recipe = _recipe(run, model, policy, framework, mean_len, filled)
     recipe, wanted = _batch(run, recipe, run.n_gpus, framework, filled)
-    layouts = _choose(recipe, cluster, wanted, filled, open_ckpt=not run.act_ckpt)
+    layouts = _choose(recipe, cluster, wanted, filled, parameters, open_ckpt=not run.act_ckpt)
     one = layouts.at(0)
     batch = one.dp * one.micro_batch * one.grad_accum
     scale = recipe.global_batch / batch
@@ -133,19 +142,17 @@ def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
     return None if named is None else named * GIGA / 8
 
 
-FUSED_ATTENTION_SINCE = 2020
-"""Fused attention kernels need Ampere or later (Dao-AILab/flash-attention README)."""
 TUNED_SINCE = 2022
 """From Hopper on, Megatron-LM means Megatron-Core with Transformer Engine."""
 
 
 def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
     """The framework's defaults, as they are on this generation of GPU."""
-    found = find_framework(run.framework)
+    found, architecture = find_framework(run.framework), find_architecture(cluster.gpu.arch)
     fused_kernels = found.stack in ("classic", "tuned") and found.attention == "naive"
     if fused_kernels and cluster.gpu.year >= TUNED_SINCE and run.attention.lower() != "naive":
         return find_framework("Megatron-Core") if found.id.startswith("megatron") else replace(found, attention="flash")
-    if cluster.gpu.year < FUSED_ATTENTION_SINCE and found.attention == "flash":
+    if not architecture.fused_attention and found.attention == "flash":
         return replace(found, attention="naive")
     return found
 
@@ -288,7 +295,13 @@ def _batch(
 
 
 def _choose(
-    recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str], *, open_ckpt: bool
+    recipe: Recipe,
+    cluster: Cluster,
+    wanted: Wanted,
+    filled: list[str],
+    parameters: Parameters,
+    *,
+    open_ckpt: bool,
 ) -> Layouts:
     """The one layout that is evaluated: the fastest that fits of those that the row allows.
 
@@ -301,12 +314,12 @@ def _choose(
     weaker = open_ckpt and recipe.model.kind != "cnn" and wanted.act_ckpt not in (None, "full")
     if len(layouts) == 1 and not weaker:
         return layouts
-    rates = resolve_rates(cluster, recipe).sample()
+    rates = resolve_rates(cluster, recipe, None, parameters).sample()
     found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
     fits = np.flatnonzero(found.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
     if weaker and not len(fits):
         filled.append("act_ckpt: full, for the framework's default does not fit")
-        return _choose(recipe, cluster, replace(wanted, act_ckpt="full"), filled, open_ckpt=False)
+        return _choose(recipe, cluster, replace(wanted, act_ckpt="full"), filled, parameters, open_ckpt=False)
     speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
     best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
     return layouts.take(slice(best, best + 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date
 
 from hypothesis import strategies as st
@@ -17,6 +17,7 @@ from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
 from planner.question.question import Question
 from planner.question.resolve import Ask, resolve
 from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy, load_policies
@@ -38,8 +39,8 @@ _NOTHING = (
 
 def plain_rates(**changes: float) -> Rates:
     """Every rate and factor 1, everything that is added on top 0: what is left is the equation itself."""
-    values = {f.name: 0.0 if f.name in _NOTHING else 1.0 for f in fields(Rates)}
-    return Rates(**(values | changes))
+    terms = (term for family in shipped_parameters().families.values() for term in family.terms)
+    return Rates(**({term: 0.0 if term in _NOTHING else 1.0 for term in terms} | changes))
 
 
 def mid_rates(recipe: Recipe, cluster: Cluster) -> Rates:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -123,7 +121,7 @@ def test_large_messages_in_a_node_come_within_a_fifth_of_the_measured_tables(row
     where = group(row.gpus)
 
     if (row.algorithm or "").startswith("Ring"):
-        rates = replace(rates, nvls_gain=1.0)
+        rates = rates.replaced(nvls_gain=1.0)
     if row.collective == "all_reduce":
         factor, collective = 2, all_reduce_s
     else:

@@ -91,7 +91,7 @@ def test_context_parallel_passes_keys_and_values_three_times_behind_attention():
     flop = 3.5 * 4 * (32768 / 4) * (32768 / 2) * 16 * 64
     rates = links(overlap_cp=0.5, attention_flop_per_s=flop / attention_s)
     assert seconds(axes(one, layout(cp=4), rates).cp) == pytest.approx(max(0.0, bare - 0.5 * attention_s))
-    assert seconds(axes(one, layout(cp=4), replace(rates, overlap_cp=10.0)).cp) == 0
+    assert seconds(axes(one, layout(cp=4), rates.replaced(overlap_cp=10.0)).cp) == 0
 
 
 def test_expert_parallel_sends_every_chosen_token_four_times_inside_a_node():
@@ -208,7 +208,7 @@ def test_faster_links_never_cost_time(setting):
     work, shards = count_work(one, at), shard_params(one, at)
     layer = layer_time(one, work, at, rates)
     for name in ("nvlink_bytes_per_s", "nic_bytes_per_s"):
-        faster = replace(rates, **{name: 2 * getattr(rates, name)})
+        faster = rates.replaced(**{name: 2 * getattr(rates, name)})
         slow, fast = (layer_comm(one, machine, work, at, layer, r) for r in (rates, faster))
         slow_s, fast_s = (data_parallel_s(one, machine, shards, at, layer.total, r) for r in (rates, faster))
 

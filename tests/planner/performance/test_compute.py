@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -166,7 +166,7 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
     one, where, machine = setting
     at = Layouts.of(where)
     rates = mid_rates(one, machine)
-    faster = replace(rates, **{name: getattr(rates, name) * factor})
+    faster = rates.replaced(**{name: getattr(rates, name) * factor})
     work = count_work(one, at)
     slow, fast = (layer_time(one, work, at, r) for r in (rates, faster))
 

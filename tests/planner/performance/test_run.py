@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -22,8 +22,7 @@ def steps(**seconds: float) -> StepTimes:
 
 
 WATTS = plain_rates(
-    power_error=1.0, power_idle_w=90.0, power_linear_w=660.0,
-    power_other_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
+    power_error=1.0, power_idle_w=90.0, power_linear_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
     power_wait_w=310.0,
 )  # fmt: skip
 
@@ -41,7 +40,7 @@ def test_every_second_of_a_step_draws_the_power_of_what_is_done_in_it(item, watt
 
 
 def test_a_run_is_gpus_host_and_network_times_pue():
-    rates = replace(WATTS, host_share=0.5, network_share=0.03)
+    rates = WATTS.replaced(host_share=0.5, network_share=0.03)
     energy = run_energy(600.0, 1000.0, 1e6, 1e6, rates, 1.25)
 
     assert energy.gpu == pytest.approx(600 * 1000 * 1e6)
@@ -78,7 +77,7 @@ def test_the_mean_power_lies_between_idle_and_the_limit(setting):
 
 @given(pue=st.floats(1, 2), share=st.floats(0, 1))
 def test_the_items_of_a_run_sum_to_its_total(pue, share):
-    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, replace(WATTS, host_share=share), pue)
+    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, WATTS.replaced(host_share=share), pue)
 
     assert energy.gpu + energy.host + energy.network + energy.pue_overhead == pytest.approx(energy.total, rel=1e-12)
     assert energy.pue_overhead >= 0
@@ -96,7 +95,7 @@ def test_llama_3_on_16384_gpus_trains_more_than_90_percent_of_the_time():
 
 
 def test_a_single_node_hardly_notices():
-    rates = replace(H100, evaluation_share=0.0)
+    rates = H100.replaced(evaluation_share=0.0)
 
     assert 0.995 < float(goodput_ratio(np.array([8.0]), rates)[0]) < 1
 
@@ -130,7 +129,7 @@ def test_more_gpus_never_lose_less_to_failures(fewer, more):
 
 def test_stops_lengthen_a_run_and_never_shorten_it():
     draws = np.array([0.5, 1.0, 1.7])
-    found = goodput_ratio(np.array([8.0]), replace(H100, stops=draws))
+    found = goodput_ratio(np.array([8.0]), H100.replaced(stops=draws))
     plain = float(goodput_ratio(np.array([8.0]), H100)[0])
 
     assert list(found) == pytest.approx([plain, plain, plain / 1.7])

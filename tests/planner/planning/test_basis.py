@@ -31,9 +31,10 @@ def test_every_source_stands_once_with_all_figures_that_rest_on_it():
     assert len(names) == len(set(names))
     assert by_id["gpu:h100-sxm5-80gb"].used_in == tuple(sorted(by_id["gpu:h100-sxm5-80gb"].used_in))
     assert "memory_gib" in by_id["policy:bf16"].used_in
-    assert by_id["parameter:host_share"].used_in == ("carbon_tco2e", "energy_mwh")
+    assert by_id["parameter:host_share"].used_in == ("carbon_tco2e", "energy_items_mwh.host", "energy_mwh")
+    assert by_id["parameter:host_share"].terms == ("host_share",)
     assert "step_s" not in by_id["parameter:restart_s"].used_in
-    assert by_id["parameter:context_gib"].used_in == ("memory_gib",)
+    assert by_id["parameter:context_gib"].used_in == ("memory_gib", "memory_gib.framework")
 
 
 def test_only_what_was_used_is_listed():

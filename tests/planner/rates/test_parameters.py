@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import csv
+import ast
 import math
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from planner.rates.parameters import Z90, load_parameters, parameter
+from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
+from planner.errors import InputFileError
+from planner.measured.device import MeasuredRates
+from planner.rates.ladder import CONDITIONS, LIMITS, QUALIFIERS
+from planner.rates.parameters import Z90, read_parameters, shipped_parameters
 from planner.rows import CATALOG
 
-ROWS = tuple(load_parameters().values())
+RECORD_RATES = set(MeasuredRates.__dataclass_fields__)
+"""Of a measurement record: `planner/measured` calls those `rates` too."""
+SHIPPED = shipped_parameters()
+ROWS = tuple(SHIPPED.rows.values())
+FAMILIES = tuple(SHIPPED.families.values())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
@@ -30,34 +40,90 @@ def test_no_ratio_hides_a_slip_of_units(row):
         assert row.value <= 1
 
 
-def test_ids_are_unique():
-    with (CATALOG / "parameters.csv").open(encoding="utf-8", newline="") as lines:
-        ids = [line["id"] for line in csv.DictReader(lines)]
+def test_an_id_that_stands_twice_is_an_error_with_its_line(tmp_path):
+    lines = (CATALOG / "parameters.csv").read_text(encoding="utf-8").splitlines()
+    twice = tmp_path / "twice.csv"
+    twice.write_text("\n".join([*lines[:3], lines[1]]), encoding="utf-8")
 
-    assert len(ids) == len(set(ids)) == len(ROWS)
+    with pytest.raises(InputFileError, match=re.escape("twice.csv:4: id: expected an id that no other line has")):
+        read_parameters(twice)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_declares_only_words_that_the_ladder_knows(family):
+    assert set(family.by) <= {*QUALIFIERS, "arch"}
+    assert family.limit in LIMITS
+    assert family.when in CONDITIONS
+    assert family.label
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.terms], ids=lambda family: family.name)
+def test_every_term_says_which_figures_and_items_rest_on_it(family):
+    items = {
+        "step_s": STEP_ITEMS, "memory_gib": MEMORY_ITEMS, "energy_items_mwh": ("gpu", "host", "network"),
+    }  # fmt: skip
+
+    assert family.used_in
+    for name in family.used_in:
+        figure, _, item = name.partition(".")
+        assert not item or item in items[figure]
+
+
+def test_the_equations_read_the_terms_that_the_file_declares_and_no_others():
+    declared = {term for family in FAMILIES for term in family.terms}
+    read = set()
+    for path in sorted((CATALOG.parent).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("rates", "case.mid", "known.rates"):
+                read.add(node.attr)
+
+    assert read - {"terms", "sample"} - declared - RECORD_RATES == set()
+    assert declared - read == set()
+
+
+def test_no_family_of_the_file_is_split_by_another():
+    order = [row.family for row in ROWS]
+
+    assert len([1 for before, after in pairwise(order) if before != after]) + 1 == len(FAMILIES)
+
+
+def test_a_fitted_row_shows_its_prior_and_the_runs_that_moved_it():
+    row = SHIPPED.rows["nic_latency_s"]
+
+    assert row.before_fit.value == 3.0e-5  # interconnect.csv: 65 to 75 us on 2x p5 for an all-reduce of two phases
+    assert row.before_fit.fitted_rows is None
+    assert row.origin.startswith(f"fitted to {row.fitted_rows} published runs by `make calibrate`; prior: ")
+
+
+def test_replacing_and_leaving_out_rows_makes_another_set():
+    changed = SHIPPED.replaced([replace(SHIPPED.rows["jitter"], value=0.5)])
+
+    assert changed.find("jitter").value == 0.5
+    assert SHIPPED.find("jitter").value < 0.1
+    assert "jitter" not in SHIPPED.without(["jitter"]).rows
 
 
 def test_the_range_of_90_percent_gives_the_spread_of_the_logarithm():
-    row = parameter("hop_latency_s")
+    row = SHIPPED.find("hop_latency_s")
 
     assert math.exp(2 * Z90 * row.log_sd) == pytest.approx(row.high / row.low)
     assert pytest.approx(1.6449, abs=1e-4) == Z90  # 95th percentile of the standard normal
 
 
 def test_where_the_low_end_is_nothing_the_upper_half_gives_the_spread():
-    row = parameter("evaluation_share")
+    row = SHIPPED.find("evaluation_share")
 
     assert row.low == 0
     assert row.value * math.exp(Z90 * row.log_sd) == pytest.approx(row.high)
 
 
 def test_the_most_specific_row_is_found():
-    assert parameter("matmul_efficiency", "fp8", "Hopper").id == "matmul_efficiency.fp8.Hopper"
-    assert parameter("matmul_efficiency", "fp32", "Hopper").id.startswith("matmul_efficiency.")
-    assert parameter("fusion", "eager").id == "fusion.eager"
-    assert parameter("kernel_s", "no such qualifier").id == "kernel_s"
+    assert SHIPPED.find("matmul_efficiency", "fp8", "Hopper").id == "matmul_efficiency.fp8.Hopper"
+    assert SHIPPED.find("matmul_efficiency", "fp32", "Hopper").id.startswith("matmul_efficiency.")
+    assert SHIPPED.find("fusion", "eager").id == "fusion.eager"
+    assert SHIPPED.find("kernel_s", "no such qualifier").id == "kernel_s"
 
 
 def test_a_missing_row_is_named():
     with pytest.raises(KeyError, match="no_such_parameter"):
-        parameter("no_such_parameter", "Hopper")
+        SHIPPED.find("no_such_parameter", "Hopper")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +10,10 @@ import pytest
 from planner.evidence import EvidenceKind
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.interconnect import load_interconnect
-from planner.rates.ladder import arch_family, clock_ratio, resolve_rates
-from planner.rates.terms import Draws, Rates
+from planner.models.convnet import resnet, shape_of_network
+from planner.rates.ladder import clock_ratio, resolve_rates
+from planner.rates.parameters import shipped_parameters
+from planner.rates.terms import Draws
 from planner.training.policies import default_policy, load_policies, why_unsupported
 from planner.training.recipe import STACKS
 from tests.planner.build import cluster, recipe
@@ -29,7 +31,7 @@ def test_every_gpu_of_the_catalogue_has_all_rates_for_every_policy_it_supports(g
         one = replace(recipe(stack=stack), policy=policy)
         terms = resolve_rates(cluster(gpu.id), one)
         mid = terms.sample()
-        values = {f.name: float(getattr(mid, f.name)) for f in fields(Rates)}
+        values = {name: float(value) for name, value in vars(mid).items()}
         assert all(np.isfinite(value) and value >= 0 for value in values.values())
         assert all(values[name] > 0 for name in values if name.endswith(("_per_s", "_w")))
         assert values["linear_flop_per_s"] <= gpu.peak_flop_per_s[policy.linear_compute]
@@ -111,7 +113,7 @@ def test_one_input_can_vary_alone():
     alone = terms.sample(Draws(count=11, seed=0), only="memory_bytes_per_s")
 
     assert np.ndim(alone.memory_bytes_per_s) == 1
-    assert all(np.ndim(getattr(alone, f.name)) == 0 for f in fields(Rates) if f.name != "memory_bytes_per_s")
+    assert all(np.ndim(value) == 0 for name, value in vars(alone).items() if name != "memory_bytes_per_s")
 
 
 def test_a_measured_term_wins_over_everything_else():
@@ -170,12 +172,22 @@ def test_a_gpu_without_nvlink_talks_over_pcie():
     assert float(rates.nvlink_bytes_per_s) <= 31.5e9  # PCIe 4.0 x16
 
 
-def test_relatives_share_the_parameters_of_an_architecture():
-    gpus = load_gpus()
+@pytest.mark.parametrize(
+    ("gpu", "row"),
+    [("p100-pcie-16gb", "Volta"), ("mi300x-192gb", "CDNA"), ("gb300-288gb", "Blackwell Ultra")],
+)
+def test_relatives_share_the_parameters_of_an_architecture_that_has_no_rows_of_its_own(gpu, row):
+    terms = resolve_rates(cluster(gpu), recipe(policy="fp16")).terms
 
-    assert arch_family(gpus["p100-pcie-16gb"]) == "Volta"
-    assert arch_family(gpus["mi300x-192gb"]) == "CDNA"
-    assert arch_family(gpus["h100-sxm5-80gb"]) == "Hopper"
+    value = shipped_parameters().find("matmul_efficiency", row).value
+    assert f": {value:g} (" in terms["linear_flop_per_s"].evidence.what
+
+
+def test_a_convolution_draws_its_own_terms_and_a_transformer_has_none_of_them():
+    network = replace(recipe(), model=shape_of_network(resnet(50)))
+
+    assert "conv_efficiency" not in resolve_rates(H100, recipe()).terms
+    assert np.ndim(resolve_rates(H100, network).sample(Draws(count=11, seed=0)).conv_efficiency) == 1
 
 
 def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():

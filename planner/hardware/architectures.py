@@ -1,0 +1,78 @@
+"""GPU architectures: rows of `catalog/architectures.csv`, what a generation of parts has in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from planner.errors import UsageError
+from planner.rows import CATALOG, Row, keyed, read_rows
+
+BLOCK_SCALES = ("mx", "nvfp4")
+"""Block-scaled formats of matrix units: one scale per 32 elements (OCP Microscaling) or per 16 (NVFP4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """What a generation of GPUs has in common beyond the figures of its parts."""
+
+    name: str
+    vendor: str | None
+    """None for a CPU."""
+    year: int
+    """Year of its first part."""
+    parameters_of: str
+    """The architecture whose parameter rows stand for it where it has none of its own."""
+    reference_gpu: str | None
+    """Catalogue id of the GPU whose measured matrix rate its efficiency parameters describe."""
+    fused_attention: bool
+    """Whether FlashAttention-2 or a comparable fused kernel runs on it."""
+    asynchronous_units: bool
+    """Matrix units fed asynchronously (wgmma, TMA): attention kernels took years to use them (arXiv 2407.08608)."""
+    switch_reduces: bool
+    """Its NVLink switch reduces (NVLS)."""
+    overlaps_tp: bool
+    """Tuned stacks split matrix products on it to hide tensor parallel communication (Transformer Engine)."""
+    block_scales: tuple[str, ...]
+    """Of `BLOCK_SCALES`, those that its matrix units take."""
+    source: str
+    date: str
+
+
+def _architecture(row: Row) -> Architecture:
+    return Architecture(
+        name=row.text("id"),
+        vendor=row.opt_text("vendor"),
+        year=row.integer("year", low=2012, high=2035),
+        parameters_of=row.text("parameters_of"),
+        reference_gpu=row.opt_text("reference_gpu"),
+        fused_attention=row.flag("fused_attention"),
+        asynchronous_units=row.flag("asynchronous_units"),
+        switch_reduces=row.flag("switch_reduces"),
+        overlaps_tp=row.flag("overlaps_tp"),
+        block_scales=row.words("block_scales"),
+        source=row.text("source"),
+        date=row.text("date"),
+    )
+
+
+@cache
+def load_architectures() -> dict[str, Architecture]:
+    """All architectures by name, in the order of the file.
+
+    Raises:
+        InputFileError: a row of the catalogue is wrong.
+    """
+    return keyed(read_rows(CATALOG / "architectures.csv"), _architecture)
+
+
+def find_architecture(name: str) -> Architecture:
+    """The architecture of a GPU row.
+
+    Raises:
+        UsageError: the catalogue has no such architecture.
+    """
+    known = load_architectures()
+    if name not in known:
+        raise UsageError(f"unknown GPU architecture `{name}`", hint=f"known are {', '.join(known)}")
+    return known[name]
