@@ -153,7 +153,7 @@ def _term(
 ) -> Term:
     """A term from the row that holds, times a scale; `bounded` terms never exceed the scale."""
     row = row or setting.row(family)
-    ceiling = 1.0 if bounded or name.startswith("overlap_") else float("inf")
+    ceiling = 1.0 if bounded or family.bound else float("inf")
     evidence = Evidence(
         id=f"parameter:{row.id}",
         kind=row.kind,
@@ -203,7 +203,7 @@ def _over_reference(setting: Setting) -> float:
     def reached(part: Gpu) -> float:
         return part.measured_matmul_flop_per_s["bf16"] / part.peak_flop_per_s["bf16"]
 
-    return reached(gpu) / round(reached(load_gpus()[reference]), 3)
+    return reached(gpu) / reached(load_gpus()[reference])
 
 
 def _attention_kernel(recipe: Recipe) -> str:

@@ -150,7 +150,7 @@ def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
     """The framework's defaults, as they are on this generation of GPU."""
     found, architecture = find_framework(run.framework), find_architecture(cluster.gpu.arch)
     fused_kernels = found.stack in ("classic", "tuned") and found.attention == "naive"
-    if fused_kernels and cluster.gpu.year >= TUNED_SINCE and run.attention.lower() != "naive":
+    if fused_kernels and architecture.year >= TUNED_SINCE and run.attention.lower() != "naive":
         return find_framework("Megatron-Core") if found.id.startswith("megatron") else replace(found, attention="flash")
     if not architecture.fused_attention and found.attention == "flash":
         return replace(found, attention="naive")
