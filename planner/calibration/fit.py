@@ -7,7 +7,6 @@ that no vendor's table decides alone. Huber loss.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
-from planner.rows import CATALOG
+from planner.rows import CATALOG, read_rows
 from planner.validation.predict import predict_prepared
 from planner.validation.runs import PublishedResult, parse_result, parse_run
 from planner.validation.setup import Prepared, prepare
@@ -75,43 +74,37 @@ def read_corpus(parameters: Parameters) -> list[Row]:
     Args:
         parameters: where a row leaves its layout open, the fastest under these is taken.
     """
-    with CORPUS.open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    prepared = prepare((parse_run(row, number) for number, row in enumerate(rows, 2)), parameters)
-    found = []
-    for number, (row, one) in enumerate(zip(rows, prepared, strict=True), 2):
-        result = parse_result(row, number)
-        unknown_limit = "power-limited" in row["gpu"] and not row["power_limit_w"]
-        if (
-            isinstance(one, Prepared)
-            and isinstance(result, PublishedResult)
-            and not row.get("flag")
-            and not unknown_limit
-        ):
-            try:
-                found.append((one, result, float(row["value"])))
-            except ValueError:
-                continue  # out of memory: an inequality, not a number
-    return found
+    lines = read_rows(CORPUS)
+    runs = prepare((parse_run(line.cells, line.line) for line in lines), parameters)
+    corpus: list[Row] = []
+    for line, prepared in zip(lines, runs, strict=True):
+        result = parse_result(line.cells, line.line)
+        if not isinstance(prepared, Prepared) or not isinstance(result, PublishedResult) or result.value is None:
+            continue  # an out-of-memory statement is an inequality, not a number
+        unknown_limit = "power-limited" in prepared.run.gpu and prepared.run.power_limit_w is None
+        if not prepared.run.flag and not unknown_limit:
+            corpus.append((prepared, result, result.value))
+    return corpus
 
 
 def weights(rows: Sequence[Row]) -> Floats:
     """One over the size of the series, times the source's share, times the tier; mean 1."""
-    series = [one.run.series or one.run.id for one, _, _ in rows]
+    series = [prepared.run.series or prepared.run.id for prepared, _, _ in rows]
     sizes = Counter(series)
     weight = np.array([1.0 / sizes[name] for name in series])
-    source = [one.run.id.rsplit("-", 1)[0] for one, _, _ in rows]
+    source = [prepared.run.id.rsplit("-", 1)[0] for prepared, _, _ in rows]
     totals: dict[str, float] = defaultdict(float)
     for name, w in zip(source, weight, strict=True):
         totals[name] += w
     weight *= [totals[name] ** (SOURCE_POWER - 1.0) for name in source]
-    weight *= [TIER_WEIGHT.get(one.run.tier or "B", 0.7) for one, _, _ in rows]
+    weight *= [TIER_WEIGHT.get(prepared.run.tier or "B", 0.7) for prepared, _, _ in rows]
     return np.asarray(weight / weight.mean(), dtype=np.float64)
 
 
-def log_prediction(run: Prepared, parameters: Parameters) -> float:
+def log_prediction(prepared: Prepared, parameters: Parameters) -> float:
     """Logarithm of the mid of a run's own metric."""
-    return float(np.log(predict_prepared(run, rates=resolve_rates(run.cluster, run.recipe, None, parameters)).mid))
+    rates = resolve_rates(prepared.cluster, prepared.recipe, None, parameters)
+    return float(np.log(predict_prepared(prepared, rates=rates).mid))
 
 
 def items_of(
@@ -125,14 +118,14 @@ def items_of(
     weight = weights([row for row, _ in chosen])
     return [
         Item(
-            prepared=run,
+            prepared=prepared,
             result=result,
             value=value,
             weight=float(w),
             sign=sign,
-            base=log_prediction(run, parameters) - math.log(value) - sign * quantity(run, parameters),
+            base=log_prediction(prepared, parameters) - math.log(value) - sign * quantity(prepared, parameters),
         )
-        for ((run, result, value), sign), w in zip(chosen, weight, strict=True)
+        for ((prepared, result, value), sign), w in zip(chosen, weight, strict=True)
     ]
 
 
@@ -205,7 +198,7 @@ class Fit:
 
     def leave_out(self, theta: Floats, jacobian: Floats, label: Callable[[Item], str]) -> Floats:
         """Residual of every row under parameters fitted without its group, `[row]`."""
-        found = np.zeros(len(self.items))
+        residual = np.zeros(len(self.items))
         labels = np.array([label(item) for item in self.items])
         for name in sorted(set(labels)):
             mask = (labels != name).astype(np.float64)
@@ -213,8 +206,8 @@ class Fit:
             for _ in range(2):
                 step, _ = self.normal(without, self.residuals(without), jacobian, mask)
                 without = without + step
-            found[labels == name] = self.residuals(without)[labels == name]
-        return found
+            residual[labels == name] = self.residuals(without)[labels == name]
+        return residual
 
 
 _inherited: list[Fit] = []

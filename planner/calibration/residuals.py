@@ -30,10 +30,10 @@ LOW = ("fp8", "mxfp8", "bf16", "fp16")
 """Precisions whose pairs with each other set the plain `precision_error`."""
 
 
-def kind_of_run(one: Prepared) -> str:
+def kind_of_run(prepared: Prepared) -> str:
     """What makes runs alike for the residual error: stack, dense or routed, and size of the job."""
-    model = "moe" if one.recipe.model.experts else one.recipe.model.kind
-    return f"{one.recipe.stack}.{model}"
+    model = "moe" if prepared.recipe.model.experts else prepared.recipe.model.kind
+    return f"{prepared.recipe.stack}.{model}"
 
 
 def precision_rows(fit: Fit, left_out: Floats) -> list[Parameter]:
@@ -64,8 +64,8 @@ def precision_rows(fit: Fit, left_out: Floats) -> list[Parameter]:
 
 def _pair_kind(fit: Fit, i: int, j: int) -> str:
     """low: 16-bit with FP8; high: anything with FP32 or TF32."""
-    both = {fit.items[i].prepared.run.precision, fit.items[j].prepared.run.precision}
-    return "low" if both <= set(LOW) else "high" if both & {"fp32", "tf32"} else "other"
+    precisions = {fit.items[i].prepared.run.precision, fit.items[j].prepared.run.precision}
+    return "low" if precisions <= set(LOW) else "high" if precisions & {"fp32", "tf32"} else "other"
 
 
 _PRECISION_MEANINGS = {
@@ -96,7 +96,7 @@ def residual_error(
         kinds["all"].append(number)
     weight = np.array([item.weight for item in fit.items])
     drawn = np.array([drawn_sd(item.prepared, parameters) for item in fit.items])
-    found = []
+    terms = []
     for kind, index in sorted(kinds.items()):
         few = len(index) < LEAST_ROWS or len({fit.items[i].source for i in index}) < LEAST_SOURCES
         if few and kind != "all":
@@ -105,8 +105,8 @@ def residual_error(
         full = name if kind == "all" else f"{name}.{kind}"
         what = "all runs" if kind == "all" else kind.replace(".", ", ")
         meaning = f"what the equations leave out: {what} ({len(index)} rows with their source left out)"
-        found.append(_left_out_row(full, sd, meaning))
-    return found
+        terms.append(_left_out_row(full, sd, meaning))
+    return terms
 
 
 def _left_out_row(name: str, sd: float, meaning: str) -> Parameter:
@@ -118,30 +118,30 @@ def _left_out_row(name: str, sd: float, meaning: str) -> Parameter:
     )  # fmt: skip
 
 
-def drawn_step_sd(run: Prepared, parameters: Parameters) -> float:
+def drawn_step_sd(prepared: Prepared, parameters: Parameters) -> float:
     """Standard deviation of the logarithm of the step under the drawn inputs.
 
     With the least `precision_error`, so that the rows of every precision keep their share of what is left out.
     """
-    terms = dict(resolve_rates(run.cluster, run.recipe, None, parameters).terms)
+    terms = dict(resolve_rates(prepared.cluster, prepared.recipe, None, parameters).terms)
     plain = parameters.find("precision_error").log_sd
     terms["precision_error"] = replace(terms["precision_error"], log_sd=plain)
     rates = RateSet(terms=terms).sample(Draws(count=201, seed=0))
-    drawn = evaluate(run.recipe, run.cluster, run.layouts, rates, NO_PRICES, run.tokens)
+    drawn = evaluate(prepared.recipe, prepared.cluster, prepared.layouts, rates, NO_PRICES, prepared.tokens)
     return float(np.log(np.ravel(drawn.step_s)).std())
 
 
-def drawn_memory_sd(run: Prepared, parameters: Parameters) -> float:
+def drawn_memory_sd(prepared: Prepared, parameters: Parameters) -> float:
     """The same of the peak memory."""
-    rates = resolve_rates(run.cluster, run.recipe, None, parameters).sample(Draws(count=201, seed=0))
-    drawn = evaluate(run.recipe, run.cluster, run.layouts, rates, NO_PRICES, run.tokens)
+    rates = resolve_rates(prepared.cluster, prepared.recipe, None, parameters).sample(Draws(count=201, seed=0))
+    drawn = evaluate(prepared.recipe, prepared.cluster, prepared.layouts, rates, NO_PRICES, prepared.tokens)
     return float(np.log(np.ravel(drawn.memory_bytes)).std())
 
 
-def drawn_power_sd(run: Prepared, parameters: Parameters) -> float:
+def drawn_power_sd(prepared: Prepared, parameters: Parameters) -> float:
     """The same of the GPUs' power."""
-    rates = resolve_rates(run.cluster, run.recipe, None, parameters).sample(Draws(count=201, seed=0))
-    drawn = evaluate(run.recipe, run.cluster, run.layouts, rates, NO_PRICES, run.tokens)
+    rates = resolve_rates(prepared.cluster, prepared.recipe, None, parameters).sample(Draws(count=201, seed=0))
+    drawn = evaluate(prepared.recipe, prepared.cluster, prepared.layouts, rates, NO_PRICES, prepared.tokens)
     return float(np.log(np.ravel(drawn.gpu_power_w)).std())
 
 
@@ -152,12 +152,12 @@ def stops_row(corpus: Sequence[Row], prior: Parameter, parameters: Parameters) -
     the stops together put nine totals of ten, by weight, below the high end of the range.
     """
     rows = [row for row in corpus if row[0].run.group == "run_total"]
-    longer = np.array([math.log(value) - log_prediction(run, parameters) for run, _, value in rows])
+    longer = np.array([math.log(value) - log_prediction(prepared, parameters) for prepared, _, value in rows])
     stood = float(np.mean(longer > NOISE["time"]))
     order, weight = np.argsort(longer), weights(rows)
     high = float(longer[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), COVERAGE)])
     speed, luck = np.random.default_rng(0).standard_normal((2, 20_000))
-    speed *= float(np.median([drawn_step_sd(run, parameters) for run, _, _ in rows]))
+    speed *= float(np.median([drawn_step_sd(prepared, parameters) for prepared, _, _ in rows]))
     luck -= np.quantile(luck, 1.0 - stood)
     spreads = np.linspace(0.0, 1.5, 301)
     ends = np.array([np.quantile(speed + np.maximum(0.0, sd * luck), 0.95) for sd in spreads])

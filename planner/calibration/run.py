@@ -52,9 +52,9 @@ LEAST_PRIOR_SHARE = 0.5
 """Width of a fitted range over that of its prior, at least."""
 
 
-def _log_step(run: Prepared, parameters: Parameters) -> float:
-    rates = resolve_rates(run.cluster, run.recipe, None, parameters).sample()
-    return float(np.log(np.ravel(step_of(run.recipe, run.cluster, run.layouts, rates).total)[0]))
+def _log_step(prepared: Prepared, parameters: Parameters) -> float:
+    rates = resolve_rates(prepared.cluster, prepared.recipe, None, parameters).sample()
+    return float(np.log(np.ravel(step_of(prepared.recipe, prepared.cluster, prepared.layouts, rates).total)[0]))
 
 
 def _names(priors: Parameters, kind: str) -> list[str]:
@@ -64,8 +64,8 @@ def _names(priors: Parameters, kind: str) -> list[str]:
     ]
 
 
-def _time_sign(one: Prepared) -> int | None:
-    return TIME_METRICS.get(one.run.metric) if one.run.group in ("throughput", "precision_pair") else None
+def _time_sign(prepared: Prepared) -> int | None:
+    return TIME_METRICS.get(prepared.run.metric) if prepared.run.group in ("throughput", "precision_pair") else None
 
 
 Log = Callable[[str], object]
@@ -117,10 +117,10 @@ def run_fit(name: str, fit: Fit, log: Log) -> tuple[list[Parameter], dict[str, o
     }
     log(f"{name}: " + ", ".join(f"{k} {v}" for k, v in summary.items() if k != "sources"))
     rows: list[Parameter] = []
-    told = np.abs(jacobian).sum(axis=0) > 1e-6
+    informed = np.abs(jacobian).sum(axis=0) > 1e-6
     for index, parameter in enumerate(fit.names):
         before = fit.priors.rows[parameter]
-        if not told[index]:
+        if not informed[index]:
             continue
         shift, sd = float(theta[index]), math.sqrt(covariance[index, index])
         fitted = posterior(before, shift, sd, share=fit.is_share(parameter))
@@ -147,13 +147,13 @@ class Kind:
 KINDS = {
     "time": Kind(sign=_time_sign, quantity=_log_step, error="model_error", drawn_sd=drawn_step_sd),
     "memory": Kind(
-        sign=lambda run: 1 if run.run.metric == "peak_mem_gib" else None,
+        sign=lambda prepared: 1 if prepared.run.metric == "peak_mem_gib" else None,
         quantity=log_prediction,
         error="memory_error",
         drawn_sd=drawn_memory_sd,
     ),
     "power": Kind(
-        sign=lambda run: 1 if run.run.metric in POWER_METRICS else None,
+        sign=lambda prepared: 1 if prepared.run.metric in POWER_METRICS else None,
         quantity=log_prediction,
         error="power_error",
         drawn_sd=drawn_power_sd,

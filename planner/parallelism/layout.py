@@ -88,8 +88,9 @@ class Layouts:
     def of(cls, *layouts: Layout) -> Layouts:
         """Columns of the given layouts."""
         columns = {
-            f.name: np.array([getattr(one, f.name) for one in layouts], dtype=np.int64)
+            f.name: np.array([getattr(layout, f.name) for layout in layouts], dtype=np.int64)
             for f in fields(cls)
             if f.name != "act_ckpt"
         }
-        return cls(act_ckpt=np.array([ACT_CKPT.index(one.act_ckpt) for one in layouts], dtype=np.int64), **columns)
+        codes = np.array([ACT_CKPT.index(layout.act_ckpt) for layout in layouts], dtype=np.int64)
+        return cls(act_ckpt=codes, **columns)

@@ -215,10 +215,10 @@ def _finish(
 def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     fixed_axes = {name: getattr(fixed, name) for name in ("tp", "pp", "cp") if getattr(fixed, name)}
     inner = int(np.prod([*fixed_axes.values(), 1]))
-    said = " ".join(f"--{name} {size}" for name, size in fixed_axes.items())
+    flags = " ".join(f"--{name} {size}" for name, size in fixed_axes.items())
     if gpus % inner:
         raise UsageError(
-            f"--gpus {gpus} is not a multiple of {inner} ({said})",
+            f"--gpus {gpus} is not a multiple of {inner} ({flags})",
             hint=f"use --gpus {max(inner, gpus // inner * inner)} or {(gpus // inner + 1) * inner}",
         )
     dp = gpus // inner

@@ -70,8 +70,8 @@ def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
     arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
-    one = arithmetic + traffic - rates.matmul_overlap * np.minimum(arithmetic, traffic)
-    return one * op.count + rates.kernel_s
+    product_s = arithmetic + traffic - rates.matmul_overlap * np.minimum(arithmetic, traffic)
+    return product_s * op.count + rates.kernel_s
 
 
 def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:

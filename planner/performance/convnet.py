@@ -27,22 +27,22 @@ KERNELS_PER_CONVOLUTION = 12.0
 """Convolution, norm and ReLU: three forward, nine backward with both gradients, layout changes and accumulation."""
 
 
-def _forward_s(one: Convolution, images: Value, recipe: Recipe, rates: Rates) -> Value:
+def _forward_s(conv: Convolution, images: Value, recipe: Recipe, rates: Rates) -> Value:
     """Seconds of one convolution forward; each of the two backward products has the same FLOP and operands."""
     each = recipe.policy.activation_bytes
-    traffic = images * (one.input_pixels * one.inputs + one.elements) * each + one.params * each
-    return images * one.flop / (rates.linear_flop_per_s * rates.conv_efficiency) + traffic / rates.operand_bytes_per_s
+    traffic = images * (conv.input_pixels * conv.inputs + conv.elements) * each + conv.params * each
+    return images * conv.flop / (rates.linear_flop_per_s * rates.conv_efficiency) + traffic / rates.operand_bytes_per_s
 
 
-def _passed_elements(one: Convolution, recipe: Recipe, rates: Rates) -> Value:
+def _passed_elements(conv: Convolution, recipe: Recipe, rates: Rates) -> Value:
     """Elements read and written for one image by norm, ReLU, addition and changes of layout, forward and backward."""
     passes = rates.batch_norm_passes
-    passes = passes + (rates.relu_passes if one.relu else 0.0)
-    passes = passes + (rates.residual_passes if one.residual else 0.0)
+    passes = passes + (rates.relu_passes if conv.relu else 0.0)
+    passes = passes + (rates.residual_passes if conv.residual else 0.0)
     moved: Value = 0.0
     if not recipe.channels_last and recipe.policy.activation_bytes < 4:  # kernels for 32-bit types read channels first
-        moved = rates.layout_passes * (one.elements + one.input_pixels * one.inputs)
-    return passes * one.elements + moved
+        moved = rates.layout_passes * (conv.elements + conv.input_pixels * conv.inputs)
+    return passes * conv.elements + moved
 
 
 def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
@@ -51,10 +51,10 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     each, kernels = recipe.policy.activation_bytes, KERNELS_PER_CONVOLUTION * len(network.convolutions)
     matmul: Value = 0.0
     passed: Value = 0.0
-    for number, one in enumerate(network.convolutions):
+    for number, conv in enumerate(network.convolutions):
         products = 2.0 if number == 0 else 3.0  # images need no gradient
-        matmul = matmul + products * _forward_s(one, images, recipe, rates)
-        passed = passed + _passed_elements(one, recipe, rates)
+        matmul = matmul + products * _forward_s(conv, images, recipe, rates)
+        passed = passed + _passed_elements(conv, recipe, rates)
     memory = images * passed * each / rates.memory_bytes_per_s + kernels * rates.kernel_s
     busy = matmul + memory
     launch = np.maximum(0.0, kernels * rates.launch_s - busy)
@@ -76,7 +76,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
 def network_memory(network: Network, recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
     """Itemised peak: a convolution keeps its output for the norm, and the ReLU's result as the next input."""
     policy, zero = recipe.policy, np.zeros(len(at))
-    kept = 1.0 + sum(one.elements for one in network.convolutions if one.relu) / network.elements_per_image
+    kept = 1.0 + sum(conv.elements for conv in network.convolutions if conv.relu) / network.elements_per_image
     activations: Value = at.micro_batch.astype(np.float64) * network.elements_per_image * kept * policy.activation_bytes
     low = network.params * policy.low_weight_copy_bytes
     items = MemoryItems(

@@ -87,17 +87,17 @@ def _further_products(model: ModelShape, tokens: Array, seq_len: int, tp: Array)
     """Cross-attention, keys and values of cached segments, and relative positions, where the model has them."""
     h, q = float(model.hidden), model.heads * model.head_dim / tp
     kv = model.kv_heads * (model.head_dim + model.value_dim) / np.minimum(tp, model.kv_heads)
-    found: list[MatMul] = []
+    products: list[MatMul] = []
     if model.cross_attention_layers:
         share = model.cross_share
         out = MatMul(m=tokens, n=h, k=model.heads * model.value_dim / tp, count=share)
-        found += [MatMul(m=tokens, n=q, k=h, count=share), MatMul(m=tokens, n=kv, k=h, count=share), out]
+        products += [MatMul(m=tokens, n=q, k=h, count=share), MatMul(m=tokens, n=kv, k=h, count=share), out]
     if model.cached_segments:
-        found.append(MatMul(m=tokens * model.cached_segments, n=kv, k=h))
+        products.append(MatMul(m=tokens * model.cached_segments, n=kv, k=h))
     if model.relative_positions:
         rows = np.full_like(tokens, seq_len * (1.0 + model.cached_segments))
-        found.append(MatMul(m=rows, n=q, k=h))
-    return tuple(found)
+        products.append(MatMul(m=rows, n=q, k=h))
+    return tuple(products)
 
 
 def _attention_products(model: ModelShape, tokens: Array, tp: Array) -> tuple[MatMul, ...]:

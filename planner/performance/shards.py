@@ -69,15 +69,15 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     matrices = (moe * dense_moe + (model.layers - moe) * model.layer_params_dense) / max(model.layers, 1)
     routed = moe * model.routed_params / max(model.layers, 1) / (at.ep * etp)
     embedding, head = model.embedding_params / tp, model.head_params / tp
-    both = embedding + (0.0 if model.tied_embeddings else head)
+    both_ends = embedding + (0.0 if model.tied_embeddings else head)
     alone = at.pp == 1
     return Shards(
         layers_most=most,
         layers_last=last,
         dense_per_layer=matrices / tp + vectors,
         expert_per_layer=routed,
-        first_extra=np.where(alone, both, embedding),
-        last_extra=np.where(alone, both, head),
+        first_extra=np.where(alone, both_ends, embedding),
+        last_extra=np.where(alone, both_ends, head),
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )

@@ -138,5 +138,5 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
 def _launch(recipe: Recipe, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
     """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound."""
     again = 1.0 + FULL_SHARE[at.act_ckpt] / 3.0
-    wanted = (layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s
-    return np.maximum(0.0, wanted - gpu_s)
+    launch_s = (layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s
+    return np.maximum(0.0, launch_s - gpu_s)

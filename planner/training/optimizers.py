@@ -51,7 +51,7 @@ def find_optimizer(name: str) -> Optimizer:
         UsageError: no such optimizer; near names are offered.
     """
     optimizers, names = _catalog()
-    found = names.get(compact(name))
-    if found is not None:
-        return optimizers[found]
+    key = names.get(compact(name))
+    if key is not None:
+        return optimizers[key]
     raise unknown_name("optimizer", name, optimizers, "mpplan estimate --help")

@@ -78,7 +78,7 @@ def default_policy(precision: str) -> PrecisionPolicy:
         UsageError: no such precision.
     """
     if precision not in PRECISIONS + EXTRA_PRECISIONS:
-        names = ", ".join(f"`{one}`" for one in PRECISIONS + EXTRA_PRECISIONS)
+        names = ", ".join(f"`{name}`" for name in PRECISIONS + EXTRA_PRECISIONS)
         raise UsageError(f"unknown precision `{precision}`", hint=f"choose one of {names}")
     return load_policies()[precision]
 

@@ -102,4 +102,4 @@ def load_frameworks() -> tuple[Framework, ...]:
 @cache
 def find_framework(name: str) -> Framework:
     """The first row whose pattern is found in the name; the last row where none is."""
-    return next(one for one in load_frameworks() if one.pattern.search(name))
+    return next(framework for framework in load_frameworks() if framework.pattern.search(name))

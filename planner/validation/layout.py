@@ -46,7 +46,7 @@ def parse_sharding(text: str) -> Sharding | None:
     stage = next((stage for pattern, stage in _STAGE_WORDS if re.search(pattern, words)), None)
     if stage is None:
         return None
-    group = next((int(found[1]) for p in _GROUP if (found := re.search(p, words))), None)
+    group = next((int(match[1]) for p in _GROUP if (match := re.search(p, words))), None)
     return Sharding(stage=stage, group=group, in_gpus="within" in words)
 
 
@@ -56,7 +56,7 @@ def parse_ckpt(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PartialLayout:
     """What is known of a run's layout after the framework's defaults."""
 
     gpus: int
@@ -73,97 +73,97 @@ class Wanted:
     grad_accum: int | None
 
 
-def data_parallel(wanted: Wanted) -> int:
+def data_parallel(partial: PartialLayout) -> int:
     """GPUs over `tp * pp * cp`.
 
     Raises:
         CannotPredictError: they do not divide the GPUs.
     """
-    inner = (wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1)
-    if wanted.gpus % inner:
-        raise CannotPredictError(f"layout: tp x pp x cp = {inner} does not divide {wanted.gpus} GPUs")
-    return wanted.gpus // inner
+    inner = (partial.tp or 1) * (partial.pp or 1) * (partial.cp or 1)
+    if partial.gpus % inner:
+        raise CannotPredictError(f"layout: tp x pp x cp = {inner} does not divide {partial.gpus} GPUs")
+    return partial.gpus // inner
 
 
-def _micro_batches(wanted: Wanted, per_rank: float) -> list[int]:
-    if wanted.micro_batch:
-        return [wanted.micro_batch]
-    if wanted.grad_accum:
-        return [max(1, round(per_rank / wanted.grad_accum))]
+def _micro_batches(partial: PartialLayout, per_rank: float) -> list[int]:
+    if partial.micro_batch:
+        return [partial.micro_batch]
+    if partial.grad_accum:
+        return [max(1, round(per_rank / partial.grad_accum))]
     whole = max(1, round(per_rank))
     return [m for m in divisors(whole) if m <= 1024]
 
 
-def replicas(wanted: Wanted, dp: int, cp: int, tp: int, ep: int) -> int:
+def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
     """Copies of the states, where ZeRO shards inside a group only and the groups come out even.
 
     A degree (`fsdp2-8`) counts data parallel ranks; the context parallel ranks of each shard with them (torchtitan).
     """
     ranks = dp * cp
-    said = wanted.sharding
-    if said is None or said.group is None or wanted.zero == 0 or ep > 1:
+    sharding = partial.sharding
+    if sharding is None or sharding.group is None or partial.zero == 0 or ep > 1:
         return 1
-    inside = max(1, said.group // tp) if said.in_gpus else said.group * cp
+    inside = max(1, sharding.group // tp) if sharding.in_gpus else sharding.group * cp
     return ranks // inside if inside < ranks and ranks % inside == 0 else 1
 
 
-def stated_layouts(recipe: Recipe, wanted: Wanted, filled: list[str]) -> Layouts:
+def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: list[str]) -> Layouts:
     """Candidates where tp and pp are known; `grad_accum` follows from the batch.
 
     Raises:
         CannotPredictError: the layout contradicts itself.
     """
-    dp = data_parallel(wanted)
-    tp, pp, cp = wanted.tp or 1, wanted.pp or 1, wanted.cp or 1
+    dp = data_parallel(partial)
+    tp, pp, cp = partial.tp or 1, partial.pp or 1, partial.cp or 1
     model = recipe.model
-    eps = [wanted.ep or 1]
-    if model.experts and wanted.ep is None:
+    eps = [partial.ep or 1]
+    if model.experts and partial.ep is None:
         eps = [e for e in divisors(model.experts) if (tp * cp * dp) % e == 0]
         filled.append("ep: the fastest that fits")
     elif model.experts and (tp * cp * dp) % eps[0]:
         raise CannotPredictError(f"layout: ep {eps[0]} does not divide the {tp * cp * dp} GPUs of a pipeline stage")
     per_rank = recipe.global_batch / dp
-    micro = _micro_batches(wanted, per_rank)
+    micro = _micro_batches(partial, per_rank)
     if len(micro) > 1:
         filled.append("micro_batch: the fastest that fits")
-    ckpts = [wanted.act_ckpt] if wanted.act_ckpt else list(ACT_CKPT)
-    vp = wanted.vp or 1
+    ckpts = [partial.act_ckpt] if partial.act_ckpt else list(ACT_CKPT)
+    vp = partial.vp or 1
     vp = vp if pp > 1 and vp * pp <= model.layers + 2 else 1
     # One rank shards nothing; where FSDP's policy computes with gathered copies, it still makes those.
-    zero = wanted.zero if dp * cp > 1 or (wanted.zero == 3 and not recipe.policy.weight_bytes) else 0
-    found = []
+    zero = partial.zero if dp * cp > 1 or (partial.zero == 3 and not recipe.policy.weight_bytes) else 0
+    candidates = []
     for ep, mb, ckpt in product(eps, micro, ckpts):
         # The nearest even split of a batch that micro-batches do not divide: 20 in steps of 8 is three of 7.
         accum = max(1, -(-round(per_rank) // mb))
         even = max(1, round(per_rank / accum))
-        one = Layout(
+        layout = Layout(
             tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt,
-            replicas=replicas(wanted, dp, cp, tp, ep),
+            replicas=replicas(partial, dp, cp, tp, ep),
         )  # fmt: skip
-        found.append(one)
-    return Layouts.of(*found)
+        candidates.append(layout)
+    return Layouts.of(*candidates)
 
 
-def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: list[str]) -> Layouts:
+def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, filled: list[str]) -> Layouts:
     """All layouts of the planner's own search that keep what the row fixes.
 
     Raises:
         CannotPredictError: none is consistent.
     """
-    open_axes = [name for name in ("tp", "pp", "micro_batch") if getattr(wanted, name) is None]
+    open_axes = [name for name in ("tp", "pp", "micro_batch") if getattr(partial, name) is None]
     filled.append(f"{', '.join(open_axes)}: chosen by the layout search")
-    micro = 1 if recipe.seq_len > LONG_SEQUENCE and wanted.micro_batch is None else wanted.micro_batch
+    micro = 1 if recipe.seq_len > LONG_SEQUENCE and partial.micro_batch is None else partial.micro_batch
     fixed = FixedLayout(
-        tp=wanted.tp, pp=wanted.pp, vp=wanted.vp, cp=wanted.cp, ep=wanted.ep, micro_batch=micro,
-        act_ckpt=wanted.act_ckpt, zero=wanted.zero if wanted.zero != 1 else None,
+        tp=partial.tp, pp=partial.pp, vp=partial.vp, cp=partial.cp, ep=partial.ep, micro_batch=micro,
+        act_ckpt=partial.act_ckpt, zero=partial.zero if partial.zero != 1 else None,
     )  # fmt: skip
     # Where the batch does not divide, the nearest one that does: whole sequences for groups of 8 GPUs, then of one.
-    group = wanted.gpus // 8 if wanted.gpus % 8 == 0 else wanted.gpus
-    nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, wanted.gpus)]
-    refusal = f"no split of {recipe.global_batch} sequences over {wanted.gpus} GPUs is even"
+    group = partial.gpus // 8 if partial.gpus % 8 == 0 else partial.gpus
+    nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, partial.gpus)]
+    refusal = f"no split of {recipe.global_batch} sequences over {partial.gpus} GPUs is even"
     for batch in dict.fromkeys(nearest):
         try:
-            layouts = enumerate_layouts(replace(recipe, global_batch=batch), cluster, fixed, gpus=wanted.gpus)
+            layouts = enumerate_layouts(replace(recipe, global_batch=batch), cluster, fixed, gpus=partial.gpus)
         except UsageError as error:
             refusal = error.message
             continue
@@ -172,14 +172,14 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, wanted: Wanted, filled: l
     raise CannotPredictError(f"layout: {refusal}")
 
 
-def wanted_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> Wanted:
+def partial_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> PartialLayout:
     """The row's own layout figures; with `splits` the framework's pipeline cuts the local batch.
 
     It makes as many micro-batches as there are stages (torchtitan's default for `pipeline_parallel_microbatches`).
     """
     stages, printed = run.pp or 1, run.micro_batch or 0
     local = splits and stages > 1 and printed >= stages
-    return Wanted(
+    return PartialLayout(
         gpus=gpus,
         zero=zero,
         sharding=parse_sharding(run.zero_or_fsdp_stage),

@@ -25,9 +25,9 @@ def catalogue_model(name: str) -> ModelShape | None:
     """The catalogue model that a name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
     words = re.sub(r"\(.*?\)", " ", name).split()
     for last in range(len(words), 0, -1):
-        found = model_named(" ".join(words[:last]))
-        if found is not None:
-            return found
+        model = model_named(" ".join(words[:last]))
+        if model is not None:
+            return model
     return None
 
 
@@ -98,11 +98,11 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
             ffn_hidden=base.ffn_hidden if experts or not ffn else ffn,
             dense_layers=min(base.dense_layers, max(layers - 1, 0)),
         )
-    encoder, both = run.family == "bert", run.family == "encdec"
+    encoder, encoder_decoder = run.family == "bert", run.family == "encdec"
     expert_ffn = run.expert_ffn or ffn or 0
     return ModelShape(
         name=run.model,
-        kind="encoder" if encoder else "encoder-decoder" if both else "decoder",
+        kind="encoder" if encoder else "encoder-decoder" if encoder_decoder else "decoder",
         layers=layers,
         hidden=hidden,
         heads=heads,
@@ -115,7 +115,7 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
         tied_embeddings=encoder,
         learned_positions=512 if encoder else 0,
         biases=encoder,
-        cross_attention_layers=layers // 2 if both else 0,
+        cross_attention_layers=layers // 2 if encoder_decoder else 0,
         head_ratio=MASKED_SHARE if encoder else 1.0,
         experts=experts,
         top_k=run.top_k or min(2, experts),
@@ -127,9 +127,9 @@ def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) ->
 def _with_layers_from_params(run: PublishedRun, shape: ModelShape, filled: list[str]) -> ModelShape:
     plain = shape.ffn_hidden == 4 * shape.hidden  # GPT's block, whose output layer is tied; other widths are gated ones
     shape = replace(shape, gated_mlp=not plain, tied_embeddings=plain or shape.tied_embeddings)
-    one, two = replace(shape, layers=1).params_total, replace(shape, layers=2).params_total
+    one_layer, two_layers = replace(shape, layers=1).params_total, replace(shape, layers=2).params_total
     assert run.params_total is not None
-    layers = max(1, round((run.params_total - one) / (two - one) + 1))
+    layers = max(1, round((run.params_total - one_layer) / (two_layers - one_layer) + 1))
     filled.append(f"n_layers: {layers}, from {run.params_total:.4g} parameters")
     return replace(shape, layers=layers)
 

@@ -46,7 +46,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _Evaluated:
     prepared: Prepared
     rates: Rates
     result: Evaluation
@@ -73,14 +73,14 @@ def predict_prepared(
     """
     terms = rates or resolve_rates(prepared.cluster, prepared.recipe)
     sampled = terms.sample(draws)
-    known = _Known(
+    evaluated = _Evaluated(
         prepared=prepared,
         rates=sampled,
         result=evaluate(prepared.recipe, prepared.cluster, prepared.layouts, sampled, NO_PRICES, prepared.tokens),
     )
-    values = np.atleast_1d(np.asarray(_METRICS[prepared.run.metric](known), dtype=np.float64))
+    values = np.atleast_1d(np.asarray(_METRICS[prepared.run.metric](evaluated), dtype=np.float64))
     low, mid, high = (float(q) for q in np.quantile(values, QUANTILES)) if len(values) > 1 else (float(values[0]),) * 3
-    memory = float(np.median(np.asarray(known.result.memory_bytes)))
+    memory = float(np.median(np.asarray(evaluated.result.memory_bytes)))
     return Prediction(
         id=prepared.run.id,
         metric=prepared.run.metric,
@@ -100,56 +100,57 @@ def predict(prepared: Prepared | Rejected, draws: Draws | None = None) -> Predic
     return prepared if isinstance(prepared, Rejected) else predict_prepared(prepared, draws)
 
 
-def _tokens_per_s(known: _Known) -> Value:
+def _tokens_per_s(evaluated: _Evaluated) -> Value:
     """An encoder-decoder's sample counts as the tokens of both sides, each of which passes one half of the layers."""
-    sides = 2.0 if known.prepared.recipe.model.kind == "encoder-decoder" else 1.0
-    return known.result.tokens_per_s_per_gpu * known.prepared.nominal_ratio * sides
+    sides = 2.0 if evaluated.prepared.recipe.model.kind == "encoder-decoder" else 1.0
+    return evaluated.result.tokens_per_s_per_gpu * evaluated.prepared.nominal_ratio * sides
 
 
-def _samples_per_s(known: _Known) -> Value:
-    return known.prepared.recipe.global_batch / known.result.step_s
+def _samples_per_s(evaluated: _Evaluated) -> Value:
+    return evaluated.prepared.recipe.global_batch / evaluated.result.step_s
 
 
-def _flop_per_s(known: _Known) -> Value:
-    prepared = known.prepared
+def _flop_per_s(evaluated: _Evaluated) -> Value:
+    prepared = evaluated.prepared
     layout = prepared.layouts.at(0)
     per_token = counted_flop_per_token(prepared.run.flops_convention, prepared.recipe, layout.act_ckpt)
-    return known.result.tokens_per_s_per_gpu * per_token
+    return evaluated.result.tokens_per_s_per_gpu * per_token
 
 
-def _mfu(known: _Known) -> Value:
-    prepared = known.prepared
-    return _flop_per_s(known) / peak_of_convention(prepared.run.flops_convention, prepared.recipe, prepared.cluster.gpu)
+def _mfu(evaluated: _Evaluated) -> Value:
+    prepared = evaluated.prepared
+    peak = peak_of_convention(prepared.run.flops_convention, prepared.recipe, prepared.cluster.gpu)
+    return _flop_per_s(evaluated) / peak
 
 
-def _memory_gib(known: _Known) -> Value:
-    kind = known.run.mem_kind or known.prepared.framework.mem_kind
-    items = known.result.memory
+def _memory_gib(evaluated: _Evaluated) -> Value:
+    kind = evaluated.run.mem_kind or evaluated.prepared.framework.mem_kind
+    items = evaluated.result.memory
     chosen = {"allocated": items.allocated, "reserved": items.reserved}.get(kind, items.total)
     return chosen / GIB
 
 
-def _minutes(known: _Known) -> Value:
-    return known.result.wall_s / MINUTE_S
+def _minutes(evaluated: _Evaluated) -> Value:
+    return evaluated.result.wall_s / MINUTE_S
 
 
-def _node_gpus(known: _Known) -> int:
-    return min(known.prepared.cluster.gpus_per_node, int(known.prepared.layouts.gpus[0]))
+def _node_gpus(evaluated: _Evaluated) -> int:
+    return min(evaluated.prepared.cluster.gpus_per_node, int(evaluated.prepared.layouts.gpus[0]))
 
 
-def _node_power_w(known: _Known) -> Value:
-    direct = known.result.gpu_power_w * (1.0 + known.rates.host_share) * _node_gpus(known)
-    return direct if known.run.energy_scope == "node_dc" else direct / PSU_EFFICIENCY
+def _node_power_w(evaluated: _Evaluated) -> Value:
+    direct = evaluated.result.gpu_power_w * (1.0 + evaluated.rates.host_share) * _node_gpus(evaluated)
+    return direct if evaluated.run.energy_scope == "node_dc" else direct / PSU_EFFICIENCY
 
 
-def _energy_mwh(known: _Known) -> Value:
-    run, gpu, result = known.run, known.prepared.cluster.gpu, known.result
+def _energy_mwh(evaluated: _Evaluated) -> Value:
+    run, gpu, result = evaluated.run, evaluated.prepared.cluster.gpu, evaluated.result
     scope = run.energy_scope or "facility"
     if scope == "rated":
         return result.gpu_h * gpu.tdp_w * (run.pue or 1.0) * HOUR_S / MWH_J
     if scope == "idle":
         mean = result.energy.gpu / (result.gpu_h * HOUR_S)
-        return result.gpu_h * (known.rates.power_idle_w + known.rates.host_share * mean) * HOUR_S / MWH_J
+        return result.gpu_h * (evaluated.rates.power_idle_w + evaluated.rates.host_share * mean) * HOUR_S / MWH_J
     joules = result.energy.gpu
     if scope == "gpu":
         return joules / MWH_J
@@ -163,14 +164,14 @@ def _energy_mwh(known: _Known) -> Value:
 
 _METRICS = {
     "tokens_per_s_per_gpu": _tokens_per_s,
-    "step_time_s": lambda known: known.step_s,
+    "step_time_s": lambda evaluated: evaluated.step_s,
     "samples_per_s": _samples_per_s,
-    "tflops_per_gpu": lambda known: _flop_per_s(known) / TERA,
+    "tflops_per_gpu": lambda evaluated: _flop_per_s(evaluated) / TERA,
     "mfu": _mfu,
     "peak_mem_gib": _memory_gib,
-    "gpu_hours": lambda known: known.result.gpu_h,
+    "gpu_hours": lambda evaluated: evaluated.result.gpu_h,
     "time_to_train_min": _minutes,
     "energy_mwh": _energy_mwh,
-    "avg_gpu_power_w": lambda known: known.result.gpu_power_w,
+    "avg_gpu_power_w": lambda evaluated: evaluated.result.gpu_power_w,
     "avg_node_power_w": _node_power_w,
 }

@@ -118,18 +118,18 @@ def score_runs(
 def _scored(
     prepared: Prepared | Rejected, prediction: Prediction | Rejected, result: PublishedResult | Rejected
 ) -> ScoredRun:
-    refused = next((one for one in (prepared, prediction) if isinstance(one, Rejected)), None)
+    refused = next((item for item in (prepared, prediction) if isinstance(item, Rejected)), None)
     unread = result if isinstance(result, Rejected) else None
-    reasons = [one.reason for one in (refused, unread) if one is not None]
-    known = None if isinstance(prepared, Rejected) else prepared
+    reasons = [item.reason for item in (refused, unread) if item is not None]
+    run_prepared = None if isinstance(prepared, Rejected) else prepared
     return ScoredRun(
-        run=known.run if known else None,
+        run=run_prepared.run if run_prepared else None,
         id=result.id,
-        metric=known.run.metric if known else (refused.metric if refused else ""),
+        metric=run_prepared.run.metric if run_prepared else (refused.metric if refused else ""),
         published=None if isinstance(result, Rejected) else result.value,
         out_of_memory=not isinstance(result, Rejected) and result.out_of_memory,
         prediction=None if isinstance(prediction, Rejected) else prediction,
-        prepared=known,
+        prepared=run_prepared,
         reason_skipped="; ".join(reasons) or None,
     )
 
@@ -141,12 +141,12 @@ def score_pairs(rows: Iterable[ScoredRun]) -> list[ScoredPair]:
         run = row.run
         if run is not None and run.pair and run.precision in PRECISION_ORDER and row.prediction and not run.flag:
             groups[run.pair, row.metric].append(row)
-    found = []
+    pairs = []
     for members in groups.values():
         ranked = sorted(members, key=_rank)
         first = {_rank(row): row for row in reversed(ranked)}
-        found += [_pair(wide, row) for row in ranked for rank, wide in sorted(first.items()) if rank < _rank(row)]
-    return found
+        pairs += [_pair(wide, row) for row in ranked for rank, wide in sorted(first.items()) if rank < _rank(row)]
+    return pairs
 
 
 def _rank(row: ScoredRun) -> int:

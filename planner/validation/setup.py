@@ -24,12 +24,12 @@ from planner.training.recipe import METHODS, Recipe
 from planner.units import GIGA
 from planner.validation.frameworks import Framework, find_framework
 from planner.validation.layout import (
-    Wanted,
+    PartialLayout,
     parse_ckpt,
     parse_sharding,
+    partial_layout,
     searched_layouts,
     stated_layouts,
-    wanted_layout,
 )
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun, Rejected
@@ -105,10 +105,10 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
         raise CannotPredictError("n_gpus: blank")
     mean_len = _mean_length(run, model, framework, seq_len, filled)
     recipe = _recipe(run, model, policy, framework, mean_len, filled)
-    recipe, wanted = _batch(run, recipe, run.n_gpus, framework, filled)
-    layouts = _choose(recipe, cluster, wanted, filled, parameters, open_ckpt=not run.act_ckpt)
-    one = layouts.at(0)
-    batch = one.dp * one.micro_batch * one.grad_accum
+    recipe, partial = _batch(run, recipe, run.n_gpus, framework, filled)
+    layouts = _choose(recipe, cluster, partial, filled, parameters, open_ckpt=not run.act_ckpt)
+    layout = layouts.at(0)
+    batch = layout.dp * layout.micro_batch * layout.grad_accum
     scale = recipe.global_batch / batch
     return Prepared(
         run=run,
@@ -133,11 +133,11 @@ def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
 
     None if no rate is said. `NxRATE` and `per node` are totals of a node; a bare generation counts as one port per GPU.
     """
-    found = _RATE.search(text)
-    if found:
-        rate = float(found["rate"]) * (GIGA if found["unit"] == "GB" else GIGA / 8)
-        total = found["links"] or (re.search(r"per (node|server)|/ ?node", text) and "per gpu" not in text.lower())
-        return rate * int(found["links"] or 1) / (gpus_per_node if total else 1)
+    match = _RATE.search(text)
+    if match:
+        rate = float(match["rate"]) * (GIGA if match["unit"] == "GB" else GIGA / 8)
+        total = match["links"] or (re.search(r"per (node|server)|/ ?node", text) and "per gpu" not in text.lower())
+        return rate * int(match["links"] or 1) / (gpus_per_node if total else 1)
     named = next((rate for name, rate in _GENERATIONS_GBIT.items() if name in text.lower()), None)
     return None if named is None else named * GIGA / 8
 
@@ -148,13 +148,14 @@ TUNED_SINCE = 2022
 
 def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
     """The framework's defaults, as they are on this generation of GPU."""
-    found, architecture = find_framework(run.framework), find_architecture(cluster.gpu.arch)
-    fused_kernels = found.stack in ("classic", "tuned") and found.attention == "naive"
+    framework, architecture = find_framework(run.framework), find_architecture(cluster.gpu.arch)
+    fused_kernels = framework.stack in ("classic", "tuned") and framework.attention == "naive"
     if fused_kernels and architecture.year >= TUNED_SINCE and run.attention.lower() != "naive":
-        return find_framework("Megatron-Core") if found.id.startswith("megatron") else replace(found, attention="flash")
-    if not architecture.fused_attention and found.attention == "flash":
-        return replace(found, attention="naive")
-    return found
+        is_megatron = framework.id.startswith("megatron")
+        return find_framework("Megatron-Core") if is_megatron else replace(framework, attention="flash")
+    if not architecture.fused_attention and framework.attention == "flash":
+        return replace(framework, attention="naive")
+    return framework
 
 
 def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
@@ -267,7 +268,7 @@ def _recipe(
 
 def _batch(
     run: PublishedRun, recipe: Recipe, gpus: int, framework: Framework, filled: list[str]
-) -> tuple[Recipe, Wanted]:
+) -> tuple[Recipe, PartialLayout]:
     """The global batch, and what is known of the layout."""
     sharding = parse_sharding(run.zero_or_fsdp_stage)
     zero = sharding.stage if sharding else framework.zero
@@ -278,26 +279,26 @@ def _batch(
         ckpt = "none"
     elif not run.act_ckpt:
         filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
-    wanted = wanted_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
-    if wanted.micro_batch != run.micro_batch:
-        filled.append(f"micro_batch: {wanted.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
+    partial = partial_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
+    if partial.micro_batch != run.micro_batch:
+        filled.append(f"micro_batch: {partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
     if gpus == 1 or (not recipe.fused and run.tp is None and run.pp is None):
-        wanted = replace(wanted, tp=wanted.tp or 1, pp=wanted.pp or 1)
+        partial = replace(partial, tp=partial.tp or 1, pp=partial.pp or 1)
     batch = run.global_batch_seqs
     if batch is None and run.micro_batch:
-        dp = gpus // ((wanted.tp or 1) * (wanted.pp or 1) * (wanted.cp or 1))
+        dp = gpus // ((partial.tp or 1) * (partial.pp or 1) * (partial.cp or 1))
         batch = float(max(1, dp) * run.micro_batch * (run.grad_accum or 1))
         if not run.grad_accum:
             filled.append("grad_accum: 1")
     if batch is None:
         raise CannotPredictError("batch: neither global_batch_seqs nor micro_batch is given")
-    return replace(recipe, global_batch=max(1, round(batch))), wanted
+    return replace(recipe, global_batch=max(1, round(batch))), partial
 
 
 def _choose(
     recipe: Recipe,
     cluster: Cluster,
-    wanted: Wanted,
+    partial: PartialLayout,
     filled: list[str],
     parameters: Parameters,
     *,
@@ -307,19 +308,19 @@ def _choose(
 
     Where the row leaves checkpointing open and nothing fits with the framework's default, it is taken for full.
     """
-    if wanted.tp is None or wanted.pp is None:
-        layouts = searched_layouts(recipe, cluster, wanted, filled)
+    if partial.tp is None or partial.pp is None:
+        layouts = searched_layouts(recipe, cluster, partial, filled)
     else:
-        layouts = stated_layouts(recipe, wanted, filled)
-    weaker = open_ckpt and recipe.model.kind != "cnn" and wanted.act_ckpt not in (None, "full")
+        layouts = stated_layouts(recipe, partial, filled)
+    weaker = open_ckpt and recipe.model.kind != "cnn" and partial.act_ckpt not in (None, "full")
     if len(layouts) == 1 and not weaker:
         return layouts
     rates = resolve_rates(cluster, recipe, None, parameters).sample()
-    found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    fits = np.flatnonzero(found.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
+    scores = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    fits = np.flatnonzero(scores.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
     if weaker and not len(fits):
         filled.append("act_ckpt: full, for the framework's default does not fit")
-        return _choose(recipe, cluster, replace(wanted, act_ckpt="full"), filled, parameters, open_ckpt=False)
-    speed = found.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
-    best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(found.memory_bytes))
+        return _choose(recipe, cluster, replace(partial, act_ckpt="full"), filled, parameters, open_ckpt=False)
+    speed = scores.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
+    best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(scores.memory_bytes))
     return layouts.take(slice(best, best + 1))

@@ -49,26 +49,26 @@ def predict_rows(
     rows: Iterable[Mapping[str, str]], draws: Draws | None = DRAWS, progress: Callable[[int], None] | None = None
 ) -> list[Outcome]:
     """Prepare and predict every row, without its answer. Rows with one configuration are computed once."""
-    known: dict[PublishedRun, Outcome] = {}
-    found = []
+    computed: dict[PublishedRun, Outcome] = {}
+    outcomes = []
     for number, cells in enumerate(rows, start=1):
         run = parse_run(cells, line=number + 1)
-        found.append(_rejected(run) if isinstance(run, Rejected) else _outcome(run, known, draws))
+        outcomes.append(_rejected(run) if isinstance(run, Rejected) else _outcome(run, computed, draws))
         if progress is not None:
             progress(number)
-    return found
+    return outcomes
 
 
 def _rejected(run: Rejected) -> Outcome:
     return run, run
 
 
-def _outcome(run: PublishedRun, known: dict[PublishedRun, Outcome], draws: Draws | None) -> Outcome:
+def _outcome(run: PublishedRun, computed: dict[PublishedRun, Outcome], draws: Draws | None) -> Outcome:
     same = replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="")
-    if same not in known:
+    if same not in computed:
         prepared = prepare_run(same)
-        known[same] = (prepared, predict(prepared, draws))
-    prepared, prediction = known[same]
+        computed[same] = (prepared, predict(prepared, draws))
+    prepared, prediction = computed[same]
     named = replace(prepared, id=run.id) if isinstance(prepared, Rejected) else replace(prepared, run=run)
     return named, replace(prediction, id=run.id)
 
@@ -86,7 +86,7 @@ def validate(
     given = list(rows)
     outcomes = predict_rows(given, draws, progress)
     results = [parse_result(cells, line=number + 2) for number, cells in enumerate(given)]
-    scored = score_runs([one for one, _ in outcomes], [other for _, other in outcomes], results)
+    scored = score_runs([prepared for prepared, _ in outcomes], [prediction for _, prediction in outcomes], results)
     return Validation(
         runs=tuple(scored),
         pairs=tuple(score_pairs(scored)),
@@ -95,19 +95,19 @@ def validate(
     )
 
 
-def to_validation_document(found: Validation) -> dict[str, Any]:
+def to_validation_document(validation: Validation) -> dict[str, Any]:
     """The document `mpplan.validate/1` as plain JSON values."""
     return {
         "schema": SCHEMA,
-        "runs": [_run_entry(row) for row in found.runs],
-        "pairs": [_pair_entry(pair) for pair in found.pairs],
+        "runs": [_run_entry(row) for row in validation.runs],
+        "pairs": [_pair_entry(pair) for pair in validation.pairs],
         "summary": {
-            "overall": _summary_entry(found.overall) | _counts(found),
+            "overall": _summary_entry(validation.overall) | _counts(validation),
             **{
                 name: {value: _summary_entry(summary) for value, summary in groups.items()}
-                for name, groups in found.breakdowns.items()
+                for name, groups in validation.breakdowns.items()
             },
-            "pairs": _pair_summary(found.pairs),
+            "pairs": _pair_summary(validation.pairs),
         },
     }
 
@@ -157,12 +157,12 @@ def _summary_entry(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _counts(found: Validation) -> dict[str, int]:
+def _counts(validation: Validation) -> dict[str, int]:
     return {
-        "rows": len(found.runs),
-        "skipped": found.skipped,
-        "flagged": sum(bool(row.run and row.run.flag) for row in found.runs),
-        "misjudged_fits": sum(row.misjudged_fit for row in found.runs),
+        "rows": len(validation.runs),
+        "skipped": validation.skipped,
+        "flagged": sum(bool(row.run and row.run.flag) for row in validation.runs),
+        "misjudged_fits": sum(row.misjudged_fit for row in validation.runs),
     }
 
 

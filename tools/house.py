@@ -1,0 +1,128 @@
+"""The structure in figures: `make house`.
+
+Prints, for every package, its layers from the roof down with the modules in each folder, and how many imports point
+against the layers. The layers are those of the contracts in `pyproject.toml`; `lint-imports` holds them, this shows
+them. Exits 1 if an import points up or a folder holds more than 15 modules.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+MOST_MODULES = 15
+"""Modules that one folder may hold, its `__init__` not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layering:
+    """The layers of one package, as its contract states them."""
+
+    package: str
+    layers: tuple[tuple[str, ...], ...]
+    """Names from the roof down; names of one layer do not import each other."""
+
+    def rank(self, module: str) -> int | None:
+        """Layer of a module, 0 the roof; None for one of another package."""
+        if not module.startswith(f"{self.package}."):
+            return None
+        name = module.removeprefix(f"{self.package}.").split(".")[0]
+        return next((rank for rank, names in enumerate(self.layers) if name in names), None)
+
+
+def layerings(contracts: Sequence[Mapping[str, Any]]) -> list[Layering]:
+    """The layers of every package that a contract of import-linter orders.
+
+    Args:
+        contracts: the table `tool.importlinter.contracts`.
+    """
+    return [
+        Layering(
+            package=package,
+            layers=tuple(tuple(name.strip() for name in layer.split("|")) for layer in contract["layers"]),
+        )
+        for contract in contracts
+        if contract["type"] == "layers"
+        for package in contract.get("containers", ())
+    ]
+
+
+def modules_of(package: str) -> dict[str, Path]:
+    """Dotted names of the modules below a package."""
+    folder = ROOT.joinpath(*package.split("."))
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in sorted(folder.rglob("*.py"))
+        if path.name != "__init__.py"
+    }
+
+
+def imports_of(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """Modules of the house that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in known else node.module for name in inner)
+
+
+def arrows_up(layering: Layering, known: Mapping[str, Path]) -> list[str]:
+    """Imports from a layer into one above it or beside it."""
+    against = []
+    for module, path in known.items():
+        own = layering.rank(module)
+        for target in imports_of(path, known):
+            other = layering.rank(target)
+            same_room = module.split(".")[: layering.package.count(".") + 2] == target.split(".")[
+                : layering.package.count(".") + 2
+            ]
+            if own is not None and other is not None and other <= own and not same_room:
+                against.append(f"{module} -> {target}")
+    return against
+
+
+def sizes(package: str) -> dict[str, int]:
+    """Modules per folder."""
+    count: dict[str, int] = defaultdict(int)
+    for path in modules_of(package).values():
+        count[str(path.parent.relative_to(ROOT))] += 1
+    return dict(count)
+
+
+def main() -> None:
+    """Print the layers and the counts."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    packages = list(settings["root_packages"])
+    known = {name: path for package in packages for name, path in modules_of(package).items()}
+    counts = {folder: size for package in packages for folder, size in sizes(package).items()}
+    against: list[str] = []
+    for layering in layerings(settings["contracts"]):
+        sys.stdout.write(f"{layering.package}\n")
+        for names in layering.layers:
+            folders = (f"{layering.package.replace('.', '/')}/{name}" for name in names)
+            rooms = (f"{name} ({_below(counts, folder)})" for name, folder in zip(names, folders, strict=True))
+            sys.stdout.write(f"    {' | '.join(rooms)}\n")
+        against += arrows_up(layering, known)
+    largest = sorted(counts.items(), key=lambda entry: -entry[1])[:5]
+    sys.stdout.write(f"arrows against the layers: {len(against)}\n")
+    sys.stdout.writelines(f"    {arrow}\n" for arrow in against)
+    sys.stdout.write("largest folders: " + ", ".join(f"{folder} {size}" for folder, size in largest) + "\n")
+    sys.exit(1 if against or largest[0][1] > MOST_MODULES else 0)
+
+
+def _below(counts: Mapping[str, int], folder: str) -> int:
+    """Modules in a folder and its sub-folders; 1 for a module."""
+    return sum(size for name, size in counts.items() if name == folder or name.startswith(f"{folder}/")) or 1
+
+
+if __name__ == "__main__":
+    main()
