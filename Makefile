@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts help run test fuzz check lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts help run test fuzz check house lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,6 +19,9 @@ check: lint types ## style, types and the import contract, after `make test` has
 
 fuzz: ## the property tests with ten times the examples, other ones each time
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz tests/planner tests/pricing tests/reports tests/probes/timing/test_statistics.py
+
+house: ## the layers of every package, imports against them (0) and modules per folder
+	$(BIN)/python -m tools.house
 
 lint: ## style and the import contract
 	$(BIN)/ruff check .
