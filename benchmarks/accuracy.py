@@ -82,28 +82,28 @@ class LeftOut:
 
     def errors(self, rows: Iterable[ScoredRun]) -> tuple[np.ndarray, list[ScoredRun]]:
         """Signed errors `[row]` of those rows that have a residual."""
-        known = [row for row in rows if row.counts and row.id in self.by_id]
-        return np.array([math.expm1(self.by_id[row.id]) for row in known]), known
+        scored = [row for row in rows if row.counts and row.id in self.by_id]
+        return np.array([math.expm1(self.by_id[row.id]) for row in scored]), scored
 
     def quantiles(self, rows: Iterable[ScoredRun]) -> tuple[float | None, float | None]:
         """Weighted median and 90th percentile of the absolute error."""
-        errors, known = self.errors(rows)
-        if not known:
+        errors, scored = self.errors(rows)
+        if not scored:
             return None, None
-        weight = weights(known)
+        weight = weights(scored)
         return weighted_quantile(np.abs(errors), weight, 0.5), weighted_quantile(np.abs(errors), weight, 0.9)
 
     def coverage(self, rows: Iterable[ScoredRun]) -> float | None:
         """Share inside the range, had the prediction been made without the row's source."""
-        errors, known = self.errors(rows)
-        if not known:
+        errors, scored = self.errors(rows)
+        if not scored:
             return None
         inside = []
-        for error, row in zip(errors, known, strict=True):
+        for error, row in zip(errors, scored, strict=True):
             assert row.prediction is not None
             low, mid, high = row.prediction.low, row.prediction.mid, row.prediction.high
             inside.append(low / mid <= 1.0 / (1.0 + error) <= high / mid)
-        weight = weights(known)
+        weight = weights(scored)
         return float((np.array(inside) * weight).sum() / weight.sum())
 
 
@@ -131,34 +131,39 @@ HEADERS = (
 )  # fmt: skip
 
 
-def breakdown(found: Validation, key: Callable[[Prepared], str], left: LeftOut, label: str) -> str:
+def breakdown(validation: Validation, key: Callable[[Prepared], str], left: LeftOut, label: str) -> str:
     """A table of one property."""
     groups: dict[str, list[ScoredRun]] = defaultdict(list)
-    for row in found.runs:
+    for row in validation.runs:
         if row.counts and row.prepared is not None:
             groups[key(row.prepared)].append(row)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return table((label, *HEADERS), (summary_row(name, rows, left) for name, rows in ordered if len(rows) >= FEWEST))
 
 
-def speed_pairs(found: Validation) -> list[ScoredPair]:
+def speed_pairs(validation: Validation) -> list[ScoredPair]:
     """Pairs of speeds with a published ratio."""
-    return [p for p in found.pairs if p.published_ratio and p.metric != "peak_mem_gib" and p.error_ratio is not None]
+    return [
+        pair
+        for pair in validation.pairs
+        if pair.published_ratio and pair.metric != "peak_mem_gib" and pair.error_ratio is not None
+    ]
 
 
 def median_of(errors: Iterable[float | None]) -> str:
     """Median of those that are known, as a percentage."""
-    known = [error for error in errors if error is not None]
-    return percent(float(np.median(known)) if known else None)
+    present = [error for error in errors if error is not None]
+    return percent(float(np.median(present)) if present else None)
 
 
-def pairs_table(found: Validation, left: LeftOut) -> str:
+def pairs_table(validation: Validation, left: LeftOut) -> str:
     """Ratio between two precisions of the same work."""
     groups: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
-    for pair in speed_pairs(found):
+    for pair in speed_pairs(validation):
         groups[pair.frm, pair.to].append(pair)
     rows = []
-    for name, pairs in [("all", speed_pairs(found)), *((f"{a} to {b}", e) for (a, b), e in sorted(groups.items()))]:
+    by_precision = ((f"{a} to {b}", pairs) for (a, b), pairs in sorted(groups.items()))
+    for name, pairs in [("all", speed_pairs(validation)), *by_precision]:
         errors, ratios = [abs(p.error_ratio or 0.0) for p in pairs], [p.published_ratio or 0.0 for p in pairs]
         inside = [pair.low <= ratio <= pair.high for pair, ratio in zip(pairs, ratios, strict=True)]
         rows.append([
@@ -170,12 +175,12 @@ def pairs_table(found: Validation, left: LeftOut) -> str:
     return table(heads, rows)
 
 
-def of_group(found: Validation, *groups: str) -> list[ScoredRun]:
+def of_group(validation: Validation, *groups: str) -> list[ScoredRun]:
     """Rows of these groups."""
-    return [row for row in found.runs if row.run is not None and row.run.group in groups]
+    return [row for row in validation.runs if row.run is not None and row.run.group in groups]
 
 
-def targets(found: Validation, left: LeftOut) -> str:
+def targets(validation: Validation, left: LeftOut) -> str:
     """What was aimed for and what is reached."""
     rows = []
 
@@ -186,37 +191,38 @@ def targets(found: Validation, left: LeftOut) -> str:
             values = [f"{a} / {b}" for a, b in zip(values, (percent(fit.p90_abs_error), percent(p90)), strict=True)]
         rows.append([what, aim, values[0], values[1] if median is not None else "not fitted", str(fit.n)])
 
-    stated = [row for row in of_group(found, "throughput") if row.run and row.run.tp and row.run.pp]
+    stated = [row for row in of_group(validation, "throughput") if row.run and row.run.tp and row.run.pp]
     line("throughput with a stated layout, median / 90th percentile", "8 % / 20 %", stated)
-    line("peak memory, median / 90th percentile", "8 % / 20 %", of_group(found, "memory"))
-    line("run totals, median", "15 %", of_group(found, "run_total"), second=False)
-    line("energy and power, median", "15 %", of_group(found, "energy"), second=False)
-    pairs = speed_pairs(found)
+    line("peak memory, median / 90th percentile", "8 % / 20 %", of_group(validation, "memory"))
+    line("run totals, median", "15 %", of_group(validation, "run_total"), second=False)
+    line("energy and power, median", "15 %", of_group(validation, "energy"), second=False)
+    pairs = speed_pairs(validation)
     medians = [median_of(abs(p.error_ratio or 0.0) for p in pairs), median_of(left.pair_error(p) for p in pairs)]
     rows.append(["precision pairs, median of the ratio's error", "8 %", *medians, str(len(pairs))])
-    coverage = [percent(found.overall.coverage, 0), percent(left.coverage(found.runs), 0)]
-    rows.append(["published value inside the 90 % range", "85 to 95 %", *coverage, str(found.overall.n)])
-    verdicts = [row for row in found.runs if row.prediction and (row.out_of_memory or row.metric == "peak_mem_gib")]
+    coverage = [percent(validation.overall.coverage, 0), percent(left.coverage(validation.runs), 0)]
+    rows.append(["published value inside the 90 % range", "85 to 95 %", *coverage, str(validation.overall.n)])
+    stated_memory = [row for row in validation.runs if row.out_of_memory or row.metric == "peak_mem_gib"]
+    verdicts = [row for row in stated_memory if row.prediction]
     wrong = sum(row.misjudged_fit for row in verdicts)
     rows.append(["wrong verdicts on fitting, beyond 5 %", "0", str(wrong), "–", str(len(verdicts))])
     return table(("", "aim", "fitted", "source left out", "rows"), rows)
 
 
-def constant_baseline(found: Validation) -> str:
+def constant_baseline(validation: Validation) -> str:
     """The best single TFLOP/s per GPU for A100 clusters, against the planner on the same rows."""
     rows = [
-        row for row in of_group(found, "throughput")
+        row for row in of_group(validation, "throughput")
         if row.counts and row.prepared and row.prediction and row.run
         and row.prepared.cluster.gpu.id.startswith("a100-sxm4-80gb") and (row.run.n_gpus or 0) > 8
         and row.metric in ("step_time_s", "tokens_per_s_per_gpu") and row.prepared.recipe.model.kind == "decoder"
     ]  # fmt: skip
     rate, flops = [], []
     for row in rows:
-        one = row.prepared
-        assert one is not None
+        prepared = row.prepared
+        assert prepared is not None
         assert row.published
-        flop = model_flop_per_token(one.recipe.model, one.recipe.seq_len)
-        tokens = one.recipe.tokens_per_step * one.batch_scale / int(one.layouts.gpus[0])
+        flop = model_flop_per_token(prepared.recipe.model, prepared.recipe.seq_len)
+        tokens = prepared.recipe.tokens_per_step * prepared.batch_scale / int(prepared.layouts.gpus[0])
         rate.append(row.published if row.metric == "tokens_per_s_per_gpu" else tokens / row.published)
         flops.append(flop)
     rates = np.array(rate) * np.array(flops) / 1e12
@@ -231,10 +237,10 @@ def constant_baseline(found: Validation) -> str:
     )
 
 
-def peers_table(found: Validation) -> str:
+def peers_table(validation: Validation) -> str:
     """Us against each peer on the rows that it can take."""
-    scored = {row.id: row for row in found.runs}
-    pairs = {pair.ids: pair for pair in found.pairs}
+    scored = {row.id: row for row in validation.runs}
+    pairs = {pair.ids: pair for pair in validation.pairs}
     rows = []
     for entry in read("peers.csv"):
         ids = tuple(entry["ids"].split())
@@ -268,11 +274,11 @@ def reason(row: ScoredRun, reasons: list[dict[str, str]]) -> tuple[str, str]:
     return "not explained yet", ""
 
 
-def misses_table(found: Validation) -> str:
+def misses_table(validation: Validation) -> str:
     """Rows that miss by more than 30 %, together by configuration and reason."""
     reasons = read("miss_reasons.csv")
     groups: dict[tuple[str, ...], list[ScoredRun]] = defaultdict(list)
-    for row in found.runs:
+    for row in validation.runs:
         if row.counts and row.run is not None and abs(row.error_ratio or 0.0) > LARGE_MISS:
             kind, text = reason(row, reasons)
             groups[row.run.model, row.run.gpu, row.run.precision or "", row.metric, kind, text].append(row)
@@ -284,33 +290,34 @@ def misses_table(found: Validation) -> str:
         ids = members[0].id if len(members) == 1 else f"{members[0].id} and {len(members) - 1} more"
         rows.append([ids, f"{model}, {gpu}, {precision}", metric, f"{100 * worst:+.0f} %", kind, text])
     total = sum(len(members) for members in groups.values())
-    share = percent(total / max(1, found.overall.n))
+    share = percent(total / max(1, validation.overall.n))
     headers = ("rows", "run", "metric", "worst error", "kind", "reason")
     return f"{total} rows ({share}) miss by more than 30 %.\n\n" + table(headers, rows)
 
 
-def search_text(found: Validation) -> str:
+def search_text(validation: Validation) -> str:
     """What the layout search finds on the same questions."""
-    results = search_all(row.prepared for row in found.runs if row.prepared is not None and row.prediction is not None)
-    gains = np.array([one.gain for one in results])
-    fast, top = float(np.mean(gains >= 1 - 1e-6)), float(np.mean([one.rank <= 5 for one in results]))
+    predicted = (row.prepared for row in validation.runs if row.prepared is not None and row.prediction is not None)
+    results = search_all(predicted)
+    gains = np.array([search.gain for search in results])
+    fast, top = float(np.mean(gains >= 1 - 1e-6)), float(np.mean([search.rank <= 5 for search in results]))
     return paragraph(
         f"On {len(results)} distinct questions with a published split the search, left free, finds a layout at least "
         f"as fast as the published one by its own model in {percent(fast)} of the cases; the published split (tp, pp, "
         f"cp, ep) is among its five best in {percent(top)}. The median gain that it believes in is "
-        f"{100 * (np.median(gains) - 1):.1f} %; {sum(one.layouts for one in results):,} layouts were evaluated."
+        f"{100 * (np.median(gains) - 1):.1f} %; {sum(search.layouts for search in results):,} layouts were evaluated."
     )
 
 
-def points(found: Validation) -> list[Point]:
+def points(validation: Validation) -> list[Point]:
     """Tokens (samples of an encoder, images) per second and GPU of every scored speed."""
     result: list[Point] = []
-    for row in found.runs:
+    for row in validation.runs:
         if not row.counts or row.prepared is None or row.prediction is None or not row.published:
             continue
-        one, gpus = row.prepared, int(row.prepared.layouts.gpus[0])
-        tokens = one.recipe.tokens_per_step * one.batch_scale / gpus
-        precision = one.recipe.policy.precision
+        prepared, gpus = row.prepared, int(row.prepared.layouts.gpus[0])
+        tokens = prepared.recipe.tokens_per_step * prepared.batch_scale / gpus
+        precision = prepared.recipe.policy.precision
         if row.metric == "tokens_per_s_per_gpu":
             result.append((precision, row.published, row.prediction.mid))
         elif row.metric == "step_time_s":
@@ -322,26 +329,26 @@ def points(found: Validation) -> list[Point]:
 
 def main() -> None:
     """Predict, score, write."""
-    found, left = validate(read("published_runs.csv")), LeftOut()
-    CHART.write_text(draw(points(found)), encoding="utf-8")
+    validation, left = validate(read("published_runs.csv")), LeftOut()
+    CHART.write_text(draw(points(validation)), encoding="utf-8")
     skipped: dict[str, int] = defaultdict(int)
-    for row in found.runs:
+    for row in validation.runs:
         if row.reason_skipped:
             skipped[row.reason_skipped] += 1
     template = (BENCHMARKS / "accuracy.template.md").read_text(encoding="utf-8")
     page = template.format(
-        rows=len(found.runs),
-        predicted=len(found.runs) - found.skipped,
-        scored=found.overall.n,
+        rows=len(validation.runs),
+        predicted=len(validation.runs) - validation.skipped,
+        scored=validation.overall.n,
         date=left.date,
-        targets=targets(found, left),
-        overall=table(("", *HEADERS), [summary_row("all", list(found.runs), left)]),
-        breakdowns="\n".join(breakdown(found, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
-        pairs=pairs_table(found, left),
-        search=search_text(found),
-        constant=constant_baseline(found),
-        peers=peers_table(found),
-        misses=misses_table(found),
+        targets=targets(validation, left),
+        overall=table(("", *HEADERS), [summary_row("all", list(validation.runs), left)]),
+        breakdowns="\n".join(breakdown(validation, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
+        pairs=pairs_table(validation, left),
+        search=search_text(validation),
+        constant=constant_baseline(validation),
+        peers=peers_table(validation),
+        misses=misses_table(validation),
         skipped=table(("reason", "rows"), [(k, str(n)) for k, n in sorted(skipped.items(), key=lambda i: -i[1])]),
     )
     PAGE.write_text(page, encoding="utf-8")

@@ -38,14 +38,14 @@ def _band(ratio: float, shade: str) -> str:
 
 
 def _axes() -> list[str]:
-    found = []
+    marks = []
     for power in range(DECADES[0], DECADES[1] + 1):
         value, label = 10.0**power, f"{10**power:,}"
         x, y, right, bottom = _x(value), _y(value), LEFT + SIDE, TOP + SIDE
-        found.append(f'<path d="M{x:.0f} {TOP}V{bottom}M{LEFT} {y:.0f}H{right}" stroke="#ddd" fill="none"/>')
-        found.append(f'<text x="{x:.0f}" y="{bottom + 18}" text-anchor="middle">{label}</text>')
-        found.append(f'<text x="{LEFT - 8}" y="{y + 4:.0f}" text-anchor="end">{label}</text>')
-    return found
+        marks.append(f'<path d="M{x:.0f} {TOP}V{bottom}M{LEFT} {y:.0f}H{right}" stroke="#ddd" fill="none"/>')
+        marks.append(f'<text x="{x:.0f}" y="{bottom + 18}" text-anchor="middle">{label}</text>')
+        marks.append(f'<text x="{LEFT - 8}" y="{y + 4:.0f}" text-anchor="end">{label}</text>')
+    return marks
 
 
 def draw(points: Iterable[Point]) -> str:

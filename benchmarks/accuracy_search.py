@@ -15,7 +15,7 @@ from planner.validation.setup import NO_PRICES, Prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Searched:
     """What the search finds for one published run."""
 
     id: str
@@ -26,22 +26,22 @@ class Found:
     layouts: int
 
 
-def searchable(one: Prepared) -> bool:
+def searchable(prepared: Prepared) -> bool:
     """Whether the run states its split, and is a decoder on more than one GPU."""
-    run = one.run
+    run = prepared.run
     return (
         run.group in ("throughput", "precision_pair")
-        and one.recipe.model.kind == "decoder"
+        and prepared.recipe.model.kind == "decoder"
         and None not in (run.tp, run.pp, run.micro_batch)
         and (run.n_gpus or 1) > 1
         and not run.flag
     )
 
 
-def search(one: Prepared) -> Found | None:
+def search(prepared: Prepared) -> Searched | None:
     """Search all layouts on the run's own GPUs and batch; None where none is even."""
-    recipe, cluster = one.recipe, one.cluster
-    published = one.layouts.at(0)
+    recipe, cluster = prepared.recipe, prepared.cluster
+    published = prepared.layouts.at(0)
     try:
         layouts = enumerate_layouts(recipe, cluster, FixedLayout(), gpus=published.gpus)
     except UsageError:
@@ -49,32 +49,32 @@ def search(one: Prepared) -> Found | None:
     if not len(layouts):
         return None
     rates = resolve_rates(cluster, recipe).sample()
-    own = score(recipe, cluster, one.layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    found = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    own = score(recipe, cluster, prepared.layouts, rates, NO_PRICES, recipe.tokens_per_step)
+    scores = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
     limit = max(cluster.gpu.memory_bytes, float(own.memory_bytes[0]))  # it ran: the search may use as much
-    step = np.where(found.memory_bytes <= limit * (1 + 1e-9), found.step_s, np.inf)
+    step = np.where(scores.memory_bytes <= limit * (1 + 1e-9), scores.step_s, np.inf)
     best: dict[tuple[int, ...], float] = {}
     for split, time in zip(zip(layouts.tp, layouts.pp, layouts.cp, layouts.ep, strict=True), step, strict=True):
         key = tuple(int(axis) for axis in split)
         best[key] = min(best.get(key, np.inf), float(time))
-    mine = (published.tp, published.pp, published.cp, published.ep)
+    published_split = (published.tp, published.pp, published.cp, published.ep)
     own_s = float(own.step_s[0])
-    ours = min(best.get(mine, np.inf), own_s)
-    rank = 1 + sum(time < ours * (1 - 1e-9) for split, time in best.items() if split != mine)
-    return Found(id=one.run.id, gain=own_s / min(min(best.values()), np.inf), rank=rank, layouts=len(layouts))
+    ours = min(best.get(published_split, np.inf), own_s)
+    rank = 1 + sum(time < ours * (1 - 1e-9) for split, time in best.items() if split != published_split)
+    return Searched(id=prepared.run.id, gain=own_s / min(min(best.values()), np.inf), rank=rank, layouts=len(layouts))
 
 
-def search_all(prepared: Iterable[Prepared]) -> list[Found]:
+def search_all(runs: Iterable[Prepared]) -> list[Searched]:
     """One search per distinct question (model, machines, batch, precision, published split)."""
-    done: dict[object, Found | None] = {}
-    found = []
-    for one in prepared:
-        if not searchable(one):
+    done: dict[object, Searched | None] = {}
+    searches = []
+    for prepared in runs:
+        if not searchable(prepared):
             continue
-        run = replace(one.run, id="", pair="", series="", tier="", flag="", group="", metric="step_time_s")
-        key = (replace(run, source_kind="", framework="", flops_convention=""), one.framework.id)
+        same = replace(prepared.run, id="", pair="", series="", tier="", flag="", group="", metric="step_time_s")
+        key = (replace(same, source_kind="", framework="", flops_convention=""), prepared.framework.id)
         if key not in done:
-            done[key] = search(one)
+            done[key] = search(prepared)
             if (result := done[key]) is not None:
-                found.append(result)
-    return found
+                searches.append(result)
+    return searches

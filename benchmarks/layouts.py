@@ -69,9 +69,9 @@ def plain(case: Case, some: Layouts) -> None:
     """The same figures for one layout after the other."""
     prices = case.unit_prices()
     for i in range(len(some)):
-        one = OneLayout(case.recipe, case.cluster, some.at(i), case.mid)
-        one.memory()
-        one.run(prices, case.tokens)
+        layout = OneLayout(case.recipe, case.cluster, some.at(i), case.mid)
+        layout.memory()
+        layout.run(prices, case.tokens)
 
 
 def copied(count: int) -> None:
@@ -86,15 +86,15 @@ def main(rounds: int) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     for name, asked in QUESTIONS.items():
-        case, found = make(asked)
-        case.score(found)  # once unmeasured
-        ours = per_second(len(found), lambda case=case, found=found: case.score(found), rounds)  # type: ignore[misc]
-        some = found.take(np.linspace(0, len(found) - 1, SAMPLE).astype(np.intp))
+        case, layouts = make(asked)
+        case.score(layouts)  # once unmeasured
+        ours = per_second(len(layouts), lambda case=case, layouts=layouts: case.score(layouts), rounds)  # type: ignore[misc]
+        some = layouts.take(np.linspace(0, len(layouts) - 1, SAMPLE).astype(np.intp))
         loop = per_second(SAMPLE, lambda case=case, some=some: plain(case, some), 3)  # type: ignore[misc]
-        copy = per_second(50 * len(found), lambda found=found: copied(50 * len(found)), rounds)  # type: ignore[misc]
+        copy = per_second(50 * len(layouts), lambda layouts=layouts: copied(50 * len(layouts)), rounds)  # type: ignore[misc]
         sys.stdout.write(
             f"{ours:12,.0f} layouts/s  {ours / loop:6.0f} x plain Python  {copy / ours:6,.0f} numbers of a numpy copy  "
-            f"{len(found):8,} layouts  {name}\n"
+            f"{len(layouts):8,} layouts  {name}\n"
         )
 
 
