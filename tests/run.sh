@@ -3,6 +3,7 @@
 #   sh tests/run.sh                 into .venv
 #   VENV=/path sh tests/run.sh      into an environment of your choice
 #   sh tests/run.sh -k words        further words go to pytest
+# All cores are used; a module's tests stay on one of them, so that slow fixtures are made once.
 # Needs Python 3.11 or later with venv; the browser set-up needs apt as root or through sudo.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,4 +14,4 @@ venv=${VENV:-.venv}
 if [ -f tests/browser_setup.sh ]; then
     sh tests/browser_setup.sh
 fi
-exec "$venv/bin/python" -m pytest "$@"
+exec "$venv/bin/python" -m pytest -n auto --dist loadscope "$@"
