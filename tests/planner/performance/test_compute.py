@@ -122,6 +122,33 @@ def test_memory_bound_work_is_passes_over_elements():
     assert float(times.memory[0]) == pytest.approx(2.0 * 4096 * elements * 2 / 1e12)
 
 
+ROUTED = {"experts": 8, "top_k": 2, "expert_ffn": 1408}
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "elements"),
+    [
+        # tokens x hidden x experts chosen: 4096 x 1024 x 2
+        (shape(**ROUTED), 1, 8_388_608),
+        (shape(**ROUTED | {"top_k": 6}), 1, 25_165_824),
+        (shape(**ROUTED), 4, 2_097_152),  # ranks of one tensor group route a quarter of the tokens each
+        (shape(**ROUTED, moe_every=2), 1, 4_194_304),  # in the mean layer, half of which are dense
+        (shape(), 1, 0),
+    ],
+    ids=["two of eight", "six of eight", "tensor parallel", "every second layer", "dense"],
+)
+def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_expert(model, tp, elements):
+    one = recipe(model, method="lora")  # no weight gradients to add up
+    at = layouts(tp=tp)
+    nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion": 1.5}
+    rates = compute_bound(memory_bytes_per_s=1e12, moe_passes=10.0, **nothing_else)
+    times = layer_time(one, count_work(one, at), at, rates)
+
+    # 10 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
+    assert float(times.memory[0]) == pytest.approx(elements * 10 * 2 * 1.5 / 1e12)
+    assert float(times.memory_forward[0]) == pytest.approx(0.4 * elements * 10 * 2 * 1.5 / 1e12)
+
+
 def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
     rates = plain_rates(kernels_per_layer=45.0, kernels_moe=150.0)
 
