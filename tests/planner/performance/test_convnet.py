@@ -156,7 +156,7 @@ def test_gradients_are_reduced_once_a_step_behind_two_thirds_of_the_last_backwar
 
 
 def test_every_item_of_a_step_grows_with_what_the_equations_leave_out():
-    busy = {"linear_flop_per_s": 1e15, "launch_s": 1e-2, "jitter": 0.02, "step_overhead_s": 0.01, "optimizer_bytes_per_s": 1e12}
+    busy = {"linear_flop_per_s": 1e15, "launch_s": 1e-2, "jitter": 0.02, "optimizer_bytes_per_s": 1e12}
     plain, off = (plain_step("fp32", 8, 8, 2, **busy, model_error=error) for error in (1.0, 1.5))
 
     items = {f.name: seconds(getattr(off, f.name)) / (seconds(getattr(plain, f.name)) or 1) for f in fields(off)}

@@ -297,3 +297,30 @@ def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more
     kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
 
     assert all(less <= more * ROUNDING for less, more in pairwise(kept))
+
+
+@pytest.mark.parametrize(
+    ("stack", "policy", "each"),
+    [
+        ("tuned", "bf16", 0),  # Megatron reduces its buffer in place
+        ("eager", "bf16", 4),  # DistributedDataParallel's buckets, in the type of the reduction
+        ("classic", "bf16", 2),  # DeepSpeed's flat copy, in the compute type
+    ],
+)
+@pytest.mark.parametrize(
+    ("where", "beside_others"),
+    [
+        ({}, False),
+        ({"dp": 2}, True),
+        ({"cp": 2}, True),  # context parallel ranks hold the same weights and reduce them too
+        ({"dp": 4, "cp": 2, "zero": 1}, True),
+        ({"dp": 4, "zero": 2}, False),  # no rank keeps whole gradients
+    ],
+)
+def test_gradients_lie_twice_while_they_are_reduced_whole(stack, policy, each, where, beside_others):
+    one = recipe(gpt(8, 1024, 16), policy, stack=stack)
+    at = layouts(grad_accum=2, **where)  # accumulated gradients are there all the time
+    gradients = float(memory_items(one, at, plain_rates()).gradients[0]) / one.model.params_total
+
+    kept = one.policy.gradient_bytes / (4 if where.get("zero") == 2 else 1)
+    assert gradients == pytest.approx(kept + (each if beside_others else 0))

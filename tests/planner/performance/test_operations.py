@@ -169,3 +169,13 @@ def test_what_is_recomputed_depends_on_the_stack():
     assert recomputed_flop_per_token(dense, "full") == 2 * layers + core
     assert recomputed_flop_per_token(dense, "selective") == core  # Korthikanti et al. 2022
     assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # half
+
+
+def test_the_output_layer_multiplies_only_the_tokens_that_are_predicted():
+    # BERT predicts 15 % of its tokens (Devlin et al., arXiv 1810.04805, section 3.1): 614.4 of 4096
+    masked = shape(kind="encoder", head_ratio=0.15)
+    work = count_work(recipe(masked), layouts(tp=4))
+
+    assert float(work.logit_elements[0]) == pytest.approx(0.15 * 4096 * 32_000 / 4)
+    assert float(np.ravel(work.head.m)[0]) == pytest.approx(614.4)
+    assert float(np.ravel(work.head.n)[0]) == 8_000
