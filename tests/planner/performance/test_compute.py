@@ -199,3 +199,25 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
 
     for item in fields(slow):
         assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * ROUNDING)
+
+
+def test_casts_and_gaps_lengthen_the_memory_bound_part_of_a_layer():
+    one = recipe("llama-3.1-8b", policy="fp8", method="lora")  # no weight gradients to add up
+    none = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0}
+    times = layer(one, memory_bytes_per_s=1e12, cast_fusion=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none)
+
+    # four products of [4096, k] x [k, n]: q, k, v; o; gate and up; down. Six bytes per element of its three matrices
+    sizes = [(6144, 4096), (4096, 4096), (2 * 14336, 4096), (4096, 14336)]
+    elements = sum(4096 * k + k * n + 4096 * n for n, k in sizes)
+    assert float(times.memory[0]) == pytest.approx(0.5 * 6 * elements / 1e12 + 45 * 1e-5)
+    assert float(times.memory_forward[0]) == pytest.approx(0.4 * float(times.memory[0]))
+
+
+def test_a_layer_s_sums_are_those_of_its_parts():
+    one = recipe("llama-3.1-8b")
+    times = layer(one, memory_bytes_per_s=1e12)
+
+    assert times.total == pytest.approx(times.matmul + times.attention + times.memory)
+    assert times.forward == pytest.approx(times.matmul_forward + times.attention_forward + times.memory_forward)
+    head = head_time(one, count_work(one, layouts()), plain_rates())
+    assert head.total == pytest.approx(head.matmul + head.memory)

@@ -179,3 +179,19 @@ def test_the_output_layer_multiplies_only_the_tokens_that_are_predicted():
     assert float(work.logit_elements[0]) == pytest.approx(0.15 * 4096 * 32_000 / 4)
     assert float(np.ravel(work.head.m)[0]) == pytest.approx(614.4)
     assert float(np.ravel(work.head.n)[0]) == 8_000
+
+
+def test_inner_activations_are_split_over_the_tensor_ranks():
+    # 4096 tokens x 2816 inner / 4; of experts: tokens / 4, each with two routed and one shared expert of 512
+    dense, routed = shape(), shape(experts=8, top_k=2, shared_experts=1, expert_ffn=512)
+
+    assert float(count_work(recipe(dense), layouts(tp=4)).ffn_elements[0]) == 4096 * 2816 / 4
+    assert float(count_work(recipe(routed), layouts(tp=4)).expert_elements[0]) == 4096 / 4 * 3 * 512
+
+
+def test_norms_are_split_over_the_tensor_ranks_only_with_sequence_parallelism():
+    # Korthikanti et al. 2022, section 4.2.2: the norms' 10 s b h become 10 s b h / t
+    split, whole = (recipe(shape(), sequence_parallel=parallel) for parallel in (True, False))
+
+    assert float(count_work(split, layouts(tp=4)).split_elements[0]) == 4096 * 1024 / 4
+    assert float(count_work(whole, layouts(tp=4)).split_elements[0]) == 4096 * 1024

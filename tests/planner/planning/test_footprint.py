@@ -214,3 +214,29 @@ def test_the_switches_count_against_a_cap():
     # A server of 8: 8 x (700 + 350) W x 1.25 = 10.5 kW without switches, 8 x (700 + 371) W x 1.25 = 10.71 kW with.
     assert gpus_allowed(metered(0.5, 0.0), 21_100) == 16
     assert gpus_allowed(metered(0.5, 0.03), 21_100) == 8
+
+
+def test_an_exact_rate_of_embodied_carbon_is_multiplied_with_every_draw_of_the_hours():
+    exact = replace(MADE, kg_co2e_per_gpu_h=Estimate.exactly(0.0084))
+    one = plan(Ledger(embodied=exact), embodied="yes")
+
+    for end in ("low", "mid", "high"):
+        assert getattr(one.embodied_tco2e, end) == pytest.approx(getattr(one.gpu_hours, end) * 0.0084 / 1000)
+    assert one.carbon_with_embodied_tco2e.low >= one.carbon_tco2e.low + one.embodied_tco2e.low
+    assert one.carbon_with_embodied_tco2e.high <= one.carbon_tco2e.high + one.embodied_tco2e.high
+
+
+def test_market_based_carbon_is_the_energy_at_the_factor_of_the_contracts():
+    # 1 MWh at 0.1 kg per kWh is 0.1 t
+    one = plan(here=site(market_kg_co2e_per_kwh=0.1))
+
+    assert one.carbon_market_tco2e == pytest.approx(0.1 * one.energy_mwh.mid)
+
+
+def test_the_sci_score_per_1e21_flop_divides_each_draw_by_the_same_flop():
+    one = plan(Ledger(embodied=MADE))
+
+    for end in ("low", "mid", "high"):
+        assert getattr(one.sci_kg_per_1e21_flop, end) == pytest.approx(
+            getattr(one.sci_kg_per_run, end) / one.model_flop * 1e21
+        )

@@ -149,14 +149,16 @@ def test_what_a_source_calls_out_of_memory_is_kept_and_nothing_else_is():
 
 
 def test_a_summary_s_figures_are_those_of_its_rows():
-    # errors -30, -10, 0, +20 and +40 %, each range +-10 % of its mid
-    rows = [scored(100.0, mid, id=str(mid)) for mid in (70.0, 90.0, 100.0, 120.0, 140.0)]
+    # each range is +-10 % of its mid; the middles of the ten weights lie at 5, 15 ... 95 %
+    mids = (70.0, 90.0, 100.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0, 170.0)
+    rows = [scored(100.0, mid, id=str(mid)) for mid in mids]
     found = summarize(rows)
 
-    assert found.median_abs_error == pytest.approx(0.2)  # of 0, 10, 20, 30, 40 %
-    assert found.p90_abs_error == pytest.approx(0.4)  # the middle of the last of five weights lies at 90 %
-    assert found.bias == pytest.approx(0.0)
-    assert found.coverage == pytest.approx(1 / 5)  # 81 to 99 does not hold 100, 90 to 110 does
+    assert found.n == 10
+    assert found.median_abs_error == pytest.approx(0.30)  # of 0, 10, 10, 20, 30, 30, 40, 50, 60, 70 %
+    assert found.p90_abs_error == pytest.approx(0.65)
+    assert found.bias == pytest.approx(0.25)  # of -30, -10, 0, 10, 20, 30, 40, 50, 60, 70 %
+    assert found.coverage == pytest.approx(2 / 10)  # 90 to 110 and 99 to 121 hold 100, 81 to 99 does not
     assert found.median_width == pytest.approx(0.2)
 
 
