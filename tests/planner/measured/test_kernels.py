@@ -73,13 +73,18 @@ def test_a_law_without_noise_is_found_again():
     assert found.residuals == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
 
 
-def test_a_coefficient_that_would_be_negative_is_0_and_the_other_is_fitted_alone():
-    # t = 2 x - 1 meets both points. Alone, x has c = (1 + 2/3) / (1 + 4/9) = 15/13 with errors of 4/169 + 9/169, the
-    # constant 6/5 with 0.4
-    found = fitted([[1.0, 1.0], [2.0, 1.0]], [1.0, 3.0])
+@pytest.mark.parametrize("other", [1.0, 1.7])
+def test_a_coefficient_that_would_be_negative_is_0_and_the_better_one_is_fitted_alone(other):
+    # Both columns meet both points only with a negative share of the second. Alone, the first has
+    # c = (1 + 2/3) / (1 + 4/9) = 15/13 and squared errors of 4/169 + 9/169 = 0.077; the second 0.4 and 0.142
+    for first, second in ((0, 1), (1, 0)):
+        columns = [[1.0, 1.0], [0.0, 0.0]]
+        columns[1][first], columns[1][second] = 2.0, other
+        found = fitted(columns, [1.0, 3.0])
 
-    assert found.coefficients == pytest.approx((15 / 13, 0.0))
-    assert found.residuals == pytest.approx([math.log(13 / 15), math.log(13 / 10)])
+        assert found.coefficients[first] == pytest.approx(15 / 13)
+        assert found.coefficients[second] == 0
+        assert found.residuals == pytest.approx([math.log(13 / 15), math.log(13 / 10)])
 
 
 def test_a_pull_draws_a_coefficient_towards_1_with_its_weight():

@@ -148,6 +148,15 @@ def test_what_a_source_calls_out_of_memory_is_kept_and_nothing_else_is():
     assert rows[2].reason_skipped == "seq_len: blank; value: not a number"
 
 
+def test_a_row_that_was_set_up_has_the_metric_and_the_id_of_its_run():
+    known = replace(ready("GPT-2 124M"), run=replace(RUN, metric="step_time_s"))
+    result = PublishedResult(id="a", value=2.0, out_of_memory=False, source="s")
+    (row,) = score_runs([known], [prediction(1.5)], [result])
+
+    assert (row.id, row.metric, row.reason_skipped) == ("a", "step_time_s", None)
+    assert row.error_ratio == pytest.approx(-0.25)
+
+
 def test_a_summary_s_figures_are_those_of_its_rows():
     # each range is +-10 % of its mid; the middles of the ten weights lie at 5, 15 ... 95 %
     mids = (70.0, 90.0, 100.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0, 170.0)
