@@ -85,7 +85,8 @@ def test_what_neither_row_nor_catalogue_says_is_filled_in_and_named():
 
     # heads of 128, a feed-forward of 4 h, GPT-2's vocabulary
     assert (model.heads, model.head_dim, model.ffn_hidden, model.vocab) == (16, 128, 8192, 50257)
-    assert (model.kv_heads, model.kind, model.head_ratio) == (16, "decoder", 1.0)
+    assert (model.kv_heads, model.kind, model.head_ratio, model.context) == (16, "decoder", 1.0, 2048)
+    assert model_of(run(model="our own", n_layers="24", hidden="2048", seq_len="512"), []).context == 512
     assert filled[:3] == ["n_heads: 16 of 128", "ffn_hidden: 8192, 4 x hidden", "vocab: 50257"]
     assert filled[3:] == ["feed-forward: plain, by its width"]
 
