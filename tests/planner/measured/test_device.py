@@ -64,7 +64,8 @@ def test_a_shape_that_was_measured_is_met_exactly_and_a_new_one_by_the_law() -> 
 
     assert product_seconds(fit, "bf16", 8192, 7168, 8192) == pytest.approx(slow.time_median_s, rel=0.01)
     law = 2.0 * 512**3 / RATE + 6.0 * 512**2 / BANDWIDTH + FIXED_S
-    assert product_seconds(fit, "bf16", 512, 512, 512) == pytest.approx(law, rel=0.1)
+    # one shape of eight that is 20 % slow raises the fixed part, which is most of so small a product, by 3 %
+    assert product_seconds(fit, "bf16", 512, 512, 512) == pytest.approx(law, rel=0.04)
 
 
 def test_one_product_alone_gives_a_rate_and_nothing_that_it_cannot_tell() -> None:
