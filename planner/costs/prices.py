@@ -140,9 +140,9 @@ class OwnedPrice:
         if price is None:
             return self.price
         busy = self.busy_usd_per_gpu_h
-        rest = Estimate(
-            low=price.low - busy.low, mid=price.mid - busy.mid, high=price.high - busy.high, at_least=price.at_least
-        )
+        low, mid, high = price.low - busy.low, price.mid - busy.mid, price.high - busy.high
+        # Where electricity alone makes the range, the three differ by rounding only, in any order.
+        rest = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
         basis = f"{self.price.basis}; electricity of working hours is a line of its own"
         return replace(self.price, usd_per_gpu_h=rest, basis=basis)
 

@@ -217,9 +217,10 @@ def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     inner = int(np.prod([*fixed_axes.values(), 1]))
     flags = " ".join(f"--{name} {size}" for name, size in fixed_axes.items())
     if gpus % inner:
+        near = dict.fromkeys((max(inner, gpus // inner * inner), (gpus // inner + 1) * inner))
         raise UsageError(
             f"--gpus {gpus} is not a multiple of {inner} ({flags})",
-            hint=f"use --gpus {max(inner, gpus // inner * inner)} or {(gpus // inner + 1) * inner}",
+            hint=f"use --gpus {' or '.join(str(count) for count in near)}",
         )
     dp = gpus // inner
     if len(fixed_axes) == 3 and recipe.global_batch % dp:

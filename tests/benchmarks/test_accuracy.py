@@ -118,19 +118,28 @@ def test_selective_checkpointing_gains_what_korthikanti_et_al_measured(found):
     ours, theirs = speed_up(found, "seqsel-0003", "seqsel-0004")
 
     assert theirs == pytest.approx(18.13 / 13.75)
-    assert ours == pytest.approx(theirs, rel=0.1)
+    assert ours == pytest.approx(theirs, rel=0.05)  # 1.36 for 1.32
 
 
-@pytest.mark.parametrize(
-    ("bf16", "fp8", "published"),
-    [
-        ("dgxc-0201", "dgxc-0206", 12.27 / 9.33),  # Llama 3 8B on 8 H100
-        ("dgxc-0211", "dgxc-0217", 14.66 / 9.86),  # 70B on 64
-        ("dgxc-0226", "dgxc-0232", 19.78 / 12.37),  # Llama 3.1 405B on 512
-    ],
-)
-def test_fp8_gains_more_on_a_larger_model_as_nvidia_s_recipes_do(found, bf16, fp8, published):
+FP8_PAIRS = {
+    "Llama 3 8B on 8 H100": ("dgxc-0201", "dgxc-0206", 12.27 / 9.33),
+    "Llama 3 70B on 64": ("dgxc-0211", "dgxc-0217", 14.66 / 9.86),
+    "Llama 3.1 405B on 512": ("dgxc-0226", "dgxc-0232", 19.78 / 12.37),
+}
+"""Step times in seconds of NVIDIA's DGX Cloud recipes in BF16 and in FP8, and their ratio."""
+
+
+@pytest.mark.parametrize(("bf16", "fp8", "published"), FP8_PAIRS.values(), ids=FP8_PAIRS)
+def test_fp8_gains_what_nvidia_s_recipes_do(found, bf16, fp8, published):
     ours, theirs = speed_up(found, bf16, fp8)
 
     assert theirs == pytest.approx(published)
-    assert ours == pytest.approx(theirs, rel=0.1)
+    # 1.36, 1.38 and 1.50 for 1.32, 1.49 and 1.60: what no term of the model tells apart is worth 7 %
+    assert ours == pytest.approx(theirs, rel=0.08)
+
+
+def test_fp8_gains_more_the_larger_the_model_is_as_nvidia_s_recipes_do(found):
+    ours, theirs = zip(*(speed_up(found, bf16, fp8) for bf16, fp8, _ in FP8_PAIRS.values()), strict=True)
+
+    assert list(theirs) == sorted(theirs)
+    assert list(ours) == sorted(ours)

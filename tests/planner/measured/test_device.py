@@ -64,7 +64,8 @@ def test_a_shape_that_was_measured_is_met_exactly_and_a_new_one_by_the_law() -> 
 
     assert product_seconds(fit, "bf16", 8192, 7168, 8192) == pytest.approx(slow.time_median_s, rel=0.01)
     law = 2.0 * 512**3 / RATE + 6.0 * 512**2 / BANDWIDTH + FIXED_S
-    assert product_seconds(fit, "bf16", 512, 512, 512) == pytest.approx(law, rel=0.1)
+    # one shape of eight that is 20 % slow raises the fixed part, which is most of so small a product, by 3 %
+    assert product_seconds(fit, "bf16", 512, 512, 512) == pytest.approx(law, rel=0.04)
 
 
 def test_one_product_alone_gives_a_rate_and_nothing_that_it_cannot_tell() -> None:
@@ -171,3 +172,45 @@ def test_contended_points_widen_the_spread_and_points_with_retries_are_left_out(
 def test_no_points_at_all_is_an_invalid_input() -> None:
     with pytest.raises(InputFileError):
         measured_rates([])
+
+
+PER_BYTE_S = 1 / 4.2e12  # of `copy()`, the only bandwidth among these kernels
+
+
+def composed(recipe: str = "bf16-autocast", **changes: object) -> tuple[float, float]:
+    """Forward and backward seconds of four layers of the 8B, added up from kernels."""
+    work = work_of(block(4, 1.0, **changes))
+    assert work is not None
+    points = [gemm(*shape, recipe=recipe) for shape in SHAPES] + kernels()
+    seconds = composed_seconds(measured_rates(points), work, recipe)
+    assert seconds is not None
+    return seconds
+
+
+def test_the_ends_of_a_model_add_the_output_layer_the_loss_and_the_embedding():
+    whole = composed(kind="end_to_end", model="llama-8b", vocab=128_256, params=8_030_261_248)
+    forward, backward = (a - b for a, b in zip(whole, composed(), strict=True))
+
+    # the law of the kernels for 8192 x 128 256 x 4096, once and twice
+    moved = 2 * (8192 * 4096 + 128_256 * 4096 + 8192 * 128_256)
+    head_s = 2 * 8192 * 128_256 * 4096 / RATE + moved / BANDWIDTH + FIXED_S
+    # 12 passes over the logits and 6 over the hidden state, 2 bytes each: two fifths forward, three backward
+    passes_s = 8192 * (12 * 128_256 + 6 * 4096) * 2 * PER_BYTE_S
+    assert forward == pytest.approx(head_s + 0.4 * passes_s, rel=1e-3)
+    assert backward == pytest.approx(2 * head_s + 0.6 * passes_s, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "bytes_per_weight"),
+    [
+        ("bf16-autocast", 14),  # written in 2 bytes, read and added to one of 4: 2 + 4 + 4 + 4
+        ("bf16-fsdp", 12),
+        ("bf16-pure", 6),  # 2 + 2 + 2
+    ],
+)
+def test_the_gradients_of_the_weights_are_written_read_and_added_in_their_types(recipe, bytes_per_weight):
+    plain, other = composed(), composed(recipe)
+
+    # 4 layers of 218 103 808 weights, backward only
+    assert other[0] == pytest.approx(plain[0])
+    assert other[1] - plain[1] == pytest.approx((bytes_per_weight - 14) * 4 * 218_103_808 * PER_BYTE_S, abs=1e-9)

@@ -45,3 +45,20 @@ def test_a_cpu_becomes_a_row_with_its_own_fastest_products_as_peaks() -> None:
 def test_a_record_without_bandwidth_makes_no_row() -> None:
     with pytest.raises(InputFileError, match="lacks matrix products or bandwidth"):
         gpu_from_record(cpu_record()[:-1])
+
+
+def test_a_device_of_unmeasured_watts_has_none_and_stands_alone() -> None:
+    gpu = gpu_from_record(cpu_record())
+
+    assert gpu.tdp_w == 0.0  # which the plan names as a gap: unknown energy, not energy of a guess
+    assert (gpu.nvlink_domain_gpus, gpu.nvlink_bytes_per_s) == (1, None)
+
+
+def test_the_board_s_power_is_the_most_that_an_activity_drew() -> None:
+    facts = {"device_kind": "cpu", "device_name": "AMD EPYC", "memory_total_bytes": 24e9, "power_limit_w": None}
+    drawn = [
+        a_measurement(probe_id=role, kind="power", role=role, power_mean_w=watts, energy_quality="ok", **facts)
+        for role, watts in (("copy", 150.0), ("forward", 210.0))
+    ]
+
+    assert gpu_from_record([*cpu_record(), *drawn]).tdp_w == 210.0

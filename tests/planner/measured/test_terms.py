@@ -83,3 +83,21 @@ def test_power_and_optimizer_come_from_the_record():
     assert found["power_memory_w"].value == 430.0
     # bf16: 3 x 4 gradient, 2 x 4 master, 2 x 2 x 4 moments, 2 weight = 38 bytes per parameter in 10 ps
     assert found["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("stack", "modes", "expected"),
+    [
+        ("tuned", {"compiled": 2.9e12, "eager": 1.9e12}, 2.9e12),
+        ("eager", {"compiled": 2.9e12, "eager": 1.9e12}, 1.9e12),
+        ("tuned", {"eager": 1.9e12}, 3.4e12),  # fused kernels move their bytes about as fast as a copy does
+        ("eager", {"compiled": 2.9e12}, None),  # unfused ones do not: the parameter stays
+    ],
+)
+def test_memory_bound_work_runs_as_measured_for_its_stack_and_fused_else_as_a_copy(stack, modes, expected):
+    rates = replace(
+        EMPTY, memory_bytes_per_s={mode: value(rate) for mode, rate in modes.items()}, copy_bytes_per_s=value(3.4e12)
+    )
+    found = terms(rates, stack=stack).get("memory_bytes_per_s")
+
+    assert (found.value if found else None) == expected

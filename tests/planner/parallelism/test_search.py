@@ -147,6 +147,7 @@ def test_a_fixed_zero_stage_is_taken_as_it_is_even_under_a_pipeline(stage):
     [
         (FixedLayout(tp=2), 3, "--gpus 3 is not a multiple of 2 (--tp 2)", "--gpus 2 or 4"),
         (FixedLayout(tp=2, pp=3), 8, "--gpus 8 is not a multiple of 6 (--tp 2 --pp 3)", "--gpus 6 or 12"),
+        (FixedLayout(tp=8, pp=2), 5, "--gpus 5 is not a multiple of 16 (--tp 8 --pp 2)", "use --gpus 16"),
         (FixedLayout(tp=3), 3, "--tp 3 does not divide the 32 attention heads", "1, 2, 4, 8, 16, 32"),
         (FixedLayout(pp=33), 33, "--pp 33 is more than the 32 layers", "fewer stages"),
         (FixedLayout(ep=2), 8, "--ep 2 needs experts", "leave --ep to the planner"),
@@ -171,3 +172,35 @@ def test_expert_sizes_divide_the_experts():
     found = enumerate_layouts(recipe("mixtral-8x7b"), H100, FREE, gpus=64)
 
     assert set(found.ep) == {1, 2, 4, 8}
+
+
+def test_fewer_gpus_than_the_layout_takes_are_told_the_one_number_that_is_near():
+    with pytest.raises(UsageError) as caught:
+        enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(tp=8, pp=2), gpus=5)
+
+    assert caught.value.hint == "use --gpus 16"
+
+
+def test_a_whole_copy_of_the_states_is_kept_on_each_gpu_only_where_it_fits():
+    # 18 bytes per parameter (Megatron-LM docs: BF16 with FP32 gradients): 22 GB of the 1.24 B, 1.27 TB of the 70.6 B
+    small, large = (enumerate_layouts(recipe(f"llama-3.{name}"), H100, FREE, gpus=64) for name in ("2-1b", "1-70b"))
+
+    assert 0 in small.zero[small.dp > 1]
+    assert 0 not in large.zero[large.dp > 1]
+
+
+def test_long_sequences_are_not_taken_in_micro_batches_of_more_than_262_144_tokens():
+    found = enumerate_layouts(recipe(seq_len=131_072, global_batch=64), H100, FREE, gpus=64)
+    asked = enumerate_layouts(recipe(seq_len=131_072, global_batch=64), H100, FixedLayout(micro_batch=8), gpus=8)
+
+    assert np.max(found.micro_batch * 131_072 / found.cp) == 262_144
+    assert set(asked.micro_batch) == {8}  # unless the user wants it
+
+
+def test_virtual_stages_are_even_chunks_of_the_layers_or_of_the_layers_with_both_ends():
+    # 32 layers, 34 with embedding and output layer, 35 with a layer that predicts a second token
+    found = enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(tp=1, cp=1), gpus=16)
+    pairs = {(int(pp), int(vp)) for pp, vp in zip(found.pp, found.vp, strict=True) if vp > 1}
+
+    assert (2, 8) in pairs
+    assert all(any((32 + more) % (pp * vp) == 0 for more in (0, 2, 3)) and pp * vp <= 34 for pp, vp in pairs)

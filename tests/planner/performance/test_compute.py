@@ -122,6 +122,33 @@ def test_memory_bound_work_is_passes_over_elements():
     assert float(times.memory[0]) == pytest.approx(2.0 * 4096 * elements * 2 / 1e12)
 
 
+ROUTED = {"experts": 8, "top_k": 2, "expert_ffn": 1408}
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "elements"),
+    [
+        # tokens x hidden x experts chosen: 4096 x 1024 x 2
+        (shape(**ROUTED), 1, 8_388_608),
+        (shape(**ROUTED | {"top_k": 6}), 1, 25_165_824),
+        (shape(**ROUTED), 4, 2_097_152),  # ranks of one tensor group route a quarter of the tokens each
+        (shape(**ROUTED, moe_every=2), 1, 4_194_304),  # in the mean layer, half of which are dense
+        (shape(), 1, 0),
+    ],
+    ids=["two of eight", "six of eight", "tensor parallel", "every second layer", "dense"],
+)
+def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_expert(model, tp, elements):
+    one = recipe(model, method="lora")  # no weight gradients to add up
+    at = layouts(tp=tp)
+    nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion": 1.5}
+    rates = compute_bound(memory_bytes_per_s=1e12, moe_passes=10.0, **nothing_else)
+    times = layer_time(one, count_work(one, at), at, rates)
+
+    # 10 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
+    assert float(times.memory[0]) == pytest.approx(elements * 10 * 2 * 1.5 / 1e12)
+    assert float(times.memory_forward[0]) == pytest.approx(0.4 * elements * 10 * 2 * 1.5 / 1e12)
+
+
 def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
     rates = plain_rates(kernels_per_layer=45.0, kernels_moe=150.0)
 
@@ -172,3 +199,25 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
 
     for item in fields(slow):
         assert np.all(np.ravel(getattr(fast, item.name)) <= np.ravel(getattr(slow, item.name)) * ROUNDING)
+
+
+def test_casts_and_gaps_lengthen_the_memory_bound_part_of_a_layer():
+    one = recipe("llama-3.1-8b", policy="fp8", method="lora")  # no weight gradients to add up
+    none = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0}
+    times = layer(one, memory_bytes_per_s=1e12, cast_fusion=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none)
+
+    # four products of [4096, k] x [k, n]: q, k, v; o; gate and up; down. Six bytes per element of its three matrices
+    sizes = [(6144, 4096), (4096, 4096), (2 * 14336, 4096), (4096, 14336)]
+    elements = sum(4096 * k + k * n + 4096 * n for n, k in sizes)
+    assert float(times.memory[0]) == pytest.approx(0.5 * 6 * elements / 1e12 + 45 * 1e-5)
+    assert float(times.memory_forward[0]) == pytest.approx(0.4 * float(times.memory[0]))
+
+
+def test_a_layer_s_sums_are_those_of_its_parts():
+    one = recipe("llama-3.1-8b")
+    times = layer(one, memory_bytes_per_s=1e12)
+
+    assert times.total == pytest.approx(times.matmul + times.attention + times.memory)
+    assert times.forward == pytest.approx(times.matmul_forward + times.attention_forward + times.memory_forward)
+    head = head_time(one, count_work(one, layouts()), plain_rates())
+    assert head.total == pytest.approx(head.matmul + head.memory)

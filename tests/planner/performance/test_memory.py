@@ -297,3 +297,50 @@ def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more
     kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
 
     assert all(less <= more * ROUNDING for less, more in pairwise(kept))
+
+
+@pytest.mark.parametrize(
+    ("stack", "policy", "each"),
+    [
+        ("tuned", "bf16", 0),  # Megatron reduces its buffer in place
+        ("eager", "bf16", 4),  # DistributedDataParallel's buckets, in the type of the reduction
+        ("classic", "bf16", 2),  # DeepSpeed's flat copy, in the compute type
+    ],
+)
+@pytest.mark.parametrize(
+    ("where", "beside_others"),
+    [
+        ({}, False),
+        ({"dp": 2}, True),
+        ({"cp": 2}, True),  # context parallel ranks hold the same weights and reduce them too
+        ({"dp": 4, "cp": 2, "zero": 1}, True),
+        ({"dp": 4, "zero": 2}, False),  # no rank keeps whole gradients
+    ],
+)
+def test_gradients_lie_twice_while_they_are_reduced_whole(stack, policy, each, where, beside_others):
+    one = recipe(gpt(8, 1024, 16), policy, stack=stack)
+    at = layouts(grad_accum=2, **where)  # accumulated gradients are there all the time
+    gradients = float(memory_items(one, at, plain_rates()).gradients[0]) / one.model.params_total
+
+    kept = one.policy.gradient_bytes / (4 if where.get("zero") == 2 else 1)
+    assert gradients == pytest.approx(kept + (each if beside_others else 0))
+
+
+@pytest.mark.parametrize(
+    ("policy", "method", "zero", "layers"),
+    [
+        ("fp16", "pretrain", 0, 8),  # autocast casts each weight once and keeps it
+        ("fp16", "lora", 0, 0),  # frozen weights already lie in the compute type
+        ("fp16", "pretrain", 3, 2),  # gathered, and dropped again: the layer at work and the next
+        ("fp8", "pretrain", 0, 8),  # weights and their transposes
+        ("fp8", "lora", 0, 8),  # frozen or not, products take their FP8 copies
+        ("fp8", "qlora", 0, 2),  # unpacked from 4 bits layer by layer
+        ("bf16", "pretrain", 0, 0),
+    ],
+)
+def test_copies_of_the_linear_weights_in_the_compute_type_take_two_bytes_each(policy, method, zero, layers):
+    one = recipe(gpt(8, 1024, 16), policy, method=method)
+    items = memory_items(one, layouts(zero=zero, dp=4), plain_rates())
+
+    # policies.csv: 2 bytes per parameter; a layer has 12 h^2 of them
+    assert float(np.ravel(items.fp8_copies)[0]) == pytest.approx(layers * 12 * 1024**2 * 2, rel=2e-3)

@@ -169,3 +169,29 @@ def test_what_is_recomputed_depends_on_the_stack():
     assert recomputed_flop_per_token(dense, "full") == 2 * layers + core
     assert recomputed_flop_per_token(dense, "selective") == core  # Korthikanti et al. 2022
     assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # half
+
+
+def test_the_output_layer_multiplies_only_the_tokens_that_are_predicted():
+    # BERT predicts 15 % of its tokens (Devlin et al., arXiv 1810.04805, section 3.1): 614.4 of 4096
+    masked = shape(kind="encoder", head_ratio=0.15)
+    work = count_work(recipe(masked), layouts(tp=4))
+
+    assert float(work.logit_elements[0]) == pytest.approx(0.15 * 4096 * 32_000 / 4)
+    assert float(np.ravel(work.head.m)[0]) == pytest.approx(614.4)
+    assert float(np.ravel(work.head.n)[0]) == 8_000
+
+
+def test_inner_activations_are_split_over_the_tensor_ranks():
+    # 4096 tokens x 2816 inner / 4; of experts: tokens / 4, each with two routed and one shared expert of 512
+    dense, routed = shape(), shape(experts=8, top_k=2, shared_experts=1, expert_ffn=512)
+
+    assert float(count_work(recipe(dense), layouts(tp=4)).ffn_elements[0]) == 4096 * 2816 / 4
+    assert float(count_work(recipe(routed), layouts(tp=4)).expert_elements[0]) == 4096 / 4 * 3 * 512
+
+
+def test_norms_are_split_over_the_tensor_ranks_only_with_sequence_parallelism():
+    # Korthikanti et al. 2022, section 4.2.2: the norms' 10 s b h become 10 s b h / t
+    split, whole = (recipe(shape(), sequence_parallel=parallel) for parallel in (True, False))
+
+    assert float(count_work(split, layouts(tp=4)).split_elements[0]) == 4096 * 1024 / 4
+    assert float(count_work(whole, layouts(tp=4)).split_elements[0]) == 4096 * 1024

@@ -14,7 +14,17 @@ from planner.parallelism.layout import Layouts
 from planner.performance.step import StepTimes, expected_max, step_times
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
-from tests.planner.build import ROUNDING, cluster, gpt, layout, mid_rates, plain_rates, recipe, settings_of_recipes
+from tests.planner.build import (
+    ROUNDING,
+    cluster,
+    gpt,
+    layout,
+    mid_rates,
+    plain_rates,
+    recipe,
+    settings_of_recipes,
+    shape,
+)
 
 H100 = cluster()
 
@@ -172,3 +182,36 @@ def test_fp8_speeds_a_large_model_up_more_than_a_small_one_and_less_than_twice()
         speedups[model] = times[0] / times[1]
 
     assert 1.15 < speedups["llama-3.1-8b"] < speedups["llama-3.1-70b"] < 1.75
+
+
+EVERYTHING = plain_rates(
+    **COMPUTE, memory_bytes_per_s=1e12, operand_bytes_per_s=1e12, optimizer_bytes_per_s=1e11, pcie_bytes_per_s=1e8,
+    nvlink_bytes_per_s=1e9, nic_bytes_per_s=1e9, launch_s=1.0, kernels_per_layer=1e3, jitter=0.02, step_overhead_s=0.01,
+)  # fmt: skip
+ON_EVERY_AXIS = layout(tp=2, pp=2, cp=2, ep=2, dp=2, zero=1, grad_accum=4, act_ckpt="full")
+
+
+@pytest.mark.parametrize(
+    ("name", "untouched"),
+    [
+        ("model_error", set()),
+        ("precision_error", set()),
+        # what a framework adds to the GPU's work: neither transfers nor the host
+        ("framework", {"launch", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "dp_comm", "optimizer", "offload",
+                       "jitter"}),
+    ],
+)  # fmt: skip
+def test_an_error_stretches_every_item_that_it_is_about_and_no_other(name, untouched):
+    one = recipe(shape(experts=8, top_k=2, expert_ffn=512), offload="optimizer", seq_len=2048)
+    plain, off = (step(one, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, replace(EVERYTHING, **{name: 1.25})))
+    ratios = {f.name: seconds(getattr(off, f.name)) / seconds(getattr(plain, f.name)) for f in fields(StepTimes)}
+
+    assert ratios == pytest.approx({f.name: 1.0 if f.name in untouched else 1.25 for f in fields(StepTimes)})
+
+
+def test_each_message_between_stages_is_sent_once_per_micro_batch_chunk_and_pipeline_fill():
+    # 2 x 16 384 x 1024 x 2 bytes at 1 GB/s, activation and gradient: 33.6 + 33.6 ms; (8 + 4 - 1) x 2 chunks
+    one = recipe(gpt(32, 1024, 16, vocab=1), seq_len=16_384, sequence_parallel=False)
+    times = step(one, layout(pp=4, vp=2, grad_accum=8), plain_rates(**COMPUTE, **FREE, nvlink_bytes_per_s=1e9))
+
+    assert seconds(times.pp_comm) == pytest.approx(2 * 16_384 * 1024 * 2 / 1e9 * (8 + 4 - 1) * 2)

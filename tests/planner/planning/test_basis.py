@@ -171,3 +171,21 @@ def test_a_device_of_unknown_watts_is_a_gap_and_not_a_zero():
 
     assert [gap.what for gap in collect_gaps(question(params="8B"), [dark], site())] == ["power"]
     assert collect_gaps(question(params="8B"), [one], site()) == ()
+
+
+def test_a_fact_of_the_place_that_names_no_figure_bears_energy_and_carbon():
+    plain, named = replace(SAID, id="grid:usa", used_in=()), replace(SAID, id="pue:default", used_in=("energy_mwh",))
+    used = {one.id: one.used_in for one in collect_evidence(cases(params="8B"), site(evidence=(plain, named)))}
+
+    assert used["grid:usa"] == ("carbon_tco2e", "energy_mwh")
+    assert used["pue:default"] == ("energy_mwh",)
+
+
+def test_electricity_of_one_gpu_of_two_is_billed_and_its_price_then_missed():
+    (rented, *_) = cases(params="8B", gpu=H100)
+    (unpriced, *_) = cases(params="8B", gpu="h200-sxm-141gb")
+    unpriced = replace(unpriced, electricity_on=True)
+    here = site(gaps=(NO_POWER,))
+
+    assert collect_gaps(question(params="8B"), [rented], here) == ()
+    assert collect_gaps(question(params="8B"), [rented, unpriced], here) == (NO_POWER,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from planner.errors import NoPlanError
@@ -99,3 +101,15 @@ def test_each_of_several_gpus_has_its_own_number_under_the_cap():
 
     assert allowed["b200-sxm-180gb"] < allowed["h100-sxm5-80gb"]
     assert all(plan.gpus <= allowed[plan.gpu] for plan in found.plans)
+
+
+def test_the_deadline_of_the_hint_is_met_under_the_cap_and_not_much_later_than_need_be():
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="70B", deadline="30d", power_cap="300kW")
+    offered = re.search(r"--deadline ([0-9.]+)d", caught.value.hint or "")
+    assert offered is not None
+
+    later = {"deadline": f"{offered[1]}d"}
+    fastest, plan = (of(answer(params="70B", power_cap="300kW", **more)) for more in ({}, later))
+    assert plan.peak_power_mw <= 0.3
+    assert plan.duration_days.mid <= float(offered[1]) <= 1.03 * fastest.duration_days.mid

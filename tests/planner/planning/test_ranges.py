@@ -103,7 +103,8 @@ def test_the_budget_figure_lies_above_the_mid_by_the_price_s_range():
     wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0))).plan.cost_usd
 
     assert wide.high / wide.low > narrow.high / narrow.low
-    assert wide.mid == pytest.approx(narrow.mid, rel=0.1)
+    # the price reaches further up (2.0 times) than down (1.67 times): the median of the product lies 6 % higher
+    assert 1 < wide.mid / narrow.mid < 1.07
 
 
 def test_without_a_price_the_cost_is_a_lower_bound():

@@ -10,6 +10,7 @@ from planner.training.recipe import Recipe
 from planner.validation.flop_convention import (
     counted_flop_per_token,
     counts_half_attention,
+    counts_parameters_only,
     counts_recompute,
     peak_of_convention,
 )
@@ -57,3 +58,31 @@ def test_an_fp8_mfu_against_989_is_over_the_bf16_peak():
 
     assert peak_of_convention("vs 989 TF", recipe("llama-3-8b", 8192, "fp8"), h100) == h100.peak_flop_per_s["bf16"]
     assert peak_of_convention("", recipe("llama-3-8b", 8192, "fp8"), h100) == h100.peak_flop_per_s["fp8"]
+
+
+def test_eight_n_is_four_thirds_of_the_layers_without_attention_and_output_layer():
+    # Llama 3 8B: 32 layers of 4096 x (2 x 4096 + 2 x 1024) for attention and 3 x 4096 x 14336 for the feed-forward
+    layers = 32 * (4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336)
+    one = recipe("llama-3-8b", 8192)
+
+    assert layers == 6_979_321_856
+    assert counted_flop_per_token("8N only (recompute counted)", one, "full") == pytest.approx(8 * layers)
+    assert counted_flop_per_token("8N only (recompute counted)", one, "none") == pytest.approx(6 * layers)
+    assert counted_flop_per_token("6N, logits excluded", one, "full") == pytest.approx(6 * layers)
+    assert not counts_parameters_only("6N + attention")
+
+
+def test_the_output_layer_is_not_recomputed():
+    one = recipe("llama-3-8b", 8192)
+    head = 6 * 4096 * 128_256
+    plain, again = (counted_flop_per_token(HARDWARE, one, kind) for kind in ("none", "full"))
+
+    assert (again - head) / (plain - head) == pytest.approx(4 / 3)
+    assert counted_flop_per_token(HARDWARE, one, "selective") == plain
+
+
+def test_an_a100_s_mfu_against_312_is_over_the_bf16_peak_in_tf32_too():
+    a100 = find_gpu("a100-sxm4-80gb")
+
+    assert peak_of_convention("MFU, peak 312", recipe("llama-3-8b", 8192, "tf32"), a100) == 312e12
+    assert peak_of_convention("MFU", recipe("llama-3-8b", 8192, "tf32"), a100) == 156e12

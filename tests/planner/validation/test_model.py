@@ -67,3 +67,47 @@ def test_a_run_without_shape_is_refused_with_the_reason():
 def test_an_unknown_convolutional_network_is_refused():
     with pytest.raises(CannotPredictError, match="no network is called `EfficientNet`"):
         model_of(run(model="EfficientNet", family="cnn"), [])
+
+
+def test_an_encoder_predicts_15_percent_of_its_tokens_and_has_512_positions():
+    # Devlin et al. (arXiv 1810.04805, section 3.1): 15 % of the word pieces are masked; 512 positions, biases
+    cells = {"model": "our own", "n_layers": "24", "hidden": "1024", "n_heads": "16", "vocab": "30522"}
+    model = model_of(run(**cells | {"family": "bert"}), [])
+
+    assert (model.kind, model.head_ratio, model.learned_positions, model.biases) == ("encoder", 0.15, 512, True)
+    # 24 layers of 12 h^2 and their biases and norms, 30 522 + 512 rows of embedding: 335 M of BERT-Large's 340 M
+    assert model.params_total == pytest.approx(335e6, rel=0.01)
+
+
+def test_what_neither_row_nor_catalogue_says_is_filled_in_and_named():
+    filled: list[str] = []
+    model = model_of(run(model="our own", n_layers="24", hidden="2048"), filled)
+
+    # heads of 128, a feed-forward of 4 h, GPT-2's vocabulary
+    assert (model.heads, model.head_dim, model.ffn_hidden, model.vocab) == (16, 128, 8192, 50257)
+    assert (model.kv_heads, model.kind, model.head_ratio, model.context) == (16, "decoder", 1.0, 2048)
+    assert model_of(run(model="our own", n_layers="24", hidden="2048", seq_len="512"), []).context == 512
+    assert filled[:3] == ["n_heads: 16 of 128", "ffn_hidden: 8192, 4 x hidden", "vocab: 50257"]
+    assert filled[3:] == ["feed-forward: plain, by its width"]
+
+
+def test_half_of_an_encoder_decoder_s_layers_look_at_the_encoder():
+    # T5-11B: 24 + 24 layers (Raffel et al., arXiv 1910.10683, section 3.7)
+    model = model_of(run(model="our own", family="encdec", n_layers="48", hidden="1024", n_heads="128"), [])
+
+    assert (model.kind, model.cross_attention_layers, model.cross_share) == ("encoder-decoder", 24, 0.5)
+
+
+def test_experts_without_a_stated_choice_are_chosen_in_twos():
+    cells = {"model": "our own", "n_layers": "4", "hidden": "1024", "n_heads": "8", "ffn_hidden": "3584"}
+    two = model_of(run(**cells, n_experts="8"), [])
+    one = model_of(run(**cells, n_experts="8", top_k="1", expert_ffn="512"), [])
+
+    assert (two.experts, two.top_k, two.expert_ffn) == (8, 2, 3584)
+    assert (one.top_k, one.expert_ffn) == (1, 512)
+
+
+def test_a_proxy_of_a_model_with_dense_layers_keeps_at_least_one_of_experts():
+    # DeepSeek-V3 has three dense layers (arXiv 2412.19437, section 4.2)
+    assert model_of(run(model="DeepSeek-V3", n_layers="3"), []).dense_layers == 2
+    assert model_of(run(model="DeepSeek-V3", n_layers="61"), []).dense_layers == 3

@@ -6,8 +6,8 @@ import pytest
 from planner.performance.evaluation import evaluate
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
-from planner.validation.predict import PSU_EFFICIENCY, Prediction, predict_prepared
-from planner.validation.runs import PublishedRun, parse_run
+from planner.validation.predict import PSU_EFFICIENCY, Prediction, predict, predict_prepared
+from planner.validation.runs import PublishedRun, Rejected, parse_run
 from planner.validation.setup import NO_PRICES, Prepared, prepare_run
 
 ROW = {
@@ -110,3 +110,61 @@ def test_nothing_but_the_configuration_decides():
     found: list[Prediction] = [predict_prepared(one), predict_prepared(other)]
 
     assert found[0].mid == found[1].mid
+
+
+def test_a_rejected_row_stays_rejected_and_a_prepared_one_is_predicted():
+    refused = Rejected(id="x", reason="seq_len: blank")
+    one = prepared("step_time_s")
+    found = predict(one)
+
+    assert predict(refused) is refused
+    assert isinstance(found, Prediction)
+    assert found.mid == predict_prepared(one).mid
+
+
+def shares() -> tuple[float, float]:
+    """Mid shares of host and network of what the GPUs take."""
+    one = prepared("energy_mwh")
+    rates = resolve_rates(one.cluster, one.recipe).sample()
+    return float(rates.host_share), float(rates.network_share)
+
+
+def test_each_scope_adds_one_part_to_the_one_before():
+    host, network = shares()
+    gpu = mid("energy_mwh", energy_scope="gpu")
+
+    assert mid("energy_mwh", energy_scope="node_dc") == pytest.approx(gpu * (1 + host))
+    assert mid("energy_mwh", energy_scope="node_ac") == pytest.approx(gpu * (1 + host) / PSU_EFFICIENCY)
+    assert mid("energy_mwh", energy_scope="accelerator_system") == pytest.approx(gpu * (1 + host + network))
+    assert mid("energy_mwh", energy_scope="facility", pue="1.2") == pytest.approx(gpu * (1 + host + network) * 1.2)
+    assert mid("energy_mwh", pue="1.2") == mid("energy_mwh", energy_scope="facility", pue="1.2")
+
+
+def test_what_is_metered_without_the_work_is_idle_gpus_and_the_host_of_a_training_one():
+    one = prepared("energy_mwh")
+    idle_w = float(resolve_rates(one.cluster, one.recipe).sample().power_idle_w)
+
+    hours, training_mwh = mid("gpu_hours"), mid("energy_mwh", energy_scope="gpu")
+    expected = hours * idle_w / 1e6 + shares()[0] * training_mwh
+    assert mid("energy_mwh", energy_scope="idle") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("gpus", "in_node"), [("16", 8), ("4", 4)])
+def test_a_node_s_meter_reads_the_gpus_of_one_node_and_their_host(gpus, in_node):
+    gpu = mid("avg_gpu_power_w", n_gpus=gpus)
+    direct = mid("avg_node_power_w", n_gpus=gpus, energy_scope="node_dc")
+
+    assert direct == pytest.approx(in_node * gpu * (1 + shares()[0]))
+    assert mid("avg_node_power_w", n_gpus=gpus) == pytest.approx(direct / PSU_EFFICIENCY)
+
+
+def test_memory_is_what_the_source_s_counter_counts_in_gib():
+    one = prepared("peak_mem_gib")
+    rates = resolve_rates(one.cluster, one.recipe).sample()
+    items = evaluate(one.recipe, one.cluster, one.layouts, rates, NO_PRICES, one.tokens).memory
+    found = predict_prepared(one)
+
+    for kind, taken in (("allocated", items.allocated), ("reserved", items.reserved), ("device", items.total)):
+        assert mid("peak_mem_gib", mem_kind=kind) == pytest.approx(float(taken[0]) / 1024**3)
+    assert found.memory_gib == pytest.approx(float(items.total[0]) / 1024**3)
+    assert found.memory_filling_ratio == pytest.approx(found.memory_gib / (81559 / 1024))  # 81 559 MiB: driver

@@ -5,7 +5,17 @@ import pytest
 
 from planner.validation.predict import Prediction
 from planner.validation.runs import PublishedResult, PublishedRun, Rejected
-from planner.validation.score import ScoredRun, score_pairs, score_runs, summarize, weighted_quantile, weights
+from planner.validation.score import (
+    ScoredRun,
+    score_pairs,
+    score_runs,
+    size_class,
+    summarize,
+    summarize_by,
+    weighted_quantile,
+    weights,
+)
+from planner.validation.setup import Prepared, prepare_run
 
 RUN = PublishedRun(id="a", metric="tokens_per_s_per_gpu", gpu="h100-sxm5-80gb", precision="bf16")
 
@@ -123,3 +133,97 @@ def test_a_row_without_prediction_keeps_its_published_value_and_its_reason():
 
     assert (row.published, row.reason_skipped, row.metric) == (2.0, "seq_len: blank", "step_time_s")
     assert row.error_ratio is None
+
+
+def test_what_a_source_calls_out_of_memory_is_kept_and_nothing_else_is():
+    refused = Rejected(id="a", reason="seq_len: blank", metric="step_time_s")
+    unread = Rejected(id="a", reason="value: not a number")
+    failed = PublishedResult(id="a", value=None, out_of_memory=True, source="")
+    ran = PublishedResult(id="a", value=2.0, out_of_memory=False, source="")
+
+    rows = score_runs([refused] * 3, [refused] * 3, [failed, ran, unread])
+
+    assert [row.out_of_memory for row in rows] == [True, False, False]
+    assert [row.published for row in rows] == [None, 2.0, None]
+    assert rows[2].reason_skipped == "seq_len: blank; value: not a number"
+
+
+def test_a_row_that_was_set_up_has_the_metric_and_the_id_of_its_run():
+    known = replace(ready("GPT-2 124M"), run=replace(RUN, metric="step_time_s"))
+    result = PublishedResult(id="a", value=2.0, out_of_memory=False, source="s")
+    (row,) = score_runs([known], [prediction(1.5)], [result])
+
+    assert (row.id, row.metric, row.reason_skipped) == ("a", "step_time_s", None)
+    assert row.error_ratio == pytest.approx(-0.25)
+
+
+def test_a_summary_s_figures_are_those_of_its_rows():
+    # each range is +-10 % of its mid; the middles of the ten weights lie at 5, 15 ... 95 %
+    mids = (70.0, 90.0, 100.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0, 170.0)
+    rows = [scored(100.0, mid, id=str(mid)) for mid in mids]
+    found = summarize(rows)
+
+    assert found.n == 10
+    assert found.median_abs_error == pytest.approx(0.30)  # of 0, 10, 10, 20, 30, 30, 40, 50, 60, 70 %
+    assert found.p90_abs_error == pytest.approx(0.65)
+    assert found.bias == pytest.approx(0.25)  # of -30, -10, 0, 10, 20, 30, 40, 50, 60, 70 %
+    assert found.coverage == pytest.approx(2 / 10)  # 90 to 110 and 99 to 121 hold 100, 81 to 99 does not
+    assert found.median_width == pytest.approx(0.2)
+
+
+def test_quantiles_lie_halfway_between_the_weights():
+    # weights 1, 1, 2: their middles stand at 1/8, 3/8 and 6/8 of the whole
+    values, weight = np.array([10.0, 20.0, 40.0]), np.array([1.0, 1.0, 2.0])
+
+    assert weighted_quantile(values, weight, 0.375) == pytest.approx(20.0)
+    assert weighted_quantile(values, weight, 0.5) == pytest.approx(20 + 20 / 3)
+    assert weighted_quantile(values, weight, 0.9) == 40.0
+
+
+@pytest.mark.parametrize(("published", "inside"), [(89.9, False), (90.0, True), (110.0, True), (110.1, False)])
+def test_both_ends_belong_to_a_range(published, inside):
+    assert scored(published, 100.0).inside is inside
+
+
+@pytest.mark.parametrize(("filling", "wrong"), [(0.949, True), (0.951, False)])
+def test_five_percent_below_the_memory_a_published_failure_is_no_wrong_verdict(filling, wrong):
+    assert scored(None, 1.0, oom=True, filling=filling, metric="peak_mem_gib").misjudged_fit is wrong
+    assert scored(1.0, 1.0, filling=2 - filling, metric="peak_mem_gib").misjudged_fit is wrong
+    assert not scored(1.0, 1.0, filling=2 - filling, metric="step_time_s").misjudged_fit
+
+
+def ready(model: str) -> Prepared:
+    run = replace(RUN, model=model, n_gpus=8, seq_len=2048, global_batch_seqs=8, micro_batch=1, tp=1, pp=1)
+    found = prepare_run(run)
+    assert isinstance(found, Prepared), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("GPT-2 124M", "under 1B"),
+        ("Llama3.2-1B", "1B to 13B"),  # 1.24B
+        ("Llama2-13B", "13B to 70B"),  # 13.02B
+        ("Llama2-70B", "13B to 70B"),  # 68.98B
+        ("Llama3-70B", "70B to 200B"),  # 70.55B
+        ("Llama3.1-405B", "200B and more"),
+    ],
+)
+def test_a_model_is_in_the_class_of_its_parameters(model, size):
+    assert size_class(ready(model)) == size
+
+
+def test_groups_are_scored_apart_the_largest_first():
+    small, large = ready("GPT-2 124M"), ready("Llama3.1-405B")
+    rows = [
+        replace(scored(100.0, 110.0, id="a"), prepared=large),
+        replace(scored(100.0, 120.0, id="b"), prepared=small),
+        replace(scored(100.0, 120.0, id="c"), prepared=small),
+        replace(scored(100.0, 900.0, id="d", flag="odd"), prepared=large),
+    ]
+    found = summarize_by(rows, size_class)
+
+    assert [(name, one.n, one.bias) for name, one in found.items()] == [
+        ("under 1B", 2, pytest.approx(0.2)), ("200B and more", 1, pytest.approx(0.1))
+    ]  # fmt: skip

@@ -1,7 +1,7 @@
 import pytest
 
 from planner.validation.runs import PublishedRun, Rejected, parse_run
-from planner.validation.setup import Prepared, network_bytes_per_s, prepare, prepare_run
+from planner.validation.setup import Prepared, network_bytes_per_s, prepare, prepare_run, software_year
 
 BERT = {
     "id": "b", "model": "BERT-Large", "family": "bert", "precision": "fp16", "gpu": "v100-sxm2-32gb", "n_gpus": "8",
@@ -128,3 +128,36 @@ def test_a_row_that_could_not_be_read_stays_rejected():
     refused = Rejected(id="x", reason="metric: blank")
 
     assert prepare([refused]) == [refused]
+
+
+@pytest.mark.parametrize(
+    ("batch", "evaluated"),
+    [
+        ("4096", 4096),  # 8 ranks x 8 sequences x 64
+        ("4090", 4096),  # 511.25 a rank, in the nearest even split of 64 micro-batches of 8
+    ],
+)
+def test_an_uneven_batch_is_evaluated_even_and_its_scale_kept(batch, evaluated):
+    found = prepared(global_batch_seqs=batch)
+
+    assert found.recipe.global_batch == evaluated
+    assert found.batch_scale == pytest.approx(float(batch) / evaluated)
+
+
+def test_where_it_matters_the_length_of_the_run_is_its_tokens_and_else_one_step():
+    assert prepared(framework="TensorFlow 1 (NGC)").tokens == 4096 * 512
+    assert prepared(metric="gpu_hours", tokens_total="1e11").tokens == 1e11
+
+
+@pytest.mark.parametrize(("year_month", "year"), [("24.01", 2024 + 0.5 / 12), ("25.12", 2025 + 11.5 / 12)])
+def test_a_release_named_by_year_and_month_is_the_middle_of_that_month(year_month, year):
+    assert software_year(f"NeMo {year_month}") == pytest.approx(year)
+    assert software_year("Megatron-LM v2.7") is None
+    assert software_year("PyTorch 25.13") is None
+
+
+def test_a_part_that_was_limited_by_an_unknown_amount_is_taken_at_three_quarters():
+    found = prepared(gpu="b200-sxm-180gb-power-limited")
+
+    assert found.cluster.power_limit_w == 750  # of 1000 W
+    assert "power_limit_w: 750" in found.filled

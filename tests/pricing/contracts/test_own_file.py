@@ -113,3 +113,13 @@ def test_a_wrong_key_is_named(own, text, said):
         read_own(own(text), find_gpu(H100))
 
     assert said in caught.value.message
+
+
+@pytest.mark.parametrize("usd", [21_736, 24_000, 30_000, 33_333, 36_000])
+def test_machines_that_always_work_and_need_no_staff_have_a_price_without_their_energy(own, today, usd):
+    # Every part but the electricity of working hours is then exact: what is left has no range, whatever rounding does.
+    text = f"[capital]\nserver_usd_per_gpu = {usd}\n[use]\nutilisation_ratio = 1.0\n[people]\nstaff_ratio = 0.0\n"
+    rest = owned_price(own(text), find_gpu(H100), site_facts(as_of=today)).without_energy.usd_per_gpu_h
+
+    assert rest.low == pytest.approx(rest.mid)
+    assert rest.high == pytest.approx(rest.mid)

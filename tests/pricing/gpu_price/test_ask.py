@@ -44,3 +44,14 @@ def test_an_unknown_region_of_a_provider_offers_that_providers(today):
 
     assert "FIN-0" in caught.value.hint
     assert "us-east-1" not in caught.value.hint
+
+
+def test_an_unknown_provider_is_refused_even_where_no_region_is_asked_for(today):
+    with pytest.raises(UsageError):
+        check_names(question(as_of=today, provider="verdaa"))
+
+
+def test_an_unknown_region_is_refused_even_where_no_provider_is_asked_for(today):
+    with pytest.raises(UsageError):
+        check_names(question(as_of=today, region="us-east-99"))
+    check_names(question(as_of=today))

@@ -9,9 +9,10 @@ import pytest
 from planner.errors import UsageError
 from planner.evidence import EvidenceKind
 from pricing import quote_gpu
-from pricing.book.rows import user_book_path
+from pricing.book.rows import PriceBook, user_book_path
 from pricing.book.user_book import book_text
-from pricing.gpu_price.price import given_price
+from pricing.gpu_price.ask import Question
+from pricing.gpu_price.price import given_price, quote_from
 
 H100 = "h100-sxm5-80gb"
 
@@ -207,3 +208,24 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
     priced = quote_gpu("mi300x-192gb", as_of=today)
     assert priced.usd_per_gpu_h.mid == pytest.approx(2.75)
     assert "at 1.10 of 2026-10-01 (bank)" in priced.evidence[0].what
+
+
+def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):
+    days = ("2026-10-01", "2026-11-21", "2027-01-05", "2026-12-01")  # the day of the question is 2026-11-20
+    rows = tuple(row(f"{n}.00", id=f"t{n}", provider="aws", day=day) for n, day in enumerate(days, start=1))
+    asked = Question(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+
+    price = quote_from(PriceBook(rows=rows), (), asked)
+    (warning,) = price.warnings
+    assert price.usd_per_gpu_h.mid == 1.0
+    assert "3" in str(warning)
+    assert "2027-01-05" in str(warning)
+
+
+def test_a_price_range_of_a_named_provider_ends_at_its_dearest_row(today, row):
+    regions = [row(usd, id=usd, provider="aws", region=usd) for usd in ("2.50", "2.00")]
+    rows = (*regions, row("9.00", id="c", provider="gcp"))
+    asked = Question(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+    price = quote_from(PriceBook(rows=rows), (), asked).usd_per_gpu_h
+
+    assert (price.low, price.mid, price.high) == (2.0, 2.0, 2.5)

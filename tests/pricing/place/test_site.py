@@ -101,3 +101,12 @@ def test_a_live_intensity_is_used_where_no_zone_is_given(today):
 
     assert site_facts(live_grid=live, as_of=today).grid_kg_co2e_per_kwh.mid == 0.2
     assert site_facts(live_grid=live, grid="FIN", as_of=today).grid_kg_co2e_per_kwh.mid == pytest.approx(0.0722)
+
+
+def test_a_pue_of_5_is_the_largest_that_can_be(today):
+    # at least 1 by definition; the worst measured rooms are below 4
+    assert site_facts(pue=1.0, as_of=today).pue == Estimate.exactly(1.0)
+    assert site_facts(pue=5.0, as_of=today).pue == Estimate.exactly(5.0)
+    for wrong in (0.999, 5.001):
+        with pytest.raises(UsageError):
+            site_facts(pue=wrong, as_of=today)

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import InputFileError
-from pricing.place.tariff import WEEK_HOURS, Tariff, best_start, mean_usd_per_kwh, read_tariff
+from pricing.place.tariff import (
+    WEEK_HOURS,
+    Tariff,
+    best_start,
+    hour_named,
+    mean_usd_per_kwh,
+    read_tariff,
+    tariff_fact,
+)
 
 NIGHTS = """
 name = "nights"
@@ -88,3 +96,26 @@ def test_a_tariff_with_holes_or_overlaps_is_refused(tariff, text, said):
         tariff(text)
 
     assert said in caught.value.message
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 24), (0, 0), (7, 7)])
+def test_a_period_that_ends_when_it_begins_is_the_whole_day(tariff, first, last):
+    prices = tariff(f"[[period]]\nfrom = {first}\nto = {last}\nusd_per_kwh = 0.11\n").usd_per_kwh
+
+    assert prices.tolist() == [0.11] * 168
+
+
+def test_the_price_of_a_tariff_is_the_mean_of_the_week_and_its_range_that_of_the_starts(tariff):
+    # 8 night hours a day at 0.05; 16 at 0.20 on five days and at 0.10 on two: 56, 80 and 32 of 168 hours
+    mean = (56 * 0.05 + 80 * 0.20 + 32 * 0.10) / 168
+    whole, hour = (tariff_fact(tariff(NIGHTS), "nights.toml", wall_h).estimate for wall_h in (None, 1.0))
+
+    assert (whole.low, whole.mid, whole.high) == pytest.approx((mean, mean, mean))
+    # a run of one hour pays 0.05 in a third of all hours, and 0.20 in nearly half
+    assert (hour.low, hour.mid, hour.high) == pytest.approx((0.05, mean, 0.20))
+
+
+def test_a_week_runs_from_monday_midnight():
+    names = [hour_named(hour) for hour in (0, 23, 24, 167)]
+
+    assert names == ["Monday 0:00", "Monday 23:00", "Tuesday 0:00", "Sunday 23:00"]

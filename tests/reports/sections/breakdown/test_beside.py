@@ -1,0 +1,88 @@
+"""Tables beside the plan: signs of what is saved, kilograms as tonnes, and only rows of the leading GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.breakdown.beside import MOST_PLACES, beside
+from reports.text.language import words_for
+from reports.view import Section, Table
+from tests.reports import sample
+from tests.reports.extras import EXTRAS
+
+WORDS = words_for("en")
+
+
+def section_of(**changes: Any) -> Section | None:
+    return beside(Facts(checked(sample.document() | changes)), WORDS)
+
+
+def table_of(caption: str, **changes: Any) -> Table:
+    section = section_of(**changes)
+    assert section is not None
+    return next(t for t in section.blocks if isinstance(t, Table) and t.caption == WORDS(f"table.{caption}"))
+
+
+def place(saved: float | None, **more: Any) -> dict[str, Any]:
+    return EXTRAS["money"]["elsewhere"][0] | {"saved_usd": saved, "saved_tco2e": saved} | more
+
+
+@pytest.mark.parametrize(
+    ("saved", "text", "tone"),
+    [(160_000.0, "$160,000", "good"), (-40_000.0, "−$40,000", "bad"), (0.0, WORDS("nothing"), ""),
+     (None, WORDS("none"), "quiet")],
+)  # fmt: skip
+def test_what_is_saved_is_good_what_costs_more_has_a_minus_and_the_unknown_is_no_zero(saved, text, tone):
+    cell = table_of("places", money={"elsewhere": [place(saved)]}).rows[0].cells[3]
+
+    assert (cell.text, cell.tone, cell.sort) == (text, tone, saved)
+
+
+def test_no_more_than_the_first_places_are_listed():
+    many = [place(1000.0 * n, place=f"P{n}") for n in range(20)]
+
+    rows = table_of("places", money={"elsewhere": many}).rows
+    assert [row.cells[0].text for row in rows] == [f"P{n}" for n in range(MOST_PLACES)]
+
+
+def test_rows_of_other_gpus_are_left_out():
+    assert section_of(money={"elsewhere": [place(1.0, gpu="h200-sxm-141gb")]}) is None
+    assert section_of(power_caps=[EXTRAS["power_caps"][0] | {"gpu": "h200-sxm-141gb"}]) is None
+
+
+def test_an_own_hour_is_itemised_and_held_against_a_rented_one():
+    rows = table_of("owned", money={"owned": EXTRAS["money"]["owned"]}).rows
+    values = [row.cells[1].text for row in rows]
+
+    # $1.40 and half a dollar of items, $1.90 in all, $2.50 rented; used 80 % of the time, worth it from 60 %
+    assert [row.cells[1].sort for row in rows] == [1.4, 0.5, None, 2.5, 0.8, 0.6]
+    assert (values[2], values[3]) == ("$1.90", "$2.50")
+    assert [text.rstrip("%\u00a0 ") for text in values[-2:]] == ["80", "60"]
+    assert [row.strong for row in rows].index(True) == 2
+
+
+def test_kilograms_of_the_sci_score_are_read_as_tonnes():
+    document = sample.document()
+    document["plans"][-1] |= {
+        "embodied_tco2e": {"low": 1.0, "mid": 2.0, "high": 3.0},
+        "sci_kg_per_run": {"low": 1000.0, "mid": 2000.0, "high": 3000.0},
+        "sci_kg_per_1e21_flop": None,
+    }
+    section = beside(Facts(checked(document)), WORDS)
+    assert section is not None
+    cells = [row.cells[1].plain for row in section.blocks[-1].rows]
+
+    assert len(cells) == 2
+    assert cells[0] == cells[1]
+    assert "2.0" in cells[0]
+
+
+def test_a_cap_shows_how_many_gpus_it_leaves():
+    cells = table_of("caps", power_caps=EXTRAS["power_caps"]).rows[0].cells
+
+    assert [cell.text for cell in cells[2:]] == ["368", WORDS("yes"), "512"]
+    assert cells[1].sort == 0.5

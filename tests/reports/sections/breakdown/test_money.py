@@ -1,0 +1,88 @@
+"""The cost tree and the table of energy: lines as they nest, items that sum, one unit for a column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.breakdown.money import ENERGY_ITEMS, money
+from reports.text.language import words_for
+from reports.view import Section, Table
+from tests.reports import sample
+
+WORDS = words_for("en")
+
+
+def ends(mid: float) -> dict[str, Any]:
+    return {"low": mid * 0.9, "mid": mid, "high": mid * 1.2, "at_least": False}
+
+
+def line(name: str, mid: float, **more: Any) -> dict[str, Any]:
+    base = {"id": name, "label": name, "usd": ends(mid), "quantity": None, "unit": "", "unit_price_usd": None}
+    return base | {"evidence_ids": []} | more
+
+
+def section_of(**fp8: Any) -> Section:
+    document = sample.document()
+    document["plans"][-1] |= fp8
+    section = money(Facts(checked(document)), WORDS)
+    assert section is not None
+    return section
+
+
+def tables(section: Section) -> list[Table]:
+    return [block for block in section.blocks if isinstance(block, Table)]
+
+
+def test_lines_stand_under_their_parent_one_indent_a_level_and_the_total_last():
+    inner = line("inner", 100.0)
+    middle = line("middle", 300.0, children=[inner, line("second", 200.0)])
+    table = tables(section_of(cost_lines=[line("outer", 300.0, children=[middle])], cost_usd=ends(300.0)))[0]
+    indent = WORDS("tree.indent")
+
+    assert [row.cells[0].text for row in table.rows] == [
+        "outer", f"{indent}middle", f"{indent * 2}inner", f"{indent * 2}second", "Total"
+    ]  # fmt: skip
+    assert [row.cells[-1].sort for row in table.rows] == [300, 300, 100, 200, 300]
+    assert [row.strong for row in table.rows] == [False, False, False, False, True]
+
+
+def test_a_column_has_one_unit_that_of_its_smallest_line_where_numbers_stay_short():
+    # 630 000 and 1 460 000: half a million is written as 0.6 million only where no line is small
+    large = tables(section_of(cost_lines=[line("a", 6.3e6), line("b", 1.46e6)], cost_usd=ends(7.76e6)))[0]
+    small = tables(section_of(cost_lines=[line("a", 6.3e4), line("b", 1.46e4)], cost_usd=ends(7.76e4)))[0]
+
+    assert [row.cells[-1].text for row in large.rows] == ["6.3", "1.46", "7.8"]
+    assert [row.cells[-1].text for row in small.rows] == ["63,000", "14,600", "78,000"]
+
+
+def test_a_quantity_and_its_price_stand_beside_the_line():
+    rent = line("gpu_rental", 2500.0, quantity=1000.0, unit="GPU-hours", unit_price_usd=ends(2.5))
+    cells = tables(section_of(cost_lines=[rent], cost_usd=ends(2500.0)))[0].rows[0].cells
+
+    assert cells[1].sort == 1000
+    assert cells[1].text.startswith("1,000")
+    assert "2.50" in cells[2].text
+    assert cells[2].detail  # 2.25 to 3.00
+
+
+def test_the_items_of_energy_sum_to_the_column_beside_them():
+    # 100 + 50 + 5 MWh and a quarter of it: 193.75
+    items = {"gpu": 100.0, "host": 50.0, "network": 5.0, "pue_overhead": 38.75}
+    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(193.75)))[-1]
+    row = next(row for row in table.rows if row.strong)
+    parts = [cell.sort for cell in row.cells[1 : 1 + len(ENERGY_ITEMS)]]
+
+    assert parts == [100.0, 50.0, 5.0, 38.75]
+    assert row.cells[1 + len(ENERGY_ITEMS)].sort == pytest.approx(sum(parts))
+
+
+def test_without_lines_and_energy_there_is_no_section():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan |= {"cost_lines": [], "energy_items_mwh": None}
+
+    assert money(Facts(checked(document)), WORDS) is None

@@ -1,0 +1,66 @@
+"""Layouts in short and in a table: what is 1 is left out unless some layout has more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.comparison.layout import MOST_LOST, layout, layout_text
+from reports.text.language import words_for
+from tests.reports import sample
+
+WORDS = words_for("en")
+PLAIN = {"tp": 1, "pp": 1, "vp": 1, "cp": 1, "ep": 1, "dp": 1, "zero": 0, "micro_batch": 1, "grad_accum": 1,
+         "act_ckpt": "none"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "MB1×1"),
+        ({"tp": 8, "pp": 4, "dp": 16, "zero": 1, "grad_accum": 64}, "TP8 PP4 DP16 ZeRO-1 MB1×64"),
+        ({"vp": 2, "cp": 2, "ep": 8, "micro_batch": 4}, "VP2 CP2 EP8 MB4×1"),
+    ],
+)
+def test_a_layout_in_short_leaves_out_what_is_1(changes, text):
+    assert layout_text(PLAIN | changes) == text
+
+
+def tables(lost: list[dict[str, Any]], **axes: int):
+    document = sample.document()
+    document["plans"][-1]["layout"] |= axes
+    document["plans"][-1]["lost_layouts"] = lost
+    section = layout(Facts(checked(document)), WORDS)
+    assert section is not None
+    return section.blocks
+
+
+def lost(step_s: float, **axes: int) -> dict[str, Any]:
+    return {"layout": PLAIN | axes, "step_s": step_s, "memory_gib": 50.0, "why": "slower"}
+
+
+def test_an_axis_that_some_layout_uses_has_a_column():
+    (plain,), (interleaved,) = tables([]), tables([], vp=2)
+
+    heads = [column.head for column in interleaved.columns]
+    assert WORDS.name("axis", "vp") in heads
+    assert len(heads) == len(plain.columns) + 1
+    assert WORDS.name("axis", "cp") not in heads
+
+
+def test_the_chosen_layout_leads_those_that_lost_with_its_own_figures():
+    _, table = tables([lost(99.0, cp=2)])
+
+    chosen = sample.document()["plans"][-1]
+    assert [row.cells[-2].sort for row in table.rows] == [chosen["step_s"]["total"], 99.0]
+    assert [row.cells[-1].sort for row in table.rows] == [chosen["memory_gib"]["total"], 50.0]
+    assert [row.strong for row in table.rows] == [True, False]
+
+
+def test_no_more_than_the_first_losers_are_listed():
+    _, table = tables([lost(10.0 + n) for n in range(20)])
+
+    assert len(table.rows) == 1 + MOST_LOST

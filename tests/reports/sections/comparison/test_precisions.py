@@ -1,0 +1,106 @@
+"""Precisions side by side: labels of an axis, what a reference is, and when a saving is good or bad."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.comparison.precisions import (
+    axis_labels,
+    comparison_table,
+    is_reference,
+    metric_chart,
+    metric_columns,
+)
+from reports.text.language import words_for
+from reports.text.numbers import Rung
+from tests.reports import sample
+
+WORDS = words_for("en")
+DOLLARS = Rung(at=0, per=1, text="${}", column="$")
+MILLIONS = Rung(at=1e6, per=1e6, text="${} million", column="million $")
+
+
+@pytest.mark.parametrize(
+    ("values", "rung", "labels"),
+    [
+        ((0.0, 2.0, 4.0), DOLLARS, ["0", "2", "$4"]),
+        ((0.0, 2.5, 5.0), DOLLARS, ["0.0", "2.5", "$5.0"]),
+        ((0.0, 0.25, 0.5), DOLLARS, ["0.00", "0.25", "$0.50"]),
+        ((0.0, 500_000.0, 1_000_000.0), MILLIONS, ["0.0", "0.5", "$1.0 million"]),
+    ],
+)
+def test_labels_of_an_axis_have_as_many_decimals_as_its_step_and_the_last_has_the_unit(values, rung, labels):
+    assert axis_labels(values, rung) == labels
+    assert axis_labels(values, rung, unit=False)[:-1] == labels[:-1]
+    assert not axis_labels(values, rung, unit=False)[-1].startswith("$")
+
+
+def facts_of(asked: str = "fp8") -> Facts:
+    document = sample.document()
+    document["question"]["precision"]["value"] = asked
+    return Facts(checked(document))
+
+
+def test_strict_fp32_is_a_reference_unless_it_was_asked_for():
+    fp8, fp32 = facts_of(), facts_of("fp32")
+
+    assert [plan["precision"] for plan in fp8.plans() if is_reference(fp8, plan)] == ["fp32"]
+    assert [plan["precision"] for plan in fp32.plans() if is_reference(fp32, plan)] == []
+
+
+def test_a_reference_that_takes_many_times_as_long_does_not_set_the_scale():
+    drawing = metric_chart(facts_of(), "cost_usd", WORDS).drawing
+    fp8, *_, tf32, fp32 = drawing.rows
+
+    # FP32 runs at 0.06 of BF16's speed, TF32 at 0.38: the axis is that of TF32
+    assert (fp32.beyond, fp32.high) == (True, 100)
+    assert not tf32.beyond
+    assert 50 < tf32.high <= 100
+    assert (fp8.strong, fp8.quiet, fp32.quiet) == (True, False, True)
+    # cost goes with hours, and hours with 1 / speed
+    assert tf32.mid / fp8.mid == pytest.approx(1.45 / 0.38, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("low", "mid", "high", "tone"),
+    [(0.1, 0.3, 0.4, "good"), (-0.4, -0.3, -0.1, "bad"), (-0.1, 0.1, 0.3, ""), (0.0, 0.1, 0.2, ""),
+     (-0.2, -0.1, 0.0, "")],
+)  # fmt: skip
+def test_a_saving_is_good_or_bad_only_where_its_whole_range_is(low, mid, high, tone):
+    document = sample.document()
+    for saving in document["savings"]:
+        if (saving["view"], saving["metric"], saving["from"]) == ("same_gpus", "cost_usd", "bf16"):
+            saving |= {"low": low, "mid": mid, "high": high}
+    table = comparison_table(Facts(checked(document)), "plans", WORDS)
+    saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
+    row = next(row for row in table.rows if row.cells[0].text == "BF16")
+
+    assert row.cells[saved].tone == tone
+    assert row.cells[saved].sort == mid
+
+
+def test_the_asked_precision_saves_nothing_against_itself():
+    table = comparison_table(facts_of(), "plans", WORDS)
+    saved = next(n for n, column in enumerate(table.columns) if "saved" in column.head)
+    own = next(row for row in table.rows if row.strong)
+
+    assert (own.cells[saved].text, own.cells[saved].sort) == (WORDS("saving.itself"), None)
+
+
+def test_metrics_that_no_plan_has_get_no_column():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan["cost_usd"] = None
+    found = metric_columns(Facts(checked(document)), ("cost_usd", "duration_days"), WORDS, "plans")
+
+    assert [name for name, _, _ in found] == ["duration_days"]
+
+
+def test_by_the_same_deadline_each_precision_has_its_own_number_of_gpus():
+    same, later = (comparison_table(facts_of(), view, WORDS) for view in ("plans", "same_deadline"))
+
+    assert len(later.columns) == len(same.columns) + 1
+    # 512 x 1.45 / speed, in whole nodes of 8
+    assert [row.cells[1].sort for row in later.rows] == [512, 736, 768, 1952, 12368]
