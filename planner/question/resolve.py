@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
+from planner.hardware.network import parse_network_bytes_per_s
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import ACT_CKPT
 from planner.parallelism.search import FixedLayout
@@ -119,44 +119,6 @@ def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...
     return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
 
 
-NETWORKS_GBIT = {
-    "ib-edr": 100.0,
-    "ib-hdr": 200.0,
-    "ib-ndr": 400.0,
-    "ib-xdr": 800.0,
-    "roce-100": 100.0,
-    "roce-400": 400.0,
-}
-"""Per GPU and direction, Gbit/s: one port of the named generation per GPU (InfiniBand Trade Association roadmap)."""
-
-_NETWORK = re.compile(
-    r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|Gbit|Gbps|GB)(?:it)?(?:/s|ps)?"
-    r"\s*(?P<node>(?:/|per )\s*node)?"
-)
-
-
-def parse_network_bytes_per_s(text: str, gpus_per_node: int) -> float:
-    """Network rate per GPU and direction from `400Gb/s`, `50GB/s`, `8x400Gb/s`, `3200Gb/s per node`, `ib-ndr`.
-
-    `NxRATE` and `per node` are totals of a node and are divided by its GPUs.
-
-    Raises:
-        UsageError: not such a text.
-    """
-    if text.lower() in NETWORKS_GBIT:
-        return NETWORKS_GBIT[text.lower()] * GIGA / 8
-    match = _NETWORK.fullmatch(text.strip())
-    if match is None or float(match["rate"]) <= 0:
-        raise UsageError(
-            f"--network: `{text}` is not a network rate",
-            hint="write it like `400Gb/s` (per GPU), `8x400Gb/s` (per node), `50GB/s`, or one of "
-            + ", ".join(NETWORKS_GBIT),
-        )
-    rate = float(match["rate"]) * (GIGA if match["unit"] == "GB" else GIGA / 8)
-    per_node = match["links"] or match["node"]
-    return rate * int(match["links"] or 1) / (gpus_per_node if per_node else 1)
-
-
 def _gpu(name: str, local: Gpu | None) -> Gpu:
     """A row of the catalogue, or the device of this machine's own record (`cpu-local`)."""
     if compact(name) != compact(CPU_LOCAL):
@@ -179,7 +141,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     network = read.text("network")
     clusters = []
     for row in {one.id: one for one in gpus}.values():
-        nic = parse_network_bytes_per_s(network, per_node or row.gpus_per_node) if network else None
+        nic = parse_network_bytes_per_s(network, "--network", per_node or row.gpus_per_node) if network else None
         clusters.append(make_cluster(row, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit))
     recorded = own.gpu is not None and read.text("gpu") is None
     named = [c.gpu.id for c in clusters] if len(clusters) > 1 else clusters[0].gpu.id
