@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from planner.answer.plan import Answer, Plan
 from planner.errors import LimitError
-from planner.evidence import Estimate
+from planner.question.inputs import PRECISION
 from planner.units import parse_count
+
+if TYPE_CHECKING:
+    from planner.answer.plan import Answer, Plan
+    from planner.evidence import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ def check_limits(limits: Limits, answer: Answer) -> None:
     Raises:
         LimitError: a high figure is above its limit; says which, and by which figure.
     """
-    asked = answer.question["precision"].value
+    asked = answer.question[PRECISION.name].value
     crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
     if crossed:
         raise LimitError(f"the high {'; '.join(crossed)}", hint="the answer above holds; change the plan or the limit")
@@ -69,7 +73,7 @@ def _figure(estimate: Estimate) -> str:
 
 def unchecked(limits: Limits, answer: Answer) -> str | None:
     """What to say of a limit on cost that could not be held against the whole cost; None where it could."""
-    asked = answer.question["precision"].value
+    asked = answer.question[PRECISION.name].value
     costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
     if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 
 from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
@@ -74,7 +74,7 @@ class Question:
     fixed: FixedLayout
     money: MoneyInputs
     seed: int
-    inputs: dict[str, Input]
+    inputs: dict[str, InputValue]
     """Every input with its source, in the order they are shown."""
 
     def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
@@ -93,10 +93,6 @@ class Question:
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
         )
-
-    def with_inputs(self, **more: Input) -> Question:
-        """The same question with inputs added or replaced (prices that the pricing room found)."""
-        return replace(self, inputs={**self.inputs, **more})
 
 
 def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:

@@ -8,13 +8,14 @@ from datetime import UTC, date, datetime
 import pytest
 
 from planner.errors import InputFileError, MpplanError, UsageError
+from planner.question.asked import Ask
 from planner.question.question import Question
-from planner.question.resolve import Ask, default_batch_tokens, describe, resolve
+from planner.question.resolve import default_batch_tokens, describe, resolve
 from tests.planner.build import question, shape
 
 
-def ask(**asked: object) -> Question:
-    return resolve(Ask(**asked))  # type: ignore[arg-type]
+def ask(**texts: str) -> Question:
+    return resolve(Ask(texts=texts))
 
 
 def test_nothing_but_a_size_gives_the_design_s_defaults_and_says_so():
@@ -115,7 +116,7 @@ def test_the_optional_parts_are_taken():
 
 
 def test_a_file_s_values_say_so():
-    one = resolve(Ask(params="8B", tokens="1e12", sources={"tokens": "file"}))
+    one = resolve(Ask(texts={"params": "8B", "tokens": "1e12"}, sources={"tokens": "file"}))
 
     assert one.inputs["tokens"].source == "file"
     assert one.inputs["params"].source == "flag"
@@ -145,7 +146,7 @@ BAD = [
     ({"params": "0"}, "--params", "70B"),
     ({"params": "8x7B"}, "mixture of experts", "--model mixtral-8x7b"),
     ({}, "no model was given", "--params 70B"),
-    ({"params": "8B", "model": "llama-3.1-8b"}, "both --params and --model", "say one"),
+    ({"params": "8B", "model": "llama-3.1-8b"}, "both --params and --model", "give one"),
     ({"model": "lama-3.1-8b"}, "unknown model `lama-3.1-8b`", "llama-3.1-8b"),
     ({"model": "no/such/config.json"}, "no such file", "config.json"),
     ({"params": "8B", "gpu": "h100-sxm5-81gb"}, "unknown GPU", "h100-sxm5-80gb"),
@@ -163,7 +164,7 @@ BAD = [
     ({"params": "8B", "offload": "disk"}, "--offload", "optimizer"),
     ({"params": "8B", "act_ckpt": "some"}, "--act-ckpt", "selective"),
     ({"params": "8B", "attention": "slow"}, "--attention", "flash"),
-    ({"params": "8B", "zero": "4"}, "--zero: 4 is not a stage", "0, 1, 2 or 3"),
+    ({"params": "8B", "zero": "4"}, "--zero: `4` must be at most 3", "--zero 3"),
     ({"params": "8B", "tp": "0"}, "--tp", ""),
     ({"params": "8B", "deadline": "30"}, "--deadline", "30d"),
     ({"params": "8B", "deadline": "-3d"}, "--deadline", "30d"),
@@ -173,7 +174,7 @@ BAD = [
     ({"params": "8B", "price": "free"}, "--price: `free` is not a number", "--price 2.5"),
     ({"params": "8B", "price": "-1"}, "--price", "--price 2.5"),
     ({"params": "8B", "price": "nan"}, "--price", "--price 2.5"),
-    ({"params": "8B", "pue": "0.9"}, "--pue: 0.9 is less than 1", "--pue 1.2"),
+    ({"params": "8B", "pue": "0.9"}, "--pue: `0.9` must be at least 1", "--pue 1.2"),
     ({"params": "8B", "network": "warp"}, "--network", "400Gb/s"),
     ({"params": "8B", "power_limit": "0"}, "--power-limit", ""),
     ({"params": "8B", "as_of": "yesterday"}, "--as-of: `yesterday` is not a date", "2026-11-20"),

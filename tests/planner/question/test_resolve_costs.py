@@ -45,7 +45,7 @@ def test_a_market_based_factor_may_be_0_but_not_less():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"price": "2", "own": "own.toml"}, "--price and --own"),
+        ({"price": "2", "own": "own.toml"}, "--price and --own each set"),
         ({"price": "2", "quote": "quote.toml"}, "--price and --quote"),
         ({"own": "own.toml", "quote": "quote.toml"}, "--quote and --own"),
         ({"tariff": "t.toml", "electricity": "0.1"}, "--tariff and --electricity"),

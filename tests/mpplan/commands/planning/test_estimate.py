@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
-from mpplan.api.answer import Asked
 from mpplan.commands import COMMANDS
 from mpplan.group import load_command
-from planner.question.resolve import Ask
+from planner.question.inputs import INPUTS
 
 SMALL = ("--params", "7B", "--gpus", "8", "--price", "2.5")
 """With a price: how old the rows of the price book are on the day of the test is not this file's subject."""
@@ -197,7 +198,7 @@ BAD = {
     "a day that is none": (("--params", "7B", "--as-of", "yesterday"), 2, "yesterday", "2026"),
     "an unknown provider": (("--params", "7B", "--provider", "nobody"), 2, "nobody", ""),
     "an unknown form": ((*SMALL, "--format", "htm"), 2, "htm", "html"),
-    "two forms": ((*SMALL, "--json", "--format", "csv"), 2, "two things on stdout", ""),
+    "two forms": ((*SMALL, "--json", "--format", "csv"), 2, "both set the format of stdout", ""),
     "a report in no directory": ((*SMALL, "--report", "none/plan.html"), 2, "none/plan.html", "another path"),
     "a report that is a directory": ((*SMALL, "--report", "."), 2, "it is a directory", "another path"),
     "a limit that is no number": ((*SMALL, "--max-cost", "cheap"), 2, "--max-cost", ""),
@@ -285,13 +286,21 @@ def test_an_unwritable_report_is_refused_before_the_question_is_even_read(run):
     assert "none/plan.html" in result.err
 
 
-def test_flags_api_and_planner_speak_of_the_same_parts_of_a_question():
-    command = load_command(next(one for one in COMMANDS if one.name == "estimate"))
-    flags = {option.name for option in command.params}
-    output = {"json", "format", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"}
+def test_the_command_has_a_flag_for_each_input_and_eight_of_its_own():
+    command = load_command(next(row for row in COMMANDS if row.name == "estimate"))
+    own = ["json", "format", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"]
 
-    assert flags - output == set(get_type_hints(Asked))
-    assert set(Asked.__annotations__) == set(Ask.__dataclass_fields__) - {"sources"} | {"records"}
+    assert [option.name for option in command.params] == [*(item.name for item in INPUTS), *own]
+
+
+def test_the_help_needs_neither_numpy_nor_a_catalogue(home):
+    program = "import sys; from mpplan.app import main; main(['estimate', '--help']); print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    loaded = set(done.stdout.split())
+
+    assert "planner.question.inputs" in loaded
+    assert loaded & {"numpy", "pandas", "torch", "planner.models.catalogue", "planner.question.resolve"} == set()
 
 
 def test_a_real_process_says_the_same_as_this_one(run, shell):
