@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mpplan.ui.console import as_text
-from planner.errors import MpplanError, UsageError
+from planner.errors import UsageError
 from planner.question.asked import Ask
 from planner.question.input import Input
 from planner.question.inputs import INPUTS, RECORDS, find_input
@@ -33,11 +32,7 @@ def estimate(**inputs: Given) -> Answer:
         InputFileError: a file that the question names is invalid.
         NoPlanError: nothing feasible; says what is short and what would fit.
     """
-    try:
-        result = answer_question(_ask(inputs))
-    except MpplanError as error:
-        hint = None if error.hint is None else as_text(error.hint)
-        raise type(error)(as_text(error.message), hint=hint) from error
+    result = answer_question(_ask(inputs))
     return replace(result.answer, warnings=(*result.answer.warnings, *result.damage))
 
 

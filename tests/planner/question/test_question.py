@@ -24,9 +24,9 @@ def test_attention_is_fused_where_flash_attention_has_kernels(gpu, kind):
 
 
 def test_what_the_user_said_wins():
-    one = question(attention="naive")
+    asked = question(attention="naive")
 
-    assert one.recipe(one.asked, one.clusters[0]).attention == "naive"
+    assert asked.recipe(asked.asked, asked.clusters[0]).attention == "naive"
 
 
 def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():

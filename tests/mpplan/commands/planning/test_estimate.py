@@ -121,13 +121,13 @@ MONEY_FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [(n, *v) for n, v in MONEY_FILES.items()], ids=MONEY_FILES)
-def test_a_bad_file_about_money_is_named_with_its_line_and_key(run, home, name, text, said):
+@pytest.mark.parametrize(("name", "text", "message"), [(n, *v) for n, v in MONEY_FILES.items()], ids=MONEY_FILES)
+def test_a_bad_file_about_money_is_named_with_its_line_and_key(run, home, name, text, message):
     (home / name).write_text(text, encoding="utf-8")
     result = run("estimate", *UNPRICED, f"--{name.removesuffix('.toml')}", name)
 
     assert (result.code, result.out) == (3, "")
-    assert result.err.startswith(f"error: {said}")
+    assert result.err.startswith(f"error: {message}")
 
 
 def test_own_machines_are_shown_beside_renting(run, home):
@@ -226,15 +226,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "code", "said", "hinted"), BAD.values(), ids=BAD)
-def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, home, arguments, code, said, hinted):
+@pytest.mark.parametrize(("arguments", "code", "message", "hinted"), BAD.values(), ids=BAD)
+def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, home, arguments, code, message, hinted):
     result = run("estimate", *arguments)
     error, hint = result.err.splitlines()
 
     assert result.code == code
     assert result.out == ""
     assert error.startswith("error: ")
-    assert said in error
+    assert message in error
     assert hint.startswith("hint: ")
     assert hinted in hint
     assert list(home.iterdir()) == []
@@ -251,24 +251,26 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), CONFIGS.values(), ids=CONFIGS)
-def test_a_bad_config_is_an_invalid_input_file(run, home, text, said):
+@pytest.mark.parametrize(("text", "message"), CONFIGS.values(), ids=CONFIGS)
+def test_a_bad_config_is_an_invalid_input_file(run, home, text, message):
     (home / "config.json").write_text(text, encoding="utf-8")
     result = run("estimate", "--model", "config.json", "--gpus", "8")
     error, hint = result.err.splitlines()
 
     assert result.code == 3
     assert error.startswith("error: config.json")
-    assert said in error.lower() + error
+    assert message in error.lower() + error
     assert hint.startswith("hint: ")
 
 
 def test_an_unknown_architecture_lists_the_known_ones(run, home):
     (home / "config.json").write_text(CONFIGS["an unknown architecture"][0], encoding="utf-8")
-    said = run("estimate", "--model", "config.json").err.lower()
+    message = run("estimate", "--model", "config.json").err.lower()
 
     assert [
-        name for name in ("llama", "mistral", "mixtral", "qwen", "deepseek", "gpt2", "neox", "bert") if name not in said
+        name
+        for name in ("llama", "mistral", "mixtral", "qwen", "deepseek", "gpt2", "neox", "bert")
+        if name not in message
     ] == []
 
 
