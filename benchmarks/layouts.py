@@ -41,7 +41,7 @@ SAMPLE = 200
 
 def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
     """A question with a price and a place, and all layouts that the search would look at."""
-    question = resolve(Ask(**asked))  # type: ignore[arg-type]
+    question = resolve(Ask(texts=asked))
     machine = question.clusters[0]
     price = GpuPrice(gpu=machine.gpu.id, usd_per_gpu_h=Estimate.exactly(2.5), basis="fixed", evidence=())
     place = SiteFacts(

@@ -1,4 +1,4 @@
-"""The program: arguments in, exit code out. Here errors become `error:` and `hint:` lines."""
+"""The program: takes arguments, returns an exit code, prints errors as `error:` and `hint:` lines."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"mpplan {__version__}")
         raise typer.Exit
 
@@ -58,10 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
-    gc.set_threshold(50_000)  # a short run makes little garbage; looking for it costs a tenth of the start-up
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    gc.set_threshold(50_000)  # a short run makes little garbage; collecting it costs a tenth of the start-up
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = program().main(args=given, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")
+        code = program().main(args=words, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")
         sys.stdout.flush()
     except MpplanError as error:
         fail(error.message, error.hint)
@@ -70,21 +70,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message(), err=True)
             return UsageError.exit_code
-        usage = _usage_error(error, given)
+        usage = _usage_error(error, words)
         fail(usage.message, usage.hint)
         return usage.exit_code
     except typer.Abort:
         fail("interrupted")
         return 130
     except Exception as error:
-        return _unexpected(error, debug="--debug" in given or bool(os.environ.get("MPPLAN_DEBUG")))
+        return _unexpected(error, debug="--debug" in words or bool(os.environ.get("MPPLAN_DEBUG")))
     return code if isinstance(code, int) else 0
 
 
-def _usage_error(error: typer.TyperException, given: Sequence[str]) -> UsageError:
-    """Typer's own complaint in our form: what is wrong, then near names or where to read on."""
+def _usage_error(error: typer.TyperException, words: Sequence[str]) -> UsageError:
+    """A usage error of Typer in the form of mpplan's own, with near names or the help to read."""
     context: Any = getattr(error, "ctx", None)
-    chosen = next((word for word in given if word in NAMES), None)
+    chosen = next((word for word in words if word in NAMES), None)
     command = context.command_path if context else f"mpplan {chosen}" if chosen else "mpplan"
     see = f"see `{command} --help`"
     message = error.format_message().strip().rstrip(".")
@@ -100,7 +100,7 @@ def _usage_error(error: typer.TyperException, given: Sequence[str]) -> UsageErro
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:
-    """Our fault, or a stdout that takes no more."""
+    """Report a bug of mpplan, or a stdout that cannot be written."""
     if isinstance(error, OSError) and error.filename is None:
         silence_stdout()
         fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")

@@ -29,55 +29,55 @@ def load_command(command: Command) -> Any:
         app.command(name=command.name, cls=SectionedCommand)(target)
     app.rich_markup_mode = None  # plain text can be grepped and read aloud, and Rich costs most of the start-up
     app.pretty_exceptions_enable = False
-    app._add_completion = False  # the root has it
+    app._add_completion = False  # only the program itself offers completion
     click_command = typer.main.get_command(app)
     click_command.name = command.name
     return plain(click_command)
 
 
-class _Lazily:
-    """Typer's conversion, entered only where there is something to convert: it loads pydantic, which takes long."""
+class _LazyConversion:
+    """Typer's conversion, made only when there is something to convert: it imports pydantic, which is slow."""
 
     def __init__(self, option: Any) -> None:
-        self._wanted = option.type_descriptor.annotation
+        self._kind = option.type_descriptor.annotation
         self._conversion = option.get_runtime_param
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
-        if value is None or isinstance(value, self._wanted):
+        if value is None or isinstance(value, self._kind):
             return value
         return self._conversion().coerce(value, param=param, ctx=ctx)
 
 
-def _ease(option: Any) -> Any:
+def _convert_lazily(option: Any) -> Any:
     """Give an option of text or a switch the lazy conversion."""
     kind = getattr(option, "type_descriptor", None)
     if kind is not None and kind.annotation in (str, bool) and not option.multiple and option.nargs == 1:
-        lazily = _Lazily(option)
-        option.get_runtime_param = lambda: lazily
+        conversion = _LazyConversion(option)
+        option.get_runtime_param = lambda: conversion
     return option
 
 
 def plain(click_command: Any) -> Any:
-    """Leave the variables out of the help (one rule, in docs/configuration.md) and convert only what needs it."""
+    """Keep environment variables out of the help (docs/configuration.md has the rule) and convert options lazily."""
     for option in click_command.params:
         option.show_envvar = False
-        _ease(option)
+        _convert_lazily(option)
     for inner in getattr(click_command, "commands", {}).values():
         plain(inner)
     return click_command
 
 
-class _EasyHelp:
-    """Mixed into a command: its `--help` is a switch like any other."""
+class _LazyHelp:
+    """Mixed into a command: its `--help` is converted lazily, like every switch."""
 
     def get_help_option(self, ctx: Any) -> Any:
         """The `--help` option."""
         option = super().get_help_option(ctx)  # type: ignore[misc]
-        return option if option is None or "get_runtime_param" in vars(option) else _ease(option)
+        return option if option is None or "get_runtime_param" in vars(option) else _convert_lazily(option)
 
 
-class SectionedCommand(_EasyHelp, TyperCommand):
-    """A command whose help shows its flags in the sections that they name (`rich_help_panel`)."""
+class SectionedCommand(_LazyHelp, TyperCommand):
+    """A command whose help shows its flags in their sections (`rich_help_panel`)."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one list of flags per section, in the order of the command's parameters."""
@@ -92,7 +92,7 @@ class SectionedCommand(_EasyHelp, TyperCommand):
                 formatter.write_dl(records)
 
 
-class LazyCommands(_EasyHelp, TyperGroup):
+class LazyCommands(_LazyHelp, TyperGroup):
     """The rows of `COMMANDS` as a Click group."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
@@ -101,8 +101,8 @@ class LazyCommands(_EasyHelp, TyperGroup):
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
         """Import the command, or None where there is no such name."""
-        found = next((command for command in COMMANDS if command.name == cmd_name), None)
-        return None if found is None else load_command(found)
+        command = next((command for command in COMMANDS if command.name == cmd_name), None)
+        return None if command is None else load_command(command)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """List the commands without importing any."""
@@ -119,13 +119,13 @@ class LazyCommands(_EasyHelp, TyperGroup):
         name = args[0]
         if name not in NAMES and not name.startswith("-"):
             raise UsageError(f"`mpplan` has no command `{name}`", hint=did_you_mean(name, NAMES, "see `mpplan --help`"))
-        name_found, command, rest = super().resolve_command(ctx, args)
-        if name_found is not None and "--help" not in rest:
-            ctx.default_map = {name_found: defaults_for(read_config(config_paths()), NAMES, name_found, command)}
-        return name_found, command, rest
+        resolved, command, rest = super().resolve_command(ctx, args)
+        if resolved is not None and "--help" not in rest:
+            ctx.default_map = {resolved: defaults_for(read_config(config_paths()), NAMES, resolved, command)}
+        return resolved, command, rest
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """Run; a reader that has seen enough (`mpplan gpus | head`) and Ctrl-C are not our faults."""
+        """Run; a closed pipe (`mpplan gpus | head`) and Ctrl-C are not errors."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -139,6 +139,6 @@ class LazyCommands(_EasyHelp, TyperGroup):
 
 
 def silence_stdout() -> None:
-    """Let the interpreter's last flush succeed when nobody listens any more."""
+    """Send stdout to the null device, so that the interpreter's last flush succeeds on a closed pipe."""
     with open(os.devnull, "wb") as sink:
         os.dup2(sink.fileno(), sys.stdout.fileno())

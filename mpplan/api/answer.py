@@ -1,144 +1,105 @@
-"""The main job as a function: a question in, an `Answer` out. The command and the Python API both come through here."""
+"""The main job as a function: a question in, an `Answer` out. The command and the Python API both use it."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 from planner.errors import UsageError
+from planner.question.asked import Ask
+from planner.question.input import Input
+from planner.question.inputs import INPUTS, RECORDS, find_input
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
 
 Given = str | int | float | bool | os.PathLike[str] | Iterable[str] | None
-"""What a part of a question may be in Python; text means what it means after the flag."""
+"""What the value of an input may be in Python; text means what it means after the flag."""
 
 
-SWITCHES = ("embodied",)
-"""Parts of a question that are flags without a value."""
-
-
-class Asked(TypedDict, total=False):
-    """The parts of a question: the long flags of `mpplan estimate` with underscores (`mpplan estimate --help`)."""
-
-    params: Given
-    model: Given
-    method: Given
-    tokens: Given
-    seq_len: Given
-    global_batch: Given
-    precision: Given
-    policy: Given
-    optimizer: Given
-    act_ckpt: Given
-    offload: Given
-    stack: Given
-    attention: Given
-    gpu: Given
-    gpus: Given
-    deadline: Given
-    budget: Given
-    gpus_per_node: Given
-    network: Given
-    power_limit: Given
-    tp: Given
-    pp: Given
-    vp: Given
-    cp: Given
-    ep: Given
-    zero: Given
-    micro_batch: Given
-    price: Given
-    provider: Given
-    region: Given
-    commitment: Given
-    pue: Given
-    electricity: Given
-    grid: Given
-    as_of: Given
-    market_grid: Given
-    quote: Given
-    own: Given
-    beside: Given
-    tariff: Given
-    embodied: Given
-    power_cap: Given
-    records: Given
-    seed: Given
-
-
-def estimate(**asked: Unpack[Asked]) -> Answer:
+def estimate(**inputs: Given) -> Answer:
     """Answer a question as `mpplan estimate` does.
 
-    Sizes may be numbers or text: `params="70B"`, `tokens=1.4e12`, `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is
-    left out, or None, takes the documented default, and the answer says so.
+    The names are those of `planner.question.inputs`: the long flags of `mpplan estimate` with underscores. Sizes may be
+    numbers or text: `params="70B"`, `tokens=1.4e12`, `gpu=["h100-sxm5-80gb", "b200-sxm-180gb"]`. What is left out, or
+    None, takes the documented default, and the answer says so.
 
     Raises:
         UsageError: a name or value is wrong.
         InputFileError: a file that the question names is invalid.
         NoPlanError: nothing feasible; says what is short and what would fit.
     """
-    unknown = next((name for name in asked if name not in Asked.__annotations__), None)
-    if unknown is not None:
-        from planner.rows import unknown_name
+    result = answer_question(_ask(inputs))
+    return replace(result.answer, warnings=(*result.answer.warnings, *result.damage))
 
-        raise unknown_name("part of a question", unknown, Asked.__annotations__, "mpplan estimate --help")
-    texts = {name: _text(name, value) for name, value in asked.items() if value is not None}
-    found = find_answer(texts, sources={})
-    return replace(found.answer, warnings=(*found.answer.warnings, *found.damage))
+
+_KEYWORDS = [
+    inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Given") for item in INPUTS
+]
+estimate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what `help` and editors show
+    _KEYWORDS, return_annotation="Answer"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """An answer, and what was wrong with the measurements that the user named for it."""
+class Result:
+    """An answer, and what was wrong with the measurement records that the user named for it."""
 
     answer: Answer
     damage: tuple[str, ...]
     """`file:line: key: what` of each line that could not be used."""
 
 
-def find_answer(given: Mapping[str, str], *, sources: Mapping[str, str], command: tuple[str, ...] = ()) -> Found:
+def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     """Resolve, price and plan.
 
     Args:
-        given: the parts of the question as text, those that were given only.
-        sources: `flag`, `environment` or `file` by part.
+        ask: the question as typed.
         command: the command line, kept in the answer.
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
     from mpplan.api.planned import planned
-    from planner.question.asked import Ask
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
-    parts = dict(given)
-    named = parts.pop("records", None)
-    ask = Ask(**parts, sources=dict(sources))
-    if named is None and not any_records():
-        return Found(answer=planned(resolve(ask, NO_DEVICES), command=command), damage=())
+    records = ask.text(RECORDS)
+    if records is None and not any_records():
+        return Result(answer=planned(resolve(ask, NO_DEVICES), command=command), damage=())
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
 
-    question = resolve(ask, own_devices(named))
-    chosen = chosen_records(named, [cluster.gpu.id for cluster in question.clusters])
-    answer = planned(question, command=command, records=named, measured=measured_for(question, chosen))
-    warnings = (*answer.warnings, *chosen.notices)
-    return Found(answer=replace(answer, warnings=warnings), damage=damage(chosen.records.values()) if named else ())
+    question = resolve(ask, own_devices(records))
+    chosen = chosen_records(records, [cluster.gpu.id for cluster in question.clusters])
+    answer = planned(question, command=command, records=records, measured=measured_for(question, chosen))
+    answer = replace(answer, warnings=(*answer.warnings, *chosen.notices))
+    return Result(answer=answer, damage=damage(chosen.records.values()) if records else ())
 
 
-def _text(name: str, value: object) -> str:
+def _ask(inputs: dict[str, Given]) -> Ask:
+    """The question as it would be typed; None counts as not given.
+
+    Raises:
+        UsageError: a name is not that of an input, or a value could not follow its flag.
+    """
+    values = {find_input(name): value for name, value in inputs.items()}
+    return Ask(texts={item.name: _text(item, value) for item, value in values.items() if value is not None})
+
+
+def _text(item: Input[object], value: object) -> str:
     """What one would write after the flag; a switch is a yes or a no."""
-    if isinstance(value, bool) and name in SWITCHES:
-        return "yes" if value else "no"
     if isinstance(value, bool):
-        raise UsageError(f"{name}: `{value}` is neither text nor a number", hint="give what follows the flag")
-    if isinstance(value, str | os.PathLike):
+        if item.is_switch:
+            return "yes" if value else "no"
+    elif isinstance(value, str | os.PathLike):
         return str(value)
-    if isinstance(value, int | float):
+    elif isinstance(value, int | float):
         return str(int(value)) if float(value).is_integer() else repr(value)
-    if isinstance(value, Iterable):
-        return ",".join(str(one) for one in value)
-    raise UsageError(f"{name}: `{value}` is neither text nor a number", hint="give what follows the flag")
+    elif isinstance(value, Iterable):
+        return ",".join(str(part) for part in value)
+    raise UsageError(
+        f"{item.name}: `{value}` is neither text nor a number", hint=f"give what you would write after {item.flag}"
+    )

@@ -1,4 +1,4 @@
-"""Which measurement records an answer rests on: those that the user names, else the store's and the package's."""
+"""The measurement records behind an answer: those that the user names, else those of the store and the package."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from planner.errors import InputFileError, UsageError
 from planner.measured.device import measured_rates
 from planner.measured.own_device import gpu_from_record
 from planner.measured.terms import measured_terms
+from planner.question.inputs import RECORDS
 from planner.question.question import Question
 from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates
@@ -29,18 +30,18 @@ def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
     path = Path(name).expanduser()
     if path.is_dir():
         own = [record for record in list_records(path) if not record.shipped]
-        found = [record for gpu in gpus if (record := newest_record(gpu, own)) is not None]
-        if not found:
+        chosen = [record for gpu in gpus if (record := newest_record(gpu, own)) is not None]
+        if not chosen:
             raise UsageError(
-                f"--records: no trustworthy record of {' or '.join(gpus)} in `{name}`",
-                hint="`mpplan check FILE` says what is wrong with one; leave out --records for your own store",
+                f"{RECORDS.flag}: no trustworthy record of {' or '.join(gpus)} in `{name}`",
+                hint=f"`mpplan check FILE` says what is wrong with one; leave out {RECORDS.flag} for your own store",
             )
-        return tuple(found)
+        return tuple(chosen)
     record = record_of_gpu(path, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
         raise InputFileError(
             f"{name}:1: device_name: expected a record of {' or '.join(gpus)}, found `{record.device_name}`",
-            hint="pass a record of one of them, or leave out --records",
+            hint=f"pass a record of one of them, or leave out {RECORDS.flag}",
         )
     return (record,)
 
@@ -53,53 +54,57 @@ def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The records that an answer rests on, by GPU id."""
+class ChosenRecords:
+    """The records behind an answer, by GPU id."""
 
     records: dict[str, StoredRecord]
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """That they were used, in sentences."""
+        """One sentence per record, that it was used."""
         return tuple(
-            f"{gpu}: planned from {'the shipped record' if one.shipped else 'your record'} `{one.name}`"
-            f" ({one.verdict.points} points, {one.date})"
-            for gpu, one in self.records.items()
+            f"{gpu}: planned from {'the shipped record' if record.shipped else 'your record'} `{record.name}`"
+            f" ({record.verdict.points} points, {record.date})"
+            for gpu, record in self.records.items()
         )
 
 
-def chosen_records(named: str | None, gpus: Sequence[str]) -> Chosen:
-    """Per GPU the record named, else the newest trustworthy one of the store and the package."""
+def chosen_records(named: str | None, gpus: Sequence[str]) -> ChosenRecords:
+    """For each GPU the record named, else the newest trustworthy one of the store and the package."""
     if named is not None:
-        return Chosen(records={record.gpu: record for record in named_records(named, gpus) if record.gpu})
-    found = {gpu: newest_record(gpu) for gpu in gpus}
-    return Chosen(records={gpu: record for gpu, record in found.items() if record is not None})
+        return ChosenRecords(records={record.gpu: record for record in named_records(named, gpus) if record.gpu})
+    newest = {gpu: newest_record(gpu) for gpu in gpus}
+    return ChosenRecords(records={gpu: record for gpu, record in newest.items() if record is not None})
 
 
 def own_devices(named: str | None) -> OwnDevices:
-    """What the records of this machine offer as a GPU: its own default, and its CPU as a row."""
+    """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
     path = Path(named).expanduser() if named is not None else None
     if path is not None and path.is_file():
         records = [open_record(path)]
     else:
-        records = [one for one in list_records(path) if not one.shipped]
-    gpu = next((one.gpu for one in records if one.gpu not in (None, CPU_LOCAL) and one.verdict.trustworthy), None)
-    local = next((one for one in records if one.gpu == CPU_LOCAL and (one.verdict.trustworthy or path)), None)
+        records = [record for record in list_records(path) if not record.shipped]
+    gpu = next(
+        (record.gpu for record in records if record.gpu not in (None, CPU_LOCAL) and record.verdict.trustworthy), None
+    )
+    local = next(
+        (record for record in records if record.gpu == CPU_LOCAL and (record.verdict.trustworthy or path)), None
+    )
     return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)
 
 
-def measured_for(question: Question, chosen: Chosen) -> dict[str, dict[str, dict[str, Term]]]:
-    """Terms by GPU, policy and name: what the records say of each precision of the question."""
-    found: dict[str, dict[str, dict[str, Term]]] = {}
+def measured_for(question: Question, chosen: ChosenRecords) -> dict[str, dict[str, dict[str, Term]]]:
+    """Measured terms by GPU id, policy id and name of the term, for every precision of the question."""
+    terms: dict[str, dict[str, dict[str, Term]]] = {}
     for cluster in question.clusters:
         record = chosen.records.get(cluster.gpu.id)
         if record is None:
             continue
         rates = measured_rates(record.file.measurements)
-        by_policy = found.setdefault(cluster.gpu.id, {})
+        by_policy = terms.setdefault(cluster.gpu.id, {})
         for policy in question.policies:
             if why_unsupported(policy, cluster.gpu) is None:
                 recipe = question.recipe(policy, cluster)
                 base = resolve_rates(cluster, recipe).terms
                 by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)
-    return found
+    return terms

@@ -1,4 +1,4 @@
-"""A resolved question, priced and planned: where the planner and the pricing room meet."""
+"""Prices and plans a resolved question: here the planner meets `pricing`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def planned(
     records: str | None = None,
     measured: Measured | None = None,
 ) -> Answer:
-    """Price a question, plan it, and say what stands beside the plans.
+    """Price a question, plan it, and add the facts about money to the answer.
 
     Args:
         question: resolved.
@@ -56,7 +56,7 @@ def _plan(question: Question, priced: Priced, command: tuple[str, ...], measured
 
 
 def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
-    """Under a tariff, a run of so many hours pays more or less by the hour at which it starts: a range, not a point."""
+    """The same prices, with the electricity of the tariff as the range over all hours at which the run may start."""
     from pricing.answer.money_facts import wall_h
     from pricing.answer.priced import with_electricity
     from pricing.place.tariff import tariff_fact
@@ -68,10 +68,11 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
 
 
 def _points(records: str) -> Iterator[Measurement]:
-    """Every usable line of the records named: limits lie in several files, since a file holds one run."""
+    """Every usable line of the records named: runs at different power limits are different files."""
     from planner.records.store import list_records, open_record
 
     path = Path(records).expanduser()
-    found = [one for one in list_records(path) if not one.shipped] if path.is_dir() else [open_record(path)]
-    for record in found:
-        yield from record.file.measurements
+    named = list_records(path) if path.is_dir() else [open_record(path)]
+    for record in named:
+        if not record.shipped:
+            yield from record.file.measurements

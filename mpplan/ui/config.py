@@ -1,4 +1,4 @@
-"""Defaults from `mpplan.toml`: found, checked against the real flags, and merged.
+"""Defaults from `mpplan.toml` files: read, checked against the flags, and merged.
 
 Precedence: flag > `MPPLAN_<COMMAND>_<FLAG>` > `./mpplan.toml` > the user's `mpplan.toml` > the program's default.
 A file has one table per command and one key per long flag:
@@ -35,11 +35,11 @@ class ConfigFile:
     """As shown in messages."""
     text: str
     tables: Mapping[str, Any]
-    """What TOML holds: nested tables, which the flags of the chosen command then check."""
+    """Nested tables as parsed; those of the chosen command are checked against its flags."""
 
 
 def config_paths() -> tuple[Path, ...]:
-    """Where a configuration is looked for, weakest first: the user's directory, then the working directory."""
+    """Where a file is looked for, lowest precedence first: the user's directory, then the working directory."""
     return Path(typer.get_app_dir("mpplan")) / CONFIG_NAME, Path(CONFIG_NAME)
 
 
@@ -65,21 +65,21 @@ def _read(path: Path) -> ConfigFile:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+).*\)$", str(error))
-        line = found[1] if found else len(text.splitlines())
+        position = re.search(r"\(at line (\d+).*\)$", str(error))
+        line = position[1] if position else len(text.splitlines())
         reason = re.sub(r" \(at .*\)$", "", str(error))
         raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
     return ConfigFile(name=str(path), text=text, tables=tables)
 
 
 def defaults_for(files: Sequence[ConfigFile], commands: Sequence[str], name: str, command: Any) -> dict[str, Any]:
-    """The defaults of one command as Click's `default_map`: later files win.
+    """The defaults of one command as Click's `default_map`; later files take precedence.
 
     Args:
-        files: weakest first.
+        files: lowest precedence first.
         commands: names of all commands, to recognise a misspelt table.
         name: the chosen command.
-        command: its Click command or group; only its own table is checked against flags.
+        command: its Click command or group; only its table is checked against flags.
 
     Raises:
         InputFileError: a table or key is unknown, or a value has a type that no flag takes.
@@ -95,9 +95,9 @@ def defaults_for(files: Sequence[ConfigFile], commands: Sequence[str], name: str
 
 
 def sources(context: Any) -> dict[str, str]:
-    """Where each given flag of a command came from: `flag`, `environment` or `file`; defaults are absent."""
-    found = {name: context.get_parameter_source(name) for name in context.params}
-    return {name: _SOURCES[one.name] for name, one in found.items() if one is not None and one.name in _SOURCES}
+    """Where the value of each flag came from: `flag`, `environment` or `file`; flags at their default are absent."""
+    origins = {name: context.get_parameter_source(name) for name in context.params}
+    return {name: _SOURCES[origin.name] for name, origin in origins.items() if origin and origin.name in _SOURCES}
 
 
 def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
@@ -142,15 +142,15 @@ def _flags(command: Any) -> dict[str, Any]:
 
 
 def _value(file: ConfigFile, path: tuple[str, ...], value: Any, option: Any) -> Any:
-    """Bring a TOML value into the form that the flag takes: a bool for a switch, text for everything else."""
+    """A TOML value in the form that the flag takes: a bool for a switch, text for everything else."""
     if option.is_flag:
         if isinstance(value, bool):
             return value
         expected = "true or false"
     elif isinstance(value, str | int | float | date) and not isinstance(value, bool):
         return [str(value)] if option.multiple else str(value)
-    elif isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
-        texts = [str(one) for one in value]
+    elif isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+        texts = [str(item) for item in value]
         return texts if option.multiple else ",".join(texts)
     else:
         expected = "text, a number or a list of them"
@@ -168,7 +168,7 @@ def _unknown(file: ConfigFile, path: tuple[str, ...], known: Sequence[str], what
 
 
 def _line(text: str, path: tuple[str, ...]) -> int:
-    """Line of a key; tomllib keeps no positions, so this follows table headers. 1 where it finds none."""
+    """Line of a key; tomllib keeps no positions, so table headers are followed here. 1 where the key is not found."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[([^\[\]]+)\]", line)

@@ -1,11 +1,10 @@
-"""stderr is talk: notes, warnings and errors, in one form, with colour only where a person looks."""
+"""Notes, warnings and errors on stderr, in one form; coloured only on a terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def _paint(text: str, code: str) -> str:
@@ -15,7 +14,7 @@ def _paint(text: str, code: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
@@ -25,26 +24,27 @@ def one_line(text: str) -> str:
 
 
 def note(text: str, *, quiet: bool = False) -> None:
-    """Tell what was done, for example `wrote plan.html`; silent with `--quiet`."""
+    """Print what was done, for example `wrote plan.html`; silent with `--quiet`."""
     if not quiet:
-        _say(text)
+        _print(text)
 
 
 def warn(text: str, *, quiet: bool = False) -> None:
-    """Warn of something that did not stop the work; silent with `--quiet`."""
+    """Print a warning about something that did not stop the work; silent with `--quiet`."""
     if not quiet:
-        _say(f"{_paint('warning:', '33')} {one_line(text)}")
+        _print(f"{_paint('warning:', '33')} {one_line(text)}")
 
 
 def fail(message: str, hint: str | None = None) -> None:
     """Print `error:` and, where there is a next action, `hint:`."""
-    _say(f"{_paint('error:', '1;31')} {one_line(message)}")
+    _print(f"{_paint('error:', '1;31')} {one_line(message)}")
     if hint:
-        _say(f"{_paint('hint:', '36')} {one_line(hint)}")
+        _print(f"{_paint('hint:', '36')} {one_line(hint)}")
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The hint for a misspelt name: the near ones, or else what to do instead."""
-    names = list(known)
-    near = get_close_matches(name, names, n=2, cutoff=0.8) or get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {' or '.join(f'`{one}`' for one in near)}?" if near else otherwise
+    """The hint for a misspelt name: the nearest one, or else what to do instead."""
+    from planner.rows import near_names  # needed only after a mistake
+
+    near = near_names(name, known, 1)
+    return f"did you mean `{near[0]}`?" if near else otherwise

@@ -1,19 +1,23 @@
-"""`--max-cost`, `--max-days`, `--max-energy`: the gates that a script waits for. The high figure decides."""
+"""`--max-cost`, `--max-days`, `--max-energy`: limits on the high figures, so that a script can stop at exit code 7."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from planner.answer.plan import Answer, Plan
 from planner.errors import LimitError
-from planner.evidence import Estimate
+from planner.question.inputs import PRECISION
 from planner.units import parse_count
+
+if TYPE_CHECKING:
+    from planner.answer.plan import Answer, Plan
+    from planner.evidence import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What may not be exceeded; None: no limit."""
+    """Limits on the high figures of a plan; None: no limit."""
 
     cost_usd: float | None
     duration_days: float | None
@@ -50,9 +54,9 @@ def check_limits(limits: Limits, answer: Answer) -> None:
     """Check the plans of the asked precision, on the same GPUs.
 
     Raises:
-        LimitError: a high figure is above its limit; says which, and by which figure.
+        LimitError: a high figure is above its limit; says which limit and which figure.
     """
-    asked = answer.question["precision"].value
+    asked = answer.question[PRECISION.name].value
     crossed = limits.crossed(plan for plan in answer.plans if plan.precision == asked)
     if crossed:
         raise LimitError(f"the high {'; '.join(crossed)}", hint="the answer above holds; change the plan or the limit")
@@ -68,9 +72,9 @@ def _figure(estimate: Estimate) -> str:
 
 
 def unchecked(limits: Limits, answer: Answer) -> str | None:
-    """What to say of a limit on cost that could not be held against the whole cost; None where it could."""
-    asked = answer.question["precision"].value
+    """A warning where the limit on cost could be checked against part of the cost only; None otherwise."""
+    asked = answer.question[PRECISION.name].value
     costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
     if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
         return None
-    return "--max-cost was held only against a part of the cost: a price is missing"
+    return "--max-cost was checked against only part of the cost: a price is missing"

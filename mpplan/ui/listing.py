@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under their headers; columns of figures stand right, the last column is cut where a terminal ends.
+    """Rows under their headers; columns of numbers are right-aligned, lines are cut at the width of a terminal.
 
-    What is piped or redirected is never cut.
+    Output to a pipe or a file is never cut.
     """
     cells = [list(headers), *[list(row) for row in rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]

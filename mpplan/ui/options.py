@@ -1,4 +1,4 @@
-"""Flags that several commands share, so that they read and behave the same everywhere."""
+"""Flags that several commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a result goes: checked before the work, written whole or not at all; `-` is stdout."""
+"""Where a result is written: checked before the work, written whole or not at all; `-` is stdout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A place that was found writable when it was opened."""
+    """A destination that was writable when it was opened."""
 
     path: Path | None
     """None: stdout."""
@@ -28,7 +28,7 @@ class Output:
         """Write the whole content, text in UTF-8, or leave what was there before.
 
         Raises:
-            UsageError: the place can no longer be written.
+            UsageError: it can no longer be written.
         """
         if self.path is None:
             _to_stdout(content)
@@ -76,7 +76,7 @@ def _probe(path: Path) -> None:
         raise PermissionError(0, "permission denied")
     if path.exists() and not path.is_file():
         return
-    # Asking the file system is the only test that holds for root, read-only mounts and full disks alike.
+    # Only a trial write shows root, read-only mounts and full disks alike.
     with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".mpplan-"):
         pass
 

@@ -1,4 +1,4 @@
-"""How a run of the probes looks while it runs (stderr), and what it found (stdout)."""
+"""Shows the progress of a probe run on stderr and its results on stdout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECENT = 8
 
 
 class Quiet:
-    """Says nothing while it runs; keeps where the record is."""
+    """Shows nothing; remembers the path of the record."""
 
     def __init__(self) -> None:
         self.path: str | None = None
@@ -73,7 +73,7 @@ class Lines(Quiet):
 
 
 class Live(Quiet):
-    """A bar with the time left, what runs now, and the latest results; for terminals."""
+    """A bar with the time left, the current point and the latest results; for terminals."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,24 +141,24 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def result_line(one: Measurement) -> str:
+def result_line(point: Measurement) -> str:
     """A result in one line."""
-    if one.status != "ok":
-        return f"{one.probe_id}: {one.status}: {one.reason}"
+    if point.status != "ok":
+        return f"{point.probe_id}: {point.status}: {point.reason}"
     parts = []
-    if one.time_median_s is not None:
-        parts.append(f"{figure(one.time_median_s, MILLI)} ms")
-        if one.flop_model:
-            parts.append(f"{figure(one.flop_model / one.time_median_s, TERA, 3)} TFLOP/s")
-        elif one.bytes_min and one.kind == "bandwidth":
-            parts.append(f"{figure(one.bytes_min / one.time_median_s, 1e9, 3)} GB/s")
-    if one.memory_allocated_peak_bytes is not None:
-        parts.append(f"{figure(one.memory_allocated_peak_bytes, GIB, 3)} GiB")
-    if one.power_mean_w is not None:
-        parts.append(f"{figure(one.power_mean_w, digits=3)} W")
-    if one.quality not in (None, "ok"):
-        parts.append(str(one.quality))
-    return f"{one.probe_id}: {', '.join(parts)}"
+    if point.time_median_s is not None:
+        parts.append(f"{figure(point.time_median_s, MILLI)} ms")
+        if point.flop_model:
+            parts.append(f"{figure(point.flop_model / point.time_median_s, TERA, 3)} TFLOP/s")
+        elif point.bytes_min and point.kind == "bandwidth":
+            parts.append(f"{figure(point.bytes_min / point.time_median_s, 1e9, 3)} GB/s")
+    if point.memory_allocated_peak_bytes is not None:
+        parts.append(f"{figure(point.memory_allocated_peak_bytes, GIB, 3)} GiB")
+    if point.power_mean_w is not None:
+        parts.append(f"{figure(point.power_mean_w, digits=3)} W")
+    if point.quality not in (None, "ok"):
+        parts.append(str(point.quality))
+    return f"{point.probe_id}: {', '.join(parts)}"
 
 
 def summary_text(rows: Sequence[SummaryRow]) -> str:
@@ -190,7 +190,7 @@ def summary_text(rows: Sequence[SummaryRow]) -> str:
 
 
 def verify_text(document: dict[str, Any]) -> str:
-    """Predicted against measured, one line per case and metric, and how the medians stand to their targets."""
+    """Predictions and measurements, one line per case and metric, then the median errors with their targets."""
     scales = {"time": (MILLI, "ms"), "memory": (GIB, "GiB"), "energy": (1.0, "J")}
     rows = []
     for case in document["cases"]:
@@ -207,7 +207,7 @@ def verify_text(document: dict[str, Any]) -> str:
             lines.append(f"{metric}: {_errors(summary)}{aim}\n")
             if 0 < quiet["n"] < summary["n"]:
                 lines.append(f"{metric}, quiet cases only: {_errors(quiet)}\n")
-    lines += [f"not compared: {one['name']}: {one['status']}: {one['reason']}\n" for one in document["not_run"]]
+    lines += [f"not compared: {case['name']}: {case['status']}: {case['reason']}\n" for case in document["not_run"]]
     if document["contended"]:
         count = len(document["contended"])
         lines.append(f"{count} of the cases were predicted or run while something else used the machine\n")

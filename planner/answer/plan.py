@@ -10,7 +10,7 @@ from planner.costs.prices import CostLine
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 
 MEMORY_ITEMS = (
     "weights",
@@ -169,7 +169,7 @@ class Unsupported:
 class Answer:
     """Everything `mpplan estimate` says."""
 
-    question: dict[str, Input]
+    question: dict[str, InputValue]
     model: ModelShape
     plans: tuple[Plan, ...]
     """On the same GPUs, one per precision (and GPU kind)."""

@@ -15,7 +15,7 @@ from planner.parallelism.search import enumerate_layouts
 from planner.planning.case import Case
 from planner.planning.choice import Choice, days, fewest
 from planner.planning.footprint import gpus_allowed, node_power
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S, kw_from_w, mw_from_w
@@ -94,7 +94,7 @@ def effect_in_words(cap: CapEffect, plans: Iterable[Plan], precision: str) -> st
     )
 
 
-_GIVEN = Input(value=None, source="flag")
+_GIVEN = InputValue(value=None, source="flag")
 
 
 def over_cap(case: Case, gpus: int, cap_w: float | None) -> str | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 
 from planner.hardware.architectures import find_architecture
 from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
@@ -17,7 +17,7 @@ from planner.training.recipe import Recipe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyInputs:
-    """What the user said about prices, power and carbon; the pricing room answers it."""
+    """The inputs about prices, power and carbon; `pricing` finds what they leave open."""
 
     price_usd_per_gpu_h: float | None
     provider: str | None
@@ -29,15 +29,15 @@ class MoneyInputs:
     """A zone's code or name, a number in g CO2e per kWh, or `live:ZONE`, as text."""
     as_of: date
     market_grid_g_per_kwh: float | None = None
-    """Market-based factor of the user's contracts; 0 is one."""
+    """Market-based factor of the user's contracts, in g CO2e per kWh; 0 is a wholly renewable contract."""
     quote: str | None = None
     """Path of a vendor's offer."""
     own: str | None = None
-    """Path of what the user says of machines of their own."""
+    """Path of the description of the user's own machines."""
     beside: str | None = None
-    """Path of the lines beside the GPUs."""
+    """Path of the cost lines other than GPUs: storage, egress, hosts, experiments."""
     tariff: str | None = None
-    """Path of time-of-use prices of electricity."""
+    """Path of the prices of electricity by hour of the week."""
     embodied: bool = False
     """Whether carbon includes that of making the GPUs, as a second number."""
     power_cap_w: float | None = None
@@ -45,13 +45,13 @@ class MoneyInputs:
 
     @property
     def pays_electricity(self) -> bool:
-        """Whether electricity is paid apart from the GPU price."""
+        """Whether electricity is paid separately from the GPU price."""
         return self.electricity_usd_per_kwh is not None or self.tariff is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What `mpplan estimate` was asked, ready for the arithmetic."""
+    """What `mpplan estimate` was asked, with every input resolved."""
 
     model: ModelShape
     method: str
@@ -75,8 +75,8 @@ class Question:
     fixed: FixedLayout
     money: MoneyInputs
     seed: int
-    inputs: dict[str, Input]
-    """Every input with its source, in the order they are shown."""
+    inputs: dict[str, InputValue]
+    """Every input by name with its source, in the order in which they are shown."""
 
     def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
         """The training of this question in one policy on one kind of GPU."""
@@ -94,10 +94,6 @@ class Question:
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
         )
-
-    def with_inputs(self, **more: Input) -> Question:
-        """The same question with inputs added or replaced (prices that the pricing room found)."""
-        return replace(self, inputs={**self.inputs, **more})
 
 
 def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:

@@ -1,8 +1,7 @@
-"""From what the user typed to a `Question`: reads every value, fills the design's defaults, notes each source."""
+"""From the question as typed to a `Question`: reads every input, fills in the defaults, notes each source."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,59 +9,96 @@ from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
+from planner.hardware.network import parse_network_bytes_per_s
 from planner.models.shape import ModelShape
-from planner.parallelism.layout import ACT_CKPT
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
+from planner.question.inputs import (
+    ACT_CKPT,
+    ATTENTION,
+    BUDGET,
+    CP,
+    DEADLINE,
+    DEFAULT_DEADLINE,
+    DEFAULT_SEQ_LEN,
+    EP,
+    GLOBAL_BATCH,
+    GPU,
+    GPUS,
+    GPUS_PER_NODE,
+    METHOD,
+    MICRO_BATCH,
+    MODEL,
+    NETWORK,
+    OFFLOAD,
+    OPTIMIZER,
+    PARAMS,
+    POLICY,
+    POWER_LIMIT,
+    PP,
+    PRECISION,
+    SEED,
+    SEQ_LEN,
+    STACK,
+    TOKENS,
+    TOKENS_PER_PARAM,
+    TP,
+    VP,
+    ZERO,
+)
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
 from planner.records.home import CPU_LOCAL
-from planner.rows import compact, near_names
+from planner.rows import compact
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.training.recipe import METHODS, OFFLOADS, STACKS
-from planner.units import GIGA, MEGA, parse_count, parse_duration_s
+from planner.units import GIGA, MEGA
 
 DEFAULT_GPU = "h100-sxm5-80gb"
-DEFAULT_DEADLINE = "30d"
-TOKENS_PER_PARAM = 20.0
-"""Chinchilla's rule (Hoffmann et al. 2022, arXiv 2203.15556)."""
-DEFAULT_SEQ_LEN = 4096
-LAYOUT_FLAGS = ("tp", "pp", "vp", "cp", "ep", "zero", "micro_batch")
+DEFAULT_PRECISION = "bf16"
 
 
 def _model(read: Reader) -> ModelShape:
-    params, name = read.text("params"), read.text("model")
-    if (params is None) == (name is None):
-        what = "both --params and --model were given" if params else "no model was given"
-        raise UsageError(what, hint="say one: `--params 70B`, `--model llama-3.1-70b` or `--model path/to/config.json`")
+    params, name = read.value(PARAMS), read.text(MODEL)
+    if params is not None and name is not None:
+        raise UsageError(f"both {PARAMS.flag} and {MODEL.flag} were given", hint=_one_model())
     if params is not None:
         from planner.models.from_params import shape_from_params  # only the kind of model asked for is loaded
 
-        shape = shape_from_params(parse_count(params, "--params"))
-        read.note("params", parse_count(params, "--params"), note=f"shape derived: {describe(shape)}")
+        shape = shape_from_params(params)
+        read.note(PARAMS, params, note=f"shape derived: {describe(shape)}")
         return shape
-    assert name is not None
+    if name is None:
+        raise UsageError("no model was given", hint=_one_model())
     path = Path(name)
     if path.suffix == ".json" or path.is_file():
-        if not path.is_file():
-            raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot read `{name}`: {error.strerror}", hint="check its permissions") from error
-        except UnicodeDecodeError as error:
-            raise InputFileError(f"{name}:1: expected JSON in UTF-8", hint="pass a Hugging Face config.json") from error
-        from planner.models.huggingface import shape_from_config
-
-        shape = shape_from_config(text, name)
+        shape = _model_of_file(path, name)
     else:
         from planner.models.catalogue import find_model
 
         shape = find_model(name)
-    read.note("model", shape.name, note=describe(shape))
+    read.note(MODEL, shape.name, note=describe(shape))
     return shape
+
+
+def _one_model() -> str:
+    return f"give one: `{PARAMS.flag} 70B`, `{MODEL.flag} llama-3.1-70b` or `{MODEL.flag} path/to/config.json`"
+
+
+def _model_of_file(path: Path, name: str) -> ModelShape:
+    """The shape that a Hugging Face config.json describes."""
+    if not path.is_file():
+        raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read `{name}`: {error.strerror}", hint="check its permissions") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{name}:1: expected JSON in UTF-8", hint="pass a Hugging Face config.json") from error
+    from planner.models.huggingface import shape_from_config
+
+    return shape_from_config(text, name)
 
 
 def describe(shape: ModelShape) -> str:
@@ -79,12 +115,16 @@ def describe(shape: ModelShape) -> str:
 
 
 def default_batch_tokens(params: float) -> float:
-    """4M tokens from 30B parameters, 1M from 3B, 0.5M below (design, section 3)."""
+    """Tokens per step where the model publishes none: 4 Mi from 30B parameters, 1 Mi from 3B, 0.5 Mi below.
+
+    Assumed. Published batches nearby: GPT-3 0.5M tokens at 760M parameters, 1M at 2.7B, 2M at 13B (arXiv 2005.14165,
+    table 2.1); Llama 2 4M at 70B (arXiv 2307.09288).
+    """
     return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
 
 
 def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
-    given = read.whole("global_batch")
+    given = read.value(GLOBAL_BATCH)
     if given is not None:
         return given
     published = model.global_batch_tokens
@@ -94,67 +134,23 @@ def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
     sequences = max(1, round(sequences / step) * step)
     note = f"{sequences * seq_len / MEGA:.3g}M tokens per step; "
     note += "the model's published batch" if published else "by model size"
-    read.note("global_batch", sequences, "catalogue" if published else "default", note)
+    read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
     return sequences
 
 
 def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
-    policy_name, precision = read.text("policy"), read.text("precision")
-    known = (*PRECISIONS, *EXTRA_PRECISIONS)
-    if precision is not None and precision.lower() not in known:
-        near = near_names(precision.lower(), known)
+    """The policy asked for, and those that are compared with it."""
+    precision, name = read.value(PRECISION), read.text(POLICY)
+    asked = find_policy(name) if name else default_policy(precision or DEFAULT_PRECISION)
+    if name and precision and asked.precision != precision:
         raise UsageError(
-            f"--precision: unknown `{precision}`",
-            hint=f"did you mean `{near[0]}`? known: {', '.join(known)}" if near else f"known: {', '.join(known)}",
+            f"{POLICY.flag} {name} belongs to {asked.precision}, not to {PRECISION.flag} {precision}",
+            hint=f"leave out {PRECISION.flag}, or ask for {asked.precision}",
         )
-    asked = find_policy(policy_name) if policy_name else default_policy((precision or "bf16").lower())
-    if policy_name and precision and asked.precision != precision.lower():
-        raise UsageError(
-            f"--policy {policy_name} belongs to {asked.precision}, not to --precision {precision}",
-            hint=f"leave out --precision, or ask for {asked.precision}",
-        )
-    read.note("precision", asked.precision, None if precision else ("derived" if policy_name else "default"))
-    read.note("policy", asked.id, None if policy_name else "default", asked.evidence.what)
+    read.note(PRECISION, asked.precision, "derived" if name and not precision else None)
+    read.note(POLICY, asked.id, note=asked.evidence.what)
     names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
     return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
-
-
-NETWORKS_GBIT = {
-    "ib-edr": 100.0,
-    "ib-hdr": 200.0,
-    "ib-ndr": 400.0,
-    "ib-xdr": 800.0,
-    "roce-100": 100.0,
-    "roce-400": 400.0,
-}
-"""Per GPU and direction, Gbit/s: one port of the named generation per GPU (InfiniBand Trade Association roadmap)."""
-
-_NETWORK = re.compile(
-    r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|Gbit|Gbps|GB)(?:it)?(?:/s|ps)?"
-    r"\s*(?P<node>(?:/|per )\s*node)?"
-)
-
-
-def parse_network_bytes_per_s(text: str, gpus_per_node: int) -> float:
-    """Network rate per GPU and direction from `400Gb/s`, `50GB/s`, `8x400Gb/s`, `3200Gb/s per node`, `ib-ndr`.
-
-    `NxRATE` and `per node` are totals of a node and are divided by its GPUs.
-
-    Raises:
-        UsageError: not such a text.
-    """
-    if text.lower() in NETWORKS_GBIT:
-        return NETWORKS_GBIT[text.lower()] * GIGA / 8
-    match = _NETWORK.fullmatch(text.strip())
-    if match is None or float(match["rate"]) <= 0:
-        raise UsageError(
-            f"--network: `{text}` is not a network rate",
-            hint="write it like `400Gb/s` (per GPU), `8x400Gb/s` (per node), `50GB/s`, or one of "
-            + ", ".join(NETWORKS_GBIT),
-        )
-    rate = float(match["rate"]) * (GIGA if match["unit"] == "GB" else GIGA / 8)
-    per_node = match["links"] or match["node"]
-    return rate * int(match["links"] or 1) / (gpus_per_node if per_node else 1)
 
 
 def _gpu(name: str, local: Gpu | None) -> Gpu:
@@ -163,60 +159,67 @@ def _gpu(name: str, local: Gpu | None) -> Gpu:
         return find_gpu(name)
     if local is None:
         raise UsageError(
-            f"--gpu: there is no trustworthy record of {CPU_LOCAL}",
+            f"{GPU.flag}: there is no trustworthy record of {CPU_LOCAL}",
             hint="measure this machine: `mpplan probe --device cpu`; `mpplan records list` shows what is there",
         )
     return local
 
 
 def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
-    text = read.text("gpu") or own.gpu or DEFAULT_GPU
+    text = read.text(GPU) or own.gpu or DEFAULT_GPU
     gpus = [_gpu(name, own.local) for name in text.split(",") if name.strip()]
     if not gpus:
-        raise UsageError("--gpu: no name given", hint="`mpplan gpus` lists the catalogue")
-    per_node = read.whole("gpus_per_node")
-    limit = read.real("power_limit")
-    network = read.text("network")
+        raise UsageError(f"{GPU.flag}: no name given", hint="`mpplan gpus` lists the catalogue")
+    per_node, limit_w, network = read.value(GPUS_PER_NODE), read.value(POWER_LIMIT), read.text(NETWORK)
     clusters = []
-    for row in {one.id: one for one in gpus}.values():
-        nic = parse_network_bytes_per_s(network, per_node or row.gpus_per_node) if network else None
-        clusters.append(make_cluster(row, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit))
-    recorded = own.gpu is not None and read.text("gpu") is None
-    named = [c.gpu.id for c in clusters] if len(clusters) > 1 else clusters[0].gpu.id
-    read.note("gpu", named, "record" if recorded else None, "the GPU of this machine's record" if recorded else None)
-    if per_node is None:
-        read.note("gpus_per_node", clusters[0].gpus_per_node, "catalogue")
-    rate = clusters[0].nic_bytes_per_s * 8 / GIGA
-    assumed = clusters[0].nic_assumed
-    default = f"{DEFAULT_NIC_BYTES_PER_S * 8 / GIGA:g} Gbit/s per GPU is assumed: the catalogue has none"
-    note = default if assumed else None
-    read.note("network", f"{rate:g} Gbit/s per GPU", None if network else ("default" if assumed else "catalogue"), note)
+    for gpu in {gpu.id: gpu for gpu in gpus}.values():
+        nic = None
+        if network:
+            nic = parse_network_bytes_per_s(network, NETWORK.flag, per_node or gpu.gpus_per_node)
+        clusters.append(make_cluster(gpu, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit_w))
+    _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     return tuple(clusters)
 
 
+def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> None:
+    """Note the GPUs, the servers and the network, of the first GPU where there are several."""
+    first = clusters[0]
+    ids = [cluster.gpu.id for cluster in clusters]
+    note = "the GPU of this machine's record" if recorded else None
+    read.note(GPU, ids if len(ids) > 1 else first.gpu.id, "record" if recorded else None, note)
+    if read.text(GPUS_PER_NODE) is None:
+        read.note(GPUS_PER_NODE, first.gpus_per_node, "catalogue")
+    source = None if read.text(NETWORK) else "default" if first.nic_assumed else "catalogue"
+    assumed = f"{_gbit_per_s(DEFAULT_NIC_BYTES_PER_S):g} Gbit/s per GPU is assumed: the catalogue has none"
+    rate = f"{_gbit_per_s(first.nic_bytes_per_s):g} Gbit/s per GPU"
+    read.note(NETWORK, rate, source, assumed if first.nic_assumed else None)
+
+
+def _gbit_per_s(rate_bytes_per_s: float) -> float:
+    return rate_bytes_per_s * 8 / GIGA
+
+
 def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
-    gpus = read.whole("gpus")
-    deadline, budget = read.text("deadline"), read.text("budget")
-    if gpus is None and deadline is None and budget is None:
-        read.note("deadline", DEFAULT_DEADLINE, note="none of --gpus, --deadline and --budget was given")
-        return None, parse_duration_s(DEFAULT_DEADLINE, "--deadline"), None
-    deadline_s = parse_duration_s(deadline, "--deadline") if deadline else None
-    budget_usd = parse_count(budget.lstrip("$"), "--budget") if budget else None
-    if deadline:
-        read.note("deadline", deadline)
-    if budget:
-        read.note("budget", budget_usd)
+    """Number of GPUs, deadline in seconds, budget in USD; the default deadline where none of them is given."""
+    gpus, deadline_s, budget_usd = read.value(GPUS), read.value(DEADLINE), read.value(BUDGET)
+    if gpus is None and deadline_s is None and budget_usd is None:
+        deadline_s = DEADLINE.parse(DEFAULT_DEADLINE, DEADLINE.flag)
+        note = f"none of {GPUS.flag}, {DEADLINE.flag} and {BUDGET.flag} was given"
+        read.note(DEADLINE, DEFAULT_DEADLINE, note=note)
     return gpus, deadline_s, budget_usd
 
 
 def _fixed(read: Reader) -> FixedLayout:
-    values = {name: read.whole(name, low=0 if name == "zero" else 1) for name in LAYOUT_FLAGS}
-    if values["zero"] is not None and values["zero"] > 3:
-        raise UsageError(f"--zero: {values['zero']} is not a stage", hint="0, 1, 2 or 3")
-    ckpt = read.text("act_ckpt")
-    if ckpt is not None:
-        ckpt = read.choice("act_ckpt", ACT_CKPT, "none")
-    return FixedLayout(act_ckpt=ckpt, **values)
+    return FixedLayout(
+        tp=read.value(TP),
+        pp=read.value(PP),
+        vp=read.value(VP),
+        cp=read.value(CP),
+        ep=read.value(EP),
+        zero=read.value(ZERO),
+        micro_batch=read.value(MICRO_BATCH),
+        act_ckpt=read.value(ACT_CKPT),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,37 +248,44 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     """
     read = Reader(ask)
     model = _model(read)
-    method = read.choice("method", METHODS, "pretrain")
-    seq_len = read.whole("seq_len")
-    if seq_len is None:
-        seq_len = model.context if read.text("model") else DEFAULT_SEQ_LEN
-        read.note("seq_len", seq_len, "catalogue" if read.text("model") else "default")
-    tokens_text = read.text("tokens")
-    if tokens_text is None:
-        tokens = TOKENS_PER_PARAM * model.params_total
-        read.note("tokens", tokens, note=f"{TOKENS_PER_PARAM:g} per parameter (Hoffmann et al. 2022)")
-    else:
-        tokens = parse_count(tokens_text, "--tokens")
-        read.note("tokens", tokens)
+    method = read.value_or_default(METHOD)
+    seq_len = _seq_len(read, model)
+    tokens = _tokens(read, model)
     batch = _global_batch(read, model, seq_len)
     asked, policies = _policies(read)
-    optimizer = find_optimizer(read.text("optimizer") or "adamw")
-    read.note("optimizer", optimizer.id)
-    stack = read.choice("stack", STACKS, "tuned", {"fsdp": "fsdp-compile", "megatron": "tuned"})
-    attention = None
-    if read.text("attention") is not None:
-        attention = read.choice("attention", ("flash", "naive"), "flash", {"fused": "flash"})
+    optimizer = find_optimizer(read.value_or_default(OPTIMIZER))
+    read.note(OPTIMIZER, optimizer.id)
+    stack, attention = read.value_or_default(STACK), read.value(ATTENTION)
     clusters = _clusters(read, own)
     gpus, deadline_s, budget_usd = _targets(read)
-    offload = read.choice("offload", OFFLOADS, "none")
+    offload = read.value_or_default(OFFLOAD)
     fixed = _fixed(read)
     money = read_money(read)
-    seed = read.whole("seed", low=0)
-    if seed is None:
-        seed = 0
-        read.note("seed", seed)
     return Question(
         model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch, asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
-        deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, money=money, seed=seed, inputs=read.inputs,
+        deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, money=money, seed=_seed(read), inputs=read.inputs,
     )  # fmt: skip
+
+
+def _seq_len(read: Reader, model: ModelShape) -> int:
+    seq_len = read.value(SEQ_LEN)
+    if seq_len is None:
+        named = read.text(MODEL) is not None
+        seq_len = model.context if named else DEFAULT_SEQ_LEN
+        read.note(SEQ_LEN, seq_len, "catalogue" if named else "default")
+    return seq_len
+
+
+def _tokens(read: Reader, model: ModelShape) -> float:
+    tokens = read.value(TOKENS)
+    if tokens is None:
+        tokens = TOKENS_PER_PARAM * model.params_total
+        read.note(TOKENS, tokens, note=f"{TOKENS_PER_PARAM:g} per parameter (Hoffmann et al. 2022)")
+    return tokens
+
+
+def _seed(read: Reader) -> int:
+    seed = read.value(SEED) or 0
+    read.note(SEED, seed)
+    return seed

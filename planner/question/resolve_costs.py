@@ -1,4 +1,4 @@
-"""The part of a question about prices, power and carbon; the pricing room answers it."""
+"""Reads the part of a question about prices, power and carbon, which `pricing` answers."""
 
 from __future__ import annotations
 
@@ -6,95 +6,105 @@ from datetime import UTC, date, datetime
 
 from planner.errors import UsageError
 from planner.question.asked import Reader
+from planner.question.inputs import (
+    AS_OF,
+    BESIDE,
+    COMMITMENT,
+    ELECTRICITY,
+    EMBODIED,
+    GRID,
+    MARKET_GRID,
+    OWN,
+    POWER_CAP,
+    PRICE,
+    PROVIDER,
+    PUE,
+    QUOTE,
+    REGION,
+    TARIFF,
+)
 from planner.question.question import MoneyInputs
-from planner.units import parse_power_w
-
-
-def _date(read: Reader) -> date:
-    text = read.text("as_of")
-    if text is None:
-        today = datetime.now(UTC).date()
-        read.note("as_of", today.isoformat())
-        return today
-    try:
-        value = date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--as-of: `{text}` is not a date", hint="write it like 2026-11-20") from error
-    read.note("as_of", text)
-    return value
-
-
-def _market_grid(read: Reader) -> float | None:
-    """A factor of 0 or more: 0 is a contract that is wholly renewable. Its upper bound is the pricing room's."""
-    text = read.text("market_grid")
-    if text is None:
-        return None
-    value = float_or_none(text)
-    if value is None or not 0 <= value < float("inf"):
-        raise UsageError(
-            f"--market-grid: `{text}` is not a factor in g CO2e per kWh",
-            hint="give 0 or more; 0 for a contract that is wholly renewable",
-        )
-    read.note("market_grid", value, note="g CO2e per kWh, market-based")
-    return value
-
-
-def float_or_none(text: str) -> float | None:
-    """A number, None where the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-_TWO_PRICES = ("price", "quote", "own")
 
 
 def read_money(read: Reader) -> MoneyInputs:
-    """Read and note everything about money; names of files and places stay text.
+    """Read and note every input about money; names of files and places stay text.
 
     Raises:
-        UsageError: a value cannot be read, or two flags state the same thing.
+        UsageError: a value cannot be read, or two inputs state the same thing.
     """
-    said = [name for name in _TWO_PRICES if read.text(name) is not None]
-    if len(said) > 1:
-        flags = " and ".join(f"--{name}" for name in said)
-        raise UsageError(f"{flags} state the price of a GPU-hour each", hint="give one of them")
-    if read.text("quote") is not None and read.text("commitment") is not None:
-        raise UsageError("--commitment chooses from the price book, and --quote states its own", hint="leave one out")
-    if read.text("tariff") is not None and read.text("electricity") is not None:
-        raise UsageError("--tariff and --electricity state the price of electricity each", hint="give one of them")
-    price, pue, electricity = read.real("price"), read.real("pue"), read.real("electricity")
-    if pue is not None and pue < 1:
-        raise UsageError(f"--pue: {pue:g} is less than 1", hint="facility power over IT power, for example --pue 1.2")
-    for name in ("provider", "region", "quote", "own", "beside", "tariff"):
-        if read.text(name) is not None:
-            read.note(name, read.text(name))
-    grid = read.text("grid")
-    if grid is not None:
-        read.note("grid", grid, note=None if float_or_none(grid) is None else "g CO2e per kWh, location-based")
-    commitment = read.text("commitment") or "on-demand"
-    read.note("commitment", commitment)
-    embodied = read.choice("embodied", ("yes", "no"), "no", {"true": "yes", "false": "no"}) == "yes"
-    read.note("embodied", embodied)
-    cap = read.text("power_cap")
-    cap_w = None if cap is None else parse_power_w(cap, "--power-cap")
-    if cap is not None:
-        read.note("power_cap", cap)
+    _refuse_contradictions(read)
+    price, pue, electricity = read.value(PRICE), read.value(PUE), read.value(ELECTRICITY)
+    provider, region = read.value(PROVIDER), read.value(REGION)
+    quote, own, beside, tariff = (read.value(item) for item in (QUOTE, OWN, BESIDE, TARIFF))
     return MoneyInputs(
         price_usd_per_gpu_h=price,
-        provider=read.text("provider"),
-        region=read.text("region"),
-        commitment=commitment,
         pue=pue,
         electricity_usd_per_kwh=electricity,
-        grid=grid,
-        as_of=_date(read),
+        provider=provider,
+        region=region,
+        quote=quote,
+        own=own,
+        beside=beside,
+        tariff=tariff,
+        grid=_grid(read),
+        commitment=read.value_or_default(COMMITMENT),
+        embodied=_embodied(read),
+        power_cap_w=read.value(POWER_CAP),
+        as_of=_as_of(read),
         market_grid_g_per_kwh=_market_grid(read),
-        quote=read.text("quote"),
-        own=read.text("own"),
-        beside=read.text("beside"),
-        tariff=read.text("tariff"),
-        embodied=embodied,
-        power_cap_w=cap_w,
     )
+
+
+def _refuse_contradictions(read: Reader) -> None:
+    """Raise where two inputs state the same thing."""
+    prices = [item.flag for item in (PRICE, QUOTE, OWN) if read.text(item) is not None]
+    if len(prices) > 1:
+        raise UsageError(f"{' and '.join(prices)} each set the price of a GPU-hour", hint="give one of them")
+    if read.text(QUOTE) is not None and read.text(COMMITMENT) is not None:
+        raise UsageError(
+            f"{COMMITMENT.flag} chooses from the price book, and {QUOTE.flag} brings its own prices",
+            hint="leave one out",
+        )
+    if read.text(TARIFF) is not None and read.text(ELECTRICITY) is not None:
+        raise UsageError(
+            f"{TARIFF.flag} and {ELECTRICITY.flag} each set the price of electricity", hint="give one of them"
+        )
+
+
+def _as_of(read: Reader) -> date:
+    day = read.value(AS_OF)
+    if day is None:
+        day = datetime.now(UTC).date()
+        read.note(AS_OF, day.isoformat())
+    return day
+
+
+def _embodied(read: Reader) -> bool:
+    embodied = read.value(EMBODIED) or False
+    read.note(EMBODIED, embodied)
+    return embodied
+
+
+def _grid(read: Reader) -> str | None:
+    """A zone or a factor, as text: only `pricing` knows the zones."""
+    grid = read.value(GRID)
+    if grid is not None and is_number(grid):
+        read.note(GRID, grid, note="g CO2e per kWh, location-based")
+    return grid
+
+
+def _market_grid(read: Reader) -> float | None:
+    """A factor of 0 or more: 0 is a wholly renewable contract. `pricing` checks its upper bound."""
+    factor = read.value(MARKET_GRID)
+    if factor is not None:
+        read.note(MARKET_GRID, factor, note="g CO2e per kWh, market-based")
+    return factor
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -12,6 +12,7 @@ from planner.errors import UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
+from planner.hardware.network import network_bytes_per_s
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import UnitPrices, score
@@ -121,25 +122,6 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
         batch_scale=scale,
         nominal_ratio=seq_len / mean_len,
     )
-
-
-_RATE = re.compile(r"(?:(?P<links>\d+)\s*x\s*)?(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>Gb|GB|Gbit|Gbps)(?:/s|ps|\b)")
-_GENERATIONS_GBIT = {"xdr": 800.0, "ndr": 400.0, "hdr": 200.0, "edr": 100.0, "slingshot": 200.0, "omni-path": 100.0}
-"""One port of the named generation per GPU (vendors' data sheets)."""
-
-
-def network_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
-    """Network rate per GPU and direction from a source's words, such as `4x100Gb Omni-Path per node`.
-
-    None if no rate is said. `NxRATE` and `per node` are totals of a node; a bare generation counts as one port per GPU.
-    """
-    match = _RATE.search(text)
-    if match:
-        rate = float(match["rate"]) * (GIGA if match["unit"] == "GB" else GIGA / 8)
-        total = match["links"] or (re.search(r"per (node|server)|/ ?node", text) and "per gpu" not in text.lower())
-        return rate * int(match["links"] or 1) / (gpus_per_node if total else 1)
-    named = next((rate for name, rate in _GENERATIONS_GBIT.items() if name in text.lower()), None)
-    return None if named is None else named * GIGA / 8
 
 
 TUNED_SINCE = 2022

@@ -10,7 +10,7 @@ from mpplan.group import NAMES, load_command, plain
 
 def test_command_names_are_unique_and_their_files_bear_them():
     assert len(set(NAMES)) == len(NAMES)
-    assert [one.target for one in COMMANDS if f".{one.name}:" not in one.target] == []
+    assert [command.target for command in COMMANDS if f".{command.name}:" not in command.target] == []
 
 
 def test_text_and_switches_pass_and_numbers_are_still_converted():
@@ -43,7 +43,7 @@ def test_a_switch_with_a_strange_value_in_the_environment_is_a_usage_error(run, 
 
 
 def test_a_loaded_command_keeps_its_help():
-    estimate = load_command(next(one for one in COMMANDS if one.name == "estimate"))
+    estimate = load_command(next(command for command in COMMANDS if command.name == "estimate"))
 
     assert estimate.name == "estimate"
     assert estimate.help

@@ -14,8 +14,9 @@ from planner.hardware.cluster import Cluster, make_cluster
 from planner.models.catalogue import find_model
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
+from planner.question.asked import Ask
 from planner.question.question import Question
-from planner.question.resolve import Ask, resolve
+from planner.question.resolve import resolve
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
@@ -124,7 +125,7 @@ def site(**changes: object) -> SiteFacts:
 def question(**asked: str) -> Question:
     """A question as typed, resolved; `as_of` is fixed, and without a model it is an 8B."""
     model = {} if "model" in asked else {"params": "8B"}
-    return resolve(Ask(**(model | {"as_of": TODAY.isoformat()} | asked)))  # type: ignore[arg-type]
+    return resolve(Ask(texts=model | {"as_of": TODAY.isoformat()} | asked))
 
 
 def prices(asked: Question) -> dict[str, GpuPrice]:

@@ -10,7 +10,7 @@ from planner.costs.prices import CostLine
 from planner.evidence import Assumption, Estimate, Evidence, EvidenceKind, Gap
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 
 SPEED = {"fp32": 0.06, "tf32": 0.38, "fp16": 0.96, "bf16": 1.0, "fp8": 1.45}
 """Made-up speeds against BF16."""
@@ -178,14 +178,14 @@ def answer(**changes: Any) -> Answer:
     )  # fmt: skip
     base: dict[str, Any] = {
         "question": {
-            "params": Input(value=70e9, source="flag"),
-            "precision": Input(value="fp8", source="flag"),
-            "tokens": Input(value=1.4e12, source="default", note="20 tokens per parameter"),
-            "seq_len": Input(value=4096, source="default"),
-            "global_batch": Input(value=1024, source="default"),
-            "method": Input(value="pretrain", source="default"),
-            "gpu": Input(value=GPU, source="default"),
-            "pue": Input(value=1.25, source="default"),
+            "params": InputValue(value=70e9, source="flag"),
+            "precision": InputValue(value="fp8", source="flag"),
+            "tokens": InputValue(value=1.4e12, source="default", note="20 tokens per parameter"),
+            "seq_len": InputValue(value=4096, source="default"),
+            "global_batch": InputValue(value=1024, source="default"),
+            "method": InputValue(value="pretrain", source="default"),
+            "gpu": InputValue(value=GPU, source="default"),
+            "pue": InputValue(value=1.25, source="default"),
         },
         "model": model,
         "plans": plans,
@@ -226,7 +226,7 @@ def unsupported_document() -> dict[str, Any]:
         same_deadline=plans[1:],
         savings=savings(plans),
         unsupported=(Unsupported(precision="fp8", gpu=gpu, reason="Ampere has no FP8 matrix units"),),
-        question=answer().question | {"precision": Input(value="bf16", source="flag")},
+        question=answer().question | {"precision": InputValue(value="bf16", source="flag")},
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import reports
 from planner.errors import UsageError
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from reports.formats import FORMATS, pdf
 from reports.formats.html import embedded, packed, short, with_code
 from reports.formats.markdown import escaped
@@ -283,7 +283,7 @@ EVIL = (
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
 def test_nothing_that_a_user_writes_gets_out_of_its_place(evil, lang):
     question = sample.answer().question | {
-        "model": Input(value=evil, source="flag"), "note": Input(value=[evil], source=evil, note=evil),
+        "model": InputValue(value=evil, source="flag"), "note": InputValue(value=[evil], source=evil, note=evil),
     }  # fmt: skip
     document = sample.document(question=question, command=("mpplan", evil), warnings=(evil,))
     document["model"]["name"] = evil

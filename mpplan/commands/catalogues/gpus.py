@@ -1,4 +1,4 @@
-"""`mpplan gpus`: the GPU catalogue, as a list or one part in full."""
+"""`mpplan gpus`: the GPU catalogue, as a list or one GPU in full."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.units import GB, GIB, GIGA, TERA
 
 SCHEMA = "mpplan.gpus/1"
 
-Name = Annotated[str | None, typer.Argument(metavar="GPU", help="One part in full, by id, name or alias.")]
+Name = Annotated[str | None, typer.Argument(metavar="GPU", help="One GPU in full, by id, name or alias.")]
 
 
 def gpus(name: Name = None, json: options.JsonFlag = False) -> None:
@@ -40,7 +40,7 @@ def _aliases(gpu: Gpu) -> list[str]:
 
 
 def _peaks(gpu: Gpu) -> list[str]:
-    return [figure(gpu.peak_flop_per_s.get(one), TERA) for one in COMPUTE_TYPES]
+    return [figure(gpu.peak_flop_per_s.get(compute_type), TERA) for compute_type in COMPUTE_TYPES]
 
 
 def _list(rows: list[Gpu]) -> str:
@@ -66,9 +66,11 @@ def _list(rows: list[Gpu]) -> str:
 
 
 def _details(gpu: Gpu) -> str:
-    measured = ", ".join(f"{one} {figure(rate, TERA)}" for one, rate in gpu.measured_matmul_flop_per_s.items())
+    measured = ", ".join(
+        f"{compute_type} {figure(rate, TERA)}" for compute_type, rate in gpu.measured_matmul_flop_per_s.items()
+    )
     sibling = f" (on {gpu.measured_matmul_gpu} where not on this part)" if gpu.measured_matmul_gpu else ""
-    peaks = ", ".join(f"{one} {figure(rate, TERA)}" for one, rate in gpu.peak_flop_per_s.items())
+    peaks = ", ".join(f"{compute_type} {figure(rate, TERA)}" for compute_type, rate in gpu.peak_flop_per_s.items())
     nic = None if gpu.nic_bytes_per_s is None else gpu.nic_bytes_per_s * 8
     return details(
         (

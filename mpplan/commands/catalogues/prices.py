@@ -1,4 +1,4 @@
-"""`mpplan prices`: the price book, shipped rows and one's own: list, show, add, check, import, refresh."""
+"""`mpplan prices`: the price book, shipped rows and the user's: list, show, add, check, import, refresh."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from mpplan.ui.listing import details, table
 from planner.costs.prices import GpuPrice
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
-from pricing.base.near import listed, near_names
+from planner.rows import near_names
+from pricing.base.near import listed
 from pricing.book.current import counting_rows
 from pricing.book.rows import COLUMNS, PriceBook, PriceRow, load_book, parse_row, user_book_path
 from pricing.gpu_price.ask import parse_commitment
@@ -34,18 +35,20 @@ CommitmentOption = Annotated[
 ]
 AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="The day, YYYY-MM-DD. Default today.")]
 Kind = Annotated[str, typer.Option("--commitment", metavar="NAME", help="on-demand, spot, 1y or 3y.")]
-Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Of one GPU for one hour.")]
-Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file is silent.")]
+Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Price of one GPU for one hour.")]
+Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file has none.")]
 Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
 Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Day of the prices. Default today.")]
 Book = Annotated[Path | None, typer.Argument(metavar="FILE", help="Another price book. Default the one in use.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A SkyPilot vms.csv, a price book, or one's own CSV.")]
-Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Whose prices, where a file is silent.")]
-Source = Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Default the file's name and hash.")]
-Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave invalid rows out, counted.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A SkyPilot vms.csv, a price book, or your own CSV.")]
+Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Provider, where a file names none.")]
+Source = Annotated[
+    str | None, typer.Option("--source", metavar="TEXT", help="Source of the rows. Default the file's name and hash.")
+]
+Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out invalid rows and count them.")]
 Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default all.")]
-Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="A mirror of the one --source.")]
-Stored = Annotated[bool, typer.Option("--offline", help="Read the newest stored answers again.")]
+Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="A mirror of the --source.")]
+Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored answers.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also rows that a newer one replaced.")]
 
 
@@ -83,13 +86,13 @@ def list_rows(
     everything: AllOption = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """List rows: whose, where, how committed, how much, how old, from where."""
+    """List rows: provider, region, commitment, price, date and source."""
     day = _day(as_of)
     book = load_book(find_gpu(gpu).id if gpu else None)
     rows = book.rows if everything else counting_rows(book.rows, day)
     kind = parse_commitment(commitment) if commitment else None
-    wanted = {"provider": provider, "region": region, "commitment": kind}
-    for field, value in wanted.items():
+    filters = {"provider": provider, "region": region, "commitment": kind}
+    for field, value in filters.items():
         if value:
             rows = _only(rows, field, value)
     rows = tuple(sorted(rows, key=lambda row: (row.gpu, row.commitment, row.price_per_gpu_h)))
@@ -116,12 +119,14 @@ def list_rows(
 
 
 def _only(rows: tuple[PriceRow, ...], field: str, value: str) -> tuple[PriceRow, ...]:
-    found = tuple(row for row in rows if getattr(row, field).lower() == value.lower())
-    if not found:
+    matching = tuple(row for row in rows if getattr(row, field).lower() == value.lower())
+    if not matching:
         known = sorted({getattr(row, field) for row in rows} - {""})
         near = near_names(value, known)
-        raise UsageError(f"no rows with {field} `{value}`", hint=f"there is {listed(near or known)}" if known else None)
-    return found
+        raise UsageError(
+            f"no rows with {field} `{value}`", hint=f"choose one of {listed(near or known)}" if known else None
+        )
+    return matching
 
 
 @prices_app.command("show")
@@ -133,7 +138,7 @@ def show(
     as_of: AsOfOption = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Show what a plan would take for a GPU, with the rows behind it; or one row in full."""
+    """Show the price that a plan would use for a GPU, with the rows behind it; or one row in full."""
     from pricing import quote_gpu
 
     row = next((row for row in load_book().rows if row.id == name), None)
@@ -154,7 +159,7 @@ def _show_price(price: GpuPrice) -> None:
     shown = "unknown" if usd is None else f"{usd.low:.2f} - {usd.mid:.2f} - {usd.high:.2f} USD per GPU-hour"
     typer.echo(details([("gpu", price.gpu), ("low - mid - high", shown), ("basis", price.basis)]), nl=False)
     if price.evidence:
-        lines = [(one.id, one.date or "-", one.what, one.source) for one in price.evidence]
+        lines = [(evidence.id, evidence.date or "-", evidence.what, evidence.source) for evidence in price.evidence]
         typer.echo(table(("evidence", "dated", "what", "source"), lines), nl=False)
     if price.gap is not None:
         warn(f"{price.gap.what}: {price.gap.why}; {price.gap.effect}")
@@ -165,17 +170,17 @@ def _show_price(price: GpuPrice) -> None:
 @prices_app.command("add")
 def add(
     gpu: Annotated[str, typer.Option("--gpu", metavar="ID", help="A GPU of the catalogue.")],
-    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Whose price it is.")],
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Provider of the price.")],
     price: Price,
-    source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where it can be looked up.")],
+    source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where the price can be looked up.")],
     currency: Currency = "USD",
     commitment: Kind = "on-demand",
     region: Annotated[str, typer.Option("--region", metavar="NAME", help="The provider's region.")] = "",
-    instance: Annotated[str, typer.Option("--instance", metavar="NAME", help="The provider's machine.")] = "",
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="GPUs of that machine.")] = 1,
+    instance: Annotated[str, typer.Option("--instance", metavar="NAME", help="The provider's instance type.")] = "",
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="GPUs of that instance.")] = 1,
     seller: Seller = "provider",
     day: Dated = None,
-    notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Anything else.")] = "",
+    notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Notes.")] = "",
     json: options.JsonFlag = False,
 ) -> None:
     """Add one row to your own book; rows of the same provider and GPU stay as its history."""
@@ -206,15 +211,15 @@ def add(
     except InputFileError as error:
         raise UsageError(error.message, hint="see `mpplan prices add --help`") from error
     book = load_book(row.gpu).plus([row])
-    wrong = [one for one in check_book(book, load_rates(), max(on, date.today())) if one.row_id == "new"]
-    for one in wrong:
-        if one.is_error:
-            raise UsageError(one.what, hint="check the price and its commitment")
-        warn(one.what)
+    findings = [finding for finding in check_book(book, load_rates(), max(on, date.today())) if finding.row_id == "new"]
+    for finding in findings:
+        if finding.is_error:
+            raise UsageError(finding.what, hint="check the price and its commitment")
+        warn(finding.what)
     done = add_rows([row])
     _refuse_conflicts(done.conflicts)
     if json:
-        _print({"book": str(user_book_path()), "added": [_entry(one) for one in done.added], "known": done.known})
+        _print({"book": str(user_book_path()), "added": [_entry(row) for row in done.added], "known": done.known})
         return
     note(f"added {row_id(row)} to {user_book_path()}" if done.added else "the book has this row already")
 
@@ -225,7 +230,7 @@ def _refuse_conflicts(conflicts: tuple[PriceRow, ...]) -> None:
         what = " ".join(part for part in (row.provider, row.region, row.gpu, row.commitment) if part)
         raise UsageError(
             f"the book has another price for {what} on {row.date_text}; it is kept",
-            hint="rows are never replaced: give another --date, or mend the book by hand",
+            hint="rows are never replaced: give another --date, or edit the book by hand",
         )
 
 
@@ -236,7 +241,7 @@ def check(
     strict: options.StrictFlag = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Say which rows are old, odd or wrong."""
+    """Report rows that are old, unusual or wrong."""
     from planner.errors import IncompleteError
     from pricing.base.folder import read_if_there
     from pricing.book.check import check_book
@@ -248,18 +253,20 @@ def check(
     if file is not None and text is None:
         raise UsageError(f"there is no file `{file}`", hint="check the path")
     book = load_book() if file is None else parse_book(text or "", str(file))
-    found = check_book(book, load_rates(), day)
+    findings = check_book(book, load_rates(), day)
     if json:
-        _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(one) for one in found]})
+        _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(finding) for finding in findings]})
     else:
-        for one in found:
-            typer.echo(f"{'error' if one.is_error else 'warning'}  {one.row_id}  {one.what}")
-        note(f"{len(book.rows)} rows, {sum(one.is_error for one in found)} errors, {len(found)} findings")
-    wrong = [one for one in found if one.is_error]
+        for finding in findings:
+            typer.echo(f"{'error' if finding.is_error else 'warning'}  {finding.row_id}  {finding.what}")
+        note(f"{len(book.rows)} rows, {sum(finding.is_error for finding in findings)} errors, {len(findings)} findings")
+    wrong = [finding for finding in findings if finding.is_error]
     if wrong:
-        raise InputFileError(f"{file or user_book_path()}: {wrong[0].row_id}: {wrong[0].what}", hint="mend the row")
-    if strict and found:
-        raise IncompleteError(f"{len(found)} rows are old or odd", hint="`mpplan prices refresh` brings newer ones")
+        raise InputFileError(f"{file or user_book_path()}: {wrong[0].row_id}: {wrong[0].what}", hint="correct the row")
+    if strict and findings:
+        raise IncompleteError(
+            f"{len(findings)} rows are old or unusual", hint="`mpplan prices refresh` brings newer ones"
+        )
 
 
 @prices_app.command("import")
@@ -272,29 +279,29 @@ def import_file(
     skip_invalid: Skip = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Add the rows of a CSV to your own book; nothing that is there is replaced."""
+    """Add the rows of a CSV to your own book; existing rows are never replaced."""
     from pricing.book.user_book import add_rows
     from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
     from pricing.sources.skypilot import HEADER, Imported, provider_in_path, read_skypilot
 
     frame = read_frame(file)
-    from_where = source or file_source(file)
+    described = source or file_source(file)
     if set(COLUMNS) <= set(frame.columns):
         imported = Imported(rows=_read_book(file).rows, skipped={})
     elif set(HEADER) <= set(frame.columns):
-        whose = provider or provider_in_path(file)
-        if not whose:
-            raise UsageError("a SkyPilot catalogue does not say whose prices it holds", hint="give --provider")
-        imported = read_skypilot(frame, str(file), whose.lower(), _day(day, "--date"), from_where)
+        owner = provider or provider_in_path(file)
+        if not owner:
+            raise UsageError("a SkyPilot catalogue does not name its provider", hint="give --provider")
+        imported = read_skypilot(frame, str(file), owner.lower(), _day(day, "--date"), described)
     else:
-        fallbacks = Fallbacks(provider=provider, currency=currency, day=_day(day, "--date"), source=from_where)
+        fallbacks = Fallbacks(provider=provider, currency=currency, day=_day(day, "--date"), source=described)
         imported = read_own_csv(frame, str(file), fallbacks, skip_invalid=skip_invalid)
     done = add_rows(imported.rows)
     counts = {"added": len(done.added), "known": done.known, "conflicts": len(done.conflicts)}
     if json:
         _print({"book": str(user_book_path()), **counts, "skipped": imported.skipped})
         return
-    _tell(imported.skipped, counts, str(file))
+    _note_counts(imported.skipped, counts, str(file))
 
 
 def _read_book(file: Path) -> PriceBook:
@@ -303,11 +310,11 @@ def _read_book(file: Path) -> PriceBook:
     return parse_book(file.read_text(encoding="utf-8-sig"), str(file))
 
 
-def _tell(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:
+def _note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:
     for reason, number in skipped.items():
         note(f"left out {number}: {reason}")
     if counts["conflicts"]:
-        warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's stay")
+        warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's are kept")
     note(f"{what}: {counts['added']} rows added, {counts['known']} were there already")
 
 
@@ -319,28 +326,32 @@ def refresh_sources(
     strict: options.StrictFlag = False,
     json: options.JsonFlag = False,
 ) -> None:
-    """Ask live sources for today's prices and add them; the book stays whole if one fails."""
+    """Ask live sources for today's prices and add them; if a source fails, the book keeps its rows."""
     from planner.errors import IncompleteError
     from pricing.sources import SOURCES
     from pricing.sources.refresh import refresh
 
-    known = {one.name: one for one in SOURCES}
+    known = {row.name: row for row in SOURCES}
     names = source or list(known)
     for name in names:
         if name not in known:
             raise UsageError(f"unknown source `{name}`", hint=f"use one of {listed(known)}")
     if address is not None and len(names) != 1:
-        raise UsageError("--address goes with one --source", hint="name the source with --source")
+        raise UsageError("--address needs exactly one --source", hint="name the source with --source")
     outcomes = [refresh(known[name], date.today(), address=address, offline=offline) for name in names]
-    for one in outcomes:
-        if one.failure is not None and len(outcomes) > 1:
-            warn(f"{one.source}: {one.failure}; the book holds what it held")
-        elif one.added is not None and not json:
-            counts = {"added": len(one.added.added), "known": one.added.known, "conflicts": len(one.added.conflicts)}
-            _tell(one.skipped, counts, f"{one.source}, {one.day}")
+    for outcome in outcomes:
+        if outcome.failure is not None and len(outcomes) > 1:
+            warn(f"{outcome.source}: {outcome.failure}; the book is unchanged")
+        elif outcome.added is not None and not json:
+            counts = {
+                "added": len(outcome.added.added),
+                "known": outcome.added.known,
+                "conflicts": len(outcome.added.conflicts),
+            }
+            _note_counts(outcome.skipped, counts, f"{outcome.source}, {outcome.day}")
     if json:
-        _print({"book": str(user_book_path()), "sources": [_outcome(one) for one in outcomes]})
-    failed = [f"{one.source} ({one.failure})" for one in outcomes if one.failure is not None]
+        _print({"book": str(user_book_path()), "sources": [_outcome(outcome) for outcome in outcomes]})
+    failed = [f"{outcome.source} ({outcome.failure})" for outcome in outcomes if outcome.failure is not None]
     if len(failed) == len(outcomes):
         hint = "the prices stored so far are used; try again later, or `mpplan prices import`"
         raise UsageError(f"no source answered: {listed(failed)}", hint=hint)
@@ -348,14 +359,14 @@ def refresh_sources(
         raise IncompleteError(f"no answer from {listed(failed)}", hint="the prices stored so far are used")
 
 
-def _outcome(one: Any) -> dict[str, Any]:
-    added = one.added
+def _outcome(outcome: Any) -> dict[str, Any]:
+    added = outcome.added
     return {
-        "source": one.source,
-        "day": str(one.day),
-        "failure": one.failure,
+        "source": outcome.source,
+        "day": str(outcome.day),
+        "failure": outcome.failure,
         "added": len(added.added) if added else 0,
         "known": added.known if added else 0,
         "conflicts": len(added.conflicts) if added else 0,
-        "skipped": one.skipped,
+        "skipped": outcome.skipped,
     }

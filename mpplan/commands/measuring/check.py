@@ -27,26 +27,28 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
     """Say whether a measurement record can be trusted, and what to run again.
 
     Exit codes: 0 read and judged; 3 lines of the file are invalid (the others are judged); with --strict 6 when the
-    record is not to be trusted.
+    record cannot be trusted.
     """
-    found = open_record(record)
-    damaged = [problem for problem in found.file.problems if not problem.used]
+    stored = open_record(record)
+    damaged = [problem for problem in stored.file.problems if not problem.used]
     if json:
-        typer.echo(dumps(_document(record, found, damaged), indent=2, ensure_ascii=False))
+        typer.echo(dumps(_document(record, stored, damaged), indent=2, ensure_ascii=False))
     else:
-        typer.echo("\n".join(_text(record, found, damaged)))
+        typer.echo("\n".join(_text(record, stored, damaged)))
     if damaged:
         raise InputFileError(
             f"{damaged[0].said_of(str(record))}{_and_more(len(damaged))}",
             hint="the other lines are judged above; `mpplan probe --resume` measures what is missing",
         )
-    if strict and not found.verdict.trustworthy:
-        raise UnstableError(f"`{record}` is not to be trusted", hint=again(record, found.verdict, found.file))
+    if strict and not stored.verdict.trustworthy:
+        raise UnstableError(f"`{record}` cannot be trusted", hint=again(record, stored.verdict, stored.file))
 
 
 def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     """The command that measures the doubtful points of a record again."""
-    kinds = [kind for one in verdict.findings for kind in one.kinds if kind not in ("canary", "verify", "support")]
+    kinds = [
+        kind for finding in verdict.findings for kind in finding.kinds if kind not in ("canary", "verify", "support")
+    ]
     workloads = ",".join(dict.fromkeys(_KIND_TO_WORKLOAD.get(kind, kind) for kind in kinds))
     first = file.measurements[0] if file.measurements else None
     device = ["--device", "cpu"] if first is not None and first.device_kind == "cpu" else []
@@ -55,15 +57,15 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     return f"close what else runs on the machine, then `{shlex.join(command)}`"
 
 
-def _text(path: Path, found: StoredRecord, damaged: list[RecordProblem]) -> list[str]:
-    verdict = found.verdict
-    word = "can be trusted" if verdict.trustworthy else "is not to be trusted"
-    device = f"{found.device_name}, {verdict.points} points" if found.device_name else "no usable line"
-    lines = [f"{path} {word}: {device}, {found.date or 'undated'}"]
-    lines += [f"  {'✗' if one.serious else '!'} {one.what}{_examples(one)}" for one in verdict.findings]
+def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> list[str]:
+    verdict = stored.verdict
+    word = "can be trusted" if verdict.trustworthy else "cannot be trusted"
+    device = f"{stored.device_name}, {verdict.points} points" if stored.device_name else "no usable line"
+    lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
+    lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
     lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged]
     if verdict.findings:
-        lines.append(f"  → {again(path, verdict, found.file)}")
+        lines.append(f"  → {again(path, verdict, stored.file)}")
     return lines
 
 
@@ -78,16 +80,16 @@ def _and_more(count: int) -> str:
     return f" (and {count - 1} more)" if count > 1 else ""
 
 
-def _document(path: Path, found: StoredRecord, damaged: list[RecordProblem]) -> dict[str, object]:
+def _document(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "record": str(path),
-        "device_name": found.device_name,
-        "gpu": found.gpu,
-        "date": found.date,
-        "points": found.verdict.points,
-        "trustworthy": found.verdict.trustworthy,
-        "findings": [asdict(one) for one in found.verdict.findings],
-        "problems": [asdict(one) for one in damaged],
-        "again": again(path, found.verdict, found.file) if found.verdict.findings else None,
+        "device_name": stored.device_name,
+        "gpu": stored.gpu,
+        "date": stored.date,
+        "points": stored.verdict.points,
+        "trustworthy": stored.verdict.trustworthy,
+        "findings": [asdict(finding) for finding in stored.verdict.findings],
+        "problems": [asdict(problem) for problem in damaged],
+        "again": again(path, stored.verdict, stored.file) if stored.verdict.findings else None,
     }

@@ -22,21 +22,25 @@ def doctor(json: options.JsonFlag = False) -> None:
     """Say what this machine can measure, and what to install or permit for the rest."""
     from probes.session.doctor import examine
 
-    found = examine()
+    findings = examine()
     if json:
-        typer.echo(dumps({"schema": SCHEMA, "findings": [asdict(one) for one in found]}, indent=2, ensure_ascii=False))
+        typer.echo(
+            dumps(
+                {"schema": SCHEMA, "findings": [asdict(finding) for finding in findings]}, indent=2, ensure_ascii=False
+            )
+        )
     else:
-        typer.echo("\n".join(_text(found)))
+        typer.echo("\n".join(_text(findings)))
 
 
-def _text(found: Sequence[Finding]) -> list[str]:
+def _text(findings: Sequence[Finding]) -> list[str]:
     lines: list[str] = []
-    for device, findings in groupby(found, key=lambda one: one.device):
+    for device, of_device in groupby(findings, key=lambda finding: finding.device):
         lines.append(device or "this machine")
-        group = list(findings)
-        width = max(len(one.what) for one in group)
-        for one in group:
-            lines.append(f"  {'✓' if one.ok else '✗'} {one.what.ljust(width)}  {one.detail}")
-            if one.fix:
-                lines.append(f"    {' ' * width}  → {one.fix}")
+        group = list(of_device)
+        width = max(len(finding.what) for finding in group)
+        for finding in group:
+            lines.append(f"  {'✓' if finding.ok else '✗'} {finding.what.ljust(width)}  {finding.detail}")
+            if finding.fix:
+                lines.append(f"    {' ' * width}  → {finding.fix}")
     return lines

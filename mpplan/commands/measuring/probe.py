@@ -1,4 +1,4 @@
-"""`mpplan probe`: measure this machine, keep the record, say what was found."""
+"""`mpplan probe`: measure this machine, keep the record, print a summary."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _Precision = Annotated[
 _Workload = Annotated[
     str | None, typer.Option("--workload", help="Only these workloads, for example gemm,block.", metavar="LIST")
 ]
-_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Which GPU, as nvidia-smi counts.", metavar="N")]
+_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
 _Budget = Annotated[
-    str | None, typer.Option("--budget", help="Time to use at most, for example 5m; set by the suite.", metavar="TIME")
+    str | None, typer.Option("--budget", help="Time limit, for example 5m. Default the suite's.", metavar="TIME")
 ]
 _Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the record of -o, or with your newest one of the device.")
+    bool, typer.Option("--resume", help="Continue the record of -o, or your newest record of the device.")
 ]
 _Verify = Annotated[
-    bool, typer.Option("--verify", help="Then predict models that were not run, run them, and compare.")
+    bool, typer.Option("--verify", help="Then predict models that were not measured, run them, and compare.")
 ]
 _Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="CPU threads; torch's own choice if not given.", metavar="N")
+    int | None, typer.Option("--threads", min=1, help="CPU threads. Default PyTorch's choice.", metavar="N")
 ]
 _Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
 
@@ -68,23 +68,23 @@ def probe(
 ) -> None:
     """Measure this machine: time, memory and power of training, per precision.
 
-    The record is kept in your data directory and, with -o, also there; `mpplan estimate` picks it up by itself.
+    The record is kept in your data directory and, with -o, also there; `mpplan estimate` uses it from then on.
     """
-    wanted = _options(
+    settings = _options(
         suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
         resume=resume, verify=verify, threads=threads, seed=seed, output=output,
     )  # fmt: skip
     if find_spec("torch") is None:
         raise CannotMeasureError("PyTorch is not installed, and the probes need it", hint="pip install 'mpplan[probe]'")
-    ended = _run(wanted, quiet=quiet or json)
+    ended = _run(settings, quiet=quiet or json)
     if ended.path is None:
         raise typer.Abort
-    _tell(ended, wanted, json=json, quiet=quiet, to_stdout=output == "-")
+    _report(ended, settings, json=json, quiet=quiet, to_stdout=output == "-")
     if ended.interrupted:
-        fail("interrupted", f"what was measured is in `{ended.path}`; go on with `mpplan probe --resume`")
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `mpplan probe --resume`")
         raise typer.Exit(130)
     if strict and not open_record(Path(ended.path)).verdict.trustworthy:
-        raise UnstableError(f"`{ended.path}` is not to be trusted", hint=f"`mpplan check {ended.path}` says why")
+        raise UnstableError(f"`{ended.path}` cannot be trusted", hint=f"`mpplan check {ended.path}` says why")
 
 
 def _options(
@@ -94,7 +94,7 @@ def _options(
     """The flags, checked before anything is started.
 
     Raises:
-        UsageError: a value that cannot be.
+        UsageError: a value is not allowed.
     """
     from probes import precisions, workloads
     from probes.record.options import SUITES, Options
@@ -141,23 +141,23 @@ def _newest(kind: str) -> str:
     """The user's newest record of this kind of device."""
     from planner.records.store import list_records
 
-    own = [one for one in list_records() if not one.shipped and one.file.measurements]
+    own = [record for record in list_records() if not record.shipped and record.file.measurements]
     for record in own:
         if record.file.measurements[-1].device_kind == kind:
             return str(record.path)
-    raise UsageError("there is no record to go on with", hint="start one without `--resume`")
+    raise UsageError("there is no record to continue", hint="start one without `--resume`")
 
 
-def _run(wanted: Options, *, quiet: bool) -> Ended:
+def _run(settings: Options, *, quiet: bool) -> Ended:
     from mpplan.ui.probe_display import display
     from probes.process.client import run_in_process
 
     with display(quiet=quiet) as screen:
-        return run_in_process(wanted, screen)
+        return run_in_process(settings, screen)
 
 
-def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: bool) -> None:
-    """What was found, on stdout; what to know about it, on stderr."""
+def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdout: bool) -> None:
+    """Print the results on stdout and warnings about them on stderr."""
     from mpplan.ui.probe_display import summary_text, verify_text
     from probes.record.summary import summarise_run
     from probes.verify.document import verify_document
@@ -169,15 +169,15 @@ def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: 
     if to_stdout:
         sys.stdout.write(path.read_text(encoding="utf-8"))
     elif json:
-        document = verify_document(points) if wanted.verify else _document(ended, points, wanted)
+        document = verify_document(points) if settings.verify else _document(ended, points, settings)
         typer.echo(dumps(document, indent=2, ensure_ascii=False))
     else:
         text = _unsupported_text(points) + summary_text(rows)
-        typer.echo(text + (f"\n{verify_text(verify_document(points))}" if wanted.verify else ""), nl=False)
-    for one in record.verdict.findings:
-        warn(one.what, quiet=quiet)
+        typer.echo(text + (f"\n{verify_text(verify_document(points))}" if settings.verify else ""), nl=False)
+    for finding in record.verdict.findings:
+        warn(finding.what, quiet=quiet)
     if record.verdict.findings:
-        note(f"`mpplan check {path}` says more and what to run again", quiet=quiet)
+        note(f"`mpplan check {path}` explains this and says what to run again", quiet=quiet)
     if ended.left_out:
         more = " …" if len(ended.left_out) > 4 else ""
         warn(f"no time was left for {', '.join(ended.left_out[:4])}{more}", quiet=quiet)
@@ -186,11 +186,11 @@ def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: 
 
 
 def _unsupported_text(points: tuple[Measurement, ...]) -> str:
-    lines = [f"{one.recipe}: {one.reason}" for one in points if one.kind == "support" and one.status != "ok"]
+    lines = [f"{point.recipe}: {point.reason}" for point in points if point.kind == "support" and point.status != "ok"]
     return "".join(f"not measured: {line}\n" for line in lines)
 
 
-def _document(ended: Ended, points: tuple[Measurement, ...], wanted: Options) -> dict[str, Any]:
+def _document(ended: Ended, points: tuple[Measurement, ...], settings: Options) -> dict[str, Any]:
     from probes.record.summary import summarise_run
 
     record = open_record(Path(str(ended.path)))
@@ -199,16 +199,16 @@ def _document(ended: Ended, points: tuple[Measurement, ...], wanted: Options) ->
         "record": ended.path,
         "gpu": record.gpu,
         "device_name": record.device_name,
-        "suite": wanted.suite,
+        "suite": settings.suite,
         "points": len(points),
         "interrupted": ended.interrupted,
         "left_out": list(ended.left_out),
         "trustworthy": record.verdict.trustworthy,
-        "findings": [asdict(one) for one in record.verdict.findings],
+        "findings": [asdict(finding) for finding in record.verdict.findings],
         "precisions": [asdict(row) for row in summarise_run(points)],
         "unsupported": [
-            {"precision": one.precision, "recipe": one.recipe, "reason": one.reason}
-            for one in points
-            if one.kind == "support" and one.status != "ok"
+            {"precision": point.precision, "recipe": point.recipe, "reason": point.reason}
+            for point in points
+            if point.kind == "support" and point.status != "ok"
         ],
     }

@@ -25,27 +25,29 @@ Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record, o
 @records_app.command("list")
 def list_all(json: options.JsonFlag = False) -> None:
     """List the records, newest first; `*` marks the one that plans for its GPU rest on."""
-    found = list_records()
-    chosen = {one.path for gpu in {record.gpu for record in found} if gpu and (one := newest_record(gpu, found))}
+    records = list_records()
+    chosen = {
+        record.path for gpu in {record.gpu for record in records} if gpu and (record := newest_record(gpu, records))
+    }
     if json:
-        entries = [_entry(one) | {"used": one.path in chosen} for one in found]
+        entries = [_entry(record) | {"used": record.path in chosen} for record in records]
         typer.echo(dumps({"schema": SCHEMA, "records": entries}, indent=2, ensure_ascii=False))
         return
-    if not found:
+    if not records:
         note("no records yet: `mpplan probe` measures this machine's GPU, `mpplan probe --device cpu` its CPU")
         return
     rows = [
         (
-            "*" if one.path in chosen else "",
-            one.name,
-            one.gpu or "-",
-            one.device_name or "-",
-            (one.date or "-")[:16].replace("T", " "),
-            str(one.verdict.points),
-            "yes" if one.verdict.trustworthy else "no",
-            "shipped" if one.shipped else "own",
+            "*" if record.path in chosen else "",
+            record.name,
+            record.gpu or "-",
+            record.device_name or "-",
+            (record.date or "-")[:16].replace("T", " "),
+            str(record.verdict.points),
+            "yes" if record.verdict.trustworthy else "no",
+            "shipped" if record.shipped else "own",
         )
-        for one in found
+        for record in records
     ]
     typer.echo(table(("", "record", "gpu", "device", "measured", "points", "trusted", "from"), rows), nl=False)
 
@@ -55,11 +57,11 @@ def show(name: Name, json: options.JsonFlag = False) -> None:
     """Show what a record holds."""
     record = find_record(name)
     if json:
-        lines = [asdict(one) for one in record.file.latest()]
+        lines = [asdict(point) for point in record.file.latest()]
         typer.echo(dumps(_entry(record) | {"schema": SCHEMA, "measurements": lines}, indent=2, ensure_ascii=False))
         return
     typer.echo(details(_head(record)), nl=False)
-    rows = [_line(one) for one in record.file.latest()]
+    rows = [_line(point) for point in record.file.latest()]
     if rows:
         typer.echo()
         headers = ("point", "status", "ms", "± %", "TFLOP/s", "GiB", "W", "J", "quality", "reason")
@@ -93,23 +95,23 @@ def _head(record: StoredRecord) -> list[tuple[str, str]]:
     if first is not None:
         versions = [("torch", first.torch_version), ("driver", first.driver_version), ("python", first.python_version)]
         pairs += [(name, value) for name, value in versions if value]
-    return pairs + [("finding", one.what) for one in record.verdict.findings]
+    return pairs + [("finding", finding.what) for finding in record.verdict.findings]
 
 
-def _line(one: Measurement) -> tuple[str, ...]:
-    time_s, sd = one.time_median_s, one.time_relative_sd
-    rate = one.flop_model / time_s if time_s and one.flop_model else None
+def _line(point: Measurement) -> tuple[str, ...]:
+    time_s, sd = point.time_median_s, point.time_relative_sd
+    rate = point.flop_model / time_s if time_s and point.flop_model else None
     return (
-        one.probe_id,
-        one.status,
+        point.probe_id,
+        point.status,
         figure(time_s, MILLI),
         figure(None if sd is None else 196.0 * sd, digits=2),
         figure(rate, TERA),
-        figure(one.memory_allocated_peak_bytes, GIB),
-        figure(one.power_mean_w),
-        figure(one.energy_j_per_iteration),
-        one.quality or "-",
-        one.reason or "",
+        figure(point.memory_allocated_peak_bytes, GIB),
+        figure(point.power_mean_w),
+        figure(point.energy_j_per_iteration),
+        point.quality or "-",
+        point.reason or "",
     )
 
 
@@ -123,6 +125,6 @@ def _entry(record: StoredRecord) -> dict[str, Any]:
         "date": record.date,
         "points": record.verdict.points,
         "trustworthy": record.verdict.trustworthy,
-        "findings": [asdict(one) for one in record.verdict.findings],
-        "problems": [asdict(one) for one in record.file.problems],
+        "findings": [asdict(finding) for finding in record.verdict.findings],
+        "problems": [asdict(problem) for problem in record.file.problems],
     }

@@ -4,89 +4,72 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mpplan.ui import options
-from mpplan.ui import question_flags as flags
-from mpplan.ui.config import sources
 from mpplan.ui.console import note, warn
 from mpplan.ui.limits import Limits, check_limits, read_limits, unchecked
 from mpplan.ui.output import Output, open_output
+from mpplan.ui.question_flags import with_question_flags
 from planner.errors import IncompleteError, InputFileError, UsageError
+from planner.question.asked import Ask
 from reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from mpplan.api.answer import Found
+    from mpplan.api.answer import Result
+
+LIMITS = "Limits"
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=options.OUTPUT,
+        help="terminal, json, csv, markdown or html. Default terminal.",
+    ),
+]
+Report = Annotated[
+    str | None,
+    typer.Option(metavar="PATH", rich_help_panel=options.OUTPUT, help="Also write the HTML report; `-` is stdout."),
+]
+MaxCost = Annotated[
+    str | None, typer.Option(metavar="USD", rich_help_panel=LIMITS, help="Exit 7 when the high cost is above.")
+]
+MaxDays = Annotated[
+    str | None, typer.Option(metavar="DAYS", rich_help_panel=LIMITS, help="Exit 7 when the high duration is above.")
+]
+MaxEnergy = Annotated[
+    str | None, typer.Option(metavar="MWH", rich_help_panel=LIMITS, help="Exit 7 when the high energy is above.")
+]
+
+WITH_WARNINGS = ("terminal", "html", "markdown")
+"""Formats that show the warnings themselves; with the others, they go to stderr."""
 
 
-SAY_WARNINGS = ("terminal", "html", "markdown")
-"""Forms that hold the warnings themselves; the others leave them to stderr."""
-
-
+@with_question_flags
 def estimate(
     context: typer.Context,
-    params: flags.Params = None,
-    model: flags.Model = None,
-    method: flags.Method = None,
-    tokens: flags.Tokens = None,
-    seq_len: flags.SeqLen = None,
-    global_batch: flags.GlobalBatch = None,
-    precision: flags.Precision = None,
-    policy: flags.Policy = None,
-    optimizer: flags.Optimizer = None,
-    act_ckpt: flags.ActCkpt = None,
-    offload: flags.Offload = None,
-    stack: flags.Stack = None,
-    attention: flags.Attention = None,
-    gpu: flags.Gpu = None,
-    gpus: flags.Gpus = None,
-    deadline: flags.Deadline = None,
-    budget: flags.Budget = None,
-    gpus_per_node: flags.GpusPerNode = None,
-    network: flags.Network = None,
-    power_limit: flags.PowerLimit = None,
-    tp: flags.Tp = None,
-    pp: flags.Pp = None,
-    vp: flags.Vp = None,
-    cp: flags.Cp = None,
-    ep: flags.Ep = None,
-    zero: flags.Zero = None,
-    micro_batch: flags.MicroBatch = None,
-    price: flags.Price = None,
-    provider: flags.Provider = None,
-    region: flags.Region = None,
-    commitment: flags.Commitment = None,
-    as_of: flags.AsOf = None,
-    quote: flags.Quote = None,
-    own: flags.Own = None,
-    beside: flags.Beside = None,
-    pue: flags.Pue = None,
-    electricity: flags.Electricity = None,
-    tariff: flags.Tariff = None,
-    power_cap: flags.PowerCap = None,
-    grid: flags.Grid = None,
-    market_grid: flags.MarketGrid = None,
-    embodied: flags.Embodied = False,
-    records: flags.Records = None,
-    seed: flags.Seed = None,
+    ask: Ask,
     json: options.JsonFlag = False,
-    format: flags.Format = None,  # noqa: A002 - the flag's name
-    report: flags.Report = None,
+    format: Format = None,  # noqa: A002 - the flag's name
+    report: Report = None,
     quiet: options.QuietFlag = False,
     strict: options.StrictFlag = False,
-    max_cost: flags.MaxCost = None,
-    max_days: flags.MaxDays = None,
-    max_energy: flags.MaxEnergy = None,
+    max_cost: MaxCost = None,
+    max_days: MaxDays = None,
+    max_energy: MaxEnergy = None,
 ) -> None:
     """Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision."""
-    _run(context.params, sources(context))
+    form, page = _output(json=json, form=format, report=report)
+    limits = read_limits(cost=max_cost, days=max_days, energy=max_energy)
+    _answer(ask, _Delivery(form=form, page=page, limits=limits, quiet=quiet, strict=strict))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What the flags say about the answer's form, checked before any work."""
+class _Delivery:
+    """How the answer is given, checked before any work."""
 
     form: str
     """Format of stdout."""
@@ -97,76 +80,71 @@ class _Wanted:
     strict: bool
 
 
-def _run(values: dict[str, Any], where: dict[str, str]) -> None:
-    """Check, answer, print, then say what the user wanted to be told.
+def _answer(ask: Ask, delivery: _Delivery) -> None:
+    """Answer, print, then report what is wrong with the answer.
 
     Raises:
         MpplanError: see `mpplan.api.answer.estimate`, and `_verdict` for what comes after the answer is printed.
     """
-    from mpplan.api.answer import SWITCHES, Asked, find_answer
+    from mpplan.api.answer import answer_question
     from planner.answer.document import to_document
 
-    wanted = _wanted(values)
-    given = {name: values[name] for name in Asked.__annotations__ if values[name] is not None and name not in SWITCHES}
-    given |= {name: "yes" for name in SWITCHES if values[name]}
-    found = find_answer(given, sources=where, command=("mpplan", *sys.argv[1:]))
-    answer = found.answer
-    document = to_document(answer)
-    content = _rendered(document, wanted.form)
-    page = _rendered(document, "html") if wanted.page is not None else ""
-    for warning in () if wanted.form in SAY_WARNINGS else answer.warnings:
-        warn(warning, quiet=wanted.quiet)
+    result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
+    document = to_document(result.answer)
+    content = _rendered(document, delivery.form)
+    page = _rendered(document, "html") if delivery.page is not None else ""
+    for warning in () if delivery.form in WITH_WARNINGS else result.answer.warnings:
+        warn(warning, quiet=delivery.quiet)
     open_output("-").write(content)
-    if wanted.page is not None:
-        wanted.page.write(page)
-        note(f"wrote {wanted.page.path}", quiet=wanted.quiet)
-    _verdict(found, wanted)
+    if delivery.page is not None:
+        delivery.page.write(page)
+        note(f"wrote {delivery.page.path}", quiet=delivery.quiet)
+    _verdict(result, delivery)
 
 
-def _verdict(found: Found, wanted: _Wanted) -> None:
-    """What the exit code has to say about an answer that was given all the same.
+def _verdict(result: Result, delivery: _Delivery) -> None:
+    """Raise for what is wrong with an answer that was given all the same.
 
     Raises:
         LimitError: the plan is above a limit.
         InputFileError: lines of the measurements that the user named could not be used.
         IncompleteError: something is missing, and `--strict`.
     """
-    check_limits(wanted.limits, found.answer)
-    doubt = unchecked(wanted.limits, found.answer)
+    check_limits(delivery.limits, result.answer)
+    doubt = unchecked(delivery.limits, result.answer)
     if doubt is not None:
-        warn(doubt, quiet=wanted.quiet)
-    if found.damage:
-        more = f", and {len(found.damage) - 1} lines more" if len(found.damage) > 1 else ""
+        warn(doubt, quiet=delivery.quiet)
+    if result.damage:
+        more = f", and {len(result.damage) - 1} lines more" if len(result.damage) > 1 else ""
         raise InputFileError(
-            f"{found.damage[0]}{more}", hint="the other lines were used; `mpplan check` says which to measure again"
+            f"{result.damage[0]}{more}", hint="the other lines were used; `mpplan check` says which to measure again"
         )
-    if wanted.strict and found.answer.gaps:
-        first = found.answer.gaps[0]
+    if delivery.strict and result.answer.gaps:
+        first = result.answer.gaps[0]
         raise IncompleteError(f"{first.what}: {first.why}", hint=first.effect)
 
 
-def _wanted(values: dict[str, Any]) -> _Wanted:
-    """Read the flags that are not part of the question.
+def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, Output | None]:
+    """The format of stdout, and where the report goes besides it.
 
     Raises:
-        UsageError: two of them contradict each other, a limit is no number, or the report cannot be written.
+        UsageError: two flags contradict each other, the format is unknown, or the report cannot be written.
     """
-    form = values["format"] or ("json" if values["json"] else "terminal")
-    if values["json"] and form != "json":
-        raise UsageError(f"--json and --format {form} ask for two things on stdout", hint="give one of them")
-    if form not in FORMATS:
-        raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
-    page = open_output(values["report"], "--report") if values["report"] is not None else None
-    if page is not None and page.is_stdout:
-        if values["json"] or values["format"]:
-            raise UsageError("--report - and another form ask for two things on stdout", hint="give one of them")
-        form, page = "html", None
-    limits = read_limits(cost=values["max_cost"], days=values["max_days"], energy=values["max_energy"])
-    return _Wanted(form=form, page=page, limits=limits, quiet=values["quiet"], strict=values["strict"])
+    chosen = form or ("json" if json else "terminal")
+    if json and chosen != "json":
+        raise UsageError(f"--json and --format {chosen} both set the format of stdout", hint="give one of them")
+    if chosen not in FORMATS:
+        raise UsageError(f"--format: unknown `{chosen}`", hint=f"one of {', '.join(FORMATS)}")
+    page = open_output(report, "--report") if report is not None else None
+    if page is None or not page.is_stdout:
+        return chosen, page
+    if json or form:
+        raise UsageError("--report - and another format are both meant for stdout", hint="give one of them")
+    return "html", None
 
 
 def _rendered(document: dict[str, Any], form: str) -> str | bytes:
-    if form == "json":  # as it is: no view is needed, and nothing is cleaned for a reader
+    if form == "json":  # as it is: only the formats for people need a view
         import json
 
         return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -33,10 +33,10 @@ def explain(
     from json import dumps
 
     from reports.explain.text import to_json, to_text
-    from reports.explain.walk import explain as taken_apart
+    from reports.explain.walk import explain as derive
 
-    found = taken_apart(read_answer(plan), figure, precision=precision, gpu=gpu, name=plan)
+    derivation = derive(read_answer(plan), figure, precision=precision, gpu=gpu, name=plan)
     if json:
-        typer.echo(dumps(to_json(found), ensure_ascii=False, indent=2, allow_nan=False))
+        typer.echo(dumps(to_json(derivation), ensure_ascii=False, indent=2, allow_nan=False))
     else:
-        typer.echo(to_text(found), nl=False)
+        typer.echo(to_text(derivation), nl=False)

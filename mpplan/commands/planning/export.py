@@ -1,4 +1,4 @@
-"""`mpplan export`: the bill of a saved answer for the tools of finance."""
+"""`mpplan export`: the bill of a saved answer for finance software."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Format = Annotated[
     ),
 ]
 Precision = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of focus: precision of the plan. Default the asked one.")
+    str | None, typer.Option(metavar="NAME", help="With focus: precision of the plan. Default the asked one.")
 ]
-Gpu = Annotated[str | None, typer.Option(metavar="ID", help="Of focus: GPU of the plan. Default the first.")]
+Gpu = Annotated[str | None, typer.Option(metavar="ID", help="With focus: GPU of the plan. Default the first.")]
 View = Annotated[
-    str, typer.Option(metavar="NAME", help="Of focus: same-gpus (default) or same-deadline.", show_default=False)
+    str, typer.Option(metavar="NAME", help="With focus: same-gpus (default) or same-deadline.", show_default=False)
 ]
 VIEWS = {"same-gpus": "plans", "same-deadline": "same_deadline"}
 
@@ -54,7 +54,7 @@ def export(
         content = form.render(read_answer(plan), precision=precision, gpu=gpu, view=VIEWS[view])
     elif precision or gpu or view != "same-gpus":
         raise UsageError(
-            f"--precision, --gpu and --view choose a plan, and {form.name} holds every one",
+            f"--precision, --gpu and --view choose one plan, and {form.name} holds them all",
             hint="leave them out, or ask for --format focus",
         )
     else:

@@ -19,10 +19,10 @@ SUFFIXES = {
     ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "terminal", ".csv": "csv",
     ".json": "json", ".pdf": "pdf",
 }  # fmt: skip
-"""Form by the ending of the output's name, where `--format` is not given."""
+"""Format by the ending of the output's name, where `--format` is not given."""
 
 Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
-Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second answer, to say what changes.")]
+Other = Annotated[str | None, typer.Argument(metavar="PLAN2", help="A second answer to compare with.")]
 Format = Annotated[
     str | None,
     typer.Option(
@@ -30,7 +30,7 @@ Format = Annotated[
     ),
 ]
 Title = Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")]
-Logo = Annotated[str | None, typer.Option(metavar="PATH", help="Picture for the page: PNG, JPEG, GIF, WebP or SVG.")]
+Logo = Annotated[str | None, typer.Option(metavar="PATH", help="Logo for the page: PNG, JPEG, GIF, WebP or SVG.")]
 Redact = Annotated[
     list[str] | None, typer.Option(metavar="PART", help="Leave out `prices` or `names`; may be repeated.")
 ]
@@ -61,7 +61,7 @@ def report(
     picture = Path(logo).expanduser() if logo else None
     color = None if place.is_stdout else False
     if plan == other == "-":
-        raise UsageError("both answers are to come from stdin", hint="name a file for one of them")
+        raise UsageError("both answers would be read from stdin", hint="name a file for one of them")
     first = read_answer(plan)
     if other is None:
         content = render(first, form, name=plan, title=title, logo=picture, redact=parts, lang=lang, color=color)
@@ -76,7 +76,7 @@ def report(
 
 
 def _form(given: str | None, output: str | None) -> str:
-    """The form asked for, else the one that the output's name ends in, else a page."""
+    """The format given, else the one that the output's name ends in, else HTML."""
     form = given or SUFFIXES.get(Path(output or "").suffix.lower(), "html")
     if form not in FORMATS:
         raise UsageError(f"--format: unknown `{form}`", hint=f"one of {', '.join(FORMATS)}")
@@ -84,6 +84,6 @@ def _form(given: str | None, output: str | None) -> str:
 
 
 def _names(plan: str, other: str) -> tuple[str, str]:
-    """What the two are called: their files' names, or A and B where those do not tell them apart."""
+    """Names of the two answers: of their files, or A and B where those are the same or stdin."""
     first, second = Path(plan).stem, Path(other).stem
     return (first, second) if first != second and "-" not in (plan, other) else ("A", "B")

@@ -40,7 +40,7 @@ TABLES = {
     "by_stack": "stack",
 }
 PROGRESS_S = 2.0
-"""Work longer than this says how far it is."""
+"""Work that takes longer shows its progress."""
 
 
 def validate(
@@ -57,18 +57,18 @@ def validate(
     place = open_output(output or "-")
     rows = read_runs(file)
     started = time.perf_counter()
-    found = predict_and_score(rows, progress=_progress(len(rows), quiet))
+    validation = predict_and_score(rows, progress=_progress(len(rows), quiet))
     took_s = time.perf_counter() - started
     if json:
         import json as format_json
 
         place.write(
-            format_json.dumps(to_validation_document(found), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+            format_json.dumps(to_validation_document(validation), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         )
     else:
-        place.write(_shown(found, all_rows))
-    if not any(row.prediction for row in found.runs):
-        warn("no row could be predicted: the reasons stand beside the rows", quiet=quiet)
+        place.write(_shown(validation, all_rows))
+    if not any(row.prediction for row in validation.runs):
+        warn("no row could be predicted; every row gives its reason", quiet=quiet)
     note(f"{len(rows)} rows in {took_s:.1f} s, {len(rows) / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
 
 
@@ -113,8 +113,8 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
 def _columns_hint(missing: Iterable[str] = ()) -> str:
     from planner.validation.runs import REQUIRED
 
-    wanted = ", ".join(missing or REQUIRED)
-    return f"add the columns {wanted}; docs/accuracy.md says what each holds"
+    columns = ", ".join(missing or REQUIRED)
+    return f"add the columns {columns}; docs/accuracy.md describes them"
 
 
 def _progress(total: int, quiet: bool) -> Callable[[int], None] | None:
@@ -123,7 +123,7 @@ def _progress(total: int, quiet: bool) -> Callable[[int], None] | None:
     started = time.perf_counter()
     last = started
 
-    def tell(done: int) -> None:
+    def show(done: int) -> None:
         nonlocal last
         now = time.perf_counter()
         if now - started > PROGRESS_S and (now - last > 0.5 or done == total):
@@ -133,7 +133,7 @@ def _progress(total: int, quiet: bool) -> Callable[[int], None] | None:
             if done == total:
                 sys.stderr.write("\n")
 
-    return tell
+    return show
 
 
 def _percent(value: float | None, *, sign: bool = False) -> str:
@@ -157,34 +157,34 @@ def _summary_row(name: str, summary: Summary) -> tuple[str, ...]:
 _HEADERS = ("runs", "median error", "90th percentile", "bias", "in the range", "width of the range")
 
 
-def _shown(found: Validation, all_rows: bool) -> str:
-    parts = [_headline(found), table(("", *_HEADERS), [_summary_row("all", found.overall)])]
+def _shown(validation: Validation, all_rows: bool) -> str:
+    parts = [_headline(validation), table(("", *_HEADERS), [_summary_row("all", validation.overall)])]
     for name, label in TABLES.items():
-        groups = list(found.breakdowns[name].items())
+        groups = list(validation.breakdowns[name].items())
         rows = [_summary_row(value, summary) for value, summary in groups[: None if all_rows else SHOWN_GROUPS]]
         if rows:
             parts.append(table((label, *_HEADERS), rows))
-    parts.append(_pairs(found))
-    parts.append(_skips(found))
-    parts.append(_runs(found.runs) if all_rows else _misses(found.runs))
+    parts.append(_pairs(validation))
+    parts.append(_skips(validation))
+    parts.append(_runs(validation.runs) if all_rows else _misses(validation.runs))
     return "\n".join(part for part in parts if part)
 
 
-def _headline(found: Validation) -> str:
-    rows, skipped = len(found.runs), found.skipped
-    wrong = sum(row.misjudged_fit for row in found.runs)
-    verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in found.runs if row.prediction)
+def _headline(validation: Validation) -> str:
+    rows, skipped = len(validation.runs), validation.skipped
+    wrong = sum(row.misjudged_fit for row in validation.runs)
+    verdicts = sum(row.out_of_memory or row.metric == "peak_mem_gib" for row in validation.runs if row.prediction)
     lines = [
-        f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {found.overall.n} scored by series"
+        f"{rows} published runs: {rows - skipped} predicted, {skipped} skipped, {validation.overall.n} scored by series"
     ]
     if verdicts:
-        lines.append(f"fits or not: {verdicts - wrong} of {verdicts} verdicts right within 5 % of the memory")
+        lines.append(f"memory: {verdicts - wrong} of {verdicts} predictions of fit are right within 5 %")
     return "\n".join(lines) + "\n"
 
 
-def _pairs(found: Validation) -> str:
+def _pairs(validation: Validation) -> str:
     groups: dict[tuple[str, str], list[float]] = {}
-    for pair in found.pairs:
+    for pair in validation.pairs:
         if pair.error_ratio is not None and pair.metric != "peak_mem_gib":
             groups.setdefault((pair.frm, pair.to), []).append(abs(pair.error_ratio))
     rows = [
@@ -194,9 +194,9 @@ def _pairs(found: Validation) -> str:
     return table(("speed-up of", "pairs", "median error"), rows) if rows else ""
 
 
-def _skips(found: Validation) -> str:
+def _skips(validation: Validation) -> str:
     counts: dict[str, int] = {}
-    for row in found.runs:
+    for row in validation.runs:
         if row.reason_skipped:
             counts[row.reason_skipped] = counts.get(row.reason_skipped, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])[:SHOWN_GROUPS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import mpplan
 from mpplan.api.answer import estimate
 from planner.answer.plan import Answer
 from planner.errors import NoPlanError, UsageError
+from planner.question.inputs import INPUTS
 
 
 def test_the_package_offers_its_api_and_nothing_else():
@@ -63,3 +65,7 @@ def test_the_document_of_an_answer_is_the_commands():
 
     assert document["schema"] == "mpplan.estimate/1"
     assert document["mpplan"] == mpplan.__version__
+
+
+def test_help_and_editors_see_every_input():
+    assert list(inspect.signature(estimate).parameters) == [item.name for item in INPUTS]

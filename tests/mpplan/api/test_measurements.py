@@ -84,7 +84,7 @@ def test_lines_after_a_cut_are_named_and_the_others_used(cut):
     (record,) = named_records(str(cut), ["h200-sxm-141gb"])
 
     assert len(record.file.measurements) == 7
-    assert [said.split(": ")[0] for said in damage([record])] == [f"{cut}:8"]
+    assert [line.split(": ")[0] for line in damage([record])] == [f"{cut}:8"]
 
 
 def test_estimate_uses_the_usable_lines_of_a_cut_file_names_the_lost_one_and_exits_3(run, cut):

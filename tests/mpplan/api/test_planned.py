@@ -16,20 +16,20 @@ TARIFF = (
 
 
 def test_the_same_question_is_planned_the_same_by_command_and_api():
-    one = planned(resolve(Ask(**SHORT)), command=("mpplan", "estimate"))
+    answer = planned(resolve(Ask(texts=SHORT)), command=("mpplan", "estimate"))
 
-    assert one.plans == estimate(**SHORT).plans
-    assert one.command == ("mpplan", "estimate")
+    assert answer.plans == estimate(**SHORT).plans
+    assert answer.command == ("mpplan", "estimate")
 
 
 def test_under_a_tariff_a_short_run_pays_by_the_hour_of_its_start(tmp_path):
     file = tmp_path / "tariff.toml"
     file.write_text(TARIFF, encoding="utf-8")
-    flat = planned(resolve(Ask(**SHORT, electricity="0.275", price="2")))
-    by_hour = planned(resolve(Ask(**SHORT, tariff=str(file), price="2")))
+    flat = planned(resolve(Ask(texts=SHORT | {"electricity": "0.275", "price": "2"})))
+    by_hour = planned(resolve(Ask(texts=SHORT | {"tariff": str(file), "price": "2"})))
 
     def power(answer):
-        plan = next(one for one in answer.plans if one.precision == "bf16")
+        plan = next(plan for plan in answer.plans if plan.precision == "bf16")
         return next(line for line in plan.cost_lines if line.id == "electricity")
 
     assert power(flat).unit_price_usd.high == power(flat).unit_price_usd.low == 0.275

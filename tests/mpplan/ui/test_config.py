@@ -13,7 +13,7 @@ from mpplan.group import NAMES, load_command
 from mpplan.ui.config import ConfigFile, config_paths, defaults_for, read_config
 from planner.errors import InputFileError, UsageError
 
-ESTIMATE = next(one for one in COMMANDS if one.name == "estimate")
+ESTIMATE = next(command for command in COMMANDS if command.name == "estimate")
 
 
 def defaults(tmp_path: Path, *texts: str) -> dict[str, object]:

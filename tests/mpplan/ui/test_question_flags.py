@@ -1,22 +1,35 @@
-"""The flags of a question: sections in the help, every flag with a word about it."""
+"""The flags made from the declared inputs: sections of the help, sources, and what a shell is offered."""
 
 from __future__ import annotations
 
 import pytest
 
-from mpplan.ui import question_flags as flags
+from mpplan.ui.question_flags import ask_from
+from planner.question.input import Group
 
 
 def test_the_help_of_estimate_has_the_sections_in_order(run):
     text = run("estimate", "--help").out
-    sections = (flags.MODEL, flags.TRAINING, flags.MACHINES, flags.LAYOUT, flags.MONEY, flags.EVIDENCE, flags.OUTPUT)
-    places = [text.index(f"\n{section}:\n") for section in (*sections, flags.LIMITS)]
+    places = [text.index(f"\n{section}:\n") for section in (*Group, "Output", "Limits")]
 
     assert places == sorted(places)
 
 
 def test_a_flag_shows_what_to_put_after_it(run):
     assert "  --deadline TIME " in run("estimate", "--help").out
+
+
+def test_only_given_flags_are_part_of_the_question_with_their_source():
+    values = {"params": "70B", "gpus": "8", "embodied": False, "precision": None, "json": True}
+    ask = ask_from(values, {"params": "flag", "gpus": "environment", "json": "flag"})
+
+    assert ask.texts == {"params": "70B", "gpus": "8"}
+    assert ask.sources == {"params": "flag", "gpus": "environment"}
+
+
+@pytest.mark.parametrize(("value", "text"), [(True, "yes"), (False, "no")])
+def test_a_switch_is_a_yes_or_a_no_where_it_was_given(value, text):
+    assert ask_from({"embodied": value}, {"embodied": "file"}).texts == {"embodied": text}
 
 
 @pytest.mark.parametrize(
@@ -28,10 +41,13 @@ def test_a_flag_shows_what_to_put_after_it(run):
         ("mpplan estimate --model mixtral-8x7", "mixtral-8x7b"),
         ("mpplan estimate --policy bf16-f", "bf16-fsdp"),
         ("mpplan estimate --optimizer adamw-8", "adamw-8bit"),
+        ("mpplan estimate --method ql", "qlora"),
+        ("mpplan estimate --act-ckpt sel", "selective"),
+        ("mpplan estimate --network ib-n", "ib-ndr"),
         ("mpplan est", "estimate"),
     ],
 )
-def test_a_shell_is_offered_names_of_the_catalogues(shell, words, offered):
+def test_a_shell_is_offered_the_declared_names_and_those_of_the_catalogues(shell, words, offered):
     count = str(len(words.split()) - 1)
     result = shell(_MPPLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
 

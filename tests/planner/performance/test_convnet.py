@@ -10,7 +10,6 @@ from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.step import StepTimes
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import shipped_parameters
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
@@ -107,10 +106,10 @@ def test_a_convolution_runs_forward_and_twice_backward_but_images_need_no_gradie
     # 8 178 368 512 FLOP forward (4.09 G multiply-adds: torchvision), of which 2 x 2048 x 1000 in the classifier, which
     # is no convolution, and 2 x 112^2 x 64 x 3 x 7^2 in the first
     first, convolutions = 2 * 112**2 * 64 * 147, 8_178_368_512 - 4_096_000
-    efficiency = shipped_parameters().find("conv_efficiency", "fp32").value
+    rates = {"linear_flop_per_s": 1e12, "conv_efficiency": 0.7}
 
-    per_image = (3 * convolutions - first) / (1e12 * efficiency)
-    assert seconds(plain_step("fp32", 64, linear_flop_per_s=1e12).matmul) == pytest.approx(64 * per_image)
+    per_image = (3 * convolutions - first) / (1e12 * 0.7)
+    assert seconds(plain_step("fp32", 64, **rates).matmul) == pytest.approx(64 * per_image)
 
 
 def test_a_convolution_reads_its_input_and_its_weights_and_writes_its_output():
@@ -125,10 +124,10 @@ def test_a_convolution_reads_its_input_and_its_weights_and_writes_its_output():
 
 
 def test_norm_relu_and_addition_pass_over_the_outputs_that_they_follow():
-    norm, relu, residual = (shipped_parameters().find(f"{name}_passes", "fused").value for name in ("batch_norm", "relu", "residual"))
-    times = plain_step("fp16", 32, linear_flop_per_s=1e30, memory_bytes_per_s=1e12, kernel_s=1e-6)
+    passes = {"batch_norm_passes": 6.0, "relu_passes": 1.0, "residual_passes": 3.0}
+    times = plain_step("fp16", 32, linear_flop_per_s=1e30, memory_bytes_per_s=1e12, kernel_s=1e-6, **passes)
 
-    passed = norm * OUTPUTS + relu * AFTER_RELU + residual * SUMS
+    passed = 6 * OUTPUTS + 1 * AFTER_RELU + 3 * SUMS
     # and twelve kernels for each of the 53 convolutions
     assert seconds(times.memory_bound) == pytest.approx(32 * passed * 2 / 1e12 + 12 * 53 * 1e-6)
 

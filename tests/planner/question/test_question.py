@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from planner.question.asked import Input
 from planner.question.question import default_attention, overlaps_tensor_parallel
 from tests.planner.build import cluster, question
 
@@ -25,9 +24,9 @@ def test_attention_is_fused_where_flash_attention_has_kernels(gpu, kind):
 
 
 def test_what_the_user_said_wins():
-    one = question(attention="naive")
+    asked = question(attention="naive")
 
-    assert one.recipe(one.asked, one.clusters[0]).attention == "naive"
+    assert asked.recipe(asked.asked, asked.clusters[0]).attention == "naive"
 
 
 def test_tuned_stacks_hide_tensor_parallel_traffic_from_hopper_on():
@@ -42,12 +41,3 @@ def test_only_encoders_drop_out():
 
     assert bert.recipe(bert.asked, bert.clusters[0]).dropout
     assert not llama.recipe(llama.asked, llama.clusters[0]).dropout
-
-
-def test_inputs_can_be_added_without_touching_the_question():
-    one = question()
-    more = one.with_inputs(price=Input(value=2.5, source="default"))
-
-    assert more.inputs["price"].value == 2.5
-    assert "price" not in one.inputs
-    assert more.tokens == one.tokens

@@ -1,4 +1,4 @@
-"""From what was typed to a question: values as people write them, defaults with their source, mistakes with hints."""
+"""Resolving a typed question: values as people write them, defaults with their source, mistakes with hints."""
 
 from __future__ import annotations
 
@@ -8,51 +8,57 @@ from datetime import UTC, date, datetime
 import pytest
 
 from planner.errors import InputFileError, MpplanError, UsageError
+from planner.question.asked import Ask
+from planner.question.inputs import INPUTS
 from planner.question.question import Question
-from planner.question.resolve import Ask, default_batch_tokens, describe, parse_network_bytes_per_s, resolve
+from planner.question.resolve import default_batch_tokens, describe, resolve
 from tests.planner.build import question, shape
 
 
-def ask(**asked: object) -> Question:
-    return resolve(Ask(**asked))  # type: ignore[arg-type]
+def ask(**texts: str) -> Question:
+    return resolve(Ask(texts=texts))
 
 
-def test_nothing_but_a_size_gives_the_design_s_defaults_and_says_so():
-    one = ask(params="70B")
+def test_a_size_alone_takes_every_default_and_notes_it():
+    resolved = ask(params="70B")
 
-    assert one.clusters[0].gpu.id == "h100-sxm5-80gb"
-    assert one.deadline_s == 30 * 86400
-    assert (one.gpus, one.budget_usd) == (None, None)
-    assert one.tokens == pytest.approx(20 * one.model.params_total)
-    assert (one.seq_len, one.global_batch) == (4096, 1024)  # 4 Mi tokens
-    assert one.asked.id == "bf16"
-    assert [policy.precision for policy in one.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8"]
-    assert (one.optimizer.id, one.stack, one.method, one.offload) == ("adamw", "tuned", "pretrain", "none")
-    assert one.inputs["params"].source == "flag"
+    assert resolved.clusters[0].gpu.id == "h100-sxm5-80gb"
+    assert resolved.deadline_s == 30 * 86400
+    assert (resolved.gpus, resolved.budget_usd) == (None, None)
+    assert resolved.tokens == pytest.approx(20 * resolved.model.params_total)
+    assert (resolved.seq_len, resolved.global_batch) == (4096, 1024)  # 4 Mi tokens
+    assert resolved.asked.id == "bf16"
+    assert [policy.precision for policy in resolved.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8"]
+    assert (resolved.optimizer.id, resolved.stack, resolved.method, resolved.offload) == (
+        "adamw",
+        "tuned",
+        "pretrain",
+        "none",
+    )
+    assert resolved.inputs["params"].source == "flag"
     for name in ("tokens", "global_batch", "precision", "optimizer", "stack", "gpu", "deadline", "as_of", "seed"):
-        assert one.inputs[name].source == "default"
-    assert one.money.as_of == datetime.now(UTC).date()
+        assert resolved.inputs[name].source == "default"
+    assert resolved.money.as_of == datetime.now(UTC).date()
 
 
 @pytest.mark.parametrize(
     ("params", "tokens"), [("70B", 2**22), ("30e9", 2**22), ("8B", 2**20), ("3B", 2**20), ("1B", 2**19)]
 )
 def test_the_default_batch_grows_with_the_model(params, tokens):
-    # design, section 3: about 4M tokens from 30B parameters, 1M from 3B, 0.5M below
-    one = ask(params=params)
+    resolved = ask(params=params)
 
-    assert default_batch_tokens(one.model.params_total) == pytest.approx(tokens, rel=0.001)
-    assert one.global_batch * one.seq_len == pytest.approx(tokens, rel=0.05)
+    assert default_batch_tokens(resolved.model.params_total) == pytest.approx(tokens, rel=0.001)
+    assert resolved.global_batch * resolved.seq_len == pytest.approx(tokens, rel=0.05)
 
 
 def test_a_catalogue_model_brings_its_published_batch_and_sequence():
-    one = ask(model="DeepSeek V3")
+    resolved = ask(model="DeepSeek V3")
 
-    assert one.model.name == "deepseek-v3"
-    # design, section 3: 15 360 x 4 096
-    assert (one.global_batch, one.seq_len) == (15360, 4096)
-    assert one.inputs["global_batch"].source == "catalogue"
-    assert one.inputs["seq_len"].source == "catalogue"
+    assert resolved.model.name == "deepseek-v3"
+    # DeepSeek-V3 report (arXiv 2412.19437), section 4.2: batch 15 360 at sequence length 4 096
+    assert (resolved.global_batch, resolved.seq_len) == (15360, 4096)
+    assert resolved.inputs["global_batch"].source == "catalogue"
+    assert resolved.inputs["seq_len"].source == "catalogue"
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-70b", "Llama 3.1 70B", "LLAMA_3.1_70B"])
@@ -78,27 +84,13 @@ def test_deadlines_are_read_as_people_write_them(text, seconds):
     ("text", "rate"),
     [
         ("400Gb/s", 50e9),
-        ("400Gbps", 50e9),
-        ("400 Gbit/s", 50e9),
-        ("50GB/s", 50e9),
         ("8x400Gb/s", 50e9),
         ("3200Gb/s per node", 50e9),
-        ("3200Gb/s/node", 50e9),
         ("ib-ndr", 50e9),
-        ("IB-HDR", 25e9),
     ],
 )
 def test_a_network_is_a_rate_per_gpu_or_per_node_or_a_name(text, rate):
-    assert parse_network_bytes_per_s(text, 8) == rate
     assert ask(params="8B", network=text).clusters[0].nic_bytes_per_s == rate
-
-
-@pytest.mark.parametrize("text", ["fast", "400", "0Gb/s", "400gb", "-1Gb/s", ""])
-def test_what_is_no_network_rate_is_refused_with_examples(text):
-    with pytest.raises(UsageError, match="--network") as caught:
-        parse_network_bytes_per_s(text, 8)
-
-    assert "400Gb/s" in (caught.value.hint or "")
 
 
 def test_the_optional_parts_are_taken():
@@ -108,44 +100,47 @@ def test_the_optional_parts_are_taken():
         "gpu": "H100 SXM5 80GB", "gpus": "64", "gpus_per_node": "4", "power_limit": "500", "tp": "2", "pp": "1",
         "vp": "1", "cp": "1", "ep": "1", "zero": "0", "micro_batch": "2", "act_ckpt": "full", "price": "$2.50",
         "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
-        "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d",
+        "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
+        "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
     }  # fmt: skip
-    one = ask(**given)
+    resolved = ask(**given)
 
-    assert (one.method, one.seq_len, one.global_batch, one.seed) == ("lora", 8192, 512, 7)
-    assert (one.asked.id, one.optimizer.id, one.offload, one.stack, one.attention) == (
+    assert (resolved.method, resolved.seq_len, resolved.global_batch, resolved.seed) == ("lora", 8192, 512, 7)
+    assert (resolved.asked.id, resolved.optimizer.id, resolved.offload, resolved.stack, resolved.attention) == (
         "fp8", "adamw", "optimizer", "tuned", "flash",
     )  # fmt: skip
-    machine = one.clusters[0]
+    machine = resolved.clusters[0]
     assert (machine.gpu.id, machine.gpus_per_node, machine.power_limit_w) == ("h100-sxm5-80gb", 4, 500)
-    fixed = one.fixed
+    fixed = resolved.fixed
     assert (fixed.tp, fixed.pp, fixed.vp, fixed.cp, fixed.ep, fixed.zero, fixed.micro_batch) == (2, 1, 1, 1, 1, 0, 2)
     assert fixed.act_ckpt == "full"
-    assert one.money.price_usd_per_gpu_h == 2.5
-    assert (one.money.pue, one.money.electricity_usd_per_kwh, one.money.grid) == (1.1, 0.1, "FR")
-    assert one.money.as_of == date(2026, 1, 31)
-    assert (one.gpus, one.budget_usd, one.deadline_s) == (64, 2e6, 864000)
-    assert {name: one.inputs[name].source for name in given} == dict.fromkeys(given, "flag")
+    assert resolved.money.price_usd_per_gpu_h == 2.5
+    assert (resolved.money.pue, resolved.money.electricity_usd_per_kwh, resolved.money.grid) == (1.1, 0.1, "FR")
+    assert resolved.money.as_of == date(2026, 1, 31)
+    assert (resolved.gpus, resolved.budget_usd, resolved.deadline_s) == (64, 2e6, 864000)
+    assert {name: value.source for name, value in resolved.inputs.items()} == dict.fromkeys(given, "flag")
+    # model excludes params, tariff electricity, quote and own price; records are read by the program
+    assert set(given) == {item.name for item in INPUTS} - {"model", "tariff", "quote", "own", "records"}
 
 
 def test_a_file_s_values_say_so():
-    one = resolve(Ask(params="8B", tokens="1e12", sources={"tokens": "file"}))
+    resolved = resolve(Ask(texts={"params": "8B", "tokens": "1e12"}, sources={"tokens": "file"}))
 
-    assert one.inputs["tokens"].source == "file"
-    assert one.inputs["params"].source == "flag"
+    assert resolved.inputs["tokens"].source == "file"
+    assert resolved.inputs["params"].source == "flag"
 
 
 def test_several_gpus_are_one_question_each_once():
-    one = ask(params="8B", gpu="h100-sxm5-80gb, B200 SXM 180GB,h100-sxm5-80gb")
+    resolved = ask(params="8B", gpu="h100-sxm5-80gb, B200 SXM 180GB,h100-sxm5-80gb")
 
-    assert [c.gpu.id for c in one.clusters] == ["h100-sxm5-80gb", "b200-sxm-180gb"]
+    assert [c.gpu.id for c in resolved.clusters] == ["h100-sxm5-80gb", "b200-sxm-180gb"]
 
 
 def test_a_policy_brings_its_precision():
-    one = ask(params="8B", policy="fp8-rowwise")
+    resolved = ask(params="8B", policy="fp8-rowwise")
 
-    assert one.asked.precision == "fp8"
-    assert [policy.id for policy in one.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8-rowwise"]
+    assert resolved.asked.precision == "fp8"
+    assert [policy.id for policy in resolved.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8-rowwise"]
 
 
 def test_mxfp8_and_nvfp4_are_compared_when_asked_for():
@@ -159,7 +154,7 @@ BAD = [
     ({"params": "0"}, "--params", "70B"),
     ({"params": "8x7B"}, "mixture of experts", "--model mixtral-8x7b"),
     ({}, "no model was given", "--params 70B"),
-    ({"params": "8B", "model": "llama-3.1-8b"}, "both --params and --model", "say one"),
+    ({"params": "8B", "model": "llama-3.1-8b"}, "both --params and --model", "give one"),
     ({"model": "lama-3.1-8b"}, "unknown model `lama-3.1-8b`", "llama-3.1-8b"),
     ({"model": "no/such/config.json"}, "no such file", "config.json"),
     ({"params": "8B", "gpu": "h100-sxm5-81gb"}, "unknown GPU", "h100-sxm5-80gb"),
@@ -177,7 +172,7 @@ BAD = [
     ({"params": "8B", "offload": "disk"}, "--offload", "optimizer"),
     ({"params": "8B", "act_ckpt": "some"}, "--act-ckpt", "selective"),
     ({"params": "8B", "attention": "slow"}, "--attention", "flash"),
-    ({"params": "8B", "zero": "4"}, "--zero: 4 is not a stage", "0, 1, 2 or 3"),
+    ({"params": "8B", "zero": "4"}, "--zero: `4` must be at most 3", "--zero 3"),
     ({"params": "8B", "tp": "0"}, "--tp", ""),
     ({"params": "8B", "deadline": "30"}, "--deadline", "30d"),
     ({"params": "8B", "deadline": "-3d"}, "--deadline", "30d"),
@@ -187,7 +182,7 @@ BAD = [
     ({"params": "8B", "price": "free"}, "--price: `free` is not a number", "--price 2.5"),
     ({"params": "8B", "price": "-1"}, "--price", "--price 2.5"),
     ({"params": "8B", "price": "nan"}, "--price", "--price 2.5"),
-    ({"params": "8B", "pue": "0.9"}, "--pue: 0.9 is less than 1", "--pue 1.2"),
+    ({"params": "8B", "pue": "0.9"}, "--pue: `0.9` must be at least 1", "--pue 1.2"),
     ({"params": "8B", "network": "warp"}, "--network", "400Gb/s"),
     ({"params": "8B", "power_limit": "0"}, "--power-limit", ""),
     ({"params": "8B", "as_of": "yesterday"}, "--as-of: `yesterday` is not a date", "2026-11-20"),
@@ -200,9 +195,9 @@ def test_a_mistake_gets_one_sentence_a_hint_and_exit_code_2(asked, message, hint
     with pytest.raises(UsageError) as caught:
         ask(**asked)
 
-    said = f"{caught.value.message} {caught.value.hint}"
-    assert message in said
-    assert hint in (caught.value.hint or "") or hint in said
+    text = f"{caught.value.message} {caught.value.hint}"
+    assert message in text
+    assert hint in (caught.value.hint or "") or hint in text
     assert caught.value.hint
     assert caught.value.exit_code == 2
     assert "\n" not in caught.value.message

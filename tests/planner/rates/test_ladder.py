@@ -155,7 +155,6 @@ def test_the_network_that_the_user_names_is_the_one_that_counts():
     [
         ("power_idle_w", "power_idle"),
         ("power_linear_w", "power_matmul"),
-        ("power_other_w", "power_matmul"),
         ("power_attention_w", "power_attention"),
         ("power_memory_w", "power_memory"),
         ("power_wait_w", "power_wait"),
@@ -199,7 +198,7 @@ def test_hosts_stand_inside_the_reading_of_a_grace_hopper():
     ("changes", "name", "row"),
     [
         ({"tp_overlap": False}, "overlap_tp", "overlap_tp"),
-        ({"tp_overlap": True}, "overlap_tp", "overlap_tp_explicit"),
+        ({"tp_overlap": True}, "overlap_tp", "overlap_tp.explicit"),
         ({"chunked_loss": False}, "logit_bytes", "logit_bytes.full"),
         ({"chunked_loss": True}, "logit_bytes", "logit_bytes.fused"),
         ({}, "ffn_passes", "ffn_passes.gated"),  # Llama 3.1: SwiGLU
@@ -210,7 +209,7 @@ def test_hosts_stand_inside_the_reading_of_a_grace_hopper():
     ],
 )
 def test_what_the_recipe_says_picks_the_row(changes, name, row):
-    assert getattr(mid(one=recipe(**changes)), name) == parameter(row).value
+    assert getattr(mid(one=recipe(**changes)), name) == shipped_parameters().rows[row].value
 
 
 def test_memory_that_is_always_taken_is_stated_in_gib():

@@ -1,7 +1,7 @@
 import pytest
 
 from planner.validation.runs import PublishedRun, Rejected, parse_run
-from planner.validation.setup import Prepared, network_bytes_per_s, prepare, prepare_run, software_year
+from planner.validation.setup import Prepared, prepare, prepare_run, software_year
 
 BERT = {
     "id": "b", "model": "BERT-Large", "family": "bert", "precision": "fp16", "gpu": "v100-sxm2-32gb", "n_gpus": "8",
@@ -24,30 +24,6 @@ def reason(**cells: str) -> str:
     found = prepare_run(run)
     assert isinstance(found, Rejected), found
     return found.reason
-
-
-@pytest.mark.parametrize(
-    ("text", "node", "gb_per_s"),
-    [
-        ("8x200Gb HDR IB per DGX A100 (Selene)", 8, 25.0),
-        ("4x100Gb Omni-Path per node", 4, 12.5),
-        ("4x100Gb Omni-Path per node", 8, 6.25),
-        ("Jean Zay V100: 4 GPUs/node, 4x100Gb Omni-Path", 4, 12.5),
-        ("400 Gb/s RDMA per GPU", 8, 50.0),
-        ("400Gb/s CX-7 per GPU", 8, 50.0),
-        ("1600 Gb/s RoCE per node", 8, 25.0),
-        ("8x50GB/s IB", 8, 50.0),
-        ("Slingshot-11, 4x200Gb per node", 8, 12.5),
-        ("HDR IB (Selene)", 8, 25.0),
-    ],
-)
-def test_a_network_s_words_become_a_rate_per_gpu(text, node, gb_per_s):
-    assert network_bytes_per_s(text, node) == pytest.approx(gb_per_s * 1e9)
-
-
-def test_words_without_a_rate_say_nothing():
-    assert network_bytes_per_s("NVL72", 4) is None
-    assert network_bytes_per_s("", 8) is None
 
 
 @pytest.mark.parametrize(

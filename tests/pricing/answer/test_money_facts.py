@@ -32,7 +32,7 @@ def asked(tmp_path, today):
         for name, text in FILES.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
         files = {name: str(tmp_path / value) for name, value in parts.items() if str(value) in FILES}
-        return resolve(Ask(**({"params": "7B", "gpus": "8", "as_of": today.isoformat()} | parts | files)))
+        return resolve(Ask(texts={"params": "7B", "gpus": "8", "as_of": today.isoformat()} | parts | files))
 
     return ask
 

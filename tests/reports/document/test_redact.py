@@ -8,7 +8,7 @@ import pytest
 import reports
 from planner.errors import UsageError
 from planner.evidence import Assumption, Evidence, EvidenceKind
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from reports.document.redact import redacted
 from tests.reports import sample
 
@@ -18,9 +18,9 @@ FORMATS = ("html", "markdown", "terminal", "csv", "json")
 def secretive() -> dict[str, object]:
     """A document with a name and prices in every place where they can hide."""
     question = sample.answer().question | {
-        "model": Input(value="aurora-secret-v2", source="flag"),
-        "price": Input(value=2.518273, source="flag", note="median over SecretCloud"),
-        "provider": Input(value="SecretCloud", source="flag"),
+        "model": InputValue(value="aurora-secret-v2", source="flag"),
+        "price": InputValue(value=2.518273, source="flag", note="median over SecretCloud"),
+        "provider": InputValue(value="SecretCloud", source="flag"),
     }
     price = Evidence(
         id="price:p1",

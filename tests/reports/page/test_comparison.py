@@ -8,7 +8,7 @@ import pytest
 
 import reports
 from planner.errors import InputFileError
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from reports.page.comparison import build_comparison, change_of
 from tests.reports import sample
 
@@ -16,7 +16,7 @@ from tests.reports import sample
 def other() -> dict[str, object]:
     """The same question at a lower price."""
     plans = tuple(sample.plan(name, price=2.0) for name in sample.SPEED)
-    question = sample.answer().question | {"price": Input(value=2.0, source="flag")}
+    question = sample.answer().question | {"price": InputValue(value=2.0, source="flag")}
     return sample.document(plans=plans, question=question)
 
 

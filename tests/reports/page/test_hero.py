@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.question.asked import Input
+from planner.question.asked import InputValue
 from reports.page.build import build
 from tests.reports import sample
 
@@ -65,7 +65,7 @@ def test_the_trust_line_says_what_was_measured_how_old_prices_are_and_what_is_as
 
 
 def test_a_price_that_was_given_is_said_to_be_given():
-    question = sample.answer().question | {"price": Input(value=2.5, source="flag")}
+    question = sample.answer().question | {"price": InputValue(value=2.5, source="flag")}
 
     assert "price as given" in [part.text for part in view_of(sample.document(question=question)).hero.trust]
 

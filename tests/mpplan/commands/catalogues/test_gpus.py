@@ -28,8 +28,8 @@ def test_the_document_carries_units_in_its_keys(run):
     document = json.loads(run("gpus", "--json").out)
 
     assert document["schema"] == "mpplan.gpus/1"
-    assert [one["id"] for one in document["gpus"]] == list(load_gpus())
-    h100 = next(one for one in document["gpus"] if one["id"] == "h100-sxm5-80gb")
+    assert [row["id"] for row in document["gpus"]] == list(load_gpus())
+    h100 = next(row for row in document["gpus"] if row["id"] == "h100-sxm5-80gb")
     assert h100["memory_bytes_per_s"] == 3.35e12
     assert h100["peak_flop_per_s"]["bf16"] == 989e12
     assert h100["evidence"]["kind"] == "datasheet"

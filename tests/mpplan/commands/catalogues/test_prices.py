@@ -34,7 +34,7 @@ def test_a_list_can_be_narrowed_and_is_json_where_asked(run):
 
     document = json.loads(done.out)
     assert document["schema"] == "mpplan.prices/1"
-    assert {(one["provider"], one["commitment"]) for one in document["rows"]} == {("aws", "spot")}
+    assert {(row["provider"], row["commitment"]) for row in document["rows"]} == {("aws", "spot")}
     assert all(not one["stale"] for one in document["rows"])
 
 
@@ -48,9 +48,11 @@ def test_replaced_rows_are_listed_only_with_all(run):
 
 def test_a_name_that_no_row_has_offers_near_ones(run):
     done = run("prices", "list", "--provider", "awz")
+    error, hint = done.err.splitlines()
 
     assert done.code == 2
-    assert done.err.splitlines() == ["error: no rows with provider `awz`", "hint: there is aws, azure"]
+    assert error == "error: no rows with provider `awz`"
+    assert hint.startswith("hint: choose one of aws")
 
 
 def test_show_says_what_a_plan_would_take_and_from_which_rows(run):
@@ -90,7 +92,7 @@ def test_another_price_for_the_same_day_does_not_replace_the_row(run):
 
 
 @pytest.mark.parametrize(
-    ("more", "price", "said"),
+    ("more", "price", "message"),
     [
         ((), "0", "expected more than 0, found `0`"),
         ((), "-3", "expected more than 0, found `-3`"),
@@ -100,11 +102,11 @@ def test_another_price_for_the_same_day_does_not_replace_the_row(run):
         (("--commitment", "weekly"), "2", "expected one of on-demand, spot, 1y, 3y, found `weekly`"),
     ],
 )
-def test_a_price_that_cannot_be_is_refused_in_one_line(run, more, price, said):
+def test_a_price_that_cannot_be_is_refused_in_one_line(run, more, price, message):
     done = added(run, *more, price=price)
 
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 2
 
 
@@ -197,16 +199,16 @@ def test_a_refresh_offline_without_a_stored_answer_says_so(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--source", "aws"), "unknown source `aws`"),
-        (("--address", "http://127.0.0.1:9"), "--address goes with one --source"),
+        (("--address", "http://127.0.0.1:9"), "--address needs exactly one --source"),
     ],
 )
-def test_refresh_flags_are_checked_first(run, arguments, said):
+def test_refresh_flags_are_checked_first(run, arguments, message):
     done = run("prices", "refresh", *arguments)
 
-    assert (done.code, said in done.err) == (2, True)
+    assert (done.code, message in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("gpu", sorted(load_gpus()))

@@ -30,7 +30,7 @@ def test_a_contended_record_is_named_with_the_command_that_mends_it(run, home) -
     result = run("check", str(path))
 
     assert result.code == 0
-    assert "is not to be trusted" in result.out
+    assert "cannot be trusted" in result.out
     assert "✗ 4 points measured while something else ran: p0, p1, p2, and 1 more" in result.out
     assert f"`mpplan probe --resume --workload gemm -o {path}`" in result.out
 
@@ -80,7 +80,7 @@ def test_check_as_json_holds_findings_problems_and_what_to_run(run, home) -> Non
 
     assert document["schema"] == "mpplan.check/1"
     assert document["trustworthy"] is False
-    assert [one["id"] for one in document["findings"]] == ["few-samples"]
+    assert [finding["id"] for finding in document["findings"]] == ["few-samples"]
     assert document["problems"] == []
     assert "mpplan probe --resume" in document["again"]
 

@@ -15,8 +15,8 @@ def test_doctor_says_what_this_machine_measures_precision_by_precision(run) -> N
     result = run("doctor", "--json")
 
     document = json.loads(result.out)
-    found = [one for one in document["findings"] if one["topic"] == "precisions" and "CPU" in one["device"]]
-    precisions = {one["what"]: one for one in found}
+    cpu = [row for row in document["findings"] if row["topic"] == "precisions" and "CPU" in row["device"]]
+    precisions = {row["what"]: row for row in cpu}
     assert document["schema"] == "mpplan.doctor/1"
     assert precisions["fp32"]["ok"]
     assert precisions["bf16-autocast"]["ok"]

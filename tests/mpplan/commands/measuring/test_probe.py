@@ -25,7 +25,7 @@ QUICK = ("probe", "--device", "cpu", "--suite", "quick", "--budget", "5m")
         (("--precision", "bf17"), "unknown precision `bf17`"),
         (("--workload", "gemmm"), "unknown workload `gemmm`"),
         (("--budget", "soon"), "--budget: `soon` is not a duration"),
-        (("--resume",), "there is no record to go on with"),
+        (("--resume",), "there is no record to continue"),
         (("-o", "no/such/place.jsonl"), "cannot write `no/such/place.jsonl`"),
     ],
 )
@@ -72,11 +72,11 @@ def test_a_run_compares_precisions_and_keeps_its_record_in_the_store_and_where_i
     assert rows["fp32"]["speed_over_fp32"] == 1.0
     assert rows["bf16-autocast"]["speed_over_tf32"] is None
     assert rows["bf16-autocast"]["energy_j_per_token"] is None
-    assert {one["precision"] for one in document["unsupported"]} == {"tf32", "fp8", "mxfp8"}
+    assert {row["precision"] for row in document["unsupported"]} == {"tf32", "fp8", "mxfp8"}
     record = read_measurements(home / "r.jsonl")
-    steps = [one for one in record.measurements if one.kind == "end_to_end"]
-    assert {one.precision for one in steps} == {"fp32", "bf16"}
-    assert all(one.loss_trace and one.memory_allocated_peak_bytes and one.energy_reason for one in steps)
+    steps = [point for point in record.measurements if point.kind == "end_to_end"]
+    assert {point.precision for point in steps} == {"fp32", "bf16"}
+    assert all(point.loss_trace and point.memory_allocated_peak_bytes and point.energy_reason for point in steps)
     (kept,) = (home.parent / "home" / "mpplan" / "records").glob("*.jsonl")
     assert kept.read_text() == (home / "r.jsonl").read_text()
 
@@ -93,9 +93,9 @@ def test_the_record_itself_can_go_to_stdout(run, home) -> None:
 def all_cores_busy() -> Iterator[None]:
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     yield
-    for one in busy:
-        one.kill()
-        one.wait()
+    for point in busy:
+        point.kill()
+        point.wait()
 
 
 @needs_torch
@@ -105,9 +105,9 @@ def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run
     result = run(*QUICK, *arguments, "-o", "r.jsonl", "--strict")
 
     record = read_measurements(home / "r.jsonl")
-    timed = [one for one in record.measurements if one.time_median_s is not None]
+    timed = [point for point in record.measurements if point.time_median_s is not None]
     assert timed
-    assert all(one.quality == "contended" for one in timed)
-    assert all((one.other_load_ratio or 0.0) > 0.05 for one in timed)
+    assert all(point.quality == "contended" for point in timed)
+    assert all((point.other_load_ratio or 0.0) > 0.05 for point in timed)
     assert "measured while something else ran" in result.err
     assert result.code == 6

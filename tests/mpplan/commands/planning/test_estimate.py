@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
-from mpplan.api.answer import Asked
 from mpplan.commands import COMMANDS
 from mpplan.group import load_command
-from planner.question.resolve import Ask
+from planner.question.inputs import INPUTS
 
 SMALL = ("--params", "7B", "--gpus", "8", "--price", "2.5")
 """With a price: how old the rows of the price book are on the day of the test is not this file's subject."""
@@ -120,13 +121,13 @@ MONEY_FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [(n, *v) for n, v in MONEY_FILES.items()], ids=MONEY_FILES)
-def test_a_bad_file_about_money_is_named_with_its_line_and_key(run, home, name, text, said):
+@pytest.mark.parametrize(("name", "text", "message"), [(n, *v) for n, v in MONEY_FILES.items()], ids=MONEY_FILES)
+def test_a_bad_file_about_money_is_named_with_its_line_and_key(run, home, name, text, message):
     (home / name).write_text(text, encoding="utf-8")
     result = run("estimate", *UNPRICED, f"--{name.removesuffix('.toml')}", name)
 
     assert (result.code, result.out) == (3, "")
-    assert result.err.startswith(f"error: {said}")
+    assert result.err.startswith(f"error: {message}")
 
 
 def test_own_machines_are_shown_beside_renting(run, home):
@@ -197,7 +198,7 @@ BAD = {
     "a day that is none": (("--params", "7B", "--as-of", "yesterday"), 2, "yesterday", "2026"),
     "an unknown provider": (("--params", "7B", "--provider", "nobody"), 2, "nobody", ""),
     "an unknown form": ((*SMALL, "--format", "htm"), 2, "htm", "html"),
-    "two forms": ((*SMALL, "--json", "--format", "csv"), 2, "two things on stdout", ""),
+    "two forms": ((*SMALL, "--json", "--format", "csv"), 2, "both set the format of stdout", ""),
     "a report in no directory": ((*SMALL, "--report", "none/plan.html"), 2, "none/plan.html", "another path"),
     "a report that is a directory": ((*SMALL, "--report", "."), 2, "it is a directory", "another path"),
     "a limit that is no number": ((*SMALL, "--max-cost", "cheap"), 2, "--max-cost", ""),
@@ -225,15 +226,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "code", "said", "hinted"), BAD.values(), ids=BAD)
-def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, home, arguments, code, said, hinted):
+@pytest.mark.parametrize(("arguments", "code", "message", "hinted"), BAD.values(), ids=BAD)
+def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, home, arguments, code, message, hinted):
     result = run("estimate", *arguments)
     error, hint = result.err.splitlines()
 
     assert result.code == code
     assert result.out == ""
     assert error.startswith("error: ")
-    assert said in error
+    assert message in error
     assert hint.startswith("hint: ")
     assert hinted in hint
     assert list(home.iterdir()) == []
@@ -250,24 +251,26 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), CONFIGS.values(), ids=CONFIGS)
-def test_a_bad_config_is_an_invalid_input_file(run, home, text, said):
+@pytest.mark.parametrize(("text", "message"), CONFIGS.values(), ids=CONFIGS)
+def test_a_bad_config_is_an_invalid_input_file(run, home, text, message):
     (home / "config.json").write_text(text, encoding="utf-8")
     result = run("estimate", "--model", "config.json", "--gpus", "8")
     error, hint = result.err.splitlines()
 
     assert result.code == 3
     assert error.startswith("error: config.json")
-    assert said in error.lower() + error
+    assert message in error.lower() + error
     assert hint.startswith("hint: ")
 
 
 def test_an_unknown_architecture_lists_the_known_ones(run, home):
     (home / "config.json").write_text(CONFIGS["an unknown architecture"][0], encoding="utf-8")
-    said = run("estimate", "--model", "config.json").err.lower()
+    message = run("estimate", "--model", "config.json").err.lower()
 
     assert [
-        name for name in ("llama", "mistral", "mixtral", "qwen", "deepseek", "gpt2", "neox", "bert") if name not in said
+        name
+        for name in ("llama", "mistral", "mixtral", "qwen", "deepseek", "gpt2", "neox", "bert")
+        if name not in message
     ] == []
 
 
@@ -285,13 +288,21 @@ def test_an_unwritable_report_is_refused_before_the_question_is_even_read(run):
     assert "none/plan.html" in result.err
 
 
-def test_flags_api_and_planner_speak_of_the_same_parts_of_a_question():
-    command = load_command(next(one for one in COMMANDS if one.name == "estimate"))
-    flags = {option.name for option in command.params}
-    output = {"json", "format", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"}
+def test_the_command_has_a_flag_for_each_input_and_eight_of_its_own():
+    command = load_command(next(row for row in COMMANDS if row.name == "estimate"))
+    own = ["json", "format", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"]
 
-    assert flags - output == set(get_type_hints(Asked))
-    assert set(Asked.__annotations__) == set(Ask.__dataclass_fields__) - {"sources"} | {"records"}
+    assert [option.name for option in command.params] == [*(item.name for item in INPUTS), *own]
+
+
+def test_the_help_needs_neither_numpy_nor_a_catalogue(home):
+    program = "import sys; from mpplan.app import main; main(['estimate', '--help']); print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    loaded = set(done.stdout.split())
+
+    assert "planner.question.inputs" in loaded
+    assert loaded & {"numpy", "pandas", "torch", "planner.models.catalogue", "planner.question.resolve"} == set()
 
 
 def test_a_real_process_says_the_same_as_this_one(run, shell):

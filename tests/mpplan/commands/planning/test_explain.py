@@ -31,9 +31,9 @@ def test_another_precision_can_be_asked_for(run, plan):
 
 
 def test_json_is_a_document_of_its_own(run, plan):
-    found = json.loads(run("explain", "plan.json", "carbon", "--json").out)
+    document = json.loads(run("explain", "plan.json", "carbon", "--json").out)
 
-    assert (found["schema"], found["figure"]) == ("mpplan.explain/1", "carbon")
+    assert (document["schema"], document["figure"]) == ("mpplan.explain/1", "carbon")
 
 
 @pytest.mark.parametrize(

@@ -38,18 +38,18 @@ def test_the_default_is_every_line_of_every_plan_as_csv(run, plan):
 
 
 def test_focus_is_the_asked_plan_and_plainly_an_estimate(run, plan):
-    found = rows(run("export", plan, "--format", "focus").out)
+    bill = rows(run("export", plan, "--format", "focus").out)
 
-    assert {row["x_Precision"] for row in found} == {"fp8"}
-    assert {row["x_IsEstimate"] for row in found} == {"true"}
-    assert {row["ProviderName"] for row in found} == {"own machines"}
-    assert {row["PricingCategory"] for row in found} == {"Other"}
+    assert {row["x_Precision"] for row in bill} == {"fp8"}
+    assert {row["x_IsEstimate"] for row in bill} == {"true"}
+    assert {row["ProviderName"] for row in bill} == {"own machines"}
+    assert {row["PricingCategory"] for row in bill} == {"Other"}
 
 
 def test_focus_of_another_plan_is_chosen_by_precision_and_view(run, plan):
-    found = rows(run("export", plan, "--format", "focus", "--precision", "bf16", "--view", "same-deadline").out)
+    bill = rows(run("export", plan, "--format", "focus", "--precision", "bf16", "--view", "same-deadline").out)
 
-    assert {row["x_Precision"] for row in found} == {"bf16"}
+    assert {row["x_Precision"] for row in bill} == {"bf16"}
 
 
 def test_the_answer_may_come_from_stdin_and_go_to_a_file(run, plan, home, monkeypatch):
@@ -79,14 +79,14 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "code", "said", "hinted"), BAD.values(), ids=BAD)
-def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, plan, arguments, code, said, hinted):
+@pytest.mark.parametrize(("arguments", "code", "message", "hinted"), BAD.values(), ids=BAD)
+def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, plan, arguments, code, message, hinted):
     result = run("export", plan, *arguments)
     error, hint = result.err.splitlines()
 
     assert (result.code, result.out) == (code, "")
     assert error.startswith("error: ")
-    assert said in error
+    assert message in error
     assert hinted in hint
 
 

@@ -112,7 +112,7 @@ def test_cells_that_are_no_numbers_and_unknown_units_are_reasons_not_crashes(run
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "said"),
+    ("content", "code", "message"),
     [
         (b"", 3, "expected a header line, found nothing"),
         (b"id,model,precision,gpu,n_gpus\n", 3, "metric: expected a column of this name"),
@@ -121,13 +121,13 @@ def test_cells_that_are_no_numbers_and_unknown_units_are_reasons_not_crashes(run
         (b'id,model,precision,gpu,n_gpus,metric\n"a,b\n', 3, "not a CSV file"),
     ],
 )
-def test_a_file_that_is_no_list_of_runs_is_one_error_with_a_hint(run, home, content, code, said):
+def test_a_file_that_is_no_list_of_runs_is_one_error_with_a_hint(run, home, content, code, message):
     (home / "bad.csv").write_bytes(content)
     result = run("validate", "bad.csv")
 
     assert result.code == code
     assert result.err.startswith("error: bad.csv")
-    assert said in result.err
+    assert message in result.err
     assert "hint: " in result.err
     assert "Traceback" not in result.err
 

@@ -1,0 +1,57 @@
+"""What is declared of an input of the question: its name, how it is read, and what the help says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Group(StrEnum):
+    """The section of the help in which an input is shown."""
+
+    MODEL = "The model"
+    TRAINING = "The training"
+    MACHINES = "The machines"
+    LAYOUT = "The layout (else searched)"
+    MONEY = "Money, power, carbon"
+    EVIDENCE = "Evidence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input(Generic[T_co]):
+    """One input of the question."""
+
+    name: str
+    """In Python, in the answer and in `mpplan.toml`, for example `seq_len`."""
+    group: Group
+    metavar: str | None
+    """What stands for the value in the help, often its unit; None for a switch, which takes no value."""
+    help: str
+    """Sentences for the help."""
+    parse: Callable[[str, str], T_co]
+    """Reads the text; its second argument names the input in an error."""
+    default: str | None = None
+    """What is taken where nothing is given, in words; None where nothing is, or where it goes without saying."""
+    choices: Callable[[], Iterable[str]] | None = None
+    """Names that a shell offers after the flag."""
+    echoes_text: bool = False
+    """Whether the answer repeats the text as typed, with its unit, instead of the value."""
+
+    @property
+    def flag(self) -> str:
+        """The long flag, for example `--seq-len`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the flag takes no value."""
+        return self.metavar is None
+
+    @property
+    def help_text(self) -> str:
+        """The help with the default."""
+        return self.help if self.default is None else f"{self.help} Default {self.default}."

@@ -1,0 +1,347 @@
+"""The inputs of `mpplan estimate`, each declared once.
+
+The flags, the keys of `mpplan.toml`, the variables, shell completion, the arguments of `mpplan.estimate` and the echo
+in the answer are made from these declarations. To add an input, declare it here, list it in `INPUTS`, and read it in
+`planner.question.resolve`. Nothing heavy is imported here: `mpplan estimate --help` needs this module.
+"""
+
+from __future__ import annotations
+
+from planner.question import names
+from planner.question.input import Group, Input
+from planner.question.parsers import number, one_of, parse_date, parse_switch, parse_text, parse_usd, whole_number
+from planner.rows import unknown_name
+from planner.units import parse_count, parse_duration_s, parse_power_w
+
+TOKENS_PER_PARAM = 20.0
+"""Hoffmann et al. 2022 (Chinchilla), arXiv 2203.15556."""
+DEFAULT_SEQ_LEN = 4096
+"""Where the model does not say: the pre-training length of the Llama 2 models, arXiv 2307.09288."""
+DEFAULT_DEADLINE = "30d"
+
+PARAMS = Input(
+    name="params",
+    group=Group.MODEL,
+    metavar="N",
+    help="Parameters, like 70B; the shape is derived and shown.",
+    parse=parse_count,
+)
+MODEL = Input(
+    name="model",
+    group=Group.MODEL,
+    metavar="NAME",
+    help="A catalogue model or a Hugging Face config.json.",
+    parse=parse_text,
+    choices=names.models,
+)
+
+METHOD = Input(
+    name="method",
+    group=Group.TRAINING,
+    metavar="NAME",
+    help="pretrain, sft, lora or qlora.",
+    default="pretrain",
+    parse=one_of(names.methods),
+    choices=names.methods,
+)
+TOKENS = Input(
+    name="tokens",
+    group=Group.TRAINING,
+    metavar="N",
+    help="Tokens to train on, like 1.5T.",
+    default=f"{TOKENS_PER_PARAM:g} per parameter",
+    parse=parse_count,
+)
+SEQ_LEN = Input(
+    name="seq_len",
+    group=Group.TRAINING,
+    metavar="N",
+    help="Sequence length in tokens.",
+    default=f"{DEFAULT_SEQ_LEN} or the model's",
+    parse=whole_number(),
+)
+GLOBAL_BATCH = Input(
+    name="global_batch",
+    group=Group.TRAINING,
+    metavar="N",
+    help="Sequences per step.",
+    default="the model's, or by model size",
+    parse=whole_number(),
+)
+PRECISION = Input(
+    name="precision",
+    group=Group.TRAINING,
+    metavar="NAME",
+    help="The precision asked for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). All are compared.",
+    parse=one_of(names.precisions),
+    choices=names.precisions,
+)
+POLICY = Input(
+    name="policy",
+    group=Group.TRAINING,
+    metavar="NAME",
+    help="Named recipe behind the precision, like bf16-fsdp.",
+    parse=parse_text,
+    choices=names.policies,
+)
+OPTIMIZER = Input(
+    name="optimizer",
+    group=Group.TRAINING,
+    metavar="NAME",
+    help="Optimizer.",
+    default="adamw",
+    parse=parse_text,
+    choices=names.optimizers,
+)
+ACT_CKPT = Input(
+    name="act_ckpt",
+    group=Group.TRAINING,
+    metavar="MODE",
+    help="none, selective or full.",
+    default="the planner's choice",
+    parse=one_of(names.checkpointing_modes),
+    choices=names.checkpointing_modes,
+)
+OFFLOAD = Input(
+    name="offload",
+    group=Group.TRAINING,
+    metavar="WHAT",
+    help="none, optimizer or activations.",
+    default="none",
+    parse=one_of(names.offloads),
+    choices=names.offloads,
+)
+STACK = Input(
+    name="stack",
+    group=Group.TRAINING,
+    metavar="NAME",
+    help="tuned, fsdp-compile or eager.",
+    default="tuned",
+    parse=one_of(names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned"}),
+    choices=names.stacks,
+)
+ATTENTION = Input(
+    name="attention",
+    group=Group.TRAINING,
+    metavar="NAME",
+    help="flash or naive.",
+    default="flash where the GPU has it",
+    parse=one_of(names.attentions, {"fused": "flash"}),
+    choices=names.attentions,
+)
+
+GPU = Input(
+    name="gpu",
+    group=Group.MACHINES,
+    metavar="ID,...",
+    help="GPUs of the catalogue; several are compared.",
+    parse=parse_text,
+    choices=names.gpus,
+)
+GPUS = Input(name="gpus", group=Group.MACHINES, metavar="N", help="Number of GPUs.", parse=whole_number())
+BUDGET = Input(
+    name="budget",
+    group=Group.MACHINES,
+    metavar="USD",
+    help="Spend at most, like 2M; sets the GPUs.",
+    parse=parse_usd,
+)
+DEADLINE = Input(
+    name="deadline",
+    group=Group.MACHINES,
+    metavar="TIME",
+    help="Finish within, like 30d.",
+    default=f"{DEFAULT_DEADLINE} without {GPUS.flag} or {BUDGET.flag}",
+    parse=parse_duration_s,
+    echoes_text=True,
+)
+GPUS_PER_NODE = Input(
+    name="gpus_per_node",
+    group=Group.MACHINES,
+    metavar="N",
+    help="GPUs per server.",
+    default="the GPU's",
+    parse=whole_number(),
+)
+NETWORK = Input(
+    name="network",
+    group=Group.MACHINES,
+    metavar="RATE",
+    help="Between servers: 400Gb/s (per GPU), 8x400Gb/s, ib-ndr.",
+    default="the GPU's",
+    parse=parse_text,
+    choices=names.networks,
+)
+POWER_LIMIT = Input(
+    name="power_limit",
+    group=Group.MACHINES,
+    metavar="W",
+    help="Power limit per GPU.",
+    default="the board's",
+    parse=number(0, above=True, example="500"),
+)
+
+TP = Input(name="tp", group=Group.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())
+PP = Input(name="pp", group=Group.LAYOUT, metavar="N", help="Pipeline parallel.", parse=whole_number())
+VP = Input(name="vp", group=Group.LAYOUT, metavar="N", help="Virtual stages per pipeline stage.", parse=whole_number())
+CP = Input(name="cp", group=Group.LAYOUT, metavar="N", help="Context parallel.", parse=whole_number())
+EP = Input(name="ep", group=Group.LAYOUT, metavar="N", help="Expert parallel.", parse=whole_number())
+ZERO = Input(
+    name="zero",
+    group=Group.LAYOUT,
+    metavar="STAGE",
+    help="ZeRO stage 0 to 3 (3 is FSDP).",
+    parse=whole_number(low=0, high=3),
+)
+MICRO_BATCH = Input(
+    name="micro_batch",
+    group=Group.LAYOUT,
+    metavar="N",
+    help="Sequences per micro-batch and rank.",
+    parse=whole_number(),
+)
+
+PRICE = Input(
+    name="price",
+    group=Group.MONEY,
+    metavar="USD",
+    help="Per GPU-hour.",
+    default="the median over providers",
+    parse=number(0, above=True),
+)
+PROVIDER = Input(
+    name="provider", group=Group.MONEY, metavar="NAME", help="Provider of the price book.", parse=parse_text
+)
+REGION = Input(name="region", group=Group.MONEY, metavar="NAME", help="Region, for price and grid.", parse=parse_text)
+COMMITMENT = Input(
+    name="commitment",
+    group=Group.MONEY,
+    metavar="NAME",
+    help="on-demand, spot, 1y or 3y.",
+    default="on-demand",
+    parse=parse_text,
+)
+AS_OF = Input(
+    name="as_of",
+    group=Group.MONEY,
+    metavar="DATE",
+    help="Day of the prices, YYYY-MM-DD.",
+    default="today",
+    parse=parse_date,
+    echoes_text=True,
+)
+QUOTE = Input(
+    name="quote",
+    group=Group.MONEY,
+    metavar="FILE",
+    help="quote.toml: a vendor's offer, with its term and fee.",
+    parse=parse_text,
+)
+OWN = Input(
+    name="own",
+    group=Group.MONEY,
+    metavar="FILE",
+    help="own.toml: your own machines, beside what renting costs.",
+    parse=parse_text,
+)
+BESIDE = Input(
+    name="beside",
+    group=Group.MONEY,
+    metavar="FILE",
+    help="beside.toml: storage, egress, hosts, experiments.",
+    parse=parse_text,
+)
+PUE = Input(
+    name="pue",
+    group=Group.MONEY,
+    metavar="X",
+    help="Power usage effectiveness.",
+    default="1.25, or the operator's",
+    parse=number(1, example="1.2"),
+)
+ELECTRICITY = Input(
+    name="electricity",
+    group=Group.MONEY,
+    metavar="USD",
+    help="Electricity per kWh, where it is paid apart.",
+    parse=number(0, above=True, example="0.12"),
+)
+TARIFF = Input(
+    name="tariff",
+    group=Group.MONEY,
+    metavar="FILE",
+    help="tariff.toml: electricity by hour of the week.",
+    parse=parse_text,
+)
+POWER_CAP = Input(
+    name="power_cap",
+    group=Group.MONEY,
+    metavar="POWER",
+    help="What the facility can deliver at the peak, like 2MW.",
+    parse=parse_power_w,
+    echoes_text=True,
+)
+GRID = Input(
+    name="grid",
+    group=Group.MONEY,
+    metavar="ZONE|G",
+    help="Grid zone, or g CO2e per kWh (live:ZONE asks Electricity Maps).",
+    default="the US average",
+    parse=parse_text,
+)
+MARKET_GRID = Input(
+    name="market_grid",
+    group=Group.MONEY,
+    metavar="G",
+    help="Market-based g CO2e per kWh of your contracts; 0 is allowed.",
+    parse=number(0, example="0 for a wholly renewable contract"),
+)
+EMBODIED = Input(
+    name="embodied",
+    group=Group.MONEY,
+    metavar=None,
+    help="Also carbon with that of making the GPUs, as a second number.",
+    parse=parse_switch,
+)
+
+RECORDS = Input(
+    name="records",
+    group=Group.EVIDENCE,
+    metavar="PATH",
+    help="Measurement file or folder.",
+    default="your own records",
+    parse=parse_text,
+)
+SEED = Input(
+    name="seed",
+    group=Group.EVIDENCE,
+    metavar="N",
+    help="Seed of the draws behind the ranges.",
+    parse=whole_number(low=0),
+)
+
+# fmt: off
+INPUTS: tuple[Input[object], ...] = (
+    PARAMS, MODEL,
+    METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
+    GPU, GPUS, DEADLINE, BUDGET, GPUS_PER_NODE, NETWORK, POWER_LIMIT,
+    TP, PP, VP, CP, EP, ZERO, MICRO_BATCH,
+    PRICE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP, GRID,
+    MARKET_GRID, EMBODIED,
+    RECORDS, SEED,
+)
+# fmt: on
+"""All inputs, in the order of the help."""
+
+INPUT_BY_NAME = {item.name: item for item in INPUTS}
+
+
+def find_input(name: str) -> Input[object]:
+    """The input of a name.
+
+    Raises:
+        UsageError: no such input; near names are offered.
+    """
+    if name not in INPUT_BY_NAME:
+        raise unknown_name("input", name, INPUT_BY_NAME, "mpplan estimate --help")
+    return INPUT_BY_NAME[name]

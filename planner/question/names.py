@@ -1,0 +1,82 @@
+"""The names that an input can take, from where each is declared; loaded when they are needed, not with the flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def methods() -> Iterable[str]:
+    """Training methods."""
+    from planner.training.recipe import METHODS
+
+    return METHODS
+
+
+def precisions() -> Iterable[str]:
+    """Precisions: those that every answer compares, then those that are compared when asked for."""
+    from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
+
+    return (*PRECISIONS, *EXTRA_PRECISIONS)
+
+
+def policies() -> Iterable[str]:
+    """Precision policies of the catalogue."""
+    from planner.training.policies import load_policies
+
+    return load_policies()
+
+
+def optimizers() -> Iterable[str]:
+    """Optimizers of the catalogue."""
+    from planner.training.optimizers import load_optimizers
+
+    return load_optimizers()
+
+
+def checkpointing_modes() -> Iterable[str]:
+    """Ways to checkpoint activations."""
+    from planner.parallelism.layout import ACT_CKPT
+
+    return ACT_CKPT
+
+
+def offloads() -> Iterable[str]:
+    """What can be kept in host memory."""
+    from planner.training.recipe import OFFLOADS
+
+    return OFFLOADS
+
+
+def stacks() -> Iterable[str]:
+    """Software stacks."""
+    from planner.training.recipe import STACKS
+
+    return STACKS
+
+
+def attentions() -> Iterable[str]:
+    """Attention kernels."""
+    from planner.training.recipe import ATTENTIONS
+
+    return ATTENTIONS
+
+
+def models() -> Iterable[str]:
+    """Models of the catalogue."""
+    from planner.models.catalogue import load_models
+
+    return load_models()
+
+
+def gpus() -> Iterable[str]:
+    """GPUs of the catalogue."""
+    from planner.hardware.catalogue import load_gpus
+
+    return load_gpus()
+
+
+def networks() -> Iterable[str]:
+    """Networks that have a name."""
+    from planner.hardware.network import NETWORKS
+
+    return [row.name for row in NETWORKS]

@@ -1,0 +1,103 @@
+"""How the text of an input is read. A parser takes the text and what to call it in an error, its flag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from types import MappingProxyType
+
+from planner.errors import UsageError
+from planner.rows import near_names
+from planner.units import parse_count
+
+LARGEST_WHOLE = 10**8
+"""Of GPUs, sequences in a step, tokens in a sequence: more is a slip."""
+
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+
+
+def parse_text(text: str, what: str) -> str:
+    """The text itself: the name of a row, a place or a file, which is looked up later."""
+    return text
+
+
+def parse_usd(text: str, what: str) -> float:
+    """An amount in USD as people write it: `$2M`, `500k`.
+
+    Raises:
+        UsageError: not a positive amount.
+    """
+    return parse_count(text.lstrip("$"), what)
+
+
+def parse_date(text: str, what: str) -> date:
+    """A day in ISO 8601.
+
+    Raises:
+        UsageError: not a day of the calendar in this form.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{what}: `{text}` is not a date", hint="write it like 2026-11-20") from error
+
+
+def parse_switch(text: str, what: str) -> bool:
+    """`yes` or `no`, as a switch is written in a mapping.
+
+    Raises:
+        UsageError: neither.
+    """
+    return one_of(lambda: ("yes", "no"), {"true": "yes", "false": "no"})(text, what) == "yes"
+
+
+def whole_number(low: int = 1, high: int = LARGEST_WHOLE) -> Callable[[str, str], int]:
+    """A parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`."""
+
+    def parse(text: str, what: str) -> int:
+        hint = f"for example {what} {min(8, high)}"
+        value = 0.0 if set(text) == {"0"} else parse_count(text, what)
+        if value != int(value) or value < low:
+            raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)
+        if value > high:
+            raise UsageError(f"{what}: `{text}` must be at most {high}", hint=hint)
+        return int(value)
+
+    return parse
+
+
+def number(low: float, *, above: bool = False, example: str = "2.5") -> Callable[[str, str], float]:
+    """A parser of finite numbers of at least `low`, or above it; a leading `$` and thousands separators are allowed."""
+
+    def parse(text: str, what: str) -> float:
+        hint = f"for example {what} {example}"
+        try:
+            value = float(text.lstrip("$").replace(",", ""))
+        except ValueError as error:
+            raise UsageError(f"{what}: `{text}` is not a number", hint=hint) from error
+        if not (low < value if above else low <= value) or value == float("inf"):
+            bound = f"greater than {low:g}" if above else f"at least {low:g}"
+            raise UsageError(f"{what}: `{text}` must be {bound}", hint=hint)
+        return value
+
+    return parse
+
+
+def one_of(names: Callable[[], Iterable[str]], aliases: Mapping[str, str] = NO_ALIASES) -> Callable[[str, str], str]:
+    """A parser of a choice, whatever its case.
+
+    Args:
+        names: loads the names that are allowed.
+        aliases: other spellings of some of them.
+    """
+
+    def parse(text: str, what: str) -> str:
+        allowed = tuple(names())
+        value = aliases.get(text.lower(), text.lower())
+        if value not in allowed:
+            near = near_names(value, allowed, 1)
+            offer = f"did you mean `{near[0]}`? " if near else ""
+            raise UsageError(f"{what}: unknown `{text}`", hint=f"{offer}choose one of {', '.join(allowed)}")
+        return value
+
+    return parse

@@ -1,0 +1,103 @@
+"""Network rates: the whole of a flag's text must be understood; a published run's words need only contain a rate."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from planner.errors import UsageError
+from planner.hardware.network import NETWORKS, network_bytes_per_s, parse_network_bytes_per_s
+from planner.rows import CATALOG
+
+
+@pytest.mark.parametrize(
+    ("text", "gb_per_s"),
+    [
+        ("400Gb/s", 50.0),
+        ("400Gbps", 50.0),
+        ("400 Gbit/s", 50.0),
+        ("50GB/s", 50.0),
+        ("8x400Gb/s", 50.0),
+        ("3200Gb/s per node", 50.0),
+        ("3200Gb/s per  node", 50.0),
+        ("3200Gb/s/node", 50.0),
+        ("ib-ndr", 50.0),
+        ("IB-HDR", 25.0),
+        ("roce-100", 12.5),
+        ("slingshot", 25.0),
+    ],
+)
+def test_a_typed_network_is_a_rate_per_gpu_or_per_node_or_a_name(text, gb_per_s):
+    assert parse_network_bytes_per_s(text, "--network", 8) == gb_per_s * 1e9
+
+
+@pytest.mark.parametrize("text", ["fast", "400", "0Gb/s", "400gb", "-1Gb/s", "", "HDR IB (Selene)", "400Gb/s or so"])
+def test_what_is_not_a_network_rate_is_refused_with_examples(text):
+    with pytest.raises(UsageError, match=r"^--network: ") as caught:
+        parse_network_bytes_per_s(text, "--network", 8)
+
+    assert "400Gb/s" in caught.value.hint
+    assert "ib-ndr" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "node", "gb_per_s"),
+    [
+        ("8x200Gb HDR IB per DGX A100 (Selene)", 8, 25.0),
+        ("4x100Gb Omni-Path per node", 4, 12.5),
+        ("4x100Gb Omni-Path per node", 8, 6.25),
+        ("Jean Zay V100: 4 GPUs/node, 4x100Gb Omni-Path", 4, 12.5),
+        ("400 Gb/s RDMA per GPU", 8, 50.0),
+        ("400Gb/s CX-7 per GPU", 8, 50.0),
+        ("1600 Gb/s RoCE per node", 8, 25.0),
+        ("8x50GB/s IB", 8, 50.0),
+        ("Slingshot-11, 4x200Gb per node", 8, 12.5),
+        ("HDR IB (Selene)", 8, 25.0),
+    ],
+)
+def test_a_description_of_a_cluster_becomes_a_rate_per_gpu(words, node, gb_per_s):
+    assert network_bytes_per_s(words, node) == pytest.approx(gb_per_s * 1e9)
+
+
+@pytest.mark.parametrize("words", ["NVL72", ""])
+def test_a_description_without_a_rate_gives_none(words):
+    assert network_bytes_per_s(words, 8) is None
+
+
+CELLS = {
+    "": None,
+    "1600 Gb/s RoCE per node": 25.0,
+    "400 Gb/s RDMA per GPU": 50.0,
+    "400Gb/s CX-7 per GPU": 50.0,
+    "4x100Gb EFA per p4d node": 6.25,
+    "4x100Gb Omni-Path per node": 6.25,
+    "4x100Gb RoCE per node": 6.25,
+    "8x200Gb HDR IB per DGX A100 (Selene)": 25.0,
+    "8x200Gb HDR IB per node (Selene)": 25.0,
+    "8x400Gb IB per node (Eos class)": 50.0,
+    "8x50GB/s IB": 50.0,
+    "Azure NDm A100 v4: 8x200Gb HDR IB": 25.0,
+    "HDR IB (Selene)": 25.0,
+    "Jean Zay V100: 4 GPUs/node, 4x100Gb Omni-Path": 6.25,
+    "NVL72": None,
+    "Slingshot-11, 4x200Gb per node": 12.5,
+}
+"""Cells of the published runs, on nodes of eight GPUs: GB/s per GPU, None where the cell gives no rate."""
+
+
+def test_the_network_cells_of_the_published_runs_are_read_as_before():
+    with (CATALOG / "published_runs.csv").open(encoding="utf-8", newline="") as file:
+        cells = {row["network"] for row in csv.DictReader(file)}
+
+    assert set(CELLS) <= cells
+    for words, gb_per_s in CELLS.items():
+        rate = network_bytes_per_s(words, 8)
+        assert (None if rate is None else rate / 1e9) == gb_per_s
+
+
+def test_every_named_network_has_its_own_name_a_rate_and_a_source():
+    assert len({row.name for row in NETWORKS}) == len(NETWORKS)
+    for row in NETWORKS:
+        assert network_bytes_per_s(row.name, 8) == row.gbit_per_s * 1e9 / 8
+        assert row.source

@@ -1,0 +1,76 @@
+"""Parsers of inputs: what is read, and the sentence that refuses the rest."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from planner.errors import UsageError
+from planner.question.parsers import (
+    LARGEST_WHOLE,
+    number,
+    one_of,
+    parse_date,
+    parse_switch,
+    parse_text,
+    parse_usd,
+    whole_number,
+)
+
+COLOURS = one_of(lambda: ("red", "green"), {"rot": "red"})
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (parse_text, "Any thing", "Any thing"),
+        (parse_usd, "$2M", 2e6),
+        (parse_usd, "500k", 5e5),
+        (parse_date, "2026-11-20", date(2026, 11, 20)),
+        (parse_switch, "yes", True),
+        (parse_switch, "True", True),
+        (parse_switch, "no", False),
+        (whole_number(), "4k", 4000),
+        (whole_number(), "1e8", LARGEST_WHOLE),
+        (whole_number(low=0), "0", 0),
+        (whole_number(low=0), "00", 0),
+        (number(0), "0", 0.0),
+        (number(0, above=True), "$1,234.5", 1234.5),
+        (number(1), "1", 1.0),
+        (COLOURS, "GREEN", "green"),
+        (COLOURS, "Rot", "red"),
+    ],
+)
+def test_a_text_is_read_as_people_write_it(parse, text, value):
+    parsed = parse(text, "--flag")
+
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message", "hint"),
+    [
+        (parse_usd, "lots", "--flag: `lots` is not a number", "70B"),
+        (parse_date, "2026-02-30", "--flag: `2026-02-30` is not a date", "2026-11-20"),
+        (parse_switch, "maybe", "--flag: unknown `maybe`", "yes, no"),
+        (whole_number(), "0", "--flag: `0` must be a whole number of at least 1", "--flag 8"),
+        (whole_number(), "1.5", "--flag: `1.5` must be a whole number of at least 1", "--flag 8"),
+        (whole_number(), "1e9", "--flag: `1e9` must be at most 100000000", "--flag 8"),
+        (whole_number(low=0, high=3), "4", "--flag: `4` must be at most 3", "--flag 3"),
+        (number(0, above=True), "0", "--flag: `0` must be greater than 0", "--flag 2.5"),
+        (number(0, example="7"), "-1", "--flag: `-1` must be at least 0", "--flag 7"),
+        (number(0), "nan", "--flag: `nan` must be at least 0", "--flag 2.5"),
+        (number(0), "inf", "--flag: `inf` must be at least 0", "--flag 2.5"),
+        (number(0), "free", "--flag: `free` is not a number", "--flag 2.5"),
+        (COLOURS, "gren", "--flag: unknown `gren`", "did you mean `green`? choose one of red, green"),
+        (COLOURS, "xyz", "--flag: unknown `xyz`", "choose one of red, green"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_a_hint(parse, text, message, hint):
+    with pytest.raises(UsageError) as caught:
+        parse(text, "--flag")
+
+    assert caught.value.message == message
+    assert hint in caught.value.hint
