@@ -86,8 +86,13 @@ def estimate(**asked: Unpack[Asked]) -> Answer:
 
         raise unknown_name("part of a question", unknown, Asked.__annotations__, "mpplan estimate --help")
     texts = {name: _text(name, value) for name, value in asked.items() if value is not None}
-    found = find_answer(texts, sources={})
-    return replace(found.answer, warnings=(*found.answer.warnings, *found.damage))
+    from mpplan.api.document import worded_errors
+    from planner.errors import Message
+
+    with worded_errors():
+        found = find_answer(texts, sources={})
+    unused = (Message.of("warning.unused_line", problem=text) for text in found.damage)
+    return replace(found.answer, warnings=(*found.answer.warnings, *unused))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

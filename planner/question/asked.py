@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.units import parse_count
 
 LARGEST_WHOLE = 10**8
@@ -16,10 +16,10 @@ class Input:
     """One input of the question with its source."""
 
     value: object
-    """A string, number, bool, list or None: plain JSON."""
+    """A string, number, bool, list or None: plain JSON; or a message."""
     source: str
     """flag, file, default, catalogue, derived or record."""
-    note: str | None = None
+    note: Message | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Reader:
         value: str | None = getattr(self.ask, name)
         return value.strip() if value is not None else None
 
-    def note(self, name: str, value: object, source: str | None = None, note: str | None = None) -> None:
+    def note(self, name: str, value: object, source: str | None = None, note: Message | None = None) -> None:
         """Keep a value that was read, with where it came from."""
         given = self.text(name) is not None if hasattr(self.ask, name) else False
         origin = source or (self.ask.source(name) if given else "default")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError, Message, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
@@ -22,7 +22,7 @@ from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.training.recipe import METHODS, OFFLOADS, STACKS
-from planner.units import GIGA, MEGA, parse_count, parse_duration_s
+from planner.units import GIGA, parse_count, parse_duration_s
 
 DEFAULT_GPU = "h100-sxm5-80gb"
 DEFAULT_DEADLINE = "30d"
@@ -41,7 +41,8 @@ def _model(read: Reader) -> ModelShape:
         from planner.models.from_params import shape_from_params  # only the kind of model asked for is loaded
 
         shape = shape_from_params(parse_count(params, "--params"))
-        read.note("params", parse_count(params, "--params"), note=f"shape derived: {describe(shape)}")
+        note = Message.of("note.derived_shape", shape=describe(shape))
+        read.note("params", parse_count(params, "--params"), note=note)
         return shape
     assert name is not None
     path = Path(name)
@@ -65,16 +66,20 @@ def _model(read: Reader) -> ModelShape:
     return shape
 
 
-def describe(shape: ModelShape) -> str:
+def describe(shape: ModelShape) -> Message:
     """A shape in one line."""
-    ffn = f"FFN {shape.ffn_hidden}"
+    ffn = Message.of("note.ffn", hidden=shape.ffn_hidden)
     if shape.experts:
-        ffn = f"{shape.experts} experts of {shape.expert_ffn}, top {shape.top_k}"
-    size = shape.params_total
-    unit, letter = (1e9, "B") if size >= 1e9 else (1e6, "M")
-    return (
-        f"{size / unit:.3g}{letter} parameters, {shape.layers} layers, hidden {shape.hidden}, "
-        f"{shape.heads} heads ({shape.kv_heads} kv), {ffn}, vocabulary {shape.vocab}"
+        ffn = Message.of("note.experts", experts=shape.experts, hidden=shape.expert_ffn, top_k=shape.top_k)
+    return Message.of(
+        "note.shape",
+        params=shape.params_total,
+        layers=shape.layers,
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        ffn=ffn,
+        vocab=shape.vocab,
     )
 
 
@@ -92,8 +97,7 @@ def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
     sequences = max(1, round(tokens / seq_len))
     step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
     sequences = max(1, round(sequences / step) * step)
-    note = f"{sequences * seq_len / MEGA:.3g}M tokens per step; "
-    note += "the model's published batch" if published else "by model size"
+    note = Message.of("note.published_batch" if published else "note.batch_by_size", tokens=sequences * seq_len)
     read.note("global_batch", sequences, "catalogue" if published else "default", note)
     return sequences
 
@@ -114,7 +118,8 @@ def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...
             hint=f"leave out --precision, or ask for {asked.precision}",
         )
     read.note("precision", asked.precision, None if precision else ("derived" if policy_name else "default"))
-    read.note("policy", asked.id, None if policy_name else "default", asked.evidence.what)
+    note = Message.of("note.policy", what=asked.evidence.what)
+    read.note("policy", asked.id, None if policy_name else "default", note)
     names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
     return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
 
@@ -183,14 +188,14 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         clusters.append(make_cluster(row, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit))
     recorded = own.gpu is not None and read.text("gpu") is None
     named = [c.gpu.id for c in clusters] if len(clusters) > 1 else clusters[0].gpu.id
-    read.note("gpu", named, "record" if recorded else None, "the GPU of this machine's record" if recorded else None)
+    read.note("gpu", named, "record" if recorded else None, Message.of("note.gpu_of_record") if recorded else None)
     if per_node is None:
         read.note("gpus_per_node", clusters[0].gpus_per_node, "catalogue")
     rate = clusters[0].nic_bytes_per_s * 8 / GIGA
     assumed = clusters[0].nic_assumed
-    default = f"{DEFAULT_NIC_BYTES_PER_S * 8 / GIGA:g} Gbit/s per GPU is assumed: the catalogue has none"
-    note = default if assumed else None
-    read.note("network", f"{rate:g} Gbit/s per GPU", None if network else ("default" if assumed else "catalogue"), note)
+    note = Message.of("note.network_assumed", gbit_per_s=DEFAULT_NIC_BYTES_PER_S * 8 / GIGA) if assumed else None
+    value = Message.of("text.network_rate", gbit_per_s=rate)
+    read.note("network", value, None if network else ("default" if assumed else "catalogue"), note)
     return tuple(clusters)
 
 
@@ -198,7 +203,7 @@ def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
     gpus = read.whole("gpus")
     deadline, budget = read.text("deadline"), read.text("budget")
     if gpus is None and deadline is None and budget is None:
-        read.note("deadline", DEFAULT_DEADLINE, note="none of --gpus, --deadline and --budget was given")
+        read.note("deadline", DEFAULT_DEADLINE, note=Message.of("note.no_target"))
         return None, parse_duration_s(DEFAULT_DEADLINE, "--deadline"), None
     deadline_s = parse_duration_s(deadline, "--deadline") if deadline else None
     budget_usd = parse_count(budget.lstrip("$"), "--budget") if budget else None
@@ -253,7 +258,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     tokens_text = read.text("tokens")
     if tokens_text is None:
         tokens = TOKENS_PER_PARAM * model.params_total
-        read.note("tokens", tokens, note=f"{TOKENS_PER_PARAM:g} per parameter (Hoffmann et al. 2022)")
+        read.note("tokens", tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
     else:
         tokens = parse_count(tokens_text, "--tokens")
         read.note("tokens", tokens)

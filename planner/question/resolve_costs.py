@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.question.asked import Reader
 from planner.question.question import MoneyInputs
 from planner.units import parse_power_w
@@ -35,7 +35,7 @@ def _market_grid(read: Reader) -> float | None:
             f"--market-grid: `{text}` is not a factor in g CO2e per kWh",
             hint="give 0 or more; 0 for a contract that is wholly renewable",
         )
-    read.note("market_grid", value, note="g CO2e per kWh, market-based")
+    read.note("market_grid", value, note=Message.of("note.grid_market"))
     return value
 
 
@@ -72,7 +72,7 @@ def read_money(read: Reader) -> MoneyInputs:
             read.note(name, read.text(name))
     grid = read.text("grid")
     if grid is not None:
-        read.note("grid", grid, note=None if float_or_none(grid) is None else "g CO2e per kWh, location-based")
+        read.note("grid", grid, note=None if float_or_none(grid) is None else Message.of("note.grid_given"))
     commitment = read.text("commitment") or "on-demand"
     read.note("commitment", commitment)
     embodied = read.choice("embodied", ("yes", "no"), "no", {"true": "yes", "false": "no"}) == "yes"

@@ -104,7 +104,8 @@ def _run(values: dict[str, Any], where: dict[str, str]) -> None:
         MpplanError: see `mpplan.api.answer.estimate`, and `_verdict` for what comes after the answer is printed.
     """
     from mpplan.api.answer import SWITCHES, Asked, find_answer
-    from planner.answer.document import to_document
+    from mpplan.api.document import to_document
+    from reports.text.messages import word
 
     wanted = _wanted(values)
     given = {name: values[name] for name in Asked.__annotations__ if values[name] is not None and name not in SWITCHES}
@@ -115,7 +116,7 @@ def _run(values: dict[str, Any], where: dict[str, str]) -> None:
     content = _rendered(document, wanted.form)
     page = _rendered(document, "html") if wanted.page is not None else ""
     for warning in () if wanted.form in SAY_WARNINGS else answer.warnings:
-        warn(warning, quiet=wanted.quiet)
+        warn(word(warning), quiet=wanted.quiet)
     open_output("-").write(content)
     if wanted.page is not None:
         wanted.page.write(page)
@@ -131,6 +132,8 @@ def _verdict(found: Found, wanted: _Wanted) -> None:
         InputFileError: lines of the measurements that the user named could not be used.
         IncompleteError: something is missing, and `--strict`.
     """
+    from reports.text.messages import word
+
     check_limits(wanted.limits, found.answer)
     doubt = unchecked(wanted.limits, found.answer)
     if doubt is not None:
@@ -142,7 +145,7 @@ def _verdict(found: Found, wanted: _Wanted) -> None:
         )
     if wanted.strict and found.answer.gaps:
         first = found.answer.gaps[0]
-        raise IncompleteError(f"{first.what}: {first.why}", hint=first.effect)
+        raise IncompleteError(f"{word(first.what)}: {word(first.why)}", hint=first.effect)
 
 
 def _wanted(values: dict[str, Any]) -> _Wanted:

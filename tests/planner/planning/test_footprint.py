@@ -105,7 +105,7 @@ def test_embodied_carbon_that_is_asked_for_and_not_known_is_a_gap_and_a_lower_bo
     found = answer(embodied="yes")
     one = next(one for one in found.plans if one.precision == "bf16")
 
-    assert [gap.what for gap in found.gaps] == ["embodied carbon"]
+    assert [gap.key for gap in found.gaps] == ["embodied"]
     assert one.embodied_tco2e is None
     assert one.carbon_with_embodied_tco2e.at_least
 
