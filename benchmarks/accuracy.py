@@ -31,6 +31,7 @@ from planner.validation.score import (
 )
 from planner.validation.setup import Prepared
 from planner.validation.validate import Validation, validate
+from reports.text.messages import word
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
@@ -334,7 +335,7 @@ def main() -> None:
     skipped: dict[str, int] = defaultdict(int)
     for row in validation.runs:
         if row.reason_skipped:
-            skipped[row.reason_skipped] += 1
+            skipped[word(row.reason_skipped)] += 1
     template = (BENCHMARKS / "accuracy.template.md").read_text(encoding="utf-8")
     page = template.format(
         rows=len(validation.runs),

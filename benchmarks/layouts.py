@@ -21,7 +21,8 @@ from collections.abc import Callable
 import numpy as np
 
 from planner.costs.prices import GpuPrice, SiteFacts
-from planner.evidence import Estimate
+from planner.errors import Message
+from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import CHUNK
@@ -35,6 +36,7 @@ QUESTIONS = {
     "8B in BF16 on 8 to 100 000 A100": {"params": "8B", "precision": "bf16", "gpu": "a100-sxm4-80gb"},
     "DeepSeek-V3 in FP8 on 8 to 100 000 H100": {"model": "deepseek-v3", "precision": "fp8"},
 }
+FIXED = Evidence(id="fixed", kind=EvidenceKind.ASSUMED, what="a fixed value", source="this file")
 SAMPLE = 200
 """Layouts that plain Python evaluates."""
 
@@ -43,13 +45,15 @@ def make(asked: dict[str, str]) -> tuple[Case, Layouts]:
     """A question with a price and a place, and all layouts that the search would look at."""
     question = resolve(Ask(texts=asked))
     machine = question.clusters[0]
-    price = GpuPrice(gpu=machine.gpu.id, usd_per_gpu_h=Estimate.exactly(2.5), basis="fixed", evidence=())
+    basis = Message.of("price.basis.given")
+    price = GpuPrice(gpu=machine.gpu.id, usd_per_gpu_h=Estimate.exactly(2.5), basis=basis, evidence=())
     place = SiteFacts(
         pue=Estimate.exactly(1.25),
         electricity_usd_per_kwh=Estimate.exactly(0.08),
         grid_kg_co2e_per_kwh=Estimate.exactly(0.37),
         market_kg_co2e_per_kwh=None,
-        evidence=(),
+        pue_evidence=FIXED,
+        grid_evidence=FIXED,
     )
     case = make_case(question, question.asked, machine, price, place)
     return case, enumerate_layouts(case.recipe, machine, FixedLayout(), gpus_between=(1, 100_000))

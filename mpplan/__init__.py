@@ -17,7 +17,7 @@ from mpplan.version import __version__
 
 if TYPE_CHECKING:
     from mpplan.api.answer import estimate
-    from planner.answer.document import to_document
+    from mpplan.api.document import to_document
     from planner.answer.plan import Answer
     from planner.errors import MpplanError
 
@@ -27,7 +27,7 @@ _HOMES = {
     "Answer": "planner.answer.plan",
     "MpplanError": "planner.errors",
     "estimate": "mpplan.api.answer",
-    "to_document": "planner.answer.document",
+    "to_document": "mpplan.api.document",
 }
 
 

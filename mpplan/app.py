@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = program().main(args=words, prog_name="mpplan", standalone_mode=False, auto_envvar_prefix="MPPLAN")
         sys.stdout.flush()
     except MpplanError as error:
-        fail(error.message, error.hint)
+        _fail(error)
         return error.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message(), err=True)
             return UsageError.exit_code
         usage = _usage_error(error, words)
-        fail(usage.message, usage.hint)
+        _fail(usage)
         return usage.exit_code
     except typer.Abort:
         fail("interrupted")
@@ -79,6 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _unexpected(error, debug="--debug" in words or bool(os.environ.get("MPPLAN_DEBUG")))
     return code if isinstance(code, int) else 0
+
+
+def _fail(error: MpplanError) -> None:
+    """Print an error and its hint; the tables of messages load only where one has to be worded."""
+    from reports.text.messages import word
+
+    fail(word(error.message), None if error.hint is None else word(error.hint))
 
 
 def _usage_error(error: typer.TyperException, words: Sequence[str]) -> UsageError:

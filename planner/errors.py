@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to tell a reader, as a key with values; `reports.text.messages` words it in each language.
+    """Text for a reader, as a key with values; `reports.text.messages` words it in each language.
 
     Nothing in the planner or in pricing writes a sentence that a report shows: they emit messages. A value may itself
     be a message (the note inside an assumption).
@@ -15,11 +16,11 @@ class Message:
 
     key: str
     """For example `assumption.tokens`; the tables of `reports/text/messages/` have a sentence for it."""
-    values: tuple[tuple[str, object], ...] = ()
-    """What the sentence names, by name: strings, numbers, or further messages; SI units, rounded by the wording."""
+    values: tuple[tuple[str, MessageValue], ...] = ()
+    """What the sentence names, by name, in the unit that the name ends in; the wording rounds."""
 
     @classmethod
-    def of(cls, key: str, /, **values: object) -> Message:
+    def of(cls, key: str, /, **values: MessageValue) -> Message:
         """A message with its values by name."""
         return cls(key, tuple(values.items()))
 
@@ -28,12 +29,16 @@ class Message:
         return " ".join((self.key, *(f"{name}={value}" for name, value in self.values)))
 
 
+MessageValue: TypeAlias = "str | int | float | Message | tuple[str | int | float | Message, ...]"
+"""A value of a message: text, a number, a message, or several of these, which are worded as a list."""
+
+
 class MpplanError(Exception):
     """A mistake that the user can mend; shown as `error:` and `hint:`, never as a traceback."""
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str | Message, *, hint: str | Message | None = None) -> None:
         super().__init__(message)
         self.message = message
         """One sentence without a full stop."""
@@ -57,6 +62,11 @@ class CannotMeasureError(MpplanError):
     """This machine cannot measure what was asked (exit 4)."""
 
     exit_code = 4
+    message: str
+    hint: str | None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
 
 
 class IncompleteError(MpplanError):
@@ -81,3 +91,8 @@ class NoPlanError(MpplanError):
     """Nothing feasible: the message says what is short and by how much, the hint what would fit (exit 8)."""
 
     exit_code = 8
+    message: Message
+    hint: Message
+
+    def __init__(self, message: Message, *, hint: Message) -> None:
+        super().__init__(message, hint=hint)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from planner.errors import Message, MessageValue
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class EvidenceKind(StrEnum):
@@ -47,6 +53,10 @@ class Evidence:
     """Names of the terms (`catalog/parameters.csv`) that it gives; empty where it gives none."""
 
 
+PERCENTILES = (5.0, 50.0, 95.0)
+"""Low, mid and high of a range."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A quantity with its 5th, 50th and 95th percentile; `high` is the figure to budget with."""
@@ -66,22 +76,54 @@ class Estimate:
         """A quantity without a range."""
         return cls(low=value, mid=value, high=value)
 
+    @classmethod
+    def of_draws(cls, values: npt.ArrayLike, *, at_least: bool = False) -> Estimate:
+        """The range of draws of any shape; a single value has a range of width 0.
+
+        Between two draws it is interpolated linearly (Hyndman and Fan 1996, type 7, the default of `numpy`).
+        """
+        import numpy as np  # commands that draw nothing start without it
+
+        low, mid, high = (float(value) for value in np.percentile(np.asarray(values, dtype=np.float64), PERCENTILES))
+        return cls(low=low, mid=mid, high=high, at_least=at_least)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """Something that is missing and what that does to the answer."""
 
-    what: str
-    why: str
-    effect: str
+    key: str
+    """For example `power`; `gap.power.what`, `gap.power.why` and `gap.power.effect` are its three sentences."""
+    values: tuple[tuple[str, MessageValue], ...] = ()
+    """What the three sentences name, by name."""
+
+    @classmethod
+    def of(cls, key: str, /, **values: MessageValue) -> Gap:
+        """A gap with its values by name."""
+        return cls(key=key, values=tuple(values.items()))
+
+    @property
+    def what(self) -> Message:
+        """What is missing."""
+        return Message(f"gap.{self.key}.what", self.values)
+
+    @property
+    def why(self) -> Message:
+        """Why it is missing."""
+        return Message(f"gap.{self.key}.why", self.values)
+
+    @property
+    def effect(self) -> Message:
+        """What that does to the answer, and what would mend it."""
+        return Message(f"gap.{self.key}.effect", self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """Something taken for granted that the user could say better."""
+    """Something taken for granted that the user could state instead."""
 
     id: str
-    text: str
+    message: Message
     """A plain sentence with the value in it."""
-    change_with: str | None = None
-    """The flag that replaces it."""
+    input: str | None = None
+    """Name of the input of the question that replaces it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 
 GIB = 1024.0**3
 MIB = 1024.0**2
@@ -64,7 +64,7 @@ def parse_count(text: str, what: str) -> float:
     if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
         raise UsageError(
             f"{what}: `{text}` names a mixture of experts, not a parameter count",
-            hint="name the model, for example `--model mixtral-8x7b`; `mpplan models` lists them",
+            hint=Message.of("hint.name_mixture"),
         )
     parts = _split(text)
     if parts is None or parts[1] not in _COUNT_SUFFIX:

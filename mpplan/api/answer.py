@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.question.asked import Ask
 from planner.question.input import Input
 from planner.question.inputs import INPUTS, RECORDS, find_input
@@ -32,8 +32,12 @@ def estimate(**inputs: Given) -> Answer:
         InputFileError: a file that the question names is invalid.
         NoPlanError: nothing feasible; says what is short and what would fit.
     """
-    result = answer_question(_ask(inputs))
-    return replace(result.answer, warnings=(*result.answer.warnings, *result.damage))
+    from mpplan.api.document import worded_errors
+
+    with worded_errors():
+        result = answer_question(_ask(inputs))
+    unused = (Message.of("warning.unused_line", problem=problem) for problem in result.damage)
+    return replace(result.answer, warnings=(*result.answer.warnings, *unused))
 
 
 _KEYWORDS = [

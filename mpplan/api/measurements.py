@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError, Message, UsageError
 from planner.measured.device import measured_rates
 from planner.measured.own_device import gpu_from_record
 from planner.measured.terms import measured_terms
@@ -60,11 +60,16 @@ class ChosenRecords:
     records: dict[str, StoredRecord]
 
     @property
-    def notices(self) -> tuple[str, ...]:
-        """One sentence per record, that it was used."""
+    def notices(self) -> tuple[Message, ...]:
+        """That they were used."""
         return tuple(
-            f"{gpu}: planned from {'the shipped record' if record.shipped else 'your record'} `{record.name}`"
-            f" ({record.verdict.points} points, {record.date})"
+            Message.of(
+                "warning.shipped_record" if record.shipped else "warning.own_record",
+                gpu=gpu,
+                record=record.name,
+                points=record.verdict.points,
+                date=str(record.date),
+            )
             for gpu, record in self.records.items()
         )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.answer.plan import Answer, Plan
-from planner.errors import InputFileError, UsageError
+from planner.answer.plan import Answer
+from planner.errors import InputFileError, Message, UsageError
+from planner.evidence import Assumption, Gap
 
 ESTIMATE_SCHEMA = "mpplan.estimate/1"
 
@@ -16,22 +18,30 @@ Document = dict[str, Any]
 """A parsed JSON document; the one place where a bare mapping crosses folders, because it is what a file holds."""
 
 
-def _rename(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {("from" if key == "frm" else key): _rename(inner) for key, inner in value.items()}
+def plain(value: Any) -> Any:
+    """A value as plain JSON: objects by their fields, a message as `{"key", "values"}`, tuples as lists."""
+    if isinstance(value, Message):
+        return {"key": value.key, "values": {name: plain(inner) for name, inner in value.values}}
+    if isinstance(value, Gap):
+        return {"key": value.key, "what": plain(value.what), "why": plain(value.why), "effect": plain(value.effect)}
+    if isinstance(value, Assumption):
+        return {"id": value.id, "text": plain(value.message), "input": value.input}
+    if is_dataclass(value):
+        return {_RENAMED.get(field.name, field.name): plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_rename(inner) for inner in value]
+        return [plain(inner) for inner in value]
     return value
 
 
-def _plan(plan: Plan) -> Document:
-    entry: Document = _rename(asdict(plan))
-    return entry
+_RENAMED = {"frm": "from"}
+"""Fields whose name in the document is a keyword of Python."""
 
 
 def to_document(answer: Answer) -> Document:
-    """The document of the design, section 4, as plain JSON values."""
-    model = asdict(answer.model)
+    """The document `mpplan.estimate/1` (docs/report-schema.md) as plain JSON values, its messages not yet worded."""
+    model = plain(answer.model)
     model.pop("evidence")
     model["params_total"] = answer.model.params_total
     model["params_active"] = answer.model.params_active
@@ -41,20 +51,17 @@ def to_document(answer: Answer) -> Document:
         "mpplan": answer.version,
         "created_at": answer.created_at,
         "command": list(answer.command),
-        "question": {name: asdict(given) for name, given in answer.question.items()},
+        "question": plain(answer.question),
         "model": model,
-        "plans": [_plan(plan) for plan in answer.plans],
-        "same_deadline": [_plan(plan) for plan in answer.same_deadline],
-        "deadline_days": answer.deadline_days,
-        "savings": [_rename(asdict(saving)) for saving in answer.savings],
-        "unsupported": [asdict(one) for one in answer.unsupported],
-        "assumptions": [asdict(one) for one in answer.assumptions],
-        "gaps": [asdict(one) for one in answer.gaps],
-        "warnings": list(answer.warnings),
-        "evidence": [_rename(asdict(one)) for one in answer.evidence],
-        "money": None if answer.money is None else asdict(answer.money),
-        "power_caps": [asdict(one) for one in answer.power_caps],
+        **{name: plain(getattr(answer, name)) for name in _PARTS},
     }
+
+
+_PARTS = (
+    "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
+    "money", "power_caps",
+)  # fmt: skip
+"""Parts of an answer that the document holds as they are, in its order."""
 
 
 def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Document:
@@ -67,13 +74,13 @@ def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Docum
         document = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputFileError(
-            f"{name}:{error.lineno}: not JSON: {error.msg}", hint="write it anew with `mpplan estimate --json`"
+            f"{name}:{error.lineno}: not JSON: {error.msg}", hint=Message.of("hint.write_document_again")
         ) from error
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != schema:
+    given = document.get("schema") if isinstance(document, dict) else None
+    if given != schema:
         raise InputFileError(
-            f"{name}: schema: expected `{schema}`, found `{found}`",
-            hint="pass the document that `mpplan estimate --json` printed",
+            f"{name}: schema: expected `{schema}`, found `{given}`",
+            hint=Message.of("hint.pass_document"),
         )
     result: Document = document
     return result

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from planner.costs.context import MoneyFacts
 from planner.costs.facility_power import CapEffect
 from planner.costs.prices import CostLine
+from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
@@ -67,8 +68,8 @@ class Contribution:
     term: str
     label: str
     share_ratio: float
-    measure_with: str | None = None
-    """What would narrow it, in words."""
+    measure_with: Message | None = None
+    """What would narrow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +79,8 @@ class LostLayout:
     layout: Layout
     step_s: float
     memory_gib: float
-    why: str
-    """`slower` or `does not fit`, with the figure."""
+    why: Message
+    """That it is slower or does not fit, and by how much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class Plan:
     nodes: int
     layout: Layout | None
     fits: bool
-    why_not: str | None
+    why_not: Message | None
     memory_gib: dict[str, float] | None
     """Peak per GPU by item (`MEMORY_ITEMS`) and `total`."""
     memory_capacity_gib: float
@@ -162,12 +163,12 @@ class Unsupported:
 
     precision: str
     gpu: str
-    reason: str
+    reason: Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Everything `mpplan estimate` says."""
+    """Everything that `mpplan estimate` prints."""
 
     question: dict[str, InputValue]
     model: ModelShape
@@ -181,7 +182,7 @@ class Answer:
     unsupported: tuple[Unsupported, ...]
     assumptions: tuple[Assumption, ...]
     gaps: tuple[Gap, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
     evidence: tuple[Evidence, ...]
     created_at: str
     """ISO 8601, UTC."""

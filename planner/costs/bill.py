@@ -24,6 +24,7 @@ from planner.costs.lines import (
 )
 from planner.costs.prices import NO_DATA, NO_LEDGER, Beside, CostLine, GpuPrice, Ledger, OwnedPrice, Quote
 from planner.costs.quantity import DataSize, Energy, Value
+from planner.errors import Message
 from planner.evidence import Estimate
 from planner.units import MONTH_H
 
@@ -108,7 +109,7 @@ def _gpu_line(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices) -> Draw
     hours, owned = float(np.median(run.gpu_h)), prices.ledger.owned
     return DrawnLine(
         id="gpu_rental" if owned is None else "gpu_owned",
-        label="GPU rental" if owned is None else "Own GPUs",
+        label=Message.of("cost.gpu_rental") if owned is None else Message.of("cost.gpu_owned"),
         usd=amounts,
         quantity=hours,
         unit="GPU-hour",
@@ -118,6 +119,18 @@ def _gpu_line(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices) -> Draw
     )
 
 
+_OWNED_LABELS = {
+    "server": Message.of("cost.owned_server"),
+    "network": Message.of("cost.owned_network"),
+    "storage": Message.of("cost.owned_storage"),
+    "financing": Message.of("cost.owned_financing"),
+    "housing": Message.of("cost.owned_housing"),
+    "electricity": Message.of("cost.owned_idle_electricity"),
+    "staff": Message.of("cost.owned_staff"),
+}
+"""Labels of `OwnedPrice.items_usd_per_gpu_h`, of whose electricity only that of hours without work is shown."""
+
+
 def _owned_items(amounts: Amounts, hours: float, prices: BillPrices, owned: OwnedPrice) -> tuple[DrawnLine, ...]:
     """The items of an own GPU-hour; electricity of working hours is a line of its own, from the plan's energy."""
     items, price = owned.idle_items_usd_per_gpu_h, prices.gpu.usd_per_gpu_h
@@ -125,7 +138,7 @@ def _owned_items(amounts: Amounts, hours: float, prices: BillPrices, owned: Owne
     return tuple(
         DrawnLine(
             id=f"owned_{name}",
-            label="Electricity of hours without work" if name == "electricity" else name.capitalize(),
+            label=_OWNED_LABELS[name],
             usd=np.asarray(share_usd(amounts, usd / whole), dtype=np.float64),
             quantity=hours,
             unit="GPU-hour",
@@ -147,7 +160,7 @@ def scaled(estimate: Estimate, ratio: float) -> Estimate:
 def _electricity_line(energy: Energy, usd_per_kwh: Amounts, prices: BillPrices) -> DrawnLine:
     return DrawnLine(
         id="electricity",
-        label="Electricity",
+        label=Message.of("cost.electricity"),
         usd=np.asarray(electricity_usd(energy, usd_per_kwh), dtype=np.float64),
         quantity=float(np.median(energy.kwh)),
         unit="kWh",
@@ -167,7 +180,7 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
         lines.append(
             DrawnLine(
                 id="minimum_term",
-                label="Minimum term and size, not used",
+                label=Message.of("cost.minimum_term"),
                 usd=np.asarray(gpu_rental_usd(unused, usd_per_gpu_h), dtype=np.float64),
                 quantity=float(np.median(unused)),
                 unit="GPU-hour",
@@ -177,7 +190,8 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
         )
     if quote.setup_fee_usd > 0:
         fee = np.full(run.gpu_h.shape, quote.setup_fee_usd)
-        lines.append(DrawnLine(id="setup_fee", label="Set-up fee", usd=fee, evidence_ids=prices.evidence_ids))
+        label = Message.of("cost.setup_fee")
+        lines.append(DrawnLine(id="setup_fee", label=label, usd=fee, evidence_ids=prices.evidence_ids))
     return lines
 
 
@@ -191,7 +205,7 @@ def _beside_lines(
     price = prices.gpu.usd_per_gpu_h if run.usd_per_kwh is None else None  # else two prices make the line
 
     def line(
-        name: str, label: str, usd: Value, quantity: Value | None = None, unit: str | None = None,
+        name: str, label: Message, usd: Value, quantity: Value | None = None, unit: str | None = None,
         unit_price: Estimate | None = None,
     ) -> DrawnLine:  # fmt: skip
         return DrawnLine(
@@ -205,16 +219,16 @@ def _beside_lines(
         )
 
     every = [
-        line("network", "Network between servers", share_usd(gpu_usd, beside.network_ratio)),
-        line("storage", "Checkpoint and data storage", storage_usd(kept, months, beside.storage_usd_per_gb_month),
+        line("network", Message.of("cost.network"), share_usd(gpu_usd, beside.network_ratio)),
+        line("storage", Message.of("cost.storage"), storage_usd(kept, months, beside.storage_usd_per_gb_month),
              kept.gb * months, "GB-month", Estimate.exactly(beside.storage_usd_per_gb_month)),
-        line("egress", "Data moved out", egress_usd(beside.egress, beside.egress_usd_per_gb),
+        line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
              beside.egress.gb, "GB", Estimate.exactly(beside.egress_usd_per_gb)),
-        line("cpu_hosts", "CPU machines", hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
+        line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
              beside.hosts * run.wall_h, "host-hour", Estimate.exactly(beside.usd_per_host_h)),
-        line("failed_work", "Failed and repeated work", share_usd(worked_usd, beside.failed_ratio),
+        line("failed_work", Message.of("cost.failed_work"), share_usd(worked_usd, beside.failed_ratio),
              run.gpu_h * beside.failed_ratio, "GPU-hour", price),
-        line("experiments", "Experiments before the run", share_usd(worked_usd, beside.experiments_ratio),
+        line("experiments", Message.of("cost.experiments"), share_usd(worked_usd, beside.experiments_ratio),
              run.gpu_h * beside.experiments_ratio, "GPU-hour", price),
     ]  # fmt: skip
     return [one for one in every if (one.usd > 0).any()]

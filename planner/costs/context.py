@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.costs.facility_power import LimitBeside
+from planner.errors import Message
 from planner.evidence import Estimate
 
 
@@ -15,7 +16,8 @@ class PriceUsed:
     gpu: str
     usd_per_gpu_h: Estimate | None
     """As booked; the electricity of own machines' working hours is a line of its own."""
-    basis: str
+    basis: Message
+    """How the price was found."""
     commitment: str
     """on-demand, spot, 1y, 3y or owned."""
     provider: str | None
@@ -52,7 +54,7 @@ class OwnedBeside:
     """Share of all hours that are used, as planned."""
     rental_usd_per_gpu_h: float | None
     """None where no rental price is known."""
-    rental_basis: str | None
+    rental_basis: Message | None
     rental_evidence_ids: tuple[str, ...]
     break_even_utilisation_ratio: float | None
     """From this utilisation on owning costs less; None: at none, or no rental price is known."""

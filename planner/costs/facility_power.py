@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from planner.costs.quantity import Energy, Power, Value
-from planner.errors import NoPlanError, UsageError
+from planner.errors import Message, NoPlanError, UsageError
 from planner.units import HOUR_S
 
 ROUNDING = 1e-9
@@ -73,7 +73,7 @@ def mean_power(energy: Energy, wall_h: Value) -> Power:
         UsageError: no hours.
     """
     if isinstance(wall_h, float | int) and not wall_h > 0:
-        raise UsageError("a run of no hours has no mean power", hint="give a duration above 0")
+        raise UsageError(Message.of("error.no_hours"), hint=Message.of("hint.positive_duration"))
     return Power(w=energy.j / (wall_h * HOUR_S))
 
 
@@ -87,7 +87,7 @@ def gpus_under_cap(cap: Power, node: NodePower, pue: float, gpus_per_node: int) 
     servers = math.floor(float(cap.w) / float(one_server.w) * (1.0 + ROUNDING))
     if servers < 1:
         raise NoPlanError(
-            f"one server takes {float(one_server.kw):.1f} kW at the meter, the cap is {float(cap.kw):.1f} kW",
-            hint="raise the cap, or lower the power limit per GPU",
+            Message.of("error.cap_below_server", server_kw=float(one_server.kw), cap_kw=float(cap.kw)),
+            hint=Message.of("hint.raise_cap"),
         )
     return servers * gpus_per_node

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from planner.costs.prices import CostLine
 from planner.costs.quantity import DataSize, Energy, Value
+from planner.errors import Message
 from planner.evidence import Estimate
-
-PERCENTILES = (5.0, 50.0, 95.0)
 
 
 def gpu_rental_usd(gpu_h: Value, usd_per_gpu_h: Value) -> Value:
@@ -68,7 +67,7 @@ class DrawnLine:
 
     id: str
     """For example `gpu_rental`."""
-    label: str
+    label: Message
     usd: npt.NDArray[np.float64]
     """One amount per draw, shape [draw]; ignored where there are children, whose sum it is."""
     quantity: float | None = None
@@ -84,11 +83,6 @@ class DrawnLine:
         if not self.children:
             return self.usd
         return np.sum([child.amounts for child in self.children], axis=0)  # type: ignore[no-any-return]
-
-
-def _percentiles(draws: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    low, mid, high = np.percentile(draws, PERCENTILES)
-    return float(low), float(mid), float(high)
 
 
 def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -110,7 +104,8 @@ def split_range(total: Estimate, parts: Sequence[npt.NDArray[np.float64]]) -> tu
         total: the range of the sum.
         parts: draws of each part, shape [draw] each.
     """
-    own = np.array([_percentiles(part) for part in parts])
+    ranges = [Estimate.of_draws(part) for part in parts]
+    own = np.array([(part.low, part.mid, part.high) for part in ranges])
     widths = own[:, 2] - own[:, 0]
     mids = own[:, 1] + (total.mid - own[:, 1].sum()) * _shares(widths)
     lows = mids - (total.mid - total.low) * _shares(own[:, 1] - own[:, 0], widths)
@@ -136,8 +131,7 @@ def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Es
     parts = [line.amounts for line in lines]
     if not all(np.isfinite(part).all() and (part >= 0).all() for part in parts):
         raise ValueError("an amount is negative or not finite")
-    low, mid, high = _percentiles(np.sum(parts, axis=0))
-    total = Estimate(low=low, mid=mid, high=high, at_least=at_least)
+    total = Estimate.of_draws(np.sum(parts, axis=0), at_least=at_least)
     return total, _lines(total, lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.costs.quantity import DataSize
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, Gap
 
 NO_DATA = DataSize(size_bytes=0.0)
@@ -22,8 +23,8 @@ class GpuPrice:
     """Catalogue id."""
     usd_per_gpu_h: Estimate | None
     """None where no row was found: totals become lower bounds."""
-    basis: str
-    """In words, for example `median over 6 providers, on demand, one vote each`."""
+    basis: Message
+    """How the price was found, for example the median over 6 providers."""
     evidence: tuple[Evidence, ...]
     """The rows used."""
     gap: Gap | None = None
@@ -36,8 +37,8 @@ class GpuPrice:
     """The region chosen; None for any."""
     stale: bool = False
     """Whether a row used is more than 90 days old; `gap` names it."""
-    warnings: tuple[str, ...] = ()
-    """What else a reader should know, one sentence each: historic rows, vague dates, a borrowed range."""
+    warnings: tuple[Message, ...] = ()
+    """What else a reader should know, one message each: historic rows, vague dates, a borrowed range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +47,31 @@ class SiteFacts:
 
     pue: Estimate
     """Facility power over IT power, at least 1."""
+    pue_evidence: Evidence
     electricity_usd_per_kwh: Estimate | None
+    electricity_evidence: Evidence | None = None
+    """None where the price is not known."""
+    electricity_gap: Gap | None = None
+    """Why the price is not known."""
     grid_kg_co2e_per_kwh: Estimate
     """Location-based."""
+    grid_evidence: Evidence
+    grid_gap: Gap | None = None
+    """Set where the factor of another place is used."""
     market_kg_co2e_per_kwh: float | None
     """Market-based, only as a second labelled number."""
-    evidence: tuple[Evidence, ...]
-    gaps: tuple[Gap, ...] = ()
+    market_evidence: Evidence | None = None
+
+    def evidence(self, *, billed: bool = True) -> tuple[Evidence, ...]:
+        """The sources; that of the electricity price only where electricity is `billed` apart from the GPU price."""
+        power = self.electricity_evidence if billed else None
+        rows = (self.pue_evidence, self.grid_evidence, power, self.market_evidence)
+        return tuple(row for row in rows if row is not None)
+
+    def gaps(self, *, billed: bool = True) -> tuple[Gap, ...]:
+        """What is missing; the electricity price only where electricity is `billed` apart from the GPU price."""
+        gaps = (self.grid_gap, self.electricity_gap if billed else None)
+        return tuple(gap for gap in gaps if gap is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +80,7 @@ class CostLine:
 
     id: str
     """For example `gpu_rental`, `electricity`."""
-    label: str
+    label: Message
     usd: Estimate
     quantity: float | None = None
     """Units bought at mid, for example GPU-hours."""
@@ -124,8 +143,8 @@ class OwnedPrice:
     break_even_utilisation_ratio: float | None
     """Utilisation at which owning costs as much as the rental price at mid; None: at none, or no rental price."""
     rental_usd_per_gpu_h: float | None
-    rental_basis: str | None = None
-    """Whose rental price it is, in words."""
+    rental_basis: Message | None = None
+    """How the rental price was found."""
     rental_evidence: tuple[Evidence, ...] = ()
     """Its rows."""
     utilisation_ratio: float | None = None
@@ -143,7 +162,7 @@ class OwnedPrice:
         low, mid, high = price.low - busy.low, price.mid - busy.mid, price.high - busy.high
         # Where electricity alone makes the range, the three differ by rounding only, in any order.
         rest = Estimate(low=min(low, mid), mid=mid, high=max(mid, high), at_least=price.at_least)
-        basis = f"{self.price.basis}; electricity of working hours is a line of its own"
+        basis = Message.of("price.basis.without_electricity", basis=self.price.basis)
         return replace(self.price, usd_per_gpu_h=rest, basis=basis)
 
     @property

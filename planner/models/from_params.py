@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.models.catalogue import load_models
 from planner.models.shape import ModelShape
@@ -70,8 +70,7 @@ def shape_from_params(params: float) -> ModelShape:
     """
     if not LOWEST <= params <= HIGHEST:
         raise UsageError(
-            f"--params: no shape can be derived for {params:.3g} parameters",
-            hint="say between 10M and 10T, or describe the model with `--model path/to/config.json`",
+            Message.of("error.no_shape", params=params), hint=Message.of("hint.describe_model")
         )
     anchors = [load_models()[name] for name in FAMILY]
     snapped = [one for one in anchors if one.name.startswith("llama-3") and _near(one.params_total, params, SNAP_RATIO)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import ACT_CKPT, Layouts
 from planner.training.recipe import Recipe
@@ -97,27 +97,29 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
     if fixed.tp and model.heads % fixed.tp:
         raise UsageError(
-            f"--tp {fixed.tp} does not divide the {model.heads} attention heads of {model.name}",
-            hint=f"use one of {', '.join(str(d) for d in divisors(model.heads) if d <= 64)}",
+            Message.of("error.tp_heads", tp=fixed.tp, heads=model.heads, model=model.name),
+            hint=Message.of("hint.one_of", values=tuple(d for d in divisors(model.heads) if d <= 64)),
         )
     if fixed.pp and fixed.pp > model.layers:
         raise UsageError(
-            f"--pp {fixed.pp} is more than the {model.layers} layers of {model.name}", hint="use fewer stages"
+            Message.of("error.pp_layers", pp=fixed.pp, layers=model.layers, model=model.name),
+            hint=Message.of("hint.fewer_stages"),
         )
     if fixed.ep and fixed.ep > 1 and (not model.experts or model.experts % fixed.ep):
-        what = f"does not divide the {model.experts} experts of" if model.experts else "needs experts, not"
-        raise UsageError(f"--ep {fixed.ep} {what} {model.name}", hint="leave --ep to the planner")
+        why = Message.of("error.ep_experts", ep=fixed.ep, experts=model.experts, model=model.name)
+        dense = Message.of("error.ep_dense", ep=fixed.ep, model=model.name)
+        raise UsageError(why if model.experts else dense, hint=Message.of("hint.leave_ep"))
     if fixed.vp and fixed.vp > 1 and (fixed.pp or 2) < 2:
-        raise UsageError("--vp needs a pipeline of at least 2 stages", hint="set --pp, or leave out --vp")
+        raise UsageError(Message.of("error.vp_needs_pp"), hint=Message.of("hint.set_pp"))
     if fixed.cp and recipe.seq_len % fixed.cp:
         raise UsageError(
-            f"--cp {fixed.cp} does not divide the sequence of {recipe.seq_len} tokens", hint="use a power of two"
+            Message.of("error.cp_sequence", cp=fixed.cp, seq_len=recipe.seq_len), hint=Message.of("hint.power_of_two")
         )
     if fixed.micro_batch and recipe.global_batch % fixed.micro_batch:
         sizes = [d for d in divisors(recipe.global_batch) if d <= 64]
         raise UsageError(
-            f"--micro-batch {fixed.micro_batch} does not divide the global batch of {recipe.global_batch} sequences",
-            hint=f"use one of {', '.join(str(d) for d in sizes)}",
+            Message.of("error.micro_batch", micro_batch=fixed.micro_batch, global_batch=recipe.global_batch),
+            hint=Message.of("hint.one_of", values=tuple(sizes)),
         )
 
 
@@ -215,17 +217,18 @@ def _finish(
 def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     fixed_axes = {name: getattr(fixed, name) for name in ("tp", "pp", "cp") if getattr(fixed, name)}
     inner = int(np.prod([*fixed_axes.values(), 1]))
-    flags = " ".join(f"--{name} {size}" for name, size in fixed_axes.items())
     if gpus % inner:
-        near = dict.fromkeys((max(inner, gpus // inner * inner), (gpus // inner + 1) * inner))
+        axes = tuple(Message.of("flag.with_value", input=name, value=size) for name, size in fixed_axes.items())
+        near = tuple(dict.fromkeys((max(inner, gpus // inner * inner), (gpus // inner + 1) * inner)))
         raise UsageError(
-            f"--gpus {gpus} is not a multiple of {inner} ({flags})",
-            hint=f"use --gpus {' or '.join(str(count) for count in near)}",
+            Message.of("error.gpus_multiple", gpus=gpus, multiple=inner, axes=axes),
+            hint=Message.of("hint.gpus_near", fewer=near[0], more=near[1])
+            if len(near) > 1
+            else Message.of("hint.gpus_only", gpus=near[0]),
         )
     dp = gpus // inner
     if len(fixed_axes) == 3 and recipe.global_batch % dp:
         raise UsageError(
-            f"data parallel {dp} ({gpus} GPUs / {inner}) does not divide the global batch "
-            f"of {recipe.global_batch} sequences",
-            hint=f"use --global-batch {-(-recipe.global_batch // dp) * dp}, or other --tp, --pp, --cp",
+            Message.of("error.dp_batch", dp=dp, gpus=gpus, inner=inner, global_batch=recipe.global_batch),
+            hint=Message.of("hint.batch_near", global_batch=-(-recipe.global_batch // dp) * dp),
         )

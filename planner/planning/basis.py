@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from planner.costs.prices import GpuPrice, SiteFacts
-from planner.evidence import Assumption, Evidence, Gap
+from planner.errors import Message
+from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.planning.case import Case
 from planner.question.question import Question
 from planner.rates.ladder import has_effect
 from planner.rates.parameters import FIGURES, shipped_parameters
+from planner.rates.terms import Rates
 from planner.units import MINUTE_S
 
 _TIME = FIGURES["time"]
@@ -39,9 +41,8 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
         for row in case.ledger.evidence:
             add(row, row.used_in)
         billed = billed or case.electricity_on
-    for row in site.evidence:
-        if billed or not row.id.startswith("electricity"):  # rent holds it: no figure rests on it
-            add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
+    for row in site.evidence(billed=billed):  # where rent includes electricity, no figure rests on its price
+        add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
     return tuple(
         replace(evidence, used_in=tuple(sorted(figures)), terms=tuple(sorted(terms)))
         for evidence, figures, terms in used.values()
@@ -51,55 +52,37 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:
     """What is missing: prices, watts, facts of the place that are needed, embodied carbon where it was asked for."""
     used = {case.cluster.gpu.id: case for case in cases}
-    found = [case.price.gap for case in used.values()]
-    found += [case.ledger.owned.price.gap for case in used.values() if case.ledger.owned is not None]
-    found += [
-        Gap(what="power", why=f"no watts are known of {gpu}", effect="energy and carbon are unknown, not zero")
-        for gpu, case in used.items()
-        if case.cluster.gpu.tdp_w <= 0
-    ]
+    gaps = [case.price.gap for case in used.values()]
+    gaps += [case.ledger.owned.price.gap for case in used.values() if case.ledger.owned is not None]
+    gaps += [Gap.of("power", gpu=gpu) for gpu, case in used.items() if case.cluster.gpu.tdp_w <= 0]
     if question.money.embodied:
-        found += [
-            Gap(
-                what="embodied carbon",
-                why=f"no figure is known for {gpu}",
-                effect="carbon with embodied, and the SCI score, are lower bounds",
-            )
-            for gpu, case in used.items()
-            if case.ledger.embodied is None
-        ]
-    billed = any(case.electricity_on for case in used.values())
-    found += [gap for gap in site.gaps if billed or gap.what != "electricity price"]
-    return tuple(dict.fromkeys(gap for gap in found if gap is not None))
+        gaps += [Gap.of("embodied", gpu=gpu) for gpu, case in used.items() if case.ledger.embodied is None]
+    gaps += site.gaps(billed=any(case.electricity_on for case in used.values()))
+    return tuple(dict.fromkeys(gap for gap in gaps if gap is not None))
 
 
-def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tuple[str, ...]:
+def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tuple[Message, ...]:
     """What a reader should know of the prices: historic rows, vague dates, a borrowed range."""
-    return tuple(dict.fromkeys(text for c in question.clusters for text in prices[c.gpu.id].warnings))
+    return tuple(dict.fromkeys(warning for c in question.clusters for warning in prices[c.gpu.id].warnings))
 
 
-_FLAGS = {
-    "tokens": "The run trains on {value:.4g} tokens ({note}).",
-    "global_batch": "Each step trains {value} sequences ({note}).",
-    "seq_len": "Sequences are {value} tokens long.",
-    "gpu": "The GPU is {value}.",
-    "deadline": "The run is to finish in {value}.",
-    "optimizer": "The optimizer is {value}.",
-    "stack": "The software stack is {value}: fused kernels, overlapped communication.",
-    "method": "All weights are trained from scratch ({value}).",
-    "network": "The network between nodes gives {value}.",
+_DEFAULTS = {
+    "tokens": "assumption.tokens",
+    "global_batch": "assumption.global_batch",
+    "seq_len": "assumption.seq_len",
+    "gpu": "assumption.gpu",
+    "deadline": "assumption.deadline",
+    "optimizer": "assumption.optimizer",
+    "stack": "assumption.stack",
+    "method": "assumption.method",
+    "network": "assumption.network",
 }
+"""Inputs whose default is an assumption worth reading, with the message that states it."""
 
-
-_TERM = "The {term} of the commitment beyond the run is used by others and not billed to it."
 _COMMITTED = {
-    "spot": Assumption(
-        id="spot",
-        text="Spot machines are not taken away: no restart for that is in the time, the cost or the energy.",
-        change_with="--commitment",
-    ),
-    "1y": Assumption(id="commitment", text=_TERM.format(term="rest of the year"), change_with="--quote"),
-    "3y": Assumption(id="commitment", text=_TERM.format(term="rest of the three years"), change_with="--quote"),
+    "spot": Assumption(id="spot", message=Message.of("assumption.spot"), input="commitment"),
+    "1y": Assumption(id="commitment", message=Message.of("assumption.commitment_1y"), input="quote"),
+    "3y": Assumption(id="commitment", message=Message.of("assumption.commitment_3y"), input="quote"),
 }
 """What a committed price takes for granted."""
 
@@ -109,42 +92,56 @@ def _owned(case: Case) -> Assumption:
     owned = case.ledger.owned
     assert owned is not None
     price, rented, even = owned.price.usd_per_gpu_h, owned.rental_usd_per_gpu_h, owned.break_even_utilisation_ratio
-    hour = "an unknown sum" if price is None else f"{'at least ' if price.at_least else ''}${price.mid:.2f}"
-    used = "" if owned.utilisation_ratio is None else f" where {owned.utilisation_ratio:.0%} of all hours are used"
-    text = f"An hour of an own {case.cluster.gpu.id} costs {hour} with electricity{used}"
-    if rented is not None:
-        pays = "costs less at no utilisation" if even is None else f"costs less from {even:.0%} on"
-        text += f"; renting one costs ${rented:.2f}, and owning {pays}"
-    return Assumption(id="own", text=f"{text}.", change_with="--own")
+    ratio = owned.utilisation_ratio
+    against: Message | str = ""
+    if rented is not None and even is None:
+        against = Message.of("assumption.own_never_cheaper", rented_usd=rented)
+    elif rented is not None and even is not None:
+        against = Message.of("assumption.own_cheaper_from", rented_usd=rented, utilisation_ratio=even)
+    message = Message.of(
+        "assumption.own",
+        gpu=case.cluster.gpu.id,
+        hour=_hour_price(price),
+        used="" if ratio is None else Message.of("assumption.own_used", utilisation_ratio=ratio),
+        against=against,
+    )
+    return Assumption(id="own", message=message, input="own")
+
+
+def _hour_price(price: Estimate | None) -> Message:
+    if price is None:
+        return Message.of("text.unknown_sum")
+    return Message.of("text.at_least_usd" if price.at_least else "text.usd", usd=price.mid)
+
+
+def _default(name: str, value: object, note: Message | None) -> Assumption:
+    """A default as an assumption, with its note in brackets."""
+    shown = value if isinstance(value, int | float | str | Message) else str(value)
+    message = Message.of(
+        _DEFAULTS[name], value=shown, note="" if note is None else Message.of("text.brackets", text=note)
+    )
+    return Assumption(id=name, message=message, input=name)
 
 
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
-    """Defaults that the user could say better, in sentences."""
-    found = []
-    for name, sentence in _FLAGS.items():
-        given = question.inputs.get(name)
-        if given is not None and given.source in ("default", "catalogue"):
-            text = sentence.format(value=given.value, note=given.note)
-            found.append(Assumption(id=name, text=text, change_with=f"--{name.replace('_', '-')}"))
-    found += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
-    found += [_COMMITTED[kind] for kind in dict.fromkeys(c.price.commitment for c in cases) if kind in _COMMITTED]
-    if cases:
-        rates = cases[0].mid
-        found += [
-            Assumption(
-                id="host_share",
-                text=f"Hosts draw {float(rates.host_share):g} of what the GPUs draw, "
-                f"switches {float(rates.network_share):g}.",
-            ),
-            Assumption(
-                id="goodput",
-                text=f"A GPU fails every {1 / float(rates.mtbf_failures_per_gpu_h):,.0f} hours of use; a restart takes "
-                f"{float(rates.restart_s) / MINUTE_S:.0f} minutes.",
-            ),
-            Assumption(
-                id="stops",
-                text="A run may stand still beyond failures: its high end takes up to "
-                f"{shipped_parameters().find('stops').high:.1f} times as long, as published runs did.",
-            ),
-        ]
-    return tuple(found)
+    """Defaults that the user could state instead, and what the model takes for granted."""
+    given = {name: question.inputs[name] for name in _DEFAULTS if name in question.inputs}
+    assumptions = [
+        _default(name, entry.value, entry.note)
+        for name, entry in given.items()
+        if entry.source in ("default", "catalogue")
+    ]
+    assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
+    kinds = dict.fromkeys(case.price.commitment for case in cases)
+    assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
+    return (*assumptions, *(_model_assumptions(cases[0].mid) if cases else ()))
+
+
+def _model_assumptions(rates: Rates) -> Iterator[Assumption]:
+    """What the model assumes of hosts, failures and stops; no input of the question replaces these."""
+    host, network = float(rates.host_share), float(rates.network_share)
+    yield Assumption(id="host_share", message=Message.of("assumption.host_share", host=host, network=network))
+    hours, restart_min = 1 / float(rates.mtbf_failures_per_gpu_h), float(rates.restart_s) / MINUTE_S
+    yield Assumption(id="goodput", message=Message.of("assumption.goodput", hours=hours, restart_min=restart_min))
+    longer_ratio = shipped_parameters().find("stops").high
+    yield Assumption(id="stops", message=Message.of("assumption.stops", longer_ratio=longer_ratio))

@@ -92,7 +92,7 @@ class Case:
         return BillPrices(
             gpu=self.price,
             usd_per_kwh=site.electricity_usd_per_kwh if self.electricity_on else None,
-            electricity_evidence=tuple(one.id for one in site.evidence if one.id.startswith("electricity")),
+            electricity_evidence=() if site.electricity_evidence is None else (site.electricity_evidence.id,),
             ledger=self.ledger,
         )
 

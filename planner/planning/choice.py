@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import NoPlanError
+from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Score
@@ -29,6 +29,9 @@ MAX_GPUS = 1 << 20
 
 SLACK = 1.02
 """How far the mid rates may miss a target before a layout is dropped: the mid of the draws decides afterwards."""
+
+MORE_MEMORY = Message.of("hint.more_memory")
+"""The last resort where nothing fits."""
 
 ROUNDING = 1e-9
 """What a figure may lose by a change of units and back."""
@@ -177,23 +180,30 @@ def _nothing(
     if best is near.fastest:
         value = float(np.median(drawn.wall_s))
         return NoPlanError(
-            f"no number of {gpu.id} finishes {name} in {days(deadline_s or 0)} days: "
-            f"the fastest takes {days(value)} days on {gpus} GPUs",
-            hint=f"allow `--deadline {days(value * 1.05)}d`, or raise --global-batch: more GPUs can share a step",
+            Message.of(
+                "error.too_slow",
+                gpu=gpu.id,
+                precision=name,
+                deadline_days=(deadline_s or 0.0) / DAY_S,
+                fastest_days=value / DAY_S,
+                gpus=gpus,
+            ),
+            hint=Message.of("hint.later_deadline_or_batch", deadline_days=value * 1.05 / DAY_S),
         )
     value = float(np.median(drawn.cost_usd))
-    in_time = "" if deadline_s is None else f" within {days(deadline_s)} days"
+    in_time = "" if deadline_s is None else Message.of("error.within_days", days=deadline_s / DAY_S)
     return NoPlanError(
-        f"no number of {gpu.id} trains {name} for ${budget_usd or 0:,.0f}{in_time}: "
-        f"the cheapest costs ${value:,.0f} on {gpus} GPUs",
-        hint=f"allow `--budget {value * 1.05:.3g}`, fewer --tokens, or another --gpu or --precision",
+        Message.of(
+            "error.too_dear",
+            gpu=gpu.id,
+            precision=name,
+            budget_usd=budget_usd or 0.0,
+            in_time=in_time,
+            cheapest_usd=value,
+            gpus=gpus,
+        ),
+        hint=Message.of("hint.larger_budget", budget_usd=value * 1.05),
     )
-
-
-def days(duration_s: float) -> str:
-    """A duration in days to three figures, as it can be typed after `--deadline`."""
-    value = duration_s / DAY_S
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _too_big(case: Case, fixed: FixedLayout, near: _Nearest) -> NoPlanError:
@@ -201,26 +211,39 @@ def _too_big(case: Case, fixed: FixedLayout, near: _Nearest) -> NoPlanError:
     if not near.evaluated:
         batch = case.recipe.global_batch
         return NoPlanError(
-            f"no whole number of nodes divides the model and the global batch of {batch} sequences evenly",
-            hint="use a global batch with more divisors, or leave --tp, --pp, --cp and --micro-batch to the planner",
+            Message.of("error.no_even_split", global_batch=batch), hint=Message.of("hint.more_divisors")
         )
     need, room = near.smallest_bytes / GIB, gpu.memory_bytes / GIB
     return NoPlanError(
-        f"{case.policy.precision} does not fit on {gpu.id} in any layout: the leanest needs {need:.1f} GiB per GPU, "
-        f"{need - room:.1f} GiB more than its {room:.1f} GiB",
-        hint=f"a larger global batch allows more GPUs; or {leaner(case, fixed)}",
+        Message.of(
+            "error.fits_nowhere",
+            precision=case.policy.precision,
+            gpu=gpu.id,
+            needed_gib=need,
+            short_gib=need - room,
+            capacity_gib=room,
+        ),
+        hint=Message.of("hint.larger_batch", ways=leaner(case, fixed)),
     )
 
 
-def leaner(case: Case, fixed: FixedLayout) -> str:
-    """What would need less memory and is not tried yet, as a list of flags."""
-    ways = [f"without --{name} {getattr(fixed, name)}" for name in ("tp", "pp", "zero") if getattr(fixed, name)]
+def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
+    """What would need less memory and is not tried yet."""
+    ways = [
+        Message.of("hint.without", input=name, value=getattr(fixed, name))
+        for name in ("tp", "pp", "zero")
+        if getattr(fixed, name)
+    ]
     if fixed.act_ckpt not in (None, "full"):
-        ways.append("--act-ckpt full")
+        ways.append(_set("act_ckpt", "full"))
     if fixed.micro_batch not in (None, 1):
-        ways.append("--micro-batch 1")
+        ways.append(_set("micro_batch", 1))
     if case.recipe.offload != "optimizer":
-        ways.append("--offload optimizer")
+        ways.append(_set("offload", "optimizer"))
     if case.recipe.optimizer.full_moments:
-        ways.append("--optimizer adamw-8bit")
-    return ", ".join([*ways, "a GPU with more memory"])
+        ways.append(_set("optimizer", "adamw-8bit"))
+    return (*ways, MORE_MEMORY)
+
+
+def _set(name: str, value: str | int) -> Message:
+    return Message.of("flag.with_value", input=name, value=value)

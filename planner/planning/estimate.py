@@ -12,13 +12,14 @@ import numpy as np
 from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving, Unsupported
 from planner.costs.facility_power import CapEffect
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
-from planner.errors import NoPlanError, UsageError
+from planner.errors import Message, NoPlanError, UsageError
+from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, days, fewest, leaner
+from planner.planning.choice import best_on, fewest, leaner
 from planner.planning.inputs import shown_inputs
-from planner.planning.power_cap import effect_in_words, over_cap, under_cap, without_default_deadline
+from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.question.question import Question
 from planner.rates.terms import Draws, Term
@@ -135,8 +136,13 @@ def _unsupported(question: Question) -> list[Unsupported]:
     lacking = [u for u in found if u.precision == question.asked.precision]
     if len(lacking) == len(question.clusters):
         raise UsageError(
-            f"{lacking[0].gpu} cannot run {lacking[0].precision}: {lacking[0].reason}",
-            hint="ask for another --precision, or a --gpu that has it; `mpplan gpus` shows what each supports",
+            Message.of(
+                "error.unsupported",
+                gpu=lacking[0].gpu,
+                precision=lacking[0].precision,
+                reason=lacking[0].reason,
+            ),
+            hint=Message.of("hint.supported"),
         )
     return found
 
@@ -220,8 +226,8 @@ def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
     """The asked precision: on the N given (checked against deadline and budget), else on the fewest whole nodes."""
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
         raise UsageError(
-            f"--budget: no price of {case.cluster.gpu.id} is known, so no plan can be held to it",
-            hint="give --price, or ask with --deadline or --gpus",
+            Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
+            hint=Message.of("hint.price_or_target"),
         )
     if question.gpus is None:
         choice = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
@@ -229,7 +235,13 @@ def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
     choice = best_on(case, question.fixed, question.gpus)
     if choice.best is None:
         raise NoPlanError(
-            f"{case.policy.precision} on {question.gpus} x {case.cluster.gpu.id}: {why_not(case, choice)}",
+            Message.of(
+                "error.no_plan_on",
+                precision=case.policy.precision,
+                gpus=question.gpus,
+                gpu=case.cluster.gpu.id,
+                why=why_not(case, choice),
+            ),
             hint=_what_would_fit(question, case, draws),
         )
     result = ranged_plan(case, choice, draws)
@@ -237,12 +249,12 @@ def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
     return result
 
 
-def _what_would_fit(question: Question, case: Case, draws: Draws) -> str:
+def _what_would_fit(question: Question, case: Case, draws: Draws) -> Message:
     try:
-        found = fewest(case, question.fixed, draws)
+        choice = fewest(case, question.fixed, draws)
     except NoPlanError as error:
-        return error.hint or "a GPU with more memory"
-    return f"it fits on {int(found.winner.gpus[0])} GPUs; or try {leaner(case, question.fixed)}"
+        return error.hint
+    return Message.of("hint.fits_on", gpus=int(choice.winner.gpus[0]), ways=leaner(case, question.fixed))
 
 
 def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> None:
@@ -250,22 +262,34 @@ def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> 
     assert duration is not None
     over_s = duration.mid * DAY_S - (question.deadline_s or math.inf)
     if over_s > 0:
-        longer = f"--deadline {days(duration.mid * DAY_S * 1.02)}d"
+        longer_days = duration.mid * 1.02
         try:
             enough = fewest(case, question.fixed, draws, deadline_s=question.deadline_s)
-            hint = f"use --gpus {int(enough.winner.gpus[0])}, or {longer}"
+            hint = Message.of("hint.more_gpus", gpus=int(enough.winner.gpus[0]), deadline_days=longer_days)
         except NoPlanError:
-            hint = f"allow {longer}: no number of these GPUs is fast enough"
+            hint = Message.of("hint.later_deadline", deadline_days=longer_days)
         raise NoPlanError(
-            f"{plan.gpus} x {plan.gpu} take {days(duration.mid * DAY_S)} days in {plan.precision}, "
-            f"{days(over_s)} more than the deadline",
+            Message.of(
+                "error.over_deadline",
+                gpus=plan.gpus,
+                gpu=plan.gpu,
+                precision=plan.precision,
+                days=duration.mid,
+                over_days=over_s / DAY_S,
+            ),
             hint=hint,
         )
     if question.budget_usd is not None and cost is not None and cost.mid > question.budget_usd:
         raise NoPlanError(
-            f"{plan.precision} on {plan.gpus} x {plan.gpu} costs ${cost.mid:,.0f}, "
-            f"${cost.mid - question.budget_usd:,.0f} more than the budget",
-            hint=f"allow `--budget {cost.mid * 1.02:.3g}`, fewer --tokens, or another --precision or --gpu",
+            Message.of(
+                "error.over_budget",
+                precision=plan.precision,
+                gpus=plan.gpus,
+                gpu=plan.gpu,
+                usd=cost.mid,
+                over_usd=cost.mid - question.budget_usd,
+            ),
+            hint=Message.of("hint.larger_budget", budget_usd=cost.mid * 1.02),
         )
 
 
@@ -290,7 +314,7 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) ->
 
 def _savings(side: _Side) -> list[Saving]:
     """1 - to/from of every figure, draw by draw with common draws."""
-    found = []
+    savings = []
     gpu = side.cluster.gpu.id
     for view, results in (("same_gpus", side.same_gpus), ("same_deadline", side.same_deadline)):
         fitting = {r.plan.precision: r for r in results if r.plan.fits}
@@ -303,22 +327,24 @@ def _savings(side: _Side) -> list[Saving]:
                     ratio = 1.0 - target.draws[metric] / np.where(base > 0, base, np.nan)
                     if not np.all(np.isfinite(ratio)):
                         continue
-                    low, mid, high = (float(q) for q in np.quantile(ratio, (0.05, 0.5, 0.95)))
-                    found.append(
-                        Saving(view=view, gpu=gpu, metric=metric, frm=frm, to=to, low=low, mid=mid, high=high)
-                    )
-    return found
+                    saved = Estimate.of_draws(ratio)
+                    savings.append(
+                        Saving(
+                            view=view, gpu=gpu, metric=metric, frm=frm, to=to,
+                            low=saved.low, mid=saved.mid, high=saved.high,
+                        )
+                    )  # fmt: skip
+    return savings
 
 
 def _warnings(
     question: Question, prices: Mapping[str, GpuPrice], plans: tuple[Plan, ...], caps: tuple[CapEffect, ...]
-) -> tuple[str, ...]:
+) -> tuple[Message, ...]:
     asked = question.asked.precision
     warnings = [*collect_warnings(question, prices)]
-    warnings += [effect_in_words(cap, plans, asked) for cap in caps if cap.binding]
+    warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding]
     for plan in plans:
         if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
-            warnings.append(
-                f"{plan.gpus} x {plan.gpu} would train for {plan.duration_days.mid / 365:.1f} years: add --deadline"
-            )
+            years = plan.duration_days.mid / 365
+            warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))
     return tuple(warnings)

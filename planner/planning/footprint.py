@@ -64,13 +64,15 @@ def booked(case: Case, gpus: int, found: Evaluation, draws: Draws) -> Booked:
         cost_usd=cost,
         cost_lines=lines,
         peak_power_mw=float(peak_power(gpus, node_power(case), case.site.pue.mid).mw),
-        mean_power_mw=_range(mean.mw),
-        carbon_market_tco2e=None if market is None else _range(market_kg(energy, market)).mid / TONNE_KG,
-        embodied_tco2e=None if made is None or not case.embodied_on else _range(made / TONNE_KG),
-        carbon_with_embodied_tco2e=_range(whole / TONNE_KG, at_least=made is None) if case.embodied_on else None,
+        mean_power_mw=Estimate.of_draws(mean.mw),
+        carbon_market_tco2e=None if market is None else Estimate.of_draws(market_kg(energy, market)).mid / TONNE_KG,
+        embodied_tco2e=None if made is None or not case.embodied_on else Estimate.of_draws(made / TONNE_KG),
+        carbon_with_embodied_tco2e=(
+            Estimate.of_draws(whole / TONNE_KG, at_least=made is None) if case.embodied_on else None
+        ),
         model_flop=flop,
-        sci_kg_per_run=_range(whole, at_least=made is None),
-        sci_kg_per_1e21_flop=_range(sci_kg_per_1e21_flop(whole, flop), at_least=made is None),
+        sci_kg_per_run=Estimate.of_draws(whole, at_least=made is None),
+        sci_kg_per_1e21_flop=Estimate.of_draws(sci_kg_per_1e21_flop(whole, flop), at_least=made is None),
     )
 
 
@@ -93,8 +95,3 @@ def gpus_allowed(case: Case, cap_w: float) -> int:
 
 def _drawn(value: Value, count: int) -> Floats:
     return np.broadcast_to(np.asarray(value, dtype=np.float64).ravel(), (count,))
-
-
-def _range(values: Value, *, at_least: bool = False) -> Estimate:
-    low, mid, high = (float(one) for one in np.percentile(values, (5.0, 50.0, 95.0)))
-    return Estimate(low=low, mid=mid, high=high, at_least=at_least)

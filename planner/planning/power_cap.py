@@ -10,23 +10,21 @@ import numpy as np
 
 from planner.answer.plan import Plan
 from planner.costs.facility_power import CapEffect, peak_power
-from planner.errors import NoPlanError
+from planner.errors import Message, NoPlanError
 from planner.parallelism.search import enumerate_layouts
 from planner.planning.case import Case
-from planner.planning.choice import Choice, days, fewest
+from planner.planning.choice import Choice, fewest
 from planner.planning.footprint import gpus_allowed, node_power
 from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S, kw_from_w, mw_from_w
 
-DIGITS = 3
-
 
 def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, CapEffect | None]:
     """The question as it can be asked under the cap for this GPU, and what the cap does to it.
 
-    Without `--gpus` and without a deadline or budget of the user's own, the fastest plan under the cap is taken.
+    Where the user gave no number of GPUs, deadline or budget, the fastest plan under the cap is taken.
 
     Args:
         question: as asked.
@@ -45,7 +43,7 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     if question.gpus is not None:
         over = over_cap(case, question.gpus, cap_w)
         if over is not None:
-            raise NoPlanError(over, hint=f"at most --gpus {most}, or {_wider(case, question.gpus)}")
+            raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=_wider(case, question.gpus)))
         return question, free
     wanted = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
     gpus = int(wanted.winner.gpus[0])
@@ -64,16 +62,27 @@ def _capped(
     assert cap_w is not None
     if found is None:
         raise NoPlanError(
-            f"{case.policy.precision} fits on none of the up to {free.gpus_allowed} x {case.cluster.gpu.id} that "
-            f"{_mw(cap_w)} allow",
+            Message.of(
+                "error.fits_not_under_cap",
+                precision=case.policy.precision,
+                gpus=free.gpus_allowed,
+                gpu=case.cluster.gpu.id,
+                cap_mw=mw_from_w(cap_w),
+            ),
             hint=_wider(case, gpus),
         )
     capped_s = float(np.median(case.evaluate(found.winner, draws).wall_s))
     if question.inputs.get("deadline", _GIVEN).source != "default":
+        over = over_cap(case, gpus, cap_w)
+        assert over is not None
         raise NoPlanError(
-            f"{case.policy.precision} needs more power than there is: {over_cap(case, gpus, cap_w)}",
-            hint=f"allow `--deadline {days(capped_s * 1.02)}d` on {int(found.winner.gpus[0])} GPUs, or "
-            + _wider(case, gpus),
+            Message.of("error.more_power", precision=case.policy.precision, over=over),
+            hint=Message.of(
+                "hint.later_under_cap",
+                deadline_days=capped_s * 1.02 / DAY_S,
+                gpus=int(found.winner.gpus[0]),
+                wider=_wider(case, gpus),
+            ),
         )
     effect = replace(free, binding=True, gpus_wanted=gpus, days_wanted=wall_s / DAY_S)
     return replace(question, gpus=int(found.winner.gpus[0]), deadline_s=None), effect
@@ -81,30 +90,42 @@ def _capped(
 
 def without_default_deadline(question: Question) -> Question:
     """The question as it is shown where the cap, not the deadline nobody asked for, decided how many GPUs there are."""
-    return replace(question, inputs={name: one for name, one in question.inputs.items() if name != "deadline"})
+    return replace(question, inputs={name: given for name, given in question.inputs.items() if name != "deadline"})
 
 
-def effect_in_words(cap: CapEffect, plans: Iterable[Plan], precision: str) -> str:
-    """What a binding cap does to the plan of the asked precision, as a sentence."""
-    plan = next(one for one in plans if (one.gpu, one.precision) == (cap.gpu, precision))
+def cap_warning(cap: CapEffect, plans: Iterable[Plan], precision: str) -> Message:
+    """What a binding cap does to the plan of the asked precision."""
+    plan = next(plan for plan in plans if (plan.gpu, plan.precision) == (cap.gpu, precision))
     assert plan.duration_days is not None
-    return (
-        f"a cap of {cap.cap_mw:.3g} MW at the peak allows {cap.gpus_allowed:,} x {cap.gpu}: the plan takes "
-        f"{plan.gpus:,} for {plan.duration_days.mid:.3g} days in place of {cap.gpus_wanted:,} for {cap.days_wanted:.3g}"
+    assert cap.gpus_wanted is not None
+    assert cap.days_wanted is not None
+    return Message.of(
+        "warning.cap",
+        cap_mw=cap.cap_mw,
+        gpus_allowed=cap.gpus_allowed,
+        gpu=cap.gpu,
+        gpus=plan.gpus,
+        days=plan.duration_days.mid,
+        gpus_wanted=cap.gpus_wanted,
+        days_wanted=cap.days_wanted,
     )
 
 
 _GIVEN = InputValue(value=None, source="flag")
 
 
-def over_cap(case: Case, gpus: int, cap_w: float | None) -> str | None:
-    """By how much the peak of a number of GPUs is over the cap, in words; None where it is not."""
+def over_cap(case: Case, gpus: int, cap_w: float | None) -> Message | None:
+    """By how much the peak of a number of GPUs is over the cap; None where it is not."""
     if cap_w is None or gpus <= gpus_allowed(case, cap_w):
         return None
     peak_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
-    return (
-        f"{gpus:,} x {case.cluster.gpu.id} take {_mw(peak_w)} at the peak, "
-        f"{_mw(peak_w - cap_w)} more than the cap of {_mw(cap_w)}"
+    return Message.of(
+        "why.over_cap",
+        gpus=gpus,
+        gpu=case.cluster.gpu.id,
+        peak_mw=mw_from_w(peak_w),
+        over_mw=mw_from_w(peak_w - cap_w),
+        cap_mw=mw_from_w(cap_w),
     )
 
 
@@ -121,15 +142,7 @@ def _fastest(question: Question, case: Case, most: int) -> Choice | None:
     return None
 
 
-def _wider(case: Case, gpus: int) -> str:
+def _wider(case: Case, gpus: int) -> Message:
+    """The cap that would be enough, rounded up to whole kilowatts."""
     need_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
-    return f"`--power-cap {_typed(need_w)}`, or a lower --power-limit per GPU"
-
-
-def _mw(power_w: float) -> str:
-    return f"{mw_from_w(power_w):.{DIGITS}g} MW"
-
-
-def _typed(power_w: float) -> str:
-    """A power as it can be typed after a flag, rounded up so that it is enough."""
-    return f"{math.ceil(kw_from_w(power_w))}kW"
+    return Message.of("hint.wider_cap", cap_kw=math.ceil(kw_from_w(need_w)))

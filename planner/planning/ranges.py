@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.answer.plan import Contribution, LostLayout, Plan
+from planner.errors import Message
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
@@ -16,6 +17,9 @@ from planner.planning.choice import Choice
 from planner.planning.footprint import booked
 from planner.rates.terms import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
+
+SHOWN_DIGITS = 4
+"""Decimals of the figures in the reason why a layout lost: each document has dozens of them."""
 
 DRAWS = 1001
 """Odd, so that the median is one of the draws."""
@@ -30,13 +34,6 @@ class Ranged:
     plan: Plan
     draws: dict[str, Floats]
     """By metric, `[draw]`; empty where the plan does not fit."""
-
-
-def percentiles(values: Value, count: int) -> Estimate:
-    """5th, 50th and 95th percentile of draws, each one of the draws."""
-    ordered = np.sort(np.broadcast_to(np.asarray(values, dtype=np.float64).ravel(), (count,)))
-    low, mid, high = (ordered[round(q * (count - 1))] for q in (0.05, 0.50, 0.95))
-    return Estimate(low=float(low), mid=float(mid), high=float(high))
 
 
 def _at(value: Value, index: int) -> float:
@@ -54,7 +51,7 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
     return values | {"total": whole}
 
 
-def infeasible(case: Case, gpus: int, nodes: int, why: str, choice: Choice | None = None) -> Ranged:
+def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
     """A plan that says why it does not fit; its figures are None."""
     plan = Plan(
         precision=case.policy.precision,
@@ -73,18 +70,19 @@ def infeasible(case: Case, gpus: int, nodes: int, why: str, choice: Choice | Non
     return Ranged(plan=plan, draws={})
 
 
-def why_not(case: Case, choice: Choice) -> str:
+def why_not(case: Case, choice: Choice) -> Message:
     """What is short by how much on these GPUs."""
     gpu = case.cluster.gpu
     if not len(choice.layouts):
-        return (
-            "no layout divides these GPUs, the model and the global batch of "
-            f"{case.recipe.global_batch} sequences evenly"
-        )
+        return Message.of("why.no_even_split", global_batch=case.recipe.global_batch)
     need = float(choice.scores.memory_bytes.min()) / GIB
-    return (
-        f"does not fit, the leanest of {len(choice.layouts)} layouts needs {need:.1f} GiB per GPU, "
-        f"{need - gpu.memory_bytes / GIB:.1f} GiB more than the {gpu.memory_bytes / GIB:.1f} GiB of {gpu.id}"
+    return Message.of(
+        "why.does_not_fit",
+        layouts=len(choice.layouts),
+        needed_gib=need,
+        short_gib=need - gpu.memory_bytes / GIB,
+        capacity_gib=gpu.memory_bytes / GIB,
+        gpu=gpu.id,
     )
 
 
@@ -102,18 +100,12 @@ def _lost(choice: Choice, capacity: float) -> tuple[LostLayout, ...]:
     for i in next_best + too_big:
         memory = float(scores.memory_bytes[i]) / GIB
         over = memory - capacity / GIB
-        why = f"{over:.1f} GiB too much" if over > 0 else f"{scores.step_s[i] / best_s - 1:.1%} slower"
+        slower = round(float(scores.step_s[i] / best_s - 1), SHOWN_DIGITS)
+        why = Message.of("why.slower", slower_ratio=slower)
+        if over > 0:
+            why = Message.of("why.too_big", over_gib=round(over, SHOWN_DIGITS))
         lost.append(LostLayout(layout=choice.layouts.at(i), step_s=float(scores.step_s[i]), memory_gib=memory, why=why))
     return tuple(lost)
-
-
-_MEASURE = {
-    "probe": "`mpplan probe` on this GPU",
-    "nccl_between_nodes": "nccl-tests between two nodes, then `--network`",
-    "nccl_inside_node": "nccl-tests inside one node",
-    "short_run_on_two_nodes": "a short run on two nodes",
-    "short_run_on_one_node": "a short run of this model on one node",
-}
 
 
 def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:
@@ -134,7 +126,7 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
             term=term.name,
             label=term.family.label,
             share_ratio=share,
-            measure_with=_MEASURE.get(term.family.narrowed_by or ""),
+            measure_with=None if term.family.narrowed_by is None else Message.of(term.family.narrowed_by),
         )
         for share, term in shares[:6]
         if share > 0.01
@@ -173,7 +165,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     capacity = case.cluster.gpu.memory_bytes
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
-    ranges = {name: percentiles(v, n) for name, v in arrays.items()}
+    ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
+    step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     del ranges["cost_usd"]  # the bill's, which may know nothing
     plan = Plan(
@@ -187,13 +180,13 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         why_not=None,
         memory_gib=_items(mid.memory, GIB),
         memory_capacity_gib=capacity / GIB,
-        step_s=_items(mid.step, 1.0, percentiles(drawn.step_s, n).mid),
-        step_range_s=percentiles(drawn.step_s, n),
+        step_s=_items(mid.step, 1.0, step_range_s.mid),
+        step_range_s=step_range_s,
         mfu_full_attention=mfu_full_attention,
         hfu=hfu,
-        goodput_ratio=percentiles(drawn.goodput_ratio, n),
+        goodput_ratio=Estimate.of_draws(drawn.goodput_ratio),
         energy_items_mwh=_items(mid.energy, MWH_J, ranges["energy_mwh"].mid),
-        gpu_power_w=percentiles(drawn.gpu_power_w, n),
+        gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
         peak_power_mw=book.peak_power_mw,
         mean_power_mw=book.mean_power_mw,
         cost_usd=book.cost_usd,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from planner.errors import Message
 from planner.question.input import Input
 from planner.question.inputs import find_input
 
@@ -17,10 +18,10 @@ class InputValue:
     """The value of one input, with its source."""
 
     value: object
-    """A string, number, bool, list or None: plain JSON."""
+    """A string, number, bool, list or None: plain JSON; or a message."""
     source: str
     """flag, environment, file, default, catalogue, derived or record."""
-    note: str | None = None
+    note: Message | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class Reader:
             text = item.default
         return self._read(item, text)
 
-    def note(self, item: Input[object], value: object, source: str | None = None, note: str | None = None) -> None:
+    def note(self, item: Input[object], value: object, source: str | None = None, note: Message | None = None) -> None:
         """Keep a value with its source, which is where the text came from unless another is given."""
         self.inputs[item.name] = InputValue(value=value, source=source or self.ask.source(item), note=note)
 

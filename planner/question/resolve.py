@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError, Message, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
@@ -53,7 +53,7 @@ from planner.rows import compact
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.units import GIGA, MEGA
+from planner.units import GIGA
 
 DEFAULT_GPU = "h100-sxm5-80gb"
 DEFAULT_PRECISION = "bf16"
@@ -67,7 +67,7 @@ def _model(read: Reader) -> ModelShape:
         from planner.models.from_params import shape_from_params  # only the kind of model asked for is loaded
 
         shape = shape_from_params(params)
-        read.note(PARAMS, params, note=f"shape derived: {describe(shape)}")
+        read.note(PARAMS, params, note=Message.of("note.derived_shape", shape=describe(shape)))
         return shape
     if name is None:
         raise UsageError("no model was given", hint=_one_model())
@@ -101,16 +101,20 @@ def _model_of_file(path: Path, name: str) -> ModelShape:
     return shape_from_config(text, name)
 
 
-def describe(shape: ModelShape) -> str:
+def describe(shape: ModelShape) -> Message:
     """A shape in one line."""
-    ffn = f"FFN {shape.ffn_hidden}"
+    ffn = Message.of("note.ffn", hidden=shape.ffn_hidden)
     if shape.experts:
-        ffn = f"{shape.experts} experts of {shape.expert_ffn}, top {shape.top_k}"
-    size = shape.params_total
-    unit, letter = (1e9, "B") if size >= 1e9 else (1e6, "M")
-    return (
-        f"{size / unit:.3g}{letter} parameters, {shape.layers} layers, hidden {shape.hidden}, "
-        f"{shape.heads} heads ({shape.kv_heads} kv), {ffn}, vocabulary {shape.vocab}"
+        ffn = Message.of("note.experts", experts=shape.experts, hidden=shape.expert_ffn, top_k=shape.top_k)
+    return Message.of(
+        "note.shape",
+        params=shape.params_total,
+        layers=shape.layers,
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        ffn=ffn,
+        vocab=shape.vocab,
     )
 
 
@@ -132,8 +136,7 @@ def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
     sequences = max(1, round(tokens / seq_len))
     step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
     sequences = max(1, round(sequences / step) * step)
-    note = f"{sequences * seq_len / MEGA:.3g}M tokens per step; "
-    note += "the model's published batch" if published else "by model size"
+    note = Message.of("note.published_batch" if published else "note.batch_by_size", tokens=sequences * seq_len)
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
     return sequences
 
@@ -148,7 +151,7 @@ def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...
             hint=f"leave out {PRECISION.flag}, or ask for {asked.precision}",
         )
     read.note(PRECISION, asked.precision, "derived" if name and not precision else None)
-    read.note(POLICY, asked.id, note=asked.evidence.what)
+    read.note(POLICY, asked.id, note=Message.of("note.policy", what=asked.evidence.what))
     names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
     return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
 
@@ -185,13 +188,13 @@ def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> 
     """Note the GPUs, the servers and the network, of the first GPU where there are several."""
     first = clusters[0]
     ids = [cluster.gpu.id for cluster in clusters]
-    note = "the GPU of this machine's record" if recorded else None
+    note = Message.of("note.gpu_of_record") if recorded else None
     read.note(GPU, ids if len(ids) > 1 else first.gpu.id, "record" if recorded else None, note)
     if read.text(GPUS_PER_NODE) is None:
         read.note(GPUS_PER_NODE, first.gpus_per_node, "catalogue")
     source = None if read.text(NETWORK) else "default" if first.nic_assumed else "catalogue"
-    assumed = f"{_gbit_per_s(DEFAULT_NIC_BYTES_PER_S):g} Gbit/s per GPU is assumed: the catalogue has none"
-    rate = f"{_gbit_per_s(first.nic_bytes_per_s):g} Gbit/s per GPU"
+    assumed = Message.of("note.network_assumed", gbit_per_s=_gbit_per_s(DEFAULT_NIC_BYTES_PER_S))
+    rate = Message.of("text.network_rate", gbit_per_s=_gbit_per_s(first.nic_bytes_per_s))
     read.note(NETWORK, rate, source, assumed if first.nic_assumed else None)
 
 
@@ -204,8 +207,7 @@ def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
     gpus, deadline_s, budget_usd = read.value(GPUS), read.value(DEADLINE), read.value(BUDGET)
     if gpus is None and deadline_s is None and budget_usd is None:
         deadline_s = DEADLINE.parse(DEFAULT_DEADLINE, DEADLINE.flag)
-        note = f"none of {GPUS.flag}, {DEADLINE.flag} and {BUDGET.flag} was given"
-        read.note(DEADLINE, DEFAULT_DEADLINE, note=note)
+        read.note(DEADLINE, DEFAULT_DEADLINE, note=Message.of("note.no_target"))
     return gpus, deadline_s, budget_usd
 
 
@@ -281,7 +283,7 @@ def _tokens(read: Reader, model: ModelShape) -> float:
     tokens = read.value(TOKENS)
     if tokens is None:
         tokens = TOKENS_PER_PARAM * model.params_total
-        read.note(TOKENS, tokens, note=f"{TOKENS_PER_PARAM:g} per parameter (Hoffmann et al. 2022)")
+        read.note(TOKENS, tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
     return tokens
 
 

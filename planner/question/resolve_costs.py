@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.question.asked import Reader
 from planner.question.inputs import (
     AS_OF,
@@ -89,7 +89,7 @@ def _grid(read: Reader) -> str | None:
     """A zone or a factor, as text: only `pricing` knows the zones."""
     grid = read.value(GRID)
     if grid is not None and is_number(grid):
-        read.note(GRID, grid, note="g CO2e per kWh, location-based")
+        read.note(GRID, grid, note=Message.of("note.grid_given"))
     return grid
 
 
@@ -97,7 +97,7 @@ def _market_grid(read: Reader) -> float | None:
     """A factor of 0 or more: 0 is a wholly renewable contract. `pricing` checks its upper bound."""
     factor = read.value(MARKET_GRID)
     if factor is not None:
-        read.note(MARKET_GRID, factor, note="g CO2e per kWh, market-based")
+        read.note(MARKET_GRID, factor, note=Message.of("note.grid_market"))
     return factor
 
 

@@ -53,7 +53,7 @@ class Family:
     used_in: tuple[str, ...]
     """Figures that rest on it, items included: `step_s`, `step_s.matmul`."""
     narrowed_by: str | None
-    """What would narrow it: key of a message `measure.<key>`."""
+    """What would narrow it: the key of a message; None where nothing that a user can do would."""
     when: str
     """Condition under which it has any effect (`ladder.CONDITIONS`); empty: always."""
     fitted_to: str | None

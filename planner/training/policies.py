@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.architectures import BLOCK_SCALES, find_architecture
 from planner.hardware.gpu import Gpu
@@ -96,11 +96,11 @@ def find_policy(name: str) -> PrecisionPolicy:
     raise unknown_name("precision policy", name, policies, "mpplan estimate --help")
 
 
-def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> str | None:
-    """Why this GPU cannot run the policy, in one clause; None where it can."""
+def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> Message | None:
+    """Why this GPU cannot run the policy; None where it can."""
     for compute in (policy.linear_compute, policy.other_compute):
         if not gpu.supports(compute):
-            return f"{gpu.name} ({gpu.arch}) has no {compute.upper()} matrix path"
+            return Message.of("why.no_matrix_path", gpu=gpu.name, arch=gpu.arch, compute=compute.upper())
     if policy.scaling in BLOCK_SCALES and policy.scaling not in find_architecture(gpu.arch).block_scales:
-        return f"{gpu.name} ({gpu.arch}) has no matrix path with block scales ({policy.precision.upper()})"
+        return Message.of("why.no_block_scales", gpu=gpu.name, arch=gpu.arch, precision=policy.precision.upper())
     return None

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from itertools import product
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
 from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
@@ -160,7 +160,7 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, f
     # Where the batch does not divide, the nearest one that does: whole sequences for groups of 8 GPUs, then of one.
     group = partial.gpus // 8 if partial.gpus % 8 == 0 else partial.gpus
     nearest = [max(1, round(recipe.global_batch / step)) * step for step in (1, group, partial.gpus)]
-    refusal = f"no split of {recipe.global_batch} sequences over {partial.gpus} GPUs is even"
+    refusal: str | Message = f"no split of {recipe.global_batch} sequences over {partial.gpus} GPUs is even"
     for batch in dict.fromkeys(nearest):
         try:
             layouts = enumerate_layouts(replace(recipe, global_batch=batch), cluster, fixed, gpus=partial.gpus)
@@ -169,7 +169,7 @@ def searched_layouts(recipe: Recipe, cluster: Cluster, partial: PartialLayout, f
             continue
         if len(layouts):
             return layouts
-    raise CannotPredictError(f"layout: {refusal}")
+    raise CannotPredictError(Message.of("skipped.layout", reason=refusal))
 
 
 def partial_layout(run: PublishedRun, gpus: int, zero: int, act_ckpt: str | None, *, splits: bool) -> PartialLayout:

@@ -18,7 +18,7 @@ MASKED_SHARE = 0.15
 
 
 class CannotPredictError(Exception):
-    """A row lacks what a prediction needs; the text is the reason shown."""
+    """A row lacks what a prediction needs; its argument is the reason shown, text or a message."""
 
 
 def catalogue_model(name: str) -> ModelShape | None:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from planner.errors import Message
+
 GROUPS = ("throughput", "precision_pair", "memory", "run_total", "energy")
 """What a row is about."""
 
@@ -122,7 +124,7 @@ class Rejected:
     """A row that cannot be read, with the reason."""
 
     id: str
-    reason: str
+    reason: str | Message
     metric: str = ""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.errors import Message
 from planner.validation.predict import QUANTILES, Prediction
 from planner.validation.runs import PublishedResult, PublishedRun, Rejected
 from planner.validation.setup import Prepared
@@ -39,7 +40,7 @@ class ScoredRun:
     """The source states that the configuration does not fit."""
     prediction: Prediction | None
     prepared: Prepared | None
-    reason_skipped: str | None
+    reason_skipped: str | Message | None
 
     @property
     def error_ratio(self) -> float | None:
@@ -130,8 +131,15 @@ def _scored(
         out_of_memory=not isinstance(result, Rejected) and result.out_of_memory,
         prediction=None if isinstance(prediction, Rejected) else prediction,
         prepared=run_prepared,
-        reason_skipped="; ".join(reasons) or None,
+        reason_skipped=_together(reasons),
     )
+
+
+def _together(reasons: list[str | Message]) -> str | Message | None:
+    """Several reasons as one; None where there are none."""
+    if len(reasons) > 1:
+        return Message.of("skipped.reasons", reasons=tuple(reasons))
+    return reasons[0] if reasons else None
 
 
 def score_pairs(rows: Iterable[ScoredRun]) -> list[ScoredPair]:

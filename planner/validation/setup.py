@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
@@ -78,7 +78,7 @@ def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prep
     try:
         return _prepare(run, parameters or shipped_parameters())
     except CannotPredictError as error:
-        return Rejected(id=run.id, reason=str(error), metric=run.metric)
+        return Rejected(id=run.id, reason=error.args[0], metric=run.metric)
     except UsageError as error:
         return Rejected(id=run.id, reason=error.message, metric=run.metric)
 
@@ -168,7 +168,7 @@ def _policy(run: PublishedRun, framework: Framework, cluster: Cluster, filled: l
     policy = framework.policy(precision)
     reason = why_unsupported(policy, cluster.gpu)
     if reason:
-        raise CannotPredictError(f"precision: {reason}")
+        raise CannotPredictError(Message.of("skipped.precision", reason=reason))
     return policy
 
 

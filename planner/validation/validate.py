@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.answer.document import plain
 from planner.rates.terms import Draws
 from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run
@@ -126,7 +127,7 @@ def _run_entry(row: ScoredRun) -> dict[str, Any]:
         "inside": row.inside,
         "filled": list(prediction.filled) if prediction else [],
         "fits_predicted": prediction.fits if prediction else None,
-        "reason_skipped": row.reason_skipped,
+        "reason_skipped": plain(row.reason_skipped),
         "flag": row.run.flag or None if row.run else None,
     }
 

@@ -66,8 +66,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
 
 def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, power: Fact) -> Priced:
     """The same with another price of electricity; own machines are priced anew."""
-    rows = tuple(power.evidence if one.id == power.evidence.id else one for one in priced.site.evidence)
-    site = replace(priced.site, electricity_usd_per_kwh=power.estimate, evidence=rows)
+    site = replace(priced.site, electricity_usd_per_kwh=power.estimate, electricity_evidence=power.evidence)
     if money.own is None:
         return replace(priced, site=site)
     owned = {gpu.id: _owned(gpu, money, site) for gpu in gpus}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from planner.costs.prices import GpuPrice, OwnedPrice, SiteFacts
 from planner.costs.quantity import Power
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.gpu import Gpu
 from pricing.book.rows import DATA
@@ -223,7 +224,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
     """
     owned, server, evidence = read_own(path, gpu)
     power = site.electricity_usd_per_kwh
-    gap = None if power is not None else next((gap for gap in site.gaps if gap.what == "electricity price"), _NO_POWER)
+    gap = None if power is not None else site.electricity_gap or _NO_POWER
     ends = (
         (server.low, site.pue.low, power.low if power else 0.0),
         (server.mid, site.pue.mid, power.mid if power else 0.0),
@@ -239,7 +240,12 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
         price=GpuPrice(
             gpu=gpu.id,
             usd_per_gpu_h=Estimate(low=low, mid=mid, high=high, at_least=power is None),
-            basis=f"own machines, {owned.depreciation}, {owned.utilisation_ratio:.0%} used, {owned.housing}",
+            basis=Message.of(
+                "price.basis.owned",
+                depreciation=owned.depreciation,
+                utilisation_ratio=owned.utilisation_ratio,
+                housing=owned.housing,
+            ),
             evidence=evidence,
             gap=gap,
             commitment="owned",
@@ -255,11 +261,11 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
     )
 
 
-def _rental_warnings(rental: GpuPrice) -> tuple[str, ...]:
+def _rental_warnings(rental: GpuPrice) -> tuple[Message, ...]:
     """What a reader should know of the price that owning is compared with; it is in no total, so it is no gap."""
     if rental.gap is None:
         return rental.warnings
-    return (*rental.warnings, f"the rental price beside own machines: {rental.gap.what}, {rental.gap.why}")
+    return (*rental.warnings, Message.of("price.warning.rental", what=rental.gap.what, why=rental.gap.why))
 
 
-_NO_POWER = Gap(what="electricity price", why="none is known", effect="the cost is a lower bound; give --electricity")
+_NO_POWER = Gap.of("price.no_electricity")

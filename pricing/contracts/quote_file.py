@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from planner.costs.prices import GpuPrice, Quote
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.catalogue import find_gpu
 from planner.units import HOUR_S, parse_duration_s
@@ -46,7 +46,7 @@ def _gpu(file: TomlFile) -> str:
     try:
         return find_gpu(name).id
     except UsageError as error:
-        raise file.fail("gpu", error.message, error.hint) from error
+        raise file.fail("gpu", str(error.message), error.hint) from error
 
 
 def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...] | None = None) -> Quote:
@@ -106,9 +106,9 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: Ex
     return GpuPrice(
         gpu=gpu,
         usd_per_gpu_h=Estimate.exactly(float(usd)),
-        basis=f"offer of {vendor}, {commitment}",
+        basis=Message.of("quote.basis", vendor=vendor, commitment=commitment),
         evidence=(evidence,),
-        gap=Gap(what="stale quote", why=f"the offer ended on {until}", effect="ask for a new one") if ended else None,
+        gap=Gap.of("quote.ended", until=str(until)) if ended else None,
         commitment=commitment,
         provider=vendor,
         region=file.get("region"),

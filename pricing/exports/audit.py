@@ -50,7 +50,7 @@ def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
     try:
         billed_plans(document)
     except InputFileError as error:
-        faults.append(Fault(where="cost_lines", what=error.message))
+        faults.append(Fault(where="cost_lines", what=str(error.message)))
     for view in VIEWS:
         for plan in document.get(view, ()):
             if plan.get("fits"):

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError, Message, UsageError
 from pricing.base.near import listed, near_names
 
 
@@ -24,7 +24,7 @@ class TomlFile:
     values: dict[str, Any]
     """What the file holds, by table and key; numbers with a point are Decimal."""
 
-    def fail(self, key: str, expected: str, hint: str | None = None) -> InputFileError:
+    def fail(self, key: str, expected: str, hint: str | Message | None = None) -> InputFileError:
         """The error for a key, with its line where the file has it."""
         last = re.escape(key.rsplit(".", 1)[-1])
         found = re.search(rf"^\s*\[?\[?[\w.\"-]*{last}\b", self.text, flags=re.MULTILINE)

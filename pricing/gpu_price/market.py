@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from planner.costs.prices import GpuPrice
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.near import listed
 from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
@@ -44,24 +45,24 @@ def _stale_gap(ballot: tuple[Vote, ...], as_of: date) -> Gap | None:
     if not stale:
         return None
     named = listed(f"{row.id} ({row.provider}, {row.date_latest})" for row in stale)
-    return Gap(
-        what="stale prices",
-        why=f"more than 90 days old on {as_of}: {named}",
-        effect="the cost may be off; `mpplan prices refresh` or `--price` brings a newer one",
-    )
+    return Gap.of("price.stale", as_of=str(as_of), rows=named)
 
 
-def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[str, ...]:
+def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]:
     warnings = []
     historic = [vote.row for vote in ballot if is_historic(vote.row, as_of)]
     if historic:
         named = listed(f"{row.id} ({row.provider}, {row.date_latest})" for row in historic)
-        warnings.append(f"no price of the last 18 months is known; older rows are used: {named}")
+        warnings.append(Message.of("price.warning.historic", rows=named))
     vague = [vote.row for vote in ballot if vote.row.date_latest > as_of]
     if vague:
         named = listed(f"{row.id} ({row.provider}, {row.date_text})" for row in vague)
-        warnings.append(f"the day of these prices is known only to lie in an interval that has not ended: {named}")
+        warnings.append(Message.of("price.warning.vague_date", rows=named))
     return tuple(warnings)
+
+
+def _region(question: Question) -> Message | str:
+    return Message.of("price.in_region", region=question.region) if question.region else ""
 
 
 def provider_price(vote: Vote, question: Question) -> GpuPrice:
@@ -69,11 +70,17 @@ def provider_price(vote: Vote, question: Question) -> GpuPrice:
     row = vote.row
     usd = float(vote.usd_per_gpu_h)
     gap = _stale_gap((vote,), question.as_of)
-    where = f" in {question.region}" if question.region else ""
     return GpuPrice(
         gpu=question.gpu,
         usd_per_gpu_h=Estimate(low=usd, mid=usd, high=float(vote.highest_usd_per_gpu_h)),
-        basis=f"{row.provider}{where}, {question.commitment}: cheapest row {row.id} of {row.date_text}",
+        basis=Message.of(
+            "price.basis.provider",
+            provider=row.provider,
+            region=_region(question),
+            commitment=question.commitment,
+            row=row.id,
+            date=row.date_text,
+        ),
         evidence=(_evidence(vote),),
         gap=gap,
         commitment=question.commitment,
@@ -117,18 +124,18 @@ def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], ques
         typical = typical_spread(load_book(), rates, question.commitment, question.as_of)
         if typical is not None:
             low, high = min(low, mid * typical[0]), max(high, mid * typical[1])
-            warnings.append(
-                f"only {len(ballot)} provider{'s' if len(ballot) > 1 else ''} known for {question.gpu}: "
-                "the range is the typical spread of GPUs with five or more"
-            )
+            warnings.append(Message.of("price.warning.few_providers", count=len(ballot), gpu=question.gpu))
     gap = _stale_gap(ballot, question.as_of)
-    count = f"{len(ballot)} providers" if len(ballot) > 1 else "1 provider"
-    where = f" in {question.region}" if question.region else ""
     return GpuPrice(
         gpu=question.gpu,
         usd_per_gpu_h=Estimate(low=float(low), mid=float(mid), high=float(high)),
-        basis=f"median over {count}{where}, {question.commitment}, one vote each (its cheapest current price), "
-        f"no marketplace asks, as of {question.as_of}",
+        basis=Message.of(
+            "price.basis.market",
+            count=len(ballot),
+            region=_region(question),
+            commitment=question.commitment,
+            as_of=str(question.as_of),
+        ),
         evidence=tuple(_evidence(vote) for vote in ballot),
         gap=gap,
         commitment=question.commitment,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 from planner.costs.prices import GpuPrice
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.near import listed
 from pricing.book.current import is_historic, votes
@@ -78,7 +78,7 @@ def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -
     return GpuPrice(
         gpu=gpu,
         usd_per_gpu_h=Estimate.exactly(usd_per_gpu_h),
-        basis="given with --price",
+        basis=Message.of("price.basis.given"),
         evidence=(evidence,),
         commitment=commitment,
     )
@@ -99,7 +99,9 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], question: Quest
             return less_discount(quote_from(book, rates, on_demand), question)
     if not rows and question.provider is None and question.region and place_named(question.region):
         everywhere = quote_from(book, rates, replace(question, region=None))
-        note = f"no {question.commitment} price of {question.gpu} in {question.region}: the whole market stands in"
+        note = Message.of(
+            "price.warning.whole_market", commitment=question.commitment, gpu=question.gpu, region=question.region
+        )
         return replace(everywhere, warnings=(*everywhere.warnings, note))
     if not rows:
         return _missing(book, question)
@@ -111,13 +113,15 @@ def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], question: Quest
     return replace(priced, warnings=(*priced.warnings, *_left_out(book, question)))
 
 
-def _left_out(book: PriceBook, question: Question) -> tuple[str, ...]:
+def _left_out(book: PriceBook, question: Question) -> tuple[Message, ...]:
     """Rows from after the day: nothing to say where the day is meant, the only sign where the clock is wrong."""
     later = [row for row in book.rows if row.gpu == question.gpu and row.date_earliest > question.as_of]
     if not later:
         return ()
     newest = max(row.date_earliest for row in later)
-    return (f"{len(later)} rows from after {question.as_of} (up to {newest}) are left out; not meant? check the clock",)
+    return (
+        Message.of("price.warning.later_rows", count=len(later), as_of=str(question.as_of), newest=str(newest)),
+    )
 
 
 def _missing(book: PriceBook, question: Question) -> GpuPrice:
@@ -126,36 +130,34 @@ def _missing(book: PriceBook, question: Question) -> GpuPrice:
     if question.provider is not None or question.region is not None:
         _raise_nowhere(same, question)
     if not of_gpu:
-        why = f"the price book has no row for {question.gpu}"
+        why = Message.of("price.no_row", gpu=question.gpu)
     elif not same:
         has = listed(sorted({row.commitment for row in of_gpu}))
-        why = f"the price book has no {question.commitment} row for {question.gpu}, only {has}"
+        why = Message.of("price.no_commitment_row", commitment=question.commitment, gpu=question.gpu, known=has)
     elif all(row.date_earliest > question.as_of for row in same):
         first = min(row.date_earliest for row in same)
-        why = f"every row for {question.gpu} is from {first} or later: check the clock or --as-of"
+        why = Message.of("price.all_later", gpu=question.gpu, first=str(first))
     else:
         named = listed(sorted({row.provider for row in same}))
-        why = f"only marketplace asks are known for {question.gpu} ({named}); choose them with --provider"
+        why = Message.of("price.only_marketplaces", gpu=question.gpu, providers=named)
     return _unpriced(question, why)
 
 
-def _unpriced(question: Question, why: str) -> GpuPrice:
+def _unpriced(question: Question, why: Message) -> GpuPrice:
     return GpuPrice(
         gpu=question.gpu,
         usd_per_gpu_h=None,
-        basis="no price",
+        basis=Message.of("price.basis.none"),
         evidence=(),
-        gap=Gap(what="GPU price", why=why, effect="the cost is a lower bound; give --price or `mpplan prices add`"),
+        gap=Gap.of("price.missing", why=why),
         commitment=question.commitment,
     )
 
 
 def _no_rate(rows: tuple[PriceRow, ...], question: Question) -> GpuPrice:
     currencies = listed(sorted({row.currency for row in rows}))
-    return _unpriced(
-        question,
-        f"the rows for {question.gpu} are in {currencies} and no exchange rate of {question.as_of} or before is known",
-    )
+    why = Message.of("price.no_exchange_rate", gpu=question.gpu, currencies=currencies, as_of=str(question.as_of))
+    return _unpriced(question, why)
 
 
 def _raise_nowhere(same: list[PriceRow], question: Question) -> None:

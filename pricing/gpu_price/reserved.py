@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from planner.costs.prices import GpuPrice
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from pricing.book.current import quantile
 from pricing.book.rows import DATA
@@ -75,8 +76,13 @@ def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
     return replace(
         on_demand,
         usd_per_gpu_h=Estimate(low=price.low * keep_low, mid=price.mid * keep_mid, high=price.high * keep_high),
-        basis=f"{on_demand.basis}, less the {question.commitment} discount of {1 - keep_mid:.0%} (assumed)",
+        basis=Message.of(
+            "price.basis.reserved", basis=on_demand.basis, commitment=question.commitment, discount_ratio=1 - keep_mid
+        ),
         evidence=on_demand.evidence + assumed,
         commitment=question.commitment,
-        warnings=(*on_demand.warnings, f"no recent {question.commitment} price of {question.gpu}: it is assumed"),
+        warnings=(
+            *on_demand.warnings,
+            Message.of("price.warning.no_recent_reserved", commitment=question.commitment, gpu=question.gpu),
+        ),
     )

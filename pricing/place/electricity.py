@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.fact import Fact, given
 from pricing.book.current import quantile
@@ -91,15 +91,11 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
     rate = usd_rate(row.currency, as_of, load_rates()) if row is not None else None
     if row is None or rate is None:
         why = (
-            f"no row for {region}"
+            Message.of("place.no_electricity_row", region=region or "")
             if row is None
-            else f"{row.id} is in {row.currency}, and no dated exchange rate is known"
+            else Message.of("place.no_exchange_rate", row=row.id, currency=row.currency)
         )
-        return Gap(
-            what="electricity price",
-            why=why,
-            effect="electricity is not in the cost of owned machines; give --electricity",
-        )
+        return Gap.of("place.electricity", why=why)
     usd = row.price_per_kwh * rate.usd_per_unit
     low, high = _state_range(as_of) if row.zone == DEFAULT_ZONE and not region else (usd, usd)
     what = f"{row.name}, {row.consumer}, {row.date_latest.year}: {row.price_per_kwh} {row.currency} per kWh"

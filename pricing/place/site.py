@@ -94,15 +94,17 @@ def site_facts(
         power = electricity or electricity_of(place if region else DEFAULT_ZONE, region, as_of)
     carbon = live_grid if live_grid is not None and grid is None else _grid(grid, region, operator)
     market = None if market_grid_g_per_kwh is None else _market(market_grid_g_per_kwh)
-    facts = [one for one in (found_pue, carbon, power, market) if isinstance(one, Fact)]
-    gaps = [power] if isinstance(power, Gap) else []
     return SiteFacts(
         pue=found_pue.estimate,
+        pue_evidence=found_pue.evidence,
         electricity_usd_per_kwh=None if isinstance(power, Gap) else power.estimate,
+        electricity_evidence=None if isinstance(power, Gap) else power.evidence,
+        electricity_gap=power if isinstance(power, Gap) else power.gap,
         grid_kg_co2e_per_kwh=carbon.estimate,
+        grid_evidence=carbon.evidence,
+        grid_gap=carbon.gap,
         market_kg_co2e_per_kwh=None if market is None else market.estimate.mid,
-        evidence=tuple(one.evidence for one in facts),
-        gaps=(*(one.gap for one in facts if one.gap is not None), *gaps),
+        market_evidence=None if market is None else market.evidence,
     )
 
 
@@ -168,12 +170,7 @@ def _grid(grid: str | float | None, region: str | None, operator: str | None) ->
     found = _from_grid_row(grid_rows()[DEFAULT_ZONE], EvidenceKind.ASSUMED)
     if region is None:
         return found
-    gap = Gap(
-        what="grid factor",
-        why=f"the place of region `{region}` is not known",
-        effect="the US average stands in; give --grid",
-    )
-    return Fact(estimate=found.estimate, evidence=found.evidence, gap=gap)
+    return Fact(estimate=found.estimate, evidence=found.evidence, gap=Gap.of("place.grid", region=region))
 
 
 def _given_grid(g_per_kwh: float) -> Fact:

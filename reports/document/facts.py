@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from planner.evidence import EvidenceKind
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
 from reports.text.clean import clean
+from reports.text.names import pretty_slug
 
 Doc = dict[str, Any]
 """A part of the document: plain JSON values."""
@@ -171,42 +171,6 @@ class Facts:
 def rung_of(kind: str) -> int:
     """Position of a kind of evidence on the ladder, 0 the best."""
     return LADDER.index(kind) if kind in LADDER else len(LADDER)
-
-
-_KNOWN = {
-    **{name: name.upper() for name in ("gpt", "opt", "mpt", "bert", "bloom", "rtx", "sxm", "nvl", "gh", "pcie")},
-    "deepseek": "DeepSeek",
-    "olmo": "OLMo",
-    "neox": "NeoX",
-    "pcie": "PCIe",
-    "resnet": "ResNet",
-}
-
-
-def _pretty_word(word: str) -> str:
-    if word in _KNOWN:
-        return _KNOWN[word]
-    if re.fullmatch(r"\d+gb", word):
-        return f"{word[:-2]}\u00a0GB"
-    if re.fullmatch(r"\d+x\d+b|[a-z]?\d[\d.]*[a-z]*", word):
-        return word.upper().replace("X", "x") if re.match(r"\d+x", word) else word.upper()
-    return word[:1].upper() + word[1:]
-
-
-def pretty_slug(name: str) -> str:
-    """`llama-3.1-70b` as `Llama-3.1-70B`; what is no slug stays as it is."""
-    if not re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", name):
-        return name
-    return "-".join(_pretty_word(word) for word in name.split("-"))
-
-
-def pretty_gpu(name: str) -> str:
-    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`."""
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        return name
-    return " ".join(
-        word.upper() if re.fullmatch(r"[a-z]+\d+[a-z]*", word) else _pretty_word(word) for word in name.split("-")
-    )
 
 
 def any_of(values: Iterable[Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from planner.errors import UsageError
@@ -14,8 +14,8 @@ PARTS = ("prices", "names")
 
 KNOWN = (
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
-    "unsupported", "assumptions", "gaps", "warnings", "evidence", "power_caps", "pareto", "sensitivity", "accuracy",
-    "verify", "traces", "claims",
+    "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps", "pareto",
+    "sensitivity", "accuracy", "verify", "traces", "claims",
 )  # fmt: skip
 """Parts whose names and prices are known; others (`money`, and what is yet to come) do not leave the house."""
 
@@ -76,7 +76,7 @@ def _without_prices(doc: Doc) -> Doc:
     doc["savings"] = [one for one in doc["savings"] if one["metric"] not in _PRICE_FIGURES]
     doc["assumptions"] = [a for a in doc["assumptions"] if not tells(a["id"], a["text"], a["change_with"])]
     doc["gaps"] = [gap for gap in doc["gaps"] if not tells(gap["what"], gap["why"], gap["effect"])]
-    doc["warnings"] = [text for text in doc.get("warnings") or () if not tells(text)]
+    doc |= _without_warnings(doc, tells)
     doc["evidence"] = [
         one | {"used_in": [name for name in one["used_in"] if name not in _PRICE_FIGURES]}
         for one in doc["evidence"]
@@ -88,6 +88,14 @@ def _without_prices(doc: Doc) -> Doc:
         doc.pop(name, None)
     doc["sensitivity"] = [row for row in doc.get("sensitivity") or () if row["metric"] not in _PRICE_FIGURES]
     return doc
+
+
+def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:
+    """The warnings that speak of no price, each with its message where the document has them."""
+    texts = doc.get("warnings") or []
+    kept = [number for number, text in enumerate(texts) if not tells(text)]
+    lists = {name: doc[name] for name in ("warnings", "warnings_message") if doc.get(name)}
+    return {name: [rows[number] for number in kept] for name, rows in lists.items()}
 
 
 def _without_names(doc: Doc) -> Doc:

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
-from reports.document.facts import pretty_gpu
 from reports.explain.derivation import Node
 from reports.explain.walk import EXPLAIN_SCHEMA, Explanation
 from reports.text.language import words_for
+from reports.text.names import pretty_gpu
 
 DIGITS = 6
 """Significant digits of the tree: enough to check it with a calculator."""

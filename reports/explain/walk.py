@@ -13,10 +13,11 @@ from typing import Any
 
 from planner.errors import UsageError
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
-from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.document.facts import Doc, Facts
 from reports.explain.derivation import STEP_SOURCES, Node, remainder
 from reports.page.build import checked
 from reports.text.language import Words, words_for
+from reports.text.names import pretty_gpu
 
 EXPLAIN_SCHEMA = "mpplan.explain/1"
 HOURS_PER_DAY = DAY_S / HOUR_S

@@ -8,15 +8,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
 from reports.document.redact import redacted
 from reports.page.build import checked
 from reports.page.hero import headline, lead_metric, signed
 from reports.sections.comparison.layout import layout_text
 from reports.sections.comparison.precisions import axis_labels, described, figure_cell
-from reports.sections.evidence.basis import input_text
+from reports.sections.evidence.basis import gap_cell, input_text
 from reports.text.clean import clean
 from reports.text.language import Figure, Span, Words, words_for
+from reports.text.messages import sentence
+from reports.text.names import pretty_gpu
 from reports.view import Block, Cell, Column, Hero, Items, RangeChart, Row, Section, Table, View
 
 COMPARISON_SCHEMA = "mpplan.comparison/1"
@@ -243,19 +245,14 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
 def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
     """Assumptions, gaps and sources that only one of the two has."""
     blocks: list[Block] = []
-    for mine, other, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
+    for own, other, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
         for key, title in (("assumptions", "compare.only_assumptions"), ("gaps", "compare.only_gaps")):
-            texts = [_said(one) for one in mine.doc[key]]
-            theirs = {_said(one) for one in other.doc[key]}
-            items = [
-                Cell(text=words.phrase(text), foreign=words.translated(text) is None)
-                for text in texts
-                if text not in theirs
-            ]
+            theirs = {_identity(row) for row in other.doc[key]}
+            items = [_basis_cell(row, words) for row in own.doc[key] if _identity(row) not in theirs]
             if items:
                 blocks.append(Items(title=words(title, name=name), items=tuple(items)))
         known = {one["id"] for one in other.doc["evidence"]}
-        only = [one for one in mine.doc["evidence"] if one["id"] not in known]
+        only = [one for one in own.doc["evidence"] if one["id"] not in known]
         if only:
             sources = tuple(Cell(text=one["what"], detail=one["id"], foreign=words.lang != "en") for one in only)
             blocks.append(Items(title=words("compare.only_sources", name=name), items=sources))
@@ -265,8 +262,16 @@ def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
     return Section(id="assumptions", title=words("compare.basis"), lead=lead, blocks=tuple(blocks), group="basis")
 
 
-def _said(one: Doc) -> str:
-    return str(one["text"]) if "text" in one else f"{one['what']}: {one['why']}"
+def _identity(row: Doc) -> str:
+    """What tells one assumption or gap from another."""
+    return str(row["text"]) if "text" in row else f"{row['what']}: {row['why']}"
+
+
+def _basis_cell(row: Doc, words: Words) -> Cell:
+    if "text" not in row:
+        return gap_cell(row, words)
+    worded = sentence(row, "text", words.lang)
+    return Cell(text=worded.text, foreign=worded.foreign)
 
 
 def _data_rows(pair: Pair) -> list[Doc]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from planner.answer.plan import LOWER_IS_BETTER
-from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu, rung_of
+from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, rung_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
+from reports.text.messages import sentence
+from reports.text.names import pretty_gpu
 from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
 
@@ -79,10 +81,10 @@ def why_none(facts: Facts, words: Words) -> str:
     """Why the asked precision has no plan."""
     plan = facts.plan(facts.asked)
     if plan is not None and plan["why_not"]:
-        return words.phrase(plan["why_not"])
+        return sentence(plan, "why_not", words.lang).text
     for one in facts.doc.get("unsupported") or ():
         if one["precision"] == facts.asked:
-            return words.phrase(one["reason"])
+            return sentence(one, "reason", words.lang).text
     return words("reason.unknown")
 
 

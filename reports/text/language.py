@@ -53,13 +53,10 @@ class Span:
 class Words:
     """Sentences, labels and numbers of one language."""
 
-    __slots__ = ("_ladders", "_phrases", "_text", "lang")
+    __slots__ = ("_ladders", "_text", "lang")
 
-    def __init__(
-        self, lang: str, text: Mapping[str, str], ladders: Mapping[str, Ladder], phrases: Mapping[str, str]
-    ) -> None:
+    def __init__(self, lang: str, text: Mapping[str, str], ladders: Mapping[str, Ladder]) -> None:
         self.lang = lang
-        self._phrases = tuple((re.compile(pattern), template) for pattern, template in phrases.items())
         self._text = text
         self._ladders = ladders
 
@@ -86,18 +83,9 @@ class Words:
         form = "none" if number == 0 else "one" if number == 1 else "other"
         return self._text[f"{key}.{form}"].format(n=f"{number:,}")
 
-    def phrase(self, text: object) -> str:
-        """A sentence of the planner in this language where the phrase book has it, else as it is."""
-        return self.translated(text) or clean(text)
-
-    def translated(self, text: object) -> str | None:
-        """The same, or None where there is no translation and none is needed."""
-        sentence = clean(text)
-        for pattern, template in self._phrases:
-            found = pattern.fullmatch(sentence)
-            if found:
-                return template.format(*("" if group is None else group.rstrip(".") for group in found.groups()))
-        return sentence if self.lang == "en" else None
+    def has_ladder(self, quantity: str) -> bool:
+        """Whether a quantity has units of its own."""
+        return quantity in self._ladders
 
     def ladder(self, quantity: str) -> Ladder:
         """The units of a quantity."""
@@ -219,4 +207,4 @@ def words_for(lang: str) -> Words:
     if lang not in LANGUAGES:
         raise UsageError(f"the report has no language `{lang}`", hint=f"use one of: {', '.join(LANGUAGES)}")
     table = import_module(f"reports.text.strings.{lang}")
-    return Words(lang, table.TEXT, table.LADDERS, table.PHRASES)
+    return Words(lang, table.TEXT, table.LADDERS)

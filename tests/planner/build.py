@@ -8,6 +8,7 @@ from datetime import date
 from hypothesis import strategies as st
 
 from planner.costs.prices import GpuPrice, SiteFacts
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
@@ -101,25 +102,33 @@ def layouts(**changes: object) -> Layouts:
 def price(gpu: str = "h100-sxm5-80gb", low: float = 2.0, mid: float = 2.5, high: float = 4.0) -> GpuPrice:
     """A price per GPU-hour with a range."""
     return GpuPrice(
-        gpu=gpu, usd_per_gpu_h=Estimate(low=low, mid=mid, high=high), basis="said by the test", evidence=(SAID,)
+        gpu=gpu, usd_per_gpu_h=Estimate(low=low, mid=mid, high=high), basis=Message.of("test.basis"), evidence=(SAID,)
     )
 
 
 def unknown_price(gpu: str = "h100-sxm5-80gb") -> GpuPrice:
     """No price at all."""
-    return GpuPrice(gpu=gpu, usd_per_gpu_h=None, basis="no row", evidence=())
+    return GpuPrice(gpu=gpu, usd_per_gpu_h=None, basis=Message.of("price.basis.none"), evidence=())
 
 
 def site(**changes: object) -> SiteFacts:
     """PUE 1.25, 8 cents per kWh, 0.37 kg CO2e per kWh."""
     values: dict[str, object] = {
         "pue": Estimate(low=1.1, mid=1.25, high=1.5),
+        "pue_evidence": SAID,
         "electricity_usd_per_kwh": Estimate(low=0.06, mid=0.08, high=0.11),
+        "electricity_evidence": SAID,
         "grid_kg_co2e_per_kwh": Estimate(low=0.34, mid=0.37, high=0.40),
+        "grid_evidence": SAID,
         "market_kg_co2e_per_kwh": None,
-        "evidence": (SAID,),
     }
     return SiteFacts(**(values | changes))  # type: ignore[arg-type]
+
+
+def parts(message: str | Message | None) -> dict[str, object]:
+    """A message as a mapping: its values by name, and its key as `key`."""
+    assert isinstance(message, Message)
+    return {"key": message.key, **dict(message.values)}
 
 
 def question(**asked: str) -> Question:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mpplan.api.answer import estimate
-from planner.answer.document import to_document
+from mpplan.api.document import to_document
 from tests.reports.browser import AXE, Browser, chromium
 
 HERE = Path(__file__).parent

@@ -33,7 +33,7 @@ def main() -> None:
     """`--plan` asks the planner again; without it only the golden files are written."""
     if "--plan" in sys.argv or not RECORDED.exists():
         from mpplan.api.answer import estimate
-        from planner.answer.document import to_document
+        from mpplan.api.document import to_document
 
         answer = to_document(estimate(params="70B", precision="fp8", as_of="2026-11-20"))
         answer |= {"created_at": "2026-11-20T12:00:00+00:00", "command": ["mpplan", "estimate", "--params", "70B"]}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.answer.document import to_document
+from mpplan.api.document import to_document
 from planner.answer.plan import Answer, Contribution, LostLayout, Plan, Saving, Unsupported
 from planner.costs.prices import CostLine
+from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, EvidenceKind, Gap
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
@@ -17,6 +18,7 @@ SPEED = {"fp32": 0.06, "tf32": 0.38, "fp16": 0.96, "bf16": 1.0, "fp8": 1.45}
 GPUS = 512
 GPU = "h100-sxm5-80gb"
 PRICE = 2.5
+SHORT_RUN, PROBE = Message.of("narrow.run_on_one_node"), Message.of("narrow.probe")
 
 
 def spread(mid: float, low_ratio: float = 0.86, high_ratio: float = 1.17) -> Estimate:
@@ -58,10 +60,10 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
     parts |= {"tp_comm": 0.05, "pp_comm": 0.01, "bubble": 0.05, "dp_comm": 0.02, "optimizer": 0.015, "jitter": 0.01}
     rent = CostLine(
         id="gpu_rental",
-        label="GPU rental",
+        label=Message.of("cost.gpu_rental"),
         usd=spread(hours * price),
         quantity=hours,
-        unit="GPU-hours",
+        unit="GPU-hour",
         unit_price_usd=Estimate(low=price * 0.8, mid=price, high=price * 1.2),
         evidence_ids=("price:test-1",),
     )
@@ -96,14 +98,16 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
         cost_lines=(rent,),
         carbon_tco2e=spread(energy * 0.38, 0.7, 1.3),
         uncertainty=(
-            Contribution(term="price", label="price spread", share_ratio=0.5, measure_with="a quote"),
-            Contribution(term="matmul", label="matrix efficiency", share_ratio=0.4, measure_with="`mpplan probe`"),
+            Contribution(term="price", label="price spread", share_ratio=0.5, measure_with=SHORT_RUN),
+            Contribution(term="matmul", label="matrix efficiency", share_ratio=0.4, measure_with=PROBE),
             Contribution(term="goodput", label="goodput", share_ratio=0.1),
         ),
         lost_layouts=(
-            LostLayout(layout=layout(tp=4, dp=32, grad_accum=32), step_s=step * 1.06, memory_gib=77.0, why="slower"),
+            LostLayout(layout=layout(tp=4, dp=32, grad_accum=32), step_s=step * 1.06, memory_gib=77.0,
+                why=Message.of("why.slower", slower_ratio=0.06)),
             LostLayout(
-                layout=layout(tp=2, dp=64, grad_accum=16), step_s=step * 0.9, memory_gib=104, why="does not fit"
+                layout=layout(tp=2, dp=64, grad_accum=16), step_s=step * 0.9, memory_gib=104,
+                why=Message.of("why.too_big", over_gib=24.4)
             ),
         ),
         layouts_evaluated=12_345,
@@ -180,7 +184,7 @@ def answer(**changes: Any) -> Answer:
         "question": {
             "params": InputValue(value=70e9, source="flag"),
             "precision": InputValue(value="fp8", source="flag"),
-            "tokens": InputValue(value=1.4e12, source="default", note="20 tokens per parameter"),
+            "tokens": InputValue(value=1.4e12, source="default", note=Message.of("note.tokens_per_param", tokens=20.0)),
             "seq_len": InputValue(value=4096, source="default"),
             "global_batch": InputValue(value=1024, source="default"),
             "method": InputValue(value="pretrain", source="default"),
@@ -194,8 +198,8 @@ def answer(**changes: Any) -> Answer:
         "savings": savings(plans) + savings(later, "same_deadline"),
         "unsupported": (),
         "assumptions": (
-            Assumption(id="tokens", text="1.4T tokens, 20 per parameter", change_with="--tokens"),
-            Assumption(id="pue", text="PUE 1.25 (1.1–1.5)", change_with="--pue"),
+            Assumption(id="tokens", message=Message.of("assumption.tokens", value=1.4e12, note=""), input="tokens"),
+            Assumption(id="seq_len", message=Message.of("assumption.seq_len", value=4096, note=""), input="seq_len"),
         ),
         "gaps": (),
         "warnings": (),
@@ -212,12 +216,17 @@ def document(**changes: Any) -> dict[str, Any]:
     return to_document(answer(**changes))
 
 
+NO_FP8 = Message.of("why.no_matrix_path", gpu="NVIDIA A100 SXM4 80GB", arch="Ampere", compute="FP8")
+
+
 def unsupported_document() -> dict[str, Any]:
     """An A100: no FP8; FP32 does not fit."""
     gpu = "a100-sxm4-80gb"
     does_not_fit = Plan(
         precision="fp32", policy="fp32", gpu=gpu, gpus=8, nodes=1, layout=None, fits=False,
-        why_not="needs 151 GiB per GPU, 71.4 GiB more than there is", memory_gib=None,
+        why_not=Message.of(
+            "why.does_not_fit", layouts=120, needed_gib=150.6, short_gib=71.4, capacity_gib=79.2, gpu=gpu
+        ), memory_gib=None,
         memory_capacity_gib=79.2, step_s=None,
     )  # fmt: skip
     plans = (does_not_fit, *(plan(name, gpu=gpu) for name in ("tf32", "fp16", "bf16")))
@@ -225,7 +234,7 @@ def unsupported_document() -> dict[str, Any]:
         plans=plans,
         same_deadline=plans[1:],
         savings=savings(plans),
-        unsupported=(Unsupported(precision="fp8", gpu=gpu, reason="Ampere has no FP8 matrix units"),),
+        unsupported=(Unsupported(precision="fp8", gpu=gpu, reason=NO_FP8),),
         question=answer().question | {"precision": InputValue(value="bf16", source="flag")},
     )
 
@@ -237,4 +246,4 @@ def several_gpus_document() -> dict[str, Any]:
     return document(plans=plans, same_deadline=plans, savings=savings(plans) + savings(plans, "same_deadline"))
 
 
-GAP = Gap(what="price of h100-sxm5-80gb in eu-north-1", why="no row", effect="cost_usd is a lower bound")
+GAP = Gap.of("price.missing", why=Message.of("price.no_row", gpu=GPU))

@@ -71,7 +71,7 @@ def test_colour_only_adds_escape_sequences(recorded):
     plain = str(reports.render(recorded, "terminal", width=80, color=False))
     coloured = str(reports.render(recorded, "terminal", width=80, color=True))
 
-    assert "\x1b[1m$0.90 million\x1b[0m" in coloured
+    assert "\x1b[1m$1.1 million\x1b[0m" in coloured
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
 
 
@@ -140,8 +140,9 @@ def test_a_left_out_precision_has_a_row_with_its_reason():
     rows = list(csv.DictReader(io.StringIO(str(reports.render(sample.unsupported_document(), "csv")))))
 
     assert {row["precision"]: row["why_not"] for row in rows if row["fits"] == "false"} == {
-        "fp32": "needs 151 GiB per GPU, 71.4 GiB more than there is",
-        "fp8": "Ampere has no FP8 matrix units",
+        "fp32": "does not fit because the leanest of 120 layouts needs 150.6 GiB per GPU, "
+        "71.4 GiB more than the 79.2 GiB of a100-sxm4-80gb",
+        "fp8": "NVIDIA A100 SXM4 80GB (Ampere) has no FP8 matrix path",
     }
 
 
@@ -269,7 +270,7 @@ def test_the_page_holds_the_whole_document_and_its_csv(recorded):
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
-    for text in ("$0.90 million (0.56–1.71)", "0.90 <small>(0.56–1.71)</small>"):
+    for text in ("$1.1 million (0.6–2.3)", "1.1 <small>(0.6–2.3)</small>"):
         assert text in page
 
 

@@ -149,22 +149,27 @@ def show(
     gpu = find_gpu(name).id
     price = quote_gpu(gpu, provider=provider, region=region, commitment=commitment, as_of=_day(as_of))
     if json:
-        _print({"price": asdict(price)})
+        from mpplan.api.document import worded
+        from planner.answer.document import plain
+
+        _print({"price": worded(plain(price))})
     else:
         _show_price(price)
 
 
 def _show_price(price: GpuPrice) -> None:
+    from reports.text.messages import word
+
     usd = price.usd_per_gpu_h
     shown = "unknown" if usd is None else f"{usd.low:.2f} - {usd.mid:.2f} - {usd.high:.2f} USD per GPU-hour"
-    typer.echo(details([("gpu", price.gpu), ("low - mid - high", shown), ("basis", price.basis)]), nl=False)
+    typer.echo(details([("gpu", price.gpu), ("low - mid - high", shown), ("basis", word(price.basis))]), nl=False)
     if price.evidence:
         lines = [(evidence.id, evidence.date or "-", evidence.what, evidence.source) for evidence in price.evidence]
         typer.echo(table(("evidence", "dated", "what", "source"), lines), nl=False)
     if price.gap is not None:
-        warn(f"{price.gap.what}: {price.gap.why}; {price.gap.effect}")
+        warn("{}: {}; {}".format(*(word(text) for text in (price.gap.what, price.gap.why, price.gap.effect))))
     for warning in price.warnings:
-        warn(warning)
+        warn(word(warning))
 
 
 @prices_app.command("add")

@@ -87,14 +87,15 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
         MpplanError: see `mpplan.api.answer.estimate`, and `_verdict` for what comes after the answer is printed.
     """
     from mpplan.api.answer import answer_question
-    from planner.answer.document import to_document
+    from mpplan.api.document import to_document
+    from reports.text.messages import word
 
     result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
     document = to_document(result.answer)
     content = _rendered(document, delivery.form)
     page = _rendered(document, "html") if delivery.page is not None else ""
     for warning in () if delivery.form in WITH_WARNINGS else result.answer.warnings:
-        warn(warning, quiet=delivery.quiet)
+        warn(word(warning), quiet=delivery.quiet)
     open_output("-").write(content)
     if delivery.page is not None:
         delivery.page.write(page)
@@ -110,6 +111,8 @@ def _verdict(result: Result, delivery: _Delivery) -> None:
         InputFileError: lines of the measurements that the user named could not be used.
         IncompleteError: something is missing, and `--strict`.
     """
+    from reports.text.messages import word
+
     check_limits(delivery.limits, result.answer)
     doubt = unchecked(delivery.limits, result.answer)
     if doubt is not None:
@@ -121,7 +124,7 @@ def _verdict(result: Result, delivery: _Delivery) -> None:
         )
     if delivery.strict and result.answer.gaps:
         first = result.answer.gaps[0]
-        raise IncompleteError(f"{first.what}: {first.why}", hint=first.effect)
+        raise IncompleteError(f"{word(first.what)}: {word(first.why)}", hint=first.effect)
 
 
 def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, Output | None]:

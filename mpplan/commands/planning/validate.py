@@ -62,9 +62,10 @@ def validate(
     if json:
         import json as format_json
 
-        place.write(
-            format_json.dumps(to_validation_document(validation), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-        )
+        from mpplan.api.document import worded
+
+        document = worded(to_validation_document(validation))
+        place.write(format_json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     else:
         place.write(_shown(validation, all_rows))
     if not any(row.prediction for row in validation.runs):
@@ -195,10 +196,13 @@ def _pairs(validation: Validation) -> str:
 
 
 def _skips(validation: Validation) -> str:
+    from reports.text.messages import word
+
     counts: dict[str, int] = {}
     for row in validation.runs:
         if row.reason_skipped:
-            counts[row.reason_skipped] = counts.get(row.reason_skipped, 0) + 1
+            reason = word(row.reason_skipped)
+            counts[reason] = counts.get(reason, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])[:SHOWN_GROUPS]
     return table(("skipped because", "rows"), [(reason, str(count)) for reason, count in ordered]) if ordered else ""
 
@@ -211,6 +215,8 @@ def _misses(runs: Iterable[ScoredRun]) -> str:
 
 
 def _runs(runs: Iterable[ScoredRun]) -> str:
+    from reports.text.messages import word
+
     rows = []
     for row in runs:
         prediction = row.prediction
@@ -230,7 +236,7 @@ def _runs(runs: Iterable[ScoredRun]) -> str:
                 _figure(prediction.high if prediction else None),
                 _percent(row.error_ratio, sign=True),
                 verdict,
-                row.reason_skipped or "",
+                word(row.reason_skipped or ""),
             )
         )
     return table(("id", "metric", "published", "low", "mid", "high", "error", "verdict", "skipped because"), rows)

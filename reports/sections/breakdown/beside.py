@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words
+from reports.text.names import pretty_gpu
 from reports.view import Block, Cell, Column, Row, Section, Table
 
 MOST_PLACES = 8
@@ -73,8 +74,10 @@ def _places(rows: list[Doc], words: Words) -> Table:
 
 def _owned(rows: list[Doc], words: Words) -> Table:
     one = rows[0]
-    items = [(clean(name).replace("_", " "), value) for name, value in one["items_usd_per_gpu_h"].items()]
-    built = [Row(cells=(Cell(text=words.phrase(name)), _value("unit_price", value, words))) for name, value in items]
+    built = [
+        Row(cells=(Cell(text=words.name("owned_item", name)), _value("unit_price", usd, words)))
+        for name, usd in one["items_usd_per_gpu_h"].items()
+    ]
     hour = words.figure("unit_price", one["usd_per_gpu_h"])
     assert hour is not None
     built.append(Row(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))

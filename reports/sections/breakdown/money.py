@@ -6,6 +6,7 @@ from reports.document.facts import CARBON, ENERGY, MARKET, Doc, Facts
 from reports.sections.breakdown.stacks import Stack, size_cell, stack_chart, stack_of
 from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Span, Words
+from reports.text.messages import sentence
 from reports.view import Block, Cell, Column, Row, Section, Table
 
 
@@ -53,15 +54,15 @@ def _cost_table(answer: Doc, words: Words) -> Table:
         figure = words.figure("money", line["usd"], rung)
         price = words.figure("unit_price", line["unit_price_usd"])
         quantity = (
-            words("cost.quantity", n=words.value("plain", line["quantity"]), unit=words.phrase(line["unit"]))
+            words("cost.quantity", n=words.value("plain", line["quantity"]), unit=words.name("unit", line["unit"]))
             if line["quantity"] is not None
             else ""
         )
-        label = words.name("cost", line["id"]) if words.has(f"cost.{line['id']}") else words.phrase(line["label"])
+        label = sentence(line, "label", words.lang)
         rows.append(
             Row(
                 cells=(
-                    Cell(text=words("tree.indent") * depth + label),
+                    Cell(text=words("tree.indent") * depth + label.text, foreign=label.foreign),
                     Cell(text=quantity, sort=line["quantity"]),
                     Cell(text=price.text if price else "", detail=price.span if price else ""),
                     Cell(text=figure.bare, detail=figure.span, sort=figure.value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from reports.charts import LETTERS
-from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.document.facts import Doc, Facts
 from reports.sections.breakdown.stacks import Stack, size_cell, stack_chart, stack_of
 from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Words
+from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Cell, Column, Row, Section, Table
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
 from reports.sections.comparison.precisions import axis_labels, comparison_table, described, figure_cell
 from reports.text.language import Words
+from reports.text.messages import sentence
+from reports.text.names import pretty_gpu
 from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
 
 
@@ -64,7 +66,7 @@ def _table(facts: Facts, words: Words) -> Table:
         plan = facts.plan(facts.asked, gpu)
         head = Cell(text=pretty_gpu(gpu))
         if plan is None or not plan["fits"]:
-            reason = words.phrase(plan["why_not"]) if plan else _why_missing(facts, gpu, words)
+            reason = sentence(plan, "why_not", words.lang).text if plan else _why_missing(facts, gpu, words)
             rows.append(Row(cells=(head, Cell(text=words("fits.no"), detail=reason, tone="bad"))))
             continue
         cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
@@ -85,5 +87,5 @@ def _table(facts: Facts, words: Words) -> Table:
 def _why_missing(facts: Facts, gpu: str, words: Words) -> str:
     for one in facts.doc.get("unsupported") or ():
         if one["precision"] == facts.asked and one.get("gpu") == gpu:
-            return words.phrase(one["reason"])
+            return sentence(one, "reason", words.lang).text
     return words("reason.unknown")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reports.document.facts import Doc, Facts
 from reports.text.language import Words
+from reports.text.messages import sentence
 from reports.text.numbers import rung_for
 from reports.view import Block, Cell, Column, Row, Section, Table
 
@@ -86,7 +87,9 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
     seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
     gib = words.ladder("gib")[0]
     entries = [(answer["layout"], answer["step_s"]["total"], answer["memory_gib"]["total"], words("layout.chosen"))]
-    entries += [(one["layout"], one["step_s"], one["memory_gib"], words.phrase(one["why"])) for one in lost]
+    entries += [
+        (row["layout"], row["step_s"], row["memory_gib"], sentence(row, "why", words.lang).text) for row in lost
+    ]
     rows = tuple(
         Row(
             cells=(

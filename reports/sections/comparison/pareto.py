@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reports.charts import Mark, ScatterDrawing, linear_ticks, percent, ticks_on
-from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.document.facts import Doc, Facts
 from reports.sections.comparison.precisions import axis_labels, described, figure_cell
 from reports.text.language import Words
+from reports.text.names import pretty_gpu
 from reports.view import Cell, Column, Row, ScatterChart, Section, Table
 
 

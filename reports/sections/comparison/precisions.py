@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, pretty_gpu
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
 from reports.sections.comparison.layout import layout_text
 from reports.text.language import Figure, Words
+from reports.text.messages import sentence
+from reports.text.names import pretty_gpu
 from reports.text.numbers import Rung, grouped
 from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
 
@@ -116,7 +118,7 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
 def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> Row:
     name = Cell(text=words.name("precision", plan["precision"]))
     if not plan["fits"]:
-        reason = Cell(text=words("fits.no"), detail=words.phrase(plan["why_not"]), tone="bad")
+        reason = Cell(text=words("fits.no"), detail=sentence(plan, "why_not", words.lang).text, tone="bad")
         return Row(cells=(name, reason))
     cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
     return Row(cells=(name, *cells), strong=plan["precision"] == facts.asked)
@@ -128,7 +130,7 @@ def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[Ro
         Row(
             cells=(
                 Cell(text=words.name("precision", one["precision"])),
-                Cell(text=words("fits.unsupported"), detail=words.phrase(one["reason"]), tone="bad"),
+                Cell(text=words("fits.unsupported"), detail=sentence(one, "reason", words.lang).text, tone="bad"),
             )
         )
         for one in facts.doc.get("unsupported") or ()

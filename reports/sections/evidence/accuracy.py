@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reports.charts import Mark, ScatterDrawing, log_axis, log_ticks, on_log
-from reports.document.facts import Doc, Facts, pretty_gpu
+from reports.document.facts import Doc, Facts
 from reports.text.language import Words
+from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Block, Cell, Column, Row, ScatterChart, Section, Table
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.document.facts import Facts, pretty_gpu, rung_of
+from reports.document.facts import Facts, rung_of
 from reports.text.clean import clean, web_address
 from reports.text.language import Words
+from reports.text.messages import Sentence, sentence, sentences
+from reports.text.names import pretty_gpu
 from reports.view import Block, Cell, Column, Items, Pairs, Prose, Row, Section, Table
 
 GLOSSARY = (
@@ -21,13 +23,15 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     """What is missing, what was taken for granted, and which flag says it better."""
     doc = facts.doc
     blocks: list[Block] = []
-    gaps = [_gap_cell(one, words) for one in doc["gaps"]]
+    gaps = [gap_cell(gap, words) for gap in doc["gaps"]]
     if gaps:
         blocks.append(Items(title=words("assumptions.gaps"), items=tuple(gaps), tone="bad"))
-    warnings = [_foreign(one, words) for one in doc.get("warnings") or ()]
+    warnings = [_cell(warning) for warning in sentences(doc, "warnings", words.lang)]
     if warnings:
         blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
-    taken = [_assumption(facts, one, words) for one in doc["assumptions"]]
+    taken = [
+        _cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]
+    ]
     if taken:
         blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
     if not blocks:
@@ -36,26 +40,15 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     return Section(id="assumptions", title=words("assumptions.title"), lead=lead, blocks=tuple(blocks), group="basis")
 
 
-def _assumption(facts: Facts, one: dict[str, Any], words: Words) -> Cell:
-    """Ours where we know what is assumed, with the value as the page writes it; else the planner's sentence."""
-    key, flag = f"assumption.{one['id']}", clean(one["change_with"])
-    entry = facts.doc["question"].get(one["id"])
-    if not (words.has(key) and entry and entry["value"] is not None):
-        return _foreign(one["text"], words, detail=flag)
-    note = words.phrase(entry["note"]) if entry.get("note") else ""
-    text = words(key, value=input_text(one["id"], entry, words), note=words("range").format(note) if note else "")
-    return Cell(text=text, detail=flag)
+def _cell(worded: Sentence, detail: str = "") -> Cell:
+    return Cell(text=worded.text, detail=detail, foreign=worded.foreign)
 
 
-def _foreign(text: object, words: Words, detail: str = "") -> Cell:
-    return Cell(text=words.phrase(text), detail=detail, foreign=words.translated(text) is None)
-
-
-def _gap_cell(gap: dict[str, Any], words: Words) -> Cell:
-    text = words(
-        "gap", what=words.phrase(gap["what"]), why=words.phrase(gap["why"]), effect=words.phrase(gap["effect"])
-    )
-    return Cell(text=text, foreign=words.translated(gap["what"]) is None)
+def gap_cell(gap: dict[str, Any], words: Words) -> Cell:
+    """What is missing, why, and what that does, in one sentence."""
+    parts = {name: sentence(gap, name, words.lang) for name in ("what", "why", "effect")}
+    text = words("gap", **{name: part.text for name, part in parts.items()})
+    return Cell(text=text, foreign=any(part.foreign for part in parts.values()))
 
 
 def question(facts: Facts, words: Words) -> Section | None:
@@ -68,7 +61,7 @@ def question(facts: Facts, words: Words) -> Section | None:
             cells=(
                 Cell(text=words.name("input", name)),
                 Cell(text=input_text(name, entry, words)),
-                Cell(text=words.name("given", str(entry["source"])), detail=words.phrase(entry.get("note") or "")),
+                _source_of(entry, words),
             )
         )
         for name, entry in asked.items()
@@ -89,6 +82,12 @@ def question(facts: Facts, words: Words) -> Section | None:
         rows=rows,
     )
     return Section(id="question", title=words("question.title"), lead=lead, blocks=(table, _shape(facts, words)))
+
+
+def _source_of(entry: dict[str, Any], words: Words) -> Cell:
+    """Where an input came from, with its note."""
+    note = sentence(entry, "note", words.lang)
+    return Cell(text=words.name("given", str(entry["source"])), detail=note.text)
 
 
 SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "context", "experts", "top_k",
@@ -130,7 +129,7 @@ def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
         return ", ".join(pretty_gpu(str(one)) if name == "gpu" else clean(one) for one in value)
     if isinstance(value, dict):
         return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
-    return pretty_gpu(str(value)) if name == "gpu" else words.phrase(value)
+    return pretty_gpu(str(value)) if name == "gpu" else sentence(entry, "value", words.lang).text
 
 
 def _number(value: float) -> str:
@@ -156,7 +155,7 @@ def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, An
     rows = tuple(
         Row(
             cells=(
-                _foreign(one["what"], words),
+                Cell(text=clean(one["what"]), foreign=words.lang != "en"),
                 _source_cell(one, found, words),
                 _date_cell(one["date"], words),
                 Cell(text=words.join([_used(name, words) for name in direct(one["used_in"])])),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
 from reports.document.facts import QUANTITY, Doc, Facts
 from reports.sections.comparison.precisions import described
+from reports.text.clean import clean
 from reports.text.language import Words
+from reports.text.messages import sentence
 from reports.text.numbers import grouped
 from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
 
@@ -31,7 +33,7 @@ def driver_name(one: Doc, words: Words) -> str:
     """The name of an uncertain input: ours where we know its term, else the planner's."""
     term = str(one["term"])
     key = f"driver.{term if words.has(f'driver.{term}') else term.partition('.')[0]}"
-    return words(key) if words.has(key) else words.phrase(one["label"])
+    return words(key) if words.has(key) else clean(one["label"])
 
 
 def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
@@ -63,7 +65,7 @@ def _share_table(shares: list[Doc], words: Words) -> Table:
                 cells=(
                     Cell(text=driver_name(one, words)),
                     Cell(text=words.value("percent", share), sort=share),
-                    Cell(text=words.phrase(one["measure_with"]) if one["measure_with"] else words("none")),
+                    _narrowing(one, words),
                 )
             )
             for one in shares
@@ -71,6 +73,14 @@ def _share_table(shares: list[Doc], words: Words) -> Table:
         ),
         wide=False,
     )
+
+
+def _narrowing(share: Doc, words: Words) -> Cell:
+    """What would narrow the range of an input."""
+    if not share["measure_with"]:
+        return Cell(text=words("none"))
+    narrowing = sentence(share, "measure_with", words.lang)
+    return Cell(text=narrowing.text, foreign=narrowing.foreign)
 
 
 def _moves(rows: list[Doc], words: Words) -> Table:
@@ -81,14 +91,14 @@ def _moves(rows: list[Doc], words: Words) -> Table:
         cells.append(
             Row(
                 cells=(
-                    Cell(text=words.phrase(row["label"])),
+                    Cell(text=clean(row["label"])),
                     Cell(text=words.name("metric", row["metric"])),
-                    Cell(text=words.phrase(row["low_value"])),
+                    Cell(text=clean(row["low_value"])),
                     *(
                         Cell(text=one.text if one else words("none"), sort=one.value if one else None)
                         for one in texts[:1]
                     ),
-                    Cell(text=words.phrase(row["high_value"])),
+                    Cell(text=clean(row["high_value"])),
                     *(
                         Cell(text=one.text if one else words("none"), sort=one.value if one else None)
                         for one in texts[1:]

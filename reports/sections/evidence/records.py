@@ -5,6 +5,7 @@ from __future__ import annotations
 from reports.charts import Trace, TraceDrawing, linear_ticks, polyline, thin, ticks_on
 from reports.document.facts import Doc, Facts
 from reports.sections.comparison.precisions import axis_labels
+from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.numbers import Rung
 from reports.view import Block, Cell, Column, Row, Section, Table, TraceChart
@@ -77,12 +78,12 @@ def claims(facts: Facts, words: Words) -> Section | None:
     rows = tuple(
         Row(
             cells=(
-                Cell(text=words.phrase(c["claim"])),
-                Cell(text=words.phrase(c["claimed"])),
-                Cell(text=words.phrase(c["measured"]) if c.get("measured") else words("none")),
+                Cell(text=clean(c["claim"])),
+                Cell(text=clean(c["claimed"])),
+                Cell(text=clean(c["measured"]) if c.get("measured") else words("none")),
                 Cell(
                     text=words.name("verdict", str(c["verdict"])),
-                    detail=words.phrase(c.get("note") or ""),
+                    detail=clean(c.get("note") or ""),
                     tone={"holds": "good", "fails": "bad"}.get(str(c["verdict"]), ""),
                 ),
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from planner.units import DAY_S, HOUR_S
 from reports.text.numbers import Ladder, Rung
-from reports.text.strings.zh_phrases import PHRASES as PHRASES
 
 LADDERS: dict[str, Ladder] = {
     "money": (
@@ -297,17 +296,20 @@ TEXT: dict[str, str] = {
     "money.market": "基于市场的第二个数字：{carbon}。",
     "cost.total": "合计",
     "cost.quantity": "{n} {unit}",
-    "cost.gpu_rental": "GPU 租用",
-    "cost.electricity": "电费",
-    "cost.gpu_owned": "自有 GPU",
-    "cost.minimum_term": "最低期限与规模中未用部分",
-    "cost.setup_fee": "开通费",
-    "cost.storage": "检查点存储",
-    "cost.egress": "流出流量",
-    "cost.network": "网络",
-    "cost.cpu_hosts": "CPU 主机",
-    "cost.failed_work": "失败与重复的工作",
-    "cost.experiments": "正式训练前的试验",
+    "unit.GPU-hour": "GPU 小时",
+    "unit.host-hour": "主机小时",
+    "unit.GB-month": "GB·月",
+    "unit.GB": "GB",
+    "unit.kWh": "千瓦时",
+    "providers.one": "1 家供应商",
+    "providers.other": "{n} 家供应商",
+    "owned_item.server": "服务器",
+    "owned_item.network": "网络",
+    "owned_item.storage": "存储",
+    "owned_item.financing": "融资",
+    "owned_item.housing": "场地",
+    "owned_item.electricity": "电费",
+    "owned_item.staff": "人员",
     "beside.title": "换地点、换时段、换机器",
     "beside.lead": "同一次训练只改变一处，按手头的价目计算。计划本身保持不变。",
     "note.places": "GPU 小时与能耗相同，采用当地价格与电网。只有口径相同的电网因子才比较碳排放。",
@@ -387,12 +389,6 @@ TEXT: dict[str, str] = {
     "assumptions.warnings": "提醒",
     "assumptions.taken": "作为前提",
     "gap": "{what}：{why}。影响：{effect}。",
-    "assumption.tokens": "训练 {value}{note}。",
-    "assumption.global_batch": "每步训练 {value} 条序列{note}。",
-    "assumption.seq_len": "序列长度为 {value} 个词元{note}。",
-    "assumption.gpu": "GPU 为 {value}{note}。",
-    "assumption.deadline": "训练须在 {value} 内完成{note}。",
-    "assumption.network": "服务器之间的网络为{value}{note}。",
     "question.title": "所提的问题",
     "question.lead_dense": "{model}：{params} 参数，对每个词元全部激活。",
     "question.derived": "由公开模型推算的形状",
@@ -552,6 +548,7 @@ TEXT: dict[str, str] = {
     "shape.expert_ffn": "专家维度",
     # uncertain inputs
     "driver.model_error": "方程未计入的部分",
+    "driver.precision_error": "方程对各精度之间差异未计入的部分",
     "driver.memory_error": "显存方程未计入的部分",
     "driver.framework": "软件栈的额外开销",
     "driver.linear_flop_per_s": "矩阵乘法的速率",

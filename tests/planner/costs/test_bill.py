@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from planner.costs.bill import BillPrices, RunDraws, run_bill, total_draws_usd
 from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote
 from planner.costs.quantity import DataSize, Energy
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from tests.planner.build import ROUNDING
 
 PRICE = GpuPrice(
     gpu="h100-sxm5-80gb",
     usd_per_gpu_h=Estimate.exactly(2.0),
-    basis="given",
+    basis=Message.of("price.basis.given"),
     evidence=(Evidence(id="price:given", kind=EvidenceKind.GIVEN, what="2 USD", source="--price"),),
 )
 BESIDE = Beside(
@@ -185,13 +186,13 @@ def test_a_bill_over_layouts_is_the_bill_of_each():
 
 
 def test_where_nothing_is_known_there_is_no_total_rather_than_0():
-    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis="no price", evidence=())
+    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis=Message.of("price.basis.none"), evidence=())
 
     assert bill(replace(run_of(1000.0), usd_per_gpu_h=None), nothing) == (None, ())
 
 
 def test_an_unknown_price_makes_the_bill_a_lower_bound():
-    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis="no price", evidence=())
+    nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis=Message.of("price.basis.none"), evidence=())
     run = replace(run_of(1000.0), usd_per_gpu_h=None)
 
     total, _ = bill(run, nothing, beside=BESIDE)

@@ -7,7 +7,7 @@ import pytest
 
 from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
 from planner.costs.quantity import Energy, Power
-from planner.errors import NoPlanError, UsageError
+from planner.errors import Message, NoPlanError, UsageError
 
 DGX_H100 = NodePower(gpu_limit=Power(w=700.0), host=Power(w=575.0))
 """10.2 kW for 8 GPUs (NVIDIA DGX H100 user guide)."""
@@ -20,7 +20,7 @@ def test_peak_power_is_every_gpu_at_its_limit_with_host_and_pue():
 def test_mean_power_is_energy_over_the_clock():
     assert mean_power(Energy.from_mwh(864.0), 720.0).mw == pytest.approx(1.2)
     assert mean_power(Energy.from_mwh(864.0), np.array([720.0, 360.0])).mw == pytest.approx([1.2, 2.4])
-    with pytest.raises(UsageError, match="no hours"):
+    with pytest.raises(UsageError, match=r"error\.no_hours"):
         mean_power(Energy.from_mwh(1.0), 0.0)
 
 
@@ -37,5 +37,7 @@ def test_the_peak_of_some_servers_as_a_cap_allows_those_servers():
 
 
 def test_a_cap_below_one_server_says_what_it_takes():
-    with pytest.raises(NoPlanError, match=r"one server takes 12\.8 kW at the meter, the cap is 10\.0 kW"):
+    with pytest.raises(NoPlanError) as caught:
         gpus_under_cap(Power.from_kw(10.0), DGX_H100, 1.25, 8)
+
+    assert caught.value.message == Message.of("error.cap_below_server", server_kw=12.75, cap_kw=10.0)

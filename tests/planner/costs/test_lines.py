@@ -21,6 +21,7 @@ from planner.costs.lines import (
     total_usd,
 )
 from planner.costs.quantity import DataSize, Energy, Power
+from planner.errors import Message
 from planner.units import DAY_S, HOUR_S
 from tests.planner.build import ROUNDING
 
@@ -28,7 +29,7 @@ AMOUNTS = st.floats(0.0, 1e8, allow_nan=False)
 
 
 def line(name, usd, children=()):
-    return DrawnLine(id=name, label=name, usd=np.asarray(usd, dtype=float), children=tuple(children))
+    return DrawnLine(id=name, label=Message.of(name), usd=np.asarray(usd, dtype=float), children=tuple(children))
 
 
 def leaves(lines):

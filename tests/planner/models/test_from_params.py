@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import EvidenceKind
 from planner.models.catalogue import find_model
 from planner.models.from_params import shape_from_params
@@ -67,4 +67,5 @@ def test_the_catalogue_is_not_changed_by_what_is_derived_from_it():
 def test_sizes_beyond_any_family_are_refused(params):
     with pytest.raises(UsageError) as caught:
         shape_from_params(params)
-    assert "between 10M and 10T" in (caught.value.hint or "")
+    assert caught.value.message == Message.of("error.no_shape", params=params)
+    assert caught.value.hint == Message.of("hint.describe_model")

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
-from tests.planner.build import SAID, price, prices, question, site, unknown_price
+from tests.planner.build import SAID, parts, price, prices, question, site, unknown_price
 
 
 def cases(**asked: str) -> tuple[Case, ...]:
@@ -50,32 +51,32 @@ def test_the_model_of_the_catalogue_is_a_source():
     assert "model:llama-3.1-8b" in ids(collect_evidence(cases(model="llama-3.1-8b"), site()))
 
 
-def test_defaults_are_assumptions_with_the_flag_that_changes_them_and_given_values_are_not():
+def test_defaults_are_assumptions_with_the_input_that_replaces_them_and_given_values_are_not():
     asked = question(params="8B", tokens="1e12")
     found = {one.id: one for one in collect_assumptions(asked, cases(params="8B"))}
 
     assert "tokens" not in found
-    assert found["deadline"].change_with == "--deadline"
-    assert found["global_batch"].change_with == "--global-batch"
-    assert "30d" in found["deadline"].text
-    assert all(one.text.endswith(".") and "{" not in one.text for one in found.values())
-    assert "hours of use" in found["goodput"].text
+    assert found["deadline"].input == "deadline"
+    assert found["global_batch"].input == "global_batch"
+    assert parts(found["deadline"].message)["value"] == "30d"
+    assert all(row.message.key == f"assumption.{row.id}" for row in found.values())
+    assert parts(found["goodput"].message)["hours"] == pytest.approx(50_761, rel=0.01)  # parameters.csv, mtbf
 
 
 def test_missing_prices_and_site_facts_are_gaps():
     asked = question(params="8B", gpus="8")
-    missing = Gap(what="price of h100-sxm5-80gb", why="no row", effect="totals are lower bounds")
+    missing = Gap.of("price.missing", why=Message.of("price.no_row", gpu="h100-sxm5-80gb"))
     without = {"h100-sxm5-80gb": replace(unknown_price(), gap=missing)}
-    dark = site(gaps=(Gap(what="grid", why="unknown zone", effect="US average"),))
+    dark = site(grid_gap=NO_PLACE)
 
     assert estimate(asked, prices(asked), site()).gaps == ()
-    assert [gap.what for gap in estimate(asked, without, dark).gaps] == ["price of h100-sxm5-80gb", "grid"]
+    assert estimate(asked, without, dark).gaps == (missing, NO_PLACE)
 
 
 H100 = "h100-sxm5-80gb"
 POWER = Evidence(id="electricity:e003", kind=EvidenceKind.ASSUMED, what="0.08 USD", source="EIA", used_in=("cost_usd",))
-NO_POWER = Gap(what="electricity price", why="no row for DEU", effect="give --electricity")
-NO_PLACE = Gap(what="grid factor", why="unknown", effect="the US average stands in")
+NO_POWER = Gap.of("place.electricity", why=Message.of("place.no_electricity_row", region="DEU"))
+NO_PLACE = Gap.of("place.grid", region="nowhere-1")
 OWNED = OwnedPrice(
     price=replace(price(H100, 1.6, 2.0, 2.6), commitment="owned"),
     items_usd_per_gpu_h={"server": 1.9, "electricity": 0.1},
@@ -93,27 +94,31 @@ def answer(ledger=None, here=None, priced=None, **asked):
     return estimate(one, found, here or site(), ledgers=ledgers)
 
 
-def texts(found):
-    return {one.id: one.text for one in found.assumptions}
+def assumed(found):
+    return {row.id: parts(row.message) for row in found.assumptions}
+
+
+FEW = Message.of("price.warning.few_providers", count=2, gpu=H100)
+CLOCK = Message.of("price.warning.later_rows", count=3, as_of="2026-11-20", newest="2026-12-01")
 
 
 def test_a_stale_price_is_a_gap_and_what_else_there_is_to_know_a_warning():
-    stale = Gap(what="stale prices", why="more than 90 days old", effect="the cost may be off")
-    doubtful = replace(price(H100), gap=stale, warnings=("only 2 providers known",))
+    stale = Gap.of("price.stale", as_of="2026-11-20", rows="p001")
+    doubtful = replace(price(H100), gap=stale, warnings=(FEW,))
     found = answer(priced={H100: doubtful})
 
     assert found.gaps == (stale,)
-    assert found.warnings == ("only 2 providers known",)
+    assert found.warnings == (FEW,)
 
 
 def test_a_warning_that_two_gpus_share_is_said_once():
-    both = {gpu: replace(price(gpu), warnings=("the clock",)) for gpu in (H100, "h200-sxm-141gb")}
+    both = {gpu: replace(price(gpu), warnings=(CLOCK,)) for gpu in (H100, "h200-sxm-141gb")}
 
-    assert answer(priced=both, gpu=",".join(both)).warnings == ("the clock",)
+    assert answer(priced=both, gpu=",".join(both)).warnings == (CLOCK,)
 
 
 def test_an_unknown_price_of_electricity_is_a_gap_only_where_it_is_billed():
-    dark = site(electricity_usd_per_kwh=None, gaps=(NO_POWER, NO_PLACE))
+    dark = site(electricity_usd_per_kwh=None, electricity_evidence=None, electricity_gap=NO_POWER, grid_gap=NO_PLACE)
 
     assert answer(here=dark).gaps == (NO_PLACE,)  # rent holds it
     assert NO_POWER in answer(Ledger(owned=OWNED), here=dark).gaps
@@ -121,7 +126,7 @@ def test_an_unknown_price_of_electricity_is_a_gap_only_where_it_is_billed():
 
 
 def test_the_price_of_electricity_is_evidence_only_where_it_is_billed():
-    here = site(evidence=(POWER,))
+    here = site(electricity_evidence=POWER)
 
     assert POWER.id not in ids(answer(here=here).evidence)
     assert POWER.id in ids(answer(here=here, electricity="0.08").evidence)
@@ -142,40 +147,46 @@ def test_rows_behind_lines_beside_embodied_carbon_and_a_compared_price_are_named
 
 
 def test_an_own_hour_stands_beside_a_rented_one():
-    said = texts(answer(Ledger(owned=OWNED)))["own"]
+    own = assumed(answer(Ledger(owned=OWNED)))["own"]
 
-    assert "costs $2.00 with electricity where 80% of all hours are used" in said
-    assert "renting one costs $3.49, and owning costs less from 48% on" in said
+    assert parts(own["hour"]) == {"key": "text.usd", "usd": 2.0}
+    assert parts(own["used"])["utilisation_ratio"] == 0.8
+    assert parts(own["against"]) == {
+        "key": "assumption.own_cheaper_from", "rented_usd": 3.49, "utilisation_ratio": 0.476,
+    }  # fmt: skip
 
 
 def test_owning_that_never_pays_says_so():
     never = replace(OWNED, break_even_utilisation_ratio=None)
 
-    assert "owning costs less at no utilisation" in texts(answer(Ledger(owned=never)))["own"]
+    own = assumed(answer(Ledger(owned=never)))["own"]
+
+    assert parts(own["against"]) == {"key": "assumption.own_never_cheaper", "rented_usd": 3.49}
 
 
 @pytest.mark.parametrize(
-    ("commitment", "said"),
-    [("spot", "not taken away"), ("1y", "rest of the year"), ("3y", "rest of the three years")],
+    ("commitment", "key"),
+    [("spot", "assumption.spot"), ("1y", "assumption.commitment_1y"), ("3y", "assumption.commitment_3y")],
 )
-def test_what_a_committed_price_takes_for_granted_is_said(commitment, said):
+def test_what_a_committed_price_takes_for_granted_is_said(commitment, key):
     found = answer(priced={H100: replace(price(H100), commitment=commitment)})
 
-    assert any(said in text for text in texts(found).values())
-    assert all(said not in text for text in texts(answer()).values())
+    assert key in [row["key"] for row in assumed(found).values()]
+    assert key not in [row["key"] for row in assumed(answer()).values()]
 
 
 def test_a_device_of_unknown_watts_is_a_gap_and_not_a_zero():
     (one, *_) = cases(params="8B")
     dark = replace(one, cluster=replace(one.cluster, gpu=replace(one.cluster.gpu, tdp_w=0.0)))
 
-    assert [gap.what for gap in collect_gaps(question(params="8B"), [dark], site())] == ["power"]
+    assert [gap.key for gap in collect_gaps(question(params="8B"), [dark], site())] == ["power"]
     assert collect_gaps(question(params="8B"), [one], site()) == ()
 
 
 def test_a_fact_of_the_place_that_names_no_figure_bears_energy_and_carbon():
     plain, named = replace(SAID, id="grid:usa", used_in=()), replace(SAID, id="pue:default", used_in=("energy_mwh",))
-    used = {one.id: one.used_in for one in collect_evidence(cases(params="8B"), site(evidence=(plain, named)))}
+    here = site(grid_evidence=plain, pue_evidence=named)
+    used = {row.id: row.used_in for row in collect_evidence(cases(params="8B"), here)}
 
     assert used["grid:usa"] == ("carbon_tco2e", "energy_mwh")
     assert used["pue:default"] == ("energy_mwh",)
@@ -185,7 +196,7 @@ def test_electricity_of_one_gpu_of_two_is_billed_and_its_price_then_missed():
     (rented, *_) = cases(params="8B", gpu=H100)
     (unpriced, *_) = cases(params="8B", gpu="h200-sxm-141gb")
     unpriced = replace(unpriced, electricity_on=True)
-    here = site(gaps=(NO_POWER,))
+    here = site(electricity_evidence=None, electricity_gap=NO_POWER)
 
     assert collect_gaps(question(params="8B"), [rented], here) == ()
     assert collect_gaps(question(params="8B"), [rented, unpriced], here) == (NO_POWER,)

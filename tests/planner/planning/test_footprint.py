@@ -107,7 +107,7 @@ def test_embodied_carbon_that_is_asked_for_and_not_known_is_a_gap_and_a_lower_bo
     found = answer(embodied="yes")
     one = next(one for one in found.plans if one.precision == "bf16")
 
-    assert [gap.what for gap in found.gaps] == ["embodied carbon"]
+    assert [gap.key for gap in found.gaps] == ["embodied"]
     assert one.embodied_tco2e is None
     assert one.carbon_with_embodied_tco2e.at_least
 
@@ -187,7 +187,7 @@ def metered(host_ratio: float, network_ratio: float, **asked: str) -> Case:
     """A case whose hosts and switches take these shares of what its GPUs take."""
     asked_for = question(**({"params": "7B", "gpus": "8"} | asked))
     case = make_case(asked_for, asked_for.asked, asked_for.clusters[0], price(), site())
-    return replace(case, mid=replace(case.mid, host_share=host_ratio, network_share=network_ratio))
+    return replace(case, mid=case.mid.replaced(host_share=host_ratio, network_share=network_ratio))
 
 
 # An H100 SXM may take 700 W (its row in gpus.csv). A node that draws 8.4 kW with 5.6 kW of GPUs has a host share of

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.costs.prices import GpuPrice
+from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.planning.inputs import shown_inputs
-from tests.planner.build import price, question, site
+from tests.planner.build import parts, price, question, site
 
 H100 = "h100-sxm5-80gb"
 GRID = Evidence(id="grid:US-TX", kind=EvidenceKind.PUBLISHED, what="Texas: 377 g of 2023, direct", source="EIA")
@@ -25,13 +26,13 @@ def test_the_price_found_is_shown_with_what_it_rests_on():
     found = shown({H100: book})["price"]
 
     assert (found.value, found.source) == (2.5, "default")
-    assert found.note == "USD per GPU-hour: said by the test"
+    assert parts(found.note) == {"key": "note.price", "basis": book.basis}
 
 
 def test_a_price_of_an_offer_is_of_a_file_and_one_of_own_machines_worked_out():
     offer = replace(price(H100), commitment="1y")  # its evidence is given
     own = GpuPrice(
-        gpu=H100, usd_per_gpu_h=Estimate.exactly(2.0), basis="own machines", evidence=(PUE,), commitment="owned"
+        gpu=H100, usd_per_gpu_h=Estimate.exactly(2.0), basis=Message.of("test.own"), evidence=(PUE,), commitment="owned"
     )
 
     assert shown({H100: offer})["price"].source == "file"
@@ -46,10 +47,10 @@ def test_each_of_several_gpus_has_its_own_price():
 
 
 def test_facts_of_the_place_say_their_row_and_whether_it_is_of_that_place():
-    found = shown(here=replace(site(), evidence=(MARKET, GRID, PUE)))
+    found = shown(here=replace(site(), market_evidence=MARKET, grid_evidence=GRID, pue_evidence=PUE))
 
-    assert (found["grid"].source, found["grid"].note) == ("catalogue", "kgCO2e per kWh: Texas: 377 g of 2023, direct")
-    assert (found["pue"].source, found["pue"].note) == ("default", "PUE 1.25 (1.1 to 1.5), default")
+    assert (found["grid"].source, found["grid"].note) == ("catalogue", Message.of("note.grid", what=GRID.what))
+    assert (found["pue"].source, found["pue"].note) == ("default", Message.of("note.pue", what=PUE.what))
 
 
 def test_what_was_said_is_not_overwritten():

@@ -12,6 +12,7 @@ from planner.question.asked import Ask
 from planner.question.inputs import INPUTS
 from planner.question.question import Question
 from planner.question.resolve import default_batch_tokens, describe, resolve
+from reports.text.messages import word
 from tests.planner.build import question, shape
 
 
@@ -195,13 +196,14 @@ def test_a_mistake_gets_one_sentence_a_hint_and_exit_code_2(asked, message, hint
     with pytest.raises(UsageError) as caught:
         ask(**asked)
 
-    text = f"{caught.value.message} {caught.value.hint}"
-    assert message in text
-    assert hint in (caught.value.hint or "") or hint in text
+    message_text = word(caught.value.message)
+    said = f"{message_text} {word(caught.value.hint or '')}"
+    assert message in said
+    assert hint in said
     assert caught.value.hint
     assert caught.value.exit_code == 2
-    assert "\n" not in caught.value.message
-    assert not caught.value.message.endswith(".")
+    assert "\n" not in message_text
+    assert not message_text.endswith(".")
 
 
 LLAMA = {
@@ -250,9 +252,9 @@ def test_a_config_in_no_encoding_is_an_invalid_file_and_a_missing_one_a_mistake(
 
 
 def test_a_shape_is_described_in_one_line():
-    text = describe(question(model="mixtral-8x7b").model)
+    text = word(describe(question(model="mixtral-8x7b").model))
 
     assert "46.7B parameters" in text
     assert "8 experts of 14336, top 2" in text
-    assert "FFN 2816" in describe(shape())
+    assert "FFN 2816" in word(describe(shape()))
     assert "\n" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from tests.planner.build import question
 
 
@@ -77,7 +77,7 @@ def test_electricity_is_paid_apart_where_its_price_is_given_in_either_way():
 def test_every_given_value_is_noted_with_its_unit_where_it_is_a_bare_number():
     inputs = question(grid="385", market_grid="0", power_cap="2MW", beside="b.toml").inputs
 
-    assert (inputs["grid"].value, inputs["grid"].note) == ("385", "g CO2e per kWh, location-based")
-    assert (inputs["market_grid"].value, inputs["market_grid"].note) == (0.0, "g CO2e per kWh, market-based")
+    assert (inputs["grid"].value, inputs["grid"].note) == ("385", Message.of("note.grid_given"))
+    assert (inputs["market_grid"].value, inputs["market_grid"].note) == (0.0, Message.of("note.grid_market"))
     assert [inputs[name].source for name in ("power_cap", "beside")] == ["flag", "flag"]
     assert question(grid="DEU").inputs["grid"].note is None

@@ -94,16 +94,19 @@ def test_the_cast_traffic_of_torchao_is_kept():
 @pytest.mark.parametrize(
     ("policy", "gpu", "reason"),
     [
-        ("bf16", "v100-sxm2-16gb", "NVIDIA V100 SXM2 16GB (Volta) has no BF16 matrix path"),
-        ("tf32", "v100-sxm2-16gb", "NVIDIA V100 SXM2 16GB (Volta) has no TF32 matrix path"),
-        ("fp8", "a100-sxm4-80gb", "NVIDIA A100 SXM4 80GB (Ampere) has no FP8 matrix path"),
-        ("fp16", "gtx-1080ti-11gb", "NVIDIA GeForce GTX 1080 Ti (Pascal) has no FP16 matrix path"),
-        ("nvfp4", "h100-sxm5-80gb", "NVIDIA H100 SXM5 80GB (Hopper) has no FP4 matrix path"),
-        ("mxfp8", "h100-sxm5-80gb", "NVIDIA H100 SXM5 80GB (Hopper) has no matrix path with block scales (MXFP8)"),
+        ("bf16", "v100-sxm2-16gb", ("why.no_matrix_path", "NVIDIA V100 SXM2 16GB", "Volta", "BF16")),
+        ("tf32", "v100-sxm2-16gb", ("why.no_matrix_path", "NVIDIA V100 SXM2 16GB", "Volta", "TF32")),
+        ("fp8", "a100-sxm4-80gb", ("why.no_matrix_path", "NVIDIA A100 SXM4 80GB", "Ampere", "FP8")),
+        ("fp16", "gtx-1080ti-11gb", ("why.no_matrix_path", "NVIDIA GeForce GTX 1080 Ti", "Pascal", "FP16")),
+        ("nvfp4", "h100-sxm5-80gb", ("why.no_matrix_path", "NVIDIA H100 SXM5 80GB", "Hopper", "FP4")),
+        ("mxfp8", "h100-sxm5-80gb", ("why.no_block_scales", "NVIDIA H100 SXM5 80GB", "Hopper", "MXFP8")),
     ],
 )
 def test_a_precision_that_a_gpu_lacks_is_refused_with_the_reason(policy, gpu, reason):
-    assert why_unsupported(find_policy(policy), find_gpu(gpu)) == reason
+    found = why_unsupported(find_policy(policy), find_gpu(gpu))
+
+    assert found is not None
+    assert (found.key, *(value for _, value in found.values)) == reason
 
 
 @pytest.mark.parametrize(

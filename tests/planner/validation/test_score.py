@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.errors import Message
 from planner.validation.predict import Prediction
 from planner.validation.runs import PublishedResult, PublishedRun, Rejected
 from planner.validation.score import (
@@ -145,7 +146,7 @@ def test_what_a_source_calls_out_of_memory_is_kept_and_nothing_else_is():
 
     assert [row.out_of_memory for row in rows] == [True, False, False]
     assert [row.published for row in rows] == [None, 2.0, None]
-    assert rows[2].reason_skipped == "seq_len: blank; value: not a number"
+    assert rows[2].reason_skipped == Message.of("skipped.reasons", reasons=("seq_len: blank", "value: not a number"))
 
 
 def test_a_row_that_was_set_up_has_the_metric_and_the_id_of_its_run():

@@ -2,6 +2,7 @@ import pytest
 
 from planner.validation.runs import PublishedRun, Rejected, parse_run
 from planner.validation.setup import Prepared, prepare, prepare_run, software_year
+from reports.text.messages import word
 
 BERT = {
     "id": "b", "model": "BERT-Large", "family": "bert", "precision": "fp16", "gpu": "v100-sxm2-32gb", "n_gpus": "8",
@@ -23,7 +24,7 @@ def reason(**cells: str) -> str:
     assert isinstance(run, PublishedRun), run
     found = prepare_run(run)
     assert isinstance(found, Rejected), found
-    return found.reason
+    return word(found.reason)
 
 
 @pytest.mark.parametrize(

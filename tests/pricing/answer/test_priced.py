@@ -9,6 +9,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.question.question import MoneyInputs
 from pricing.answer.priced import price_question, with_electricity
 from pricing.place.tariff import tariff_fact
+from reports.text.messages import word
 
 H100, B200 = find_gpu("h100-sxm5-80gb"), find_gpu("b200-sxm-180gb")
 QUOTE = """
@@ -81,7 +82,7 @@ def test_own_machines_stand_beside_what_renting_costs_with_its_rows(money, file)
     assert found.prices[H100.id] is owned.price
     assert owned.rental_usd_per_gpu_h == 3.49
     assert owned.rental_evidence[0].id.startswith("price:")
-    assert any("interval" in text for text in found.prices[H100.id].warnings)  # of the rental rows
+    assert any("interval" in word(text) for text in found.prices[H100.id].warnings)  # of the rental rows
     assert all(one.used_in == ("rental_usd_per_gpu_h",) for one in found.ledgers[H100.id].evidence[1:])
 
 
@@ -135,4 +136,4 @@ def test_live_intensity_stands_in_for_the_row(money, monkeypatch, server):
     found = price_question([H100], money(grid="live:DE")).site
 
     assert found.grid_kg_co2e_per_kwh.mid == pytest.approx(0.302)
-    assert any(one.id == "grid:live:DE" and "of one hour" in one.what for one in found.evidence)
+    assert any(one.id == "grid:live:DE" and "of one hour" in one.what for one in found.evidence())

@@ -90,7 +90,7 @@ def test_without_an_electricity_price_the_cost_is_a_lower_bound(own, today):
     found = owned_price(own(), find_gpu(H100), site_facts(region="DEU", as_of=today))
 
     assert found.price.usd_per_gpu_h.at_least
-    assert found.price.gap.what == "electricity price"
+    assert found.price.gap.key == "place.electricity"
     assert found.break_even_utilisation_ratio is None
 
 

@@ -10,6 +10,7 @@ import pytest
 from planner.errors import InputFileError, UsageError
 from pricing.contracts.quote_file import read_quote
 from pricing.files.exchange_rates import ExchangeRate
+from reports.text.messages import word
 
 GOOD = """
 vendor = "Acme Cloud"
@@ -53,7 +54,7 @@ def test_an_offer_that_ended_is_stale(offer):
     quote = offer(GOOD, day=date(2027, 1, 1))
 
     assert quote.price.stale
-    assert quote.price.gap.why == "the offer ended on 2026-12-31"
+    assert word(quote.price.gap.why) == "the offer was valid until 2026-12-31"
 
 
 def test_euro_need_a_dated_rate_and_name_it(offer):

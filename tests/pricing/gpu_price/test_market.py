@@ -13,6 +13,7 @@ from pricing.book.current import votes
 from pricing.book.rows import PriceBook, shipped_book
 from pricing.gpu_price.ask import Question
 from pricing.gpu_price.market import market_price, provider_price, typical_spread
+from reports.text.messages import word
 
 TODAY = date(2026, 11, 20)
 
@@ -43,5 +44,5 @@ def test_the_typical_spread_comes_from_gpus_with_five_providers(today, row):
 def test_a_providers_price_names_its_row(today, row):
     price = provider_price(votes([row("2.5")], today, ())[0], asked(today))
 
-    assert "cheapest row t1 of 2026-10-01" in price.basis
+    assert "cheapest row t1 of 2026-10-01" in word(price.basis)
     assert price.evidence[0].what == "acme, on-demand: 2.5 USD per GPU-hour"

@@ -13,6 +13,7 @@ from pricing.book.rows import PriceBook, user_book_path
 from pricing.book.user_book import book_text
 from pricing.gpu_price.ask import Question
 from pricing.gpu_price.price import given_price, quote_from
+from reports.text.messages import word
 
 H100 = "h100-sxm5-80gb"
 
@@ -27,7 +28,7 @@ def test_the_default_is_the_median_over_providers_with_one_vote_each(today):
     assert price.usd_per_gpu_h.mid == 3.49
     assert price.usd_per_gpu_h.low == pytest.approx(2.29 + 0.3 * 0.11)  # 5th percentile of seven
     assert price.usd_per_gpu_h.high == pytest.approx(5.99 + 0.7 * 0.89)  # 95th
-    assert "median over 7 providers" in price.basis
+    assert "median over 7 providers" in word(price.basis)
     assert all(one.kind is EvidenceKind.PUBLISHED and one.source and one.date for one in price.evidence)
 
 
@@ -44,14 +45,14 @@ def test_with_one_or_two_providers_the_range_is_at_least_the_typical_spread(toda
     assert price.usd_per_gpu_h.mid == 1.29
     assert price.usd_per_gpu_h.low < 1.0
     assert price.usd_per_gpu_h.high > 1.7
-    assert any("typical spread" in warning for warning in price.warnings)
+    assert any("typical spread" in word(warning) for warning in price.warnings)
 
 
 def test_marketplace_asks_have_no_vote(today):
     price = quote_gpu("rtx-5090", as_of=today)
 
     assert price.usd_per_gpu_h is None
-    assert "only marketplace asks are known for rtx-5090 (vast)" in price.gap.why
+    assert "only marketplace offers are known for rtx-5090 (vast)" in word(price.gap.why)
     assert quote_gpu("rtx-5090", provider="vast", as_of=today).usd_per_gpu_h.mid == 0.44
 
 
@@ -59,8 +60,8 @@ def test_a_gpu_without_rows_has_a_gap_and_no_price(today):
     price = quote_gpu("mi300x-192gb", as_of=today)
 
     assert price.usd_per_gpu_h is None
-    assert price.gap.why == "the price book has no row for mi300x-192gb"
-    assert "lower bound" in price.gap.effect
+    assert word(price.gap.why) == "the price book has no row for mi300x-192gb"
+    assert "lower bound" in word(price.gap.effect)
 
 
 def test_a_given_price_is_taken_as_it_is(today):
@@ -103,7 +104,7 @@ def test_a_place_without_rows_takes_the_market_and_says_so(today):
     price = quote_gpu(H100, region="DEU", as_of=today)
 
     assert price.usd_per_gpu_h.mid == 3.49
-    assert any("in DEU: the whole market stands in" in warning for warning in price.warnings)
+    assert any("in DEU: that of the whole market is used" in word(warning) for warning in price.warnings)
 
 
 def test_spot_prices_are_the_spot_rows(today):
@@ -113,13 +114,13 @@ def test_spot_prices_are_the_spot_rows(today):
     assert price.usd_per_gpu_h.mid == 1.25
 
 
-@pytest.mark.parametrize("word", ["1y", "1-year", "reserved-1y", "1Y"])
-def test_a_reserved_price_without_a_recent_row_is_assumed_from_the_discount(word, today):
-    price = quote_gpu(H100, provider="aws", commitment=word, as_of=today)
+@pytest.mark.parametrize("commitment", ["1y", "1-year", "reserved-1y", "1Y"])
+def test_a_reserved_price_without_a_recent_row_is_assumed_from_the_discount(commitment, today):
+    price = quote_gpu(H100, provider="aws", commitment=commitment, as_of=today)
 
     assert price.usd_per_gpu_h.mid == pytest.approx(6.88 * (1 - 0.41))
     assert [one.kind for one in price.evidence] == [EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED]
-    assert any("it is assumed" in warning for warning in price.warnings)
+    assert any("a discount is assumed" in word(warning) for warning in price.warnings)
 
 
 def test_the_market_takes_the_median_discount_and_its_range(today):
@@ -145,35 +146,35 @@ def test_rows_older_than_90_days_are_named_as_stale():
     price = quote_gpu(H100, as_of=date(2026, 11, 27))
 
     assert price.stale
-    assert "p072 (nebius, 2026-08-28), p032 (aws, 2026-08-28)" in price.gap.why
+    assert "p072 (nebius, 2026-08-28), p032 (aws, 2026-08-28)" in word(price.gap.why)
 
 
 def test_rows_of_2025_are_used_only_where_there_is_nothing_newer_and_it_is_said(today):
     price = quote_gpu("a40", as_of=today)
 
     assert [one.id for one in price.evidence] == ["price:p211", "price:p192"]
-    assert any("no price of the last 18 months" in warning for warning in price.warnings)
+    assert any("no price of the last 18 months" in word(warning) for warning in price.warnings)
     assert price.stale
 
 
 def test_a_date_that_lies_in_an_interval_not_over_yet_is_said(today):
     price = quote_gpu(H100, as_of=today)
 
-    assert any("p085 (verda, 2026-01-01/2026-12-31)" in warning for warning in price.warnings)
+    assert any("p085 (verda, 2026-01-01/2026-12-31)" in word(warning) for warning in price.warnings)
 
 
 def test_the_past_is_priced_with_the_rows_of_then():
     price = quote_gpu(H100, provider="aws", as_of=date(2024, 1, 15))
 
     assert price.usd_per_gpu_h.mid == 12.29  # p139 of 2023-11-16, before AWS cut its prices
-    assert any("rows from after 2024-01-15" in warning for warning in price.warnings)
+    assert any("rows dated after 2024-01-15" in word(warning) for warning in price.warnings)
 
 
 def test_a_clock_before_every_row_is_named():
     price = quote_gpu(H100, as_of=date(2020, 1, 1))
 
     assert price.usd_per_gpu_h is None
-    assert "every row for h100-sxm5-80gb is from 2023-11-16 or later: check the clock" in price.gap.why
+    assert "every row for h100-sxm5-80gb is from 2023-11-16 or later: check the clock" in word(price.gap.why)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
 
     price = quote_gpu("mi300x-192gb", as_of=today)
     assert price.usd_per_gpu_h is None
-    assert "are in EUR and no exchange rate" in price.gap.why
+    assert "are in EUR, and no exchange rate" in word(price.gap.why)
 
     rates = "currency,usd_per_unit,date,source\nEUR,1.10,2026-10-01,bank\n"
     (data_home / "exchange_rates.csv").write_text(rates, encoding="utf-8")

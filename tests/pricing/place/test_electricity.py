@@ -10,6 +10,7 @@ import pytest
 from planner.errors import UsageError
 from planner.evidence import Gap
 from pricing.place.electricity import electricity_of, electricity_rows, given_electricity
+from reports.text.messages import word
 
 
 def test_rows_are_prices_per_kwh_in_currency_not_in_cents():
@@ -49,16 +50,16 @@ def test_the_day_decides_the_year():
     assert electricity_of("USA", "USA", date(2023, 6, 1)).estimate.mid == 0.0806
 
 
-@pytest.mark.parametrize(("zone", "why"), [("DEU", "no row for DEU"), (None, "no row for DEU")])
+@pytest.mark.parametrize(("zone", "why"), [("DEU", "no price is known for DEU"), (None, "no price is known for DEU")])
 def test_a_country_without_a_row_is_a_gap(zone, why, today):
     gap = electricity_of(zone, "DEU", today)
 
     assert isinstance(gap, Gap)
-    assert gap.why == why
+    assert word(gap.why) == why
 
 
 def test_euro_become_dollars_only_with_a_dated_rate(data_home, today):
-    assert "no dated exchange rate" in electricity_of("FIN", "FIN", today).why
+    assert "no dated exchange rate" in word(electricity_of("FIN", "FIN", today).why)
 
     data_home.mkdir(parents=True)
     (data_home / "exchange_rates.csv").write_text("currency,usd_per_unit,date,source\nEUR,1.10,2026-01-01,bank\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import UsageError
-from planner.evidence import Estimate, EvidenceKind
+from planner.evidence import Estimate, EvidenceKind, Gap
 from pricing import site_facts
 from pricing.base.fact import Fact, given
 from pricing.place.site import pue_rows
@@ -17,7 +17,7 @@ def test_the_defaults_are_pue_1_25_and_the_us_averages(today):
     assert site.pue == Estimate(low=1.1, mid=1.25, high=1.5)
     assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.3835)  # Ember, USA 2024
     assert site.electricity_usd_per_kwh.mid == 0.0826  # EIA industrial average 2025
-    assert {one.kind for one in site.evidence} == {EvidenceKind.ASSUMED}
+    assert {one.kind for one in site.evidence()} == {EvidenceKind.ASSUMED}
     assert site.market_kg_co2e_per_kwh is None
 
 
@@ -27,12 +27,12 @@ def test_a_region_brings_its_pue_price_and_grid(today):
     assert site.pue.mid == 1.15
     assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.2448)  # Virginia, eGRID 2023
     assert site.electricity_usd_per_kwh.mid == 0.0892
-    assert {one.kind for one in site.evidence} == {EvidenceKind.PUBLISHED}
+    assert {one.kind for one in site.evidence()} == {EvidenceKind.PUBLISHED}
 
 
 def test_grid_evidence_states_scope_and_year(today):
-    virginia = site_facts(region="US-VA", as_of=today).evidence
-    average = site_facts(as_of=today).evidence
+    virginia = site_facts(region="US-VA", as_of=today).evidence()
+    average = site_facts(as_of=today).evidence()
 
     assert any("direct emissions of power plants only" in one.what and "2023" in one.what for one in virginia)
     assert any("life cycle" in one.what and "2024" in one.what for one in average)
@@ -86,14 +86,14 @@ def test_a_factor_of_0_is_taken_as_market_based_beside_the_grid(today):
 
     assert site.market_kg_co2e_per_kwh == 0
     assert site.grid_kg_co2e_per_kwh.mid > 0
-    assert any(one.id == "grid:market" for one in site.evidence)
+    assert any(one.id == "grid:market" for one in site.evidence())
 
 
 def test_a_region_without_a_known_place_takes_the_us_average_and_says_so(today):
     site = site_facts(region="CULPEPER-9", as_of=today)
 
     assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.3835)
-    assert any(gap.what == "grid factor" and "CULPEPER-9" in gap.why for gap in site.gaps)
+    assert site.grid_gap == Gap.of("place.grid", region="CULPEPER-9")
 
 
 def test_a_live_intensity_is_used_where_no_zone_is_given(today):

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from reports.document.facts import Facts, pretty_gpu, pretty_slug, rung_of
+from reports.document.facts import Facts, rung_of
 from reports.page.build import checked
+from reports.text.names import pretty_gpu, pretty_slug
 from tests.reports import sample
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import reports
-from planner.errors import UsageError
+from planner.errors import Message, UsageError
 from planner.evidence import Assumption, Evidence, EvidenceKind
 from planner.question.asked import InputValue
 from reports.document.redact import redacted
@@ -15,11 +15,15 @@ from tests.reports import sample
 FORMATS = ("html", "markdown", "terminal", "csv", "json")
 
 
+SECRET = Message.of("quote.basis", vendor="SecretCloud", commitment="on-demand")
+WARNINGS = ("aurora-secret-v2 is large", "SecretCloud asks 2.518273")
+
+
 def secretive() -> dict[str, object]:
     """A document with a name and prices in every place where they can hide."""
     question = sample.answer().question | {
         "model": InputValue(value="aurora-secret-v2", source="flag"),
-        "price": InputValue(value=2.518273, source="flag", note="median over SecretCloud"),
+        "price": InputValue(value=2.518273, source="flag", note=Message.of("note.price", basis=SECRET)),
         "provider": InputValue(value="SecretCloud", source="flag"),
     }
     price = Evidence(
@@ -29,13 +33,14 @@ def secretive() -> dict[str, object]:
         source="offer of SecretCloud",
         used_in=("cost_usd",),
     )
-    said = Assumption(id="price", text="The price of 2.518273 USD stays", change_with="--price")
+    stays = Message.of("note.policy", what="The price of 2.518273 USD stays")
+    said = Assumption(id="price", message=stays, input="price")
     document = sample.document(
         question=question,
         evidence=(*sample.EVIDENCE, price),
         assumptions=(*sample.answer().assumptions, said),
         command=("mpplan", "estimate", "--model", "aurora-secret-v2", "--price", "2.518273"),
-        warnings=("aurora-secret-v2 is large", "SecretCloud asks 2.518273"),
+        warnings=tuple(Message.of("warning.unused_line", problem=text) for text in WARNINGS),
     )
     document["model"]["name"] = "aurora-secret-v2"  # type: ignore[index]
     document["money"] = {"prices": [{"provider": "SecretCloud", "usd_per_gpu_h": 2.518273}]}

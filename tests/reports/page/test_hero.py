@@ -120,7 +120,8 @@ def test_what_does_not_fit_is_said_in_the_headline_and_the_rest_still_shown():
 
     assert said(view.hero.headline) == (
         "FP32 (strict) cannot train this 70B model on 1.4T tokens as asked: "
-        "needs 151 GiB per GPU, 71.4 GiB more than there is."
+        "does not fit because the leanest of 120 layouts needs 150.6 GiB per GPU, "
+        "71.4 GiB more than the 79.2 GiB of a100-sxm4-80gb."
     )
     assert view.hero.tiles == ()
     assert view.hero.table is not None
@@ -131,8 +132,8 @@ def test_precisions_left_out_are_named_with_their_reason():
     rows = {row.cells[0].text: row.cells[-1] for row in view.hero.table.rows}
 
     assert "FP8" in view.hero.alerts[0]
-    assert rows["FP8"].detail == "Ampere has no FP8 matrix units"
-    assert rows["FP32 (strict)"].detail.startswith("needs 151 GiB")
+    assert rows["FP8"].detail == "NVIDIA A100 SXM4 80GB (Ampere) has no FP8 matrix path"
+    assert rows["FP32 (strict)"].detail.startswith("does not fit because the leanest of 120 layouts")
 
 
 def test_a_dearer_precision_is_said_to_cost_more():

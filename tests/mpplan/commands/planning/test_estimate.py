@@ -145,7 +145,7 @@ def test_warnings_stand_in_the_answer_or_on_stderr_but_not_in_both(run):
 
     assert shown.err == ""
     assert "interval that has not" in shown.out
-    assert document.err.startswith("warning: the day of these prices is known only")
+    assert document.err.startswith("warning: the exact day of these prices is not known")
     assert json.loads(document.out)["warnings"] != []
 
 

@@ -1,0 +1,52 @@
+"""The document of an answer for its readers: messages worded in English, each beside its key and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from planner.answer.document import Document
+from planner.answer.document import to_document as planner_document
+from planner.answer.plan import Answer
+from planner.errors import MpplanError
+from reports.text.clean import clean
+from reports.text.messages import SIBLING, flag, is_message, word
+
+
+def to_document(answer: Answer) -> Document:
+    """The document `mpplan.estimate/1` (docs/report-schema.md) as plain JSON values, worded in English."""
+    document: Document = worded(planner_document(answer))
+    for assumption in document["assumptions"]:
+        replaced_by = assumption.pop("input")
+        assumption["change_with"] = None if replaced_by is None else flag(replaced_by)
+    return document
+
+
+def worded(value: Any) -> Any:
+    """A JSON value with every message as English text, and the message itself beside it as `x_message`."""
+    if isinstance(value, list):
+        return [worded(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    result: dict[str, Any] = {}
+    for name, inner in value.items():
+        if is_message(inner):
+            result |= {name: clean(word(inner)), f"{name}{SIBLING}": inner}
+        elif isinstance(inner, list) and inner and all(is_message(row) for row in inner):
+            result |= {name: [clean(word(row)) for row in inner], f"{name}{SIBLING}": inner}
+        else:
+            result[name] = worded(inner)
+    return result
+
+
+@contextmanager
+def worded_errors() -> Iterator[None]:
+    """Within it, errors carry English text instead of messages: for callers of the Python API who print them."""
+    try:
+        yield
+    except MpplanError as error:
+        error.message = word(error.message)
+        error.hint = None if error.hint is None else word(error.hint)
+        error.args = (error.message,)
+        raise

@@ -1,0 +1,121 @@
+"""The wording of messages: what the planner and pricing emit as a key with values, as a sentence in each language.
+
+`en.py` and `zh.py` have one template per key, filled by `str.format`. Beside Python's format specifications there are
+those of `_Template`: three significant figures without an exponent (`sig`), flags (`flag`), GPUs (`gpu`), every
+quantity with a ladder of units (`tokens`, `params` …), every noun with a plural (`providers`), and lists (`and`,
+`semicolon`; commas otherwise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from string import Formatter
+from typing import Any
+
+from planner.errors import Message
+from reports.text.clean import clean
+from reports.text.language import Words, words_for
+from reports.text.names import pretty_gpu
+
+SIBLING = "_message"
+"""A worded field `x` of a document has its message beside it, as `x_message`."""
+
+
+@lru_cache
+def templates(lang: str) -> Mapping[str, str]:
+    """The templates of a language by key."""
+    table: Mapping[str, str] = import_module(f"reports.text.messages.{lang}").TEMPLATES
+    return table
+
+
+def word(message: Message | Mapping[str, Any] | str, lang: str = "en") -> str:
+    """A message as a sentence.
+
+    Args:
+        message: a message, or its JSON shape `{"key", "values"}`; text is given back as it is.
+        lang: one of `reports.text.language.LANGUAGES`.
+
+    Raises:
+        KeyError: the language has no template for the key, or a value that the template names is missing.
+    """
+    if isinstance(message, str):
+        return message
+    key, values = (message.key, dict(message.values)) if isinstance(message, Message) else _parts(message)
+    return _Template(words_for(lang)).vformat(templates(lang)[key], (), values)
+
+
+def _parts(message: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    return message["key"], message["values"]
+
+
+def is_message(value: object) -> bool:
+    """Whether a JSON value has the shape of a message."""
+    return isinstance(value, Mapping) and value.keys() == {"key", "values"} and isinstance(value["values"], Mapping)
+
+
+def flag(name: str) -> str:
+    """The flag of an input of the question."""
+    return f"--{name.replace('_', '-')}"
+
+
+class _Template(Formatter):
+    """`str.format` with messages, lists and quantities as values."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, list | tuple):
+            return self._list([self.format_field(inner, "") for inner in value], format_spec)
+        if isinstance(value, Message) or is_message(value):
+            return word(value, self._words.lang)
+        if format_spec == "flag":
+            return flag(str(value))
+        if format_spec == "gpu":
+            return pretty_gpu(str(value))
+        if format_spec == "sig":
+            return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+        if self._words.has_ladder(format_spec):
+            return self._words.value(format_spec, float(value))
+        if self._words.has(f"{format_spec}.other"):
+            return self._words.count(format_spec, int(value))
+        return str(super().format_field(value, format_spec))
+
+    def _list(self, parts: list[str], format_spec: str) -> str:
+        if format_spec == "and":
+            return self._words.join(parts)
+        return self._words("list.semicolon" if format_spec == "semicolon" else "list.comma").join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A worded field of a document."""
+
+    text: str
+    foreign: bool = False
+    """True where it is English in a report of another language: the key is newer than the tables."""
+
+
+def sentence(document: Mapping[str, Any], field: str, lang: str) -> Sentence:
+    """A field of a cleaned document in a language: from its message where the tables have it, else its English text."""
+    message = document.get(f"{field}{SIBLING}")
+    return _worded(message, document.get(field), lang)
+
+
+def sentences(document: Mapping[str, Any], field: str, lang: str) -> list[Sentence]:
+    """The same for a field that holds a list of texts."""
+    texts = document.get(field) or []
+    messages = document.get(f"{field}{SIBLING}") or [None] * len(texts)
+    return [_worded(message, text, lang) for message, text in zip(messages, texts, strict=True)]
+
+
+def _worded(message: Any, text: object, lang: str) -> Sentence:
+    if is_message(message):
+        try:
+            return Sentence(text=word(message, lang))
+        except (KeyError, ValueError, TypeError):  # a newer document, or one that was written by hand
+            pass
+    return Sentence(text=clean(text), foreign=lang != "en" and bool(text))

@@ -1,0 +1,201 @@
+"""The wording of messages: every key has a sentence in each language, filled from the same values."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import string
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from planner.errors import Message
+from planner.evidence import Gap
+from planner.rates.parameters import shipped_parameters
+from reports.text.language import LANGUAGES
+from reports.text.messages import Sentence, flag, is_message, sentence, sentences, templates, word
+
+ROOT = Path(__file__).parents[3]
+EMITTERS = ("planner", "pricing", "mpplan")
+"""Packages that make messages."""
+
+
+def blanks(template: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+
+
+def test_both_languages_word_the_same_messages():
+    assert set(templates("en")) == set(templates("zh"))
+
+
+@pytest.mark.parametrize("key", sorted(templates("en")))
+def test_a_message_has_the_same_blanks_in_both_languages(key):
+    assert blanks(templates("zh")[key]) == blanks(templates("en")[key])
+
+
+@lru_cache
+def calls() -> tuple[ast.Call, ...]:
+    files = [path for package in EMITTERS for path in (ROOT / package).rglob("*.py")]
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
+    return tuple(node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def made(owner: str) -> list[tuple[list[str], set[str] | None]]:
+    """Keys that a call of `owner.of` may have, with the names of its values; None where they are not written out."""
+    found = []
+    for call in calls():
+        if ast.unparse(call.func) == f"{owner}.of" and call.args:
+            keys = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
+            names = {keyword.arg for keyword in call.keywords}
+            found.append(([key for key in keys if isinstance(key, str) and key], None if None in names else names))
+    return found
+
+
+@lru_cache
+def literals() -> frozenset[str]:
+    files = [path for package in EMITTERS for path in (ROOT / package).rglob("*.py")]
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
+    return frozenset(
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def test_every_message_that_is_made_has_a_template_for_its_values():
+    lacking = []
+    for keys, names in made("Message"):
+        for key in keys:
+            template = templates("en").get(key)
+            if template is None or (names is not None and not blanks(template) <= names):
+                lacking.append(key)
+
+    assert lacking == []
+
+
+def test_every_gap_that_is_made_has_its_three_sentences():
+    lacking = []
+    for keys, names in made("Gap"):
+        for text in (text for key in keys for text in (Gap(key=key).what, Gap(key=key).why, Gap(key=key).effect)):
+            if text.key not in templates("en") or not blanks(templates("en")[text.key]) <= (names or set()):
+                lacking.append(text.key)
+
+    assert lacking == []
+
+
+def test_no_template_is_left_over():
+    gaps = {part.key for keys, _ in made("Gap") for key in keys for part in (Gap(key=key).what, Gap(key=key).why)}
+    gaps |= {key.replace(".what", ".effect") for key in gaps}
+    declared = {family.narrowed_by for family in shipped_parameters().families.values()}
+
+    assert sorted(key for key in templates("en") if key not in literals() | gaps | declared) == []
+
+
+def test_what_would_narrow_a_term_is_worded():
+    declared = {family.narrowed_by for family in shipped_parameters().families.values()} - {None}
+
+    assert declared - set(templates("en")) == set()
+
+
+NAMES = re.compile(
+    r"`[^`]*`|\{[^{}]*\}|--[\w-]+|\b(CPU|GPUs?|GiB|FFN|USD|Hoffmann|Gbit/s|kWh?|kgCO2e|CO2e|CO₂e|SCI|nccl-tests|10[MT])\b"
+)
+
+
+@pytest.mark.parametrize("key", sorted(templates("zh")))
+def test_a_chinese_template_holds_no_english_beyond_names(key):
+    assert re.findall(r"[A-Za-z]{2,}", NAMES.sub("", templates("zh")[key])) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "english", "chinese"),
+    [
+        (Message.of("text.usd", usd=2.094), "$2.09", "2.09 美元"),
+        (
+            Message.of("assumption.tokens", value=1.4e12, note=""),
+            "The run trains on 1.4T tokens.",
+            "训练 1.4 万亿词元。",
+        ),
+        (
+            Message.of("assumption.gpu", value="h100-sxm5-80gb", note=""),
+            "The GPU is the H100 SXM5 80\u00a0GB.",
+            "GPU 为 H100 SXM5 80\u00a0GB。",
+        ),
+        (
+            Message.of("hint.larger_batch", ways=(Message.of("hint.without", input="micro_batch", value=2), "x")),
+            "a larger global batch allows more GPUs; or without --micro-batch 2, x",
+            "更大的全局批次可用更多 GPU；或 去掉 --micro-batch 2、x",
+        ),
+        (
+            Message.of("price.warning.few_providers", count=1, gpu="l4"),
+            "only 1 provider known for l4: the range is the typical spread of GPUs with five or more",
+            "l4 只有 1 家供应商：区间取自有五家以上供应商的 GPU 的典型价差",
+        ),
+        (Message.of("skipped.reasons", reasons=("a: b", "c: d")), "a: b; c: d", "a: b；c: d"),
+        (
+            Message.of("hint.later_deadline", deadline_days=0.04167),
+            "allow --deadline 0.0417d: no number of these GPUs is fast enough",
+            "放宽到 --deadline 0.0417d：这些 GPU 无论多少都不够快",
+        ),
+        (
+            Message.of("hint.more_gpus", gpus=8, deadline_days=1234.4),
+            "use --gpus 8, or --deadline 1234d",
+            "用 --gpus 8，或 --deadline 1234d",
+        ),
+    ],
+)
+def test_a_message_is_worded_with_the_numbers_and_units_of_each_language(message, english, chinese):
+    assert [word(message, lang) for lang in LANGUAGES] == [english, chinese]
+
+
+def as_json(message: Message) -> dict[str, object]:
+    nested = {name: as_json(inner) if isinstance(inner, Message) else inner for name, inner in message.values}
+    return {"key": message.key, "values": nested}
+
+
+def test_the_json_shape_is_worded_alike():
+    message = Message.of("gap.price.missing.why", why=Message.of("price.no_row", gpu="l4"))
+    document = json.loads(json.dumps(as_json(message)))
+
+    assert is_message(document)
+    assert word(document) == word(message) == "the price book has no row for l4"
+
+
+def test_text_is_given_back_as_it_is():
+    assert word("plan.json:1: not JSON") == "plan.json:1: not JSON"
+
+
+def test_a_field_is_worded_from_its_message_and_not_from_its_english_text():
+    document = {"why": "5.0% slower", "why_message": {"key": "why.slower", "values": {"slower_ratio": 0.05}}}
+
+    assert sentence(document, "why", "zh") == Sentence(text="慢 5.0%")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"key": "why.of_tomorrow", "values": {}},
+        {"key": "why.slower", "values": {}},
+        {"key": "why.slower", "values": {"slower_ratio": "much"}},
+        None,
+    ],
+    ids=["a newer key", "a value missing", "a value of another kind", "an older document"],
+)
+def test_what_the_tables_cannot_word_is_shown_in_english_and_marked_as_foreign(message):
+    document = {"why": "5.0% slower", "why_message": message, "warnings": ["w"], "warnings_message": [message]}
+
+    assert sentence(document, "why", "zh") == Sentence(text="5.0% slower", foreign=True)
+    assert sentences(document, "warnings", "zh") == [Sentence(text="w", foreign=True)]
+    assert sentence(document, "why", "en") == Sentence(text="5.0% slower")
+
+
+def test_an_absent_field_is_empty():
+    assert sentence({}, "note", "zh") == Sentence(text="")
+    assert sentences({}, "warnings", "zh") == []
+
+
+def test_a_flag_is_spelt_with_dashes():
+    assert flag("power_cap") == "--power-cap"
