@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class EvidenceKind(StrEnum):
-    """The ladder of evidence, best first; each step down widens the range (design, section 2)."""
+    """The ladder of evidence, best first; each step down widens the range."""
 
     MEASURED = "measured"
     """Measured on this GPU by `mpplan probe`."""
@@ -28,7 +28,7 @@ class EvidenceKind(StrEnum):
     ASSUMED = "assumed"
     """Our assumption, or a rule of the field; stated as such."""
     GIVEN = "given"
-    """Said by the user."""
+    """Stated by the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class Evidence:
     kind: EvidenceKind
     """Rung of the ladder."""
     what: str
-    """What the source says, with its value and unit."""
+    """What the source states, with its value and unit."""
     source: str
     """Where it can be looked up."""
     date: str | None = None
     """ISO date or year of the source; None where the source has none."""
     gpu: str | None = None
-    """Catalogue id of the GPU it speaks of, if it speaks of one."""
+    """Catalogue id of the GPU that it describes, if it describes one."""
     used_in: tuple[str, ...] = ()
     """Names of the figures that rest on it, for example `cost_usd`, `step_s.matmul`."""
     terms: tuple[str, ...] = ()

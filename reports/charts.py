@@ -160,7 +160,7 @@ class ScatterDrawing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class TraceLine:
     """A line over time."""
 
     name: str
@@ -173,7 +173,7 @@ class Trace:
 class TraceDrawing:
     """Lines on two axes."""
 
-    traces: tuple[Trace, ...]
+    traces: tuple[TraceLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
 

@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """One row; the first cell is its head."""
 
     cells: tuple[Cell, ...]
@@ -63,7 +63,7 @@ class Table:
 
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
     """Lines under the table."""
     wide: bool = True

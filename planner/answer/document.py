@@ -1,4 +1,4 @@
-"""The JSON face of an answer: `mpplan.estimate/1`, written and read back. Its keys carry their units."""
+"""The JSON document of an answer, `mpplan.estimate/1`: written and read back. Its keys carry their units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.evidence import Assumption, Gap
 ESTIMATE_SCHEMA = "mpplan.estimate/1"
 
 Document = dict[str, Any]
-"""A parsed JSON document; the one place where a bare mapping crosses folders, because it is what a file holds."""
+"""A parsed JSON document; the one bare mapping that crosses folders, because it is what a file holds."""
 
 
 def plain(value: Any) -> Any:

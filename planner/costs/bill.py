@@ -33,7 +33,7 @@ Amounts = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDraws:
-    """What a run takes: one amount per draw or per layout; the same index is the same world."""
+    """What a run takes: one amount per draw or per layout; the same index is the same draw of every uncertain input."""
 
     gpus: Value
     """One number for draws of one layout, else one per layout."""
@@ -66,7 +66,7 @@ class BillPrices:
     @property
     def evidence_ids(self) -> tuple[str, ...]:
         """Where the GPU price is from."""
-        return tuple(one.id for one in self.gpu.evidence)
+        return tuple(row.id for row in self.gpu.evidence)
 
 
 def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
@@ -231,4 +231,4 @@ def _beside_lines(
         line("experiments", Message.of("cost.experiments"), share_usd(worked_usd, beside.experiments_ratio),
              run.gpu_h * beside.experiments_ratio, "GPU-hour", price),
     ]  # fmt: skip
-    return [one for one in every if (one.usd > 0).any()]
+    return [drawn for drawn in every if (drawn.usd > 0).any()]

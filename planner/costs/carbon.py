@@ -1,4 +1,4 @@
-"""The arithmetic of carbon: of energy by location and by contract, of making the GPUs, and the SCI score.
+"""Carbon of energy by location and by contract, embodied carbon of the GPUs, and the SCI score.
 
 SCI, ISO/IEC 21031:2024 (Green-Software-Foundation/sci@29cab981): SCI = (E x I + M) per R, with E the energy in kWh, I
 the location-based grid factor, M the embodied share of the hardware for the time it is held, R the functional unit;
@@ -24,13 +24,13 @@ def market_kg(energy: Energy, market_kg_co2e_per_kwh: Value) -> Value:
 
 
 def embodied_kg(gpu_h: Value, kg_co2e_per_gpu_h: Value) -> Value:
-    """A run's share of what making its GPUs emitted: the hours it holds them, of the hours of their life."""
+    """A run's share of the embodied carbon of its GPUs: the hours it holds them, over the hours of their life."""
     return gpu_h * kg_co2e_per_gpu_h
 
 
-def sci_kg_per_run(operation_kg: Value, made_kg: Value) -> Value:
+def sci_kg_per_run(operation_kg: Value, embodied_share_kg: Value) -> Value:
     """The SCI score with R = one run: location-based operation plus the embodied share."""
-    return operation_kg + made_kg
+    return operation_kg + embodied_share_kg
 
 
 def sci_kg_per_1e21_flop(score_kg_per_run: Value, model_flop: float) -> Value:

@@ -1,4 +1,4 @@
-"""What stands beside the plans of an answer: the prices used, own machines beside renting, other places and hours."""
+"""What an answer compares its plans with: prices used, owning against renting, other places, hours and power limits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class QuoteUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedBeside:
-    """What an hour of one's own GPU costs, beside what renting one does."""
+    """What an hour on the user's own GPU costs, compared with renting one."""
 
     gpu: str
     usd_per_gpu_h: Estimate
@@ -111,7 +111,7 @@ class StartHours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyFacts:
-    """All of it; empty where nothing is known or asked."""
+    """All of these comparisons; empty where nothing is known or asked."""
 
     prices: tuple[PriceUsed, ...]
     quotes: tuple[QuoteUsed, ...] = ()

@@ -1,4 +1,4 @@
-"""The arithmetic of money: what a run costs, line by line, on one value or on arrays of layouts or draws.
+"""What a run costs, line by line, on one value or on arrays of layouts or draws.
 
 Every function is elementwise and broadcasts; amounts are USD. A cost tree is made of draws: the total's low, mid and
 high are its own percentiles, and the lines are shares of them, so that the tree sums in all three columns.
@@ -44,7 +44,7 @@ def egress_usd(size: DataSize, usd_per_gb: Value) -> Value:
 
 
 def hosts_usd(hosts: float, wall_h: Value, usd_per_host_h: Value) -> Value:
-    """CPU machines held beside the GPUs for the run, for example for data and control."""
+    """CPU machines held for the run, for example for data and control."""
     return hosts * wall_h * usd_per_host_h
 
 
@@ -63,7 +63,7 @@ def total_usd(lines: Sequence[Value]) -> Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLine:
-    """One line of a bill, drawn: the same draw index means the same world in every line."""
+    """One line of a bill, drawn: the same index is the same draw of every uncertain input in every line."""
 
     id: str
     """For example `gpu_rental`."""
@@ -86,7 +86,7 @@ class DrawnLine:
 
 
 def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Weights made to sum to 1; the first ones that are not all 0 count, equal ones where all are."""
+    """Weights scaled to sum to 1: the first set that is not all 0, else equal ones."""
     for choice in weights:
         if choice.sum() > 0:
             return choice / choice.sum()  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """What one unit costs or emits, as the planner needs it: price per GPU-hour, electricity, PUE, grid factor.
 
-The pricing room makes these from its books; the planner only multiplies. Each carries its own range and its evidence.
+`pricing` makes these from its price books; the planner only multiplies. Each carries its range and its evidence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GpuPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFacts:
-    """What the place of the machines adds: power usage effectiveness, electricity price, grid carbon."""
+    """What depends on where the machines are: power usage effectiveness, electricity price, grid carbon."""
 
     pue: Estimate
     """Facility power over IT power, at least 1."""
@@ -92,7 +92,7 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Lines beside the GPUs; a 0 leaves the line out."""
+    """Costs other than the GPUs; a 0 leaves the line out."""
 
     storage_usd_per_gb_month: float = 0.0
     checkpoints_kept: float = 0.0
@@ -114,12 +114,12 @@ class Beside:
     failed_ratio: float = 0.0
     """Whole runs or parts of it done again, beyond the restarts that goodput counts, over the run."""
     evidence: Evidence | None = None
-    """Who states them."""
+    """The file that states them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """An offer as it bills."""
+    """A vendor's offer, with what it bills beyond the hours used."""
 
     vendor: str
     price: GpuPrice
@@ -134,7 +134,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedPrice:
-    """What the user's own GPU-hour costs, beside what renting would."""
+    """What an hour on the user's own GPU costs, compared with renting one."""
 
     price: GpuPrice
     """With commitment `owned`; electricity is in it."""
@@ -202,10 +202,10 @@ class Ledger:
     def evidence(self) -> tuple[Evidence, ...]:
         """What it rests on beyond the price's own rows."""
         beside = None if self.beside is None else self.beside.evidence
-        made = None if self.embodied is None else self.embodied.evidence
+        embodied = None if self.embodied is None else self.embodied.evidence
         rented = () if self.owned is None else self.owned.rental_evidence
-        compared = (replace(one, used_in=("rental_usd_per_gpu_h",)) for one in rented)
-        return (*(one for one in (beside, made) if one is not None), *compared)
+        compared = (replace(row, used_in=("rental_usd_per_gpu_h",)) for row in rented)
+        return (*(row for row in (beside, embodied) if row is not None), *compared)
 
 
 NO_LEDGER = Ledger()

@@ -67,23 +67,22 @@ class Case:
         """Layouts at mid values, or one layout under draws."""
         rates = self.rates.sample(draws) if draws else self.mid
         prices = self.unit_prices(draws)
-        found = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens)
+        evaluation = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens)
         if not self.ledger.has_lines:
-            return found
+            return evaluation
         gpus = at.gpus.astype(np.float64)
-        return replace(
-            found, cost_usd=total_draws_usd(self.run_draws(gpus, found.gpu_h, found.energy.total, prices), self.billed)
-        )
+        run = self.run_draws(gpus, evaluation.gpu_h, evaluation.energy.total, prices)
+        return replace(evaluation, cost_usd=total_draws_usd(run, self.billed))
 
     def score(self, at: Layouts) -> Score:
         """Many layouts at mid values."""
         prices = self.unit_prices()
-        found = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens)
+        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens)
         if not self.ledger.has_lines:
-            return found
+            return scores
         gpus = at.gpus.astype(np.float64)
-        run = self.run_draws(gpus, gpus * found.wall_s / HOUR_S, found.energy_j, prices)
-        return replace(found, cost_usd=total_draws_usd(run, self.billed))
+        run = self.run_draws(gpus, gpus * scores.wall_s / HOUR_S, scores.energy_j, prices)
+        return replace(scores, cost_usd=total_draws_usd(run, self.billed))
 
     @property
     def billed(self) -> BillPrices:

@@ -110,8 +110,8 @@ def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best
     if not among.any():
         return so_far
     at = int(np.argmin(np.where(among, values, np.inf)))
-    found = (float(values[at]), layouts.take(slice(at, at + 1)))
-    return found if so_far is None or found[0] < so_far[0] else so_far
+    candidate = (float(values[at]), layouts.take(slice(at, at + 1)))
+    return candidate if so_far is None or candidate[0] < so_far[0] else so_far
 
 
 def fewest(

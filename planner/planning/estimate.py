@@ -1,4 +1,4 @@
-"""The main job: a question in, an `Answer` out. `estimate` is the search with one answer shown per precision."""
+"""From a question to an `Answer`: the search over GPU counts and layouts, with its winner shown per precision."""
 
 from __future__ import annotations
 
@@ -127,13 +127,13 @@ def _sides(
 
 
 def _unsupported(question: Question) -> list[Unsupported]:
-    found = []
+    unsupported = []
     for cluster in question.clusters:
         for policy in question.policies:
             reason = why_unsupported(policy, cluster.gpu)
             if reason:
-                found.append(Unsupported(precision=policy.precision, gpu=cluster.gpu.id, reason=reason))
-    lacking = [u for u in found if u.precision == question.asked.precision]
+                unsupported.append(Unsupported(precision=policy.precision, gpu=cluster.gpu.id, reason=reason))
+    lacking = [u for u in unsupported if u.precision == question.asked.precision]
     if len(lacking) == len(question.clusters):
         raise UsageError(
             Message.of(
@@ -144,7 +144,7 @@ def _unsupported(question: Question) -> list[Unsupported]:
             ),
             hint=Message.of("hint.supported"),
         )
-    return found
+    return unsupported
 
 
 def _cases(

@@ -38,26 +38,26 @@ class Booked:
     sci_kg_per_1e21_flop: Estimate
 
 
-def booked(case: Case, gpus: int, found: Evaluation, draws: Draws) -> Booked:
-    """Book one plan.
+def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booked:
+    """The bill and the footprint of one plan.
 
     Args:
         case: its recipe, machines and prices.
         gpus: how many it holds.
-        found: its evaluation under the draws.
+        evaluation: of its layout under the draws.
         draws: the common draws.
     """
     n = draws.count
     run = case.run_draws(
-        float(gpus), _drawn(found.gpu_h, n), _drawn(found.energy.total, n), case.unit_prices(draws)
+        float(gpus), _drawn(evaluation.gpu_h, n), _drawn(evaluation.energy.total, n), case.unit_prices(draws)
     )
     cost, lines = run_bill(run, case.billed)
-    energy = Energy(j=_drawn(found.energy.total, n))
-    mean = mean_power(energy, _drawn(found.wall_s, n) / HOUR_S)
+    energy = Energy(j=_drawn(evaluation.energy.total, n))
+    mean = mean_power(energy, _drawn(evaluation.wall_s, n) / HOUR_S)
     rate = case.ledger.embodied
-    made = None if rate is None else embodied_kg(run.gpu_h, drawn(rate.kg_co2e_per_gpu_h, "embodied", draws))
-    carbon = _drawn(found.carbon_kg, n)
-    whole = carbon if made is None else sci_kg_per_run(carbon, made)
+    embodied = None if rate is None else embodied_kg(run.gpu_h, drawn(rate.kg_co2e_per_gpu_h, "embodied", draws))
+    carbon = _drawn(evaluation.carbon_kg, n)
+    whole = carbon if embodied is None else sci_kg_per_run(carbon, embodied)
     flop = case.tokens * flop_of(case.recipe)
     market = case.site.market_kg_co2e_per_kwh
     return Booked(
@@ -66,13 +66,13 @@ def booked(case: Case, gpus: int, found: Evaluation, draws: Draws) -> Booked:
         peak_power_mw=float(peak_power(gpus, node_power(case), case.site.pue.mid).mw),
         mean_power_mw=Estimate.of_draws(mean.mw),
         carbon_market_tco2e=None if market is None else Estimate.of_draws(market_kg(energy, market)).mid / TONNE_KG,
-        embodied_tco2e=None if made is None or not case.embodied_on else Estimate.of_draws(made / TONNE_KG),
+        embodied_tco2e=None if embodied is None or not case.embodied_on else Estimate.of_draws(embodied / TONNE_KG),
         carbon_with_embodied_tco2e=(
-            Estimate.of_draws(whole / TONNE_KG, at_least=made is None) if case.embodied_on else None
+            Estimate.of_draws(whole / TONNE_KG, at_least=embodied is None) if case.embodied_on else None
         ),
         model_flop=flop,
-        sci_kg_per_run=Estimate.of_draws(whole, at_least=made is None),
-        sci_kg_per_1e21_flop=Estimate.of_draws(sci_kg_per_1e21_flop(whole, flop), at_least=made is None),
+        sci_kg_per_run=Estimate.of_draws(whole, at_least=embodied is None),
+        sci_kg_per_1e21_flop=Estimate.of_draws(sci_kg_per_1e21_flop(whole, flop), at_least=embodied is None),
     )
 
 

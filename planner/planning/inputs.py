@@ -1,4 +1,4 @@
-"""The inputs of a question as an answer shows them: completed by what the planner and the pricing room found."""
+"""The inputs of a question as an answer shows them: given values, defaults, prices and facts of the place."""
 
 from __future__ import annotations
 

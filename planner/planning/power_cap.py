@@ -45,22 +45,22 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
         if over is not None:
             raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=_wider(case, question.gpus)))
         return question, free
-    wanted = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
-    gpus = int(wanted.winner.gpus[0])
+    uncapped = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
+    gpus = int(uncapped.winner.gpus[0])
     if gpus <= most:
         return question, free
-    return _capped(question, case, draws, wanted, free)
+    return _capped(question, case, draws, uncapped, free)
 
 
 def _capped(
-    question: Question, case: Case, draws: Draws, wanted: Choice, free: CapEffect
+    question: Question, case: Case, draws: Draws, uncapped: Choice, free: CapEffect
 ) -> tuple[Question, CapEffect]:
     """The fastest plan under the cap in place of the default deadline; a target of the user's own is not given up."""
-    gpus, cap_w = int(wanted.winner.gpus[0]), question.money.power_cap_w
-    found = _fastest(question, case, free.gpus_allowed)
-    wall_s = float(np.median(case.evaluate(wanted.winner, draws).wall_s))
+    gpus, cap_w = int(uncapped.winner.gpus[0]), question.money.power_cap_w
+    capped = _fastest(question, case, free.gpus_allowed)
+    wall_s = float(np.median(case.evaluate(uncapped.winner, draws).wall_s))
     assert cap_w is not None
-    if found is None:
+    if capped is None:
         raise NoPlanError(
             Message.of(
                 "error.fits_not_under_cap",
@@ -71,7 +71,7 @@ def _capped(
             ),
             hint=_wider(case, gpus),
         )
-    capped_s = float(np.median(case.evaluate(found.winner, draws).wall_s))
+    capped_s = float(np.median(case.evaluate(capped.winner, draws).wall_s))
     if question.inputs.get("deadline", _GIVEN).source != "default":
         over = over_cap(case, gpus, cap_w)
         assert over is not None
@@ -80,12 +80,12 @@ def _capped(
             hint=Message.of(
                 "hint.later_under_cap",
                 deadline_days=capped_s * 1.02 / DAY_S,
-                gpus=int(found.winner.gpus[0]),
+                gpus=int(capped.winner.gpus[0]),
                 wider=_wider(case, gpus),
             ),
         )
     effect = replace(free, binding=True, gpus_wanted=gpus, days_wanted=wall_s / DAY_S)
-    return replace(question, gpus=int(found.winner.gpus[0]), deadline_s=None), effect
+    return replace(question, gpus=int(capped.winner.gpus[0]), deadline_s=None), effect
 
 
 def without_default_deadline(question: Question) -> Question:

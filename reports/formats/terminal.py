@@ -8,7 +8,7 @@ import sys
 import unicodedata
 
 from reports.text.language import Span
-from reports.view import Cell, Column, Items, Pairs, Prose, Row, Section, Table, View
+from reports.view import Cell, Column, Items, Pairs, Prose, Section, Table, TableRow, View
 
 LEAST = 60
 WIDEST = 160
@@ -159,7 +159,7 @@ class _Pen:
             self._lines += wrapped(note, self._width)
         self._lines.append("")
 
-    def _block(self, table: Table, rows: list[Row], part: list[int], widths: list[int]) -> None:
+    def _block(self, table: Table, rows: list[TableRow], part: list[int], widths: list[int]) -> None:
         heads = [_head_lines(table.columns[n], widths[n]) for n in part]
         tall = max(len(head) for head in heads)
         for level in range(tall):

@@ -19,7 +19,7 @@ from reports.text.clean import clean
 from reports.text.language import Figure, Span, Words, words_for
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
-from reports.view import Block, Cell, Column, Hero, Items, RangeChart, Row, Section, Table, View
+from reports.view import Block, Cell, Column, Hero, Items, RangeChart, Section, Table, TableRow, View
 
 COMPARISON_SCHEMA = "mpplan.comparison/1"
 FIGURES = (MARKET, DURATION, "gpu_hours", ENERGY, CARBON, "mfu")
@@ -155,7 +155,7 @@ def _change_cell(change: float | None, words: Words, *, less_is_better: bool = T
     return Cell(text=signed(figure, words), sort=change, tone=tone)
 
 
-def _rows_for(before: Doc | None, after: Doc | None, words: Words) -> list[Row]:
+def _rows_for(before: Doc | None, after: Doc | None, words: Words) -> list[TableRow]:
     rows = []
     for metric in FIGURES:
         values = [plan[metric] if plan and plan["fits"] else None for plan in (before, after)]
@@ -166,7 +166,7 @@ def _rows_for(before: Doc | None, after: Doc | None, words: Words) -> list[Row]:
         change = change_of(before, after, metric)
         head = Cell(text=words.head(words.name("metric", metric), rung))
         cell = _change_cell(change, words, less_is_better=metric != "mfu")
-        rows.append(Row(cells=(head, *(figure_cell(figure, words) for figure in figures), cell)))
+        rows.append(TableRow(cells=(head, *(figure_cell(figure, words) for figure in figures), cell)))
     return rows
 
 
@@ -211,7 +211,7 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
             memory = words.value("gib", plan["memory_gib"]["total"])
             cells = [words.name("precision", plan["precision"]), f"{plan['gpus']:,} × {pretty_gpu(plan['gpu'])}",
                      layout, memory]  # fmt: skip
-        rows.append(Row(cells=(Cell(text=name), *(Cell(text=cell) for cell in cells))))
+        rows.append(TableRow(cells=(Cell(text=name), *(Cell(text=cell) for cell in cells))))
     heads = ("plan", "precision", "gpus", "layout")
     return Table(
         caption=words("compare.runs"),
@@ -231,10 +231,11 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
             for one in asked
         ]
         if texts[0] != texts[1]:
-            rows.append(Row(cells=(Cell(text=words.name("input", name)), Cell(text=texts[0]), Cell(text=texts[1]))))
+            cells = (Cell(text=text) for text in (words.name("input", name), *texts))
+            rows.append(TableRow(cells=tuple(cells)))
     models = [facts.model_name for facts in pair]
     if models[0] != models[1]:
-        rows.insert(0, Row(cells=(Cell(text=words.name("input", "model")), *(Cell(text=text) for text in models))))
+        rows.insert(0, TableRow(cells=(Cell(text=words.name("input", "model")), *(Cell(text=text) for text in models))))
     lead = words.spans("compare.inputs_lead", n=f"{len(rows):,}", same=f"{len(names) - len(rows):,}")
     columns = (Column(head=words("column.input")), *(Column(head=name) for name in called))
     table = Table(caption=words("table.question"), columns=columns, rows=tuple(rows))

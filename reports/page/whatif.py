@@ -54,7 +54,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class WhatIf:
     """What the knobs make of a plan, each as (low, mid, high)."""
 
     cost_usd: tuple[float, float, float] | None
@@ -84,7 +84,7 @@ def _times(ends: tuple[float, float, float], factor: float) -> tuple[float, floa
     return (ends[0] * factor, ends[1] * factor, ends[2] * factor)
 
 
-def outcome(base: Base, plan: Knobs, knobs: Knobs) -> Outcome:
+def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
     """The figures of a plan under other knobs; with the plan's own knobs, the plan's own figures.
 
     Args:
@@ -95,7 +95,7 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> Outcome:
     work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput)
     hours = work * knobs.runs
     energy = _times(base.energy_mwh, hours * (knobs.pue / plan.pue))
-    return Outcome(
+    return WhatIf(
         cost_usd=_cost(base, plan, knobs, hours),
         days=_times(base.days, work),
         gpu_hours=_times(base.gpu_hours, hours),

@@ -6,7 +6,7 @@ from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
-from reports.view import Block, Cell, Column, Row, Section, Table
+from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 MOST_PLACES = 8
 
@@ -51,7 +51,7 @@ def _value(kind: str, value: float | None, words: Words) -> Cell:
 
 def _places(rows: list[Doc], words: Words) -> Table:
     built = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=clean(one["place"])),
                 Cell(text=clean(one["provider"]), detail=clean(one["region"])),
@@ -75,17 +75,17 @@ def _places(rows: list[Doc], words: Words) -> Table:
 def _owned(rows: list[Doc], words: Words) -> Table:
     one = rows[0]
     built = [
-        Row(cells=(Cell(text=words.name("owned_item", name)), _value("unit_price", usd, words)))
+        TableRow(cells=(Cell(text=words.name("owned_item", name)), _value("unit_price", usd, words)))
         for name, usd in one["items_usd_per_gpu_h"].items()
     ]
     hour = words.figure("unit_price", one["usd_per_gpu_h"])
     assert hour is not None
-    built.append(Row(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
+    built.append(TableRow(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
     built.append(
-        Row(cells=(Cell(text=words("owned.rented")), _value("unit_price", one["rental_usd_per_gpu_h"], words)))
+        TableRow(cells=(Cell(text=words("owned.rented")), _value("unit_price", one["rental_usd_per_gpu_h"], words)))
     )
     for name in ("utilisation_ratio", "break_even_utilisation_ratio"):
-        built.append(Row(cells=(Cell(text=words(f"owned.{name}")), _value("percent", one[name], words))))
+        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), _value("percent", one[name], words))))
     return Table(
         caption=words("table.owned"),
         columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),
@@ -97,7 +97,7 @@ def _owned(rows: list[Doc], words: Words) -> Table:
 
 def _hours(rows: list[Doc], words: Words) -> Table:
     built = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=clean(one["tariff"])),
                 Cell(text=clean(one["best_start"]), detail=words.value("unit_price", one["best_usd_per_kwh"])),
@@ -117,7 +117,7 @@ def _hours(rows: list[Doc], words: Words) -> Table:
 
 def _limits(rows: list[Doc], words: Words) -> Table:
     built = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=words.value("power_w", one["limit_w"])),
                 Cell(text=words.name("precision", one["precision"])),
@@ -138,7 +138,7 @@ def _limits(rows: list[Doc], words: Words) -> Table:
 
 def _caps(rows: list[Doc], words: Words) -> Table:
     built = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=pretty_gpu(one["gpu"])),
                 _value("power_mw", one["cap_mw"], words),
@@ -171,7 +171,8 @@ def _footprint(facts: Facts, words: Words) -> Table | None:
             scaled = {end: estimate[end] * per for end in ("low", "mid", "high")}
             figure = words.figure(kind, scaled | {"at_least": estimate.get("at_least")})
             assert figure is not None
-            rows.append(Row(cells=(Cell(text=words(f"metric.{name}")), Cell(text=figure.text, detail=figure.span))))
+            cells = (Cell(text=words(f"metric.{name}")), Cell(text=figure.text, detail=figure.span))
+            rows.append(TableRow(cells=cells))
     if not rows:
         return None
     return Table(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from reports.document.facts import CARBON, ENERGY, MARKET, Doc, Facts
-from reports.sections.breakdown.stacks import Stack, size_cell, stack_chart, stack_of
+from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Span, Words
 from reports.text.messages import sentence
-from reports.view import Block, Cell, Column, Row, Section, Table
+from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 
 def money(facts: Facts, words: Words) -> Section | None:
@@ -60,7 +60,7 @@ def _cost_table(answer: Doc, words: Words) -> Table:
         )
         label = sentence(line, "label", words.lang)
         rows.append(
-            Row(
+            TableRow(
                 cells=(
                     Cell(text=words("tree.indent") * depth + label.text, foreign=label.foreign),
                     Cell(text=quantity, sort=line["quantity"]),
@@ -73,7 +73,7 @@ def _cost_table(answer: Doc, words: Words) -> Table:
         )
     total = words.figure("money", answer[MARKET], rung)
     last = Cell(text=total.bare, detail=total.span, sort=total.value) if total else Cell(text=words("none"))
-    rows.append(Row(cells=(Cell(text=words("cost.total")), Cell(text=""), Cell(text=""), last), strong=True))
+    rows.append(TableRow(cells=(Cell(text=words("cost.total")), Cell(text=""), Cell(text=""), last), strong=True))
     return Table(
         caption=words("table.cost", precision=words.name("precision", answer["precision"])),
         columns=(
@@ -96,12 +96,12 @@ def _energy_items(plan: Doc) -> Doc:
     return items | {"total": sum(items.values())}
 
 
-def _energy_stack(plans: list[Doc], words: Words) -> Stack:
+def _energy_stack(plans: list[Doc], words: Words) -> StackedItems:
     rung = words.shared("energy", [plan[ENERGY] for plan in plans])
     return stack_of(plans, _energy_items, "energy", ENERGY_ITEMS, rung)
 
 
-def _energy_table(facts: Facts, stack: Stack, words: Words) -> Table:
+def _energy_table(facts: Facts, stack: StackedItems, words: Words) -> Table:
     carbon = words.shared("carbon", [plan[CARBON] for plan in stack.plans])
     rows = []
     for plan in stack.plans:
@@ -110,7 +110,7 @@ def _energy_table(facts: Facts, stack: Stack, words: Words) -> Table:
         cells.append(figure_cell(words.figure("energy", plan[ENERGY], stack.rung), words))
         cells.append(figure_cell(words.figure("carbon", plan[CARBON], carbon), words))
         head = Cell(text=words.name("precision", plan["precision"]))
-        rows.append(Row(cells=(head, *cells), strong=plan["precision"] == facts.asked))
+        rows.append(TableRow(cells=(head, *cells), strong=plan["precision"] == facts.asked))
     heads = [words.head(words.name("energy", name), stack.rung) for name in stack.names]
     heads.append(words.head(words.name("metric", ENERGY), stack.rung))
     heads.append(words.head(words.name("metric", CARBON), carbon))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from reports.charts import LETTERS
 from reports.document.facts import Doc, Facts
-from reports.sections.breakdown.stacks import Stack, size_cell, stack_chart, stack_of
+from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
-from reports.view import Cell, Column, Row, Section, Table
+from reports.view import Cell, Column, Section, Table, TableRow
 
 
-def item_table(facts: Facts, stack: Stack, caption: str, words: Words) -> Table:
+def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
     """A row per item, a column per precision; the asked one with shares."""
     rows = []
     for number, name in enumerate([*stack.names, "total"]):
@@ -25,7 +25,7 @@ def item_table(facts: Facts, stack: Stack, caption: str, words: Words) -> Table:
             cells.append(size_cell(stack, size, words, words.value("percent", size / items["total"]) if told else ""))
         swatch = LETTERS[number] if name != "total" else ""
         head = Cell(text=words.name(stack.group, name), swatch=swatch, colour=number if swatch else None)
-        rows.append(Row(cells=(head, *cells), strong=name == "total"))
+        rows.append(TableRow(cells=(head, *cells), strong=name == "total"))
     heads = [words.head(words.name("precision", plan["precision"]), stack.rung) for plan in stack.plans]
     return Table(
         caption=caption,
@@ -84,7 +84,7 @@ def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
     for plan in plans:
         cells = [figure_cell(words.figure(kind, plan.get(name), rungs[name]), words) for name, kind in there]
         name_cell = Cell(text=words.name("precision", plan["precision"]))
-        rows.append(Row(cells=(name_cell, *cells), strong=plan["precision"] == facts.asked))
+        rows.append(TableRow(cells=(name_cell, *cells), strong=plan["precision"] == facts.asked))
     heads = [words.head(words.name("metric", name), rungs[name]) for name, _ in there]
     return Table(
         caption=words("table.rates"),

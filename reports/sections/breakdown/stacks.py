@@ -17,7 +17,7 @@ Reader = Callable[[Doc], Doc]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class StackedItems:
     """Plans with the items that are to be shown."""
 
     plans: tuple[Doc, ...]
@@ -31,12 +31,12 @@ class Stack:
     """Decimals of every value, so that parts line up with their total."""
 
 
-def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], rung: Rung) -> Stack:
+def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], rung: Rung) -> StackedItems:
     """Gather the items of plans; unknown ones come after the known, and the smallest total gets three digits."""
     there = {name for plan in plans for name, size in read(plan).items() if size > 0 and name != "total"}
     names = [name for name in order if name in there] + sorted(there - set(order))
     smallest = min(read(plan)["total"] for plan in plans) / rung.per
-    return Stack(
+    return StackedItems(
         plans=tuple(plans),
         read=read,
         group=group,
@@ -46,18 +46,20 @@ def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], r
     )
 
 
-def shown(stack: Stack, size: float, words: Words) -> str:
+def shown(stack: StackedItems, size: float, words: Words) -> str:
     """A size with its unit and the decimals of its stack."""
     return stack.rung.text.format(words.fixed(size, stack.rung, stack.decimals))
 
 
-def size_cell(stack: Stack, size: float, words: Words, detail: str = "") -> Cell:
+def size_cell(stack: StackedItems, size: float, words: Words, detail: str = "") -> Cell:
     """A size in a column whose head has the unit."""
     text = words.fixed(size, stack.rung, stack.decimals) if size else words("nothing")
     return Cell(text=text, detail=detail, sort=size)
 
 
-def stack_chart(facts: Facts, stack: Stack, title: str, words: Words, capacity: float | None = None) -> StackChart:
+def stack_chart(
+    facts: Facts, stack: StackedItems, title: str, words: Words, capacity: float | None = None
+) -> StackChart:
     """The bars; a reference that dwarfs the others is named instead of drawn."""
     totals = [stack.read(plan)["total"] for plan in stack.plans]
     own = [total for plan, total in zip(stack.plans, totals, strict=True) if not is_reference(facts, plan)]
@@ -77,7 +79,7 @@ def stack_chart(facts: Facts, stack: Stack, title: str, words: Words, capacity: 
     )
 
 
-def _row(facts: Facts, stack: Stack, plan: Doc, top: float, words: Words, capacity: float | None) -> StackRow:
+def _row(facts: Facts, stack: StackedItems, plan: Doc, top: float, words: Words, capacity: float | None) -> StackRow:
     items = stack.read(plan)
     sizes = [items.get(name, 0.0) for name in stack.names]
     parts = [

@@ -8,7 +8,7 @@ from reports.sections.comparison.precisions import axis_labels, comparison_table
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
-from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
+from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 
 
 def gpus(facts: Facts, words: Words) -> Section | None:
@@ -67,11 +67,11 @@ def _table(facts: Facts, words: Words) -> Table:
         head = Cell(text=pretty_gpu(gpu))
         if plan is None or not plan["fits"]:
             reason = sentence(plan, "why_not", words.lang).text if plan else _why_missing(facts, gpu, words)
-            rows.append(Row(cells=(head, Cell(text=words("fits.no"), detail=reason, tone="bad"))))
+            rows.append(TableRow(cells=(head, Cell(text=words("fits.no"), detail=reason, tone="bad"))))
             continue
         cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
         count = Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"]))
-        rows.append(Row(cells=(head, count, *cells), strong=gpu == facts.gpu))
+        rows.append(TableRow(cells=(head, count, *cells), strong=gpu == facts.gpu))
     heads = [words.head(words.name("metric", m), rung) for m, rung in metrics]
     return Table(
         caption=words("table.gpus", precision=words.name("precision", facts.asked)),

@@ -6,7 +6,7 @@ from reports.document.facts import Doc, Facts
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.numbers import rung_for
-from reports.view import Block, Cell, Column, Row, Section, Table
+from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 """Keys of a layout, in the order of the table."""
@@ -60,7 +60,7 @@ def _columns(axes: list[str], words: Words) -> list[Column]:
 def _chosen(facts: Facts, plans: list[Doc], words: Words) -> Table:
     axes = _axes([plan["layout"] for plan in plans])
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=words.name("precision", plan["precision"])),
                 Cell(text=plan["policy"], tone="code"),
@@ -91,7 +91,7 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
         (row["layout"], row["step_s"], row["memory_gib"], sentence(row, "why", words.lang).text) for row in lost
     ]
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=why),
                 *_cells(chosen, axes, words),

@@ -7,7 +7,7 @@ from reports.document.facts import Doc, Facts
 from reports.sections.comparison.precisions import axis_labels, described, figure_cell
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
-from reports.view import Cell, Column, Row, ScatterChart, Section, Table
+from reports.view import Cell, Column, ScatterChart, Section, Table, TableRow
 
 
 def pareto(facts: Facts, words: Words) -> Section | None:
@@ -86,7 +86,7 @@ def _table(facts: Facts, points: list[Doc], words: Words) -> Table:
     rungs = {name: words.shared(kind, [p.get(name) for p in points]) for name, kind in there}
     heads = [words.head(words.name("metric", n), rungs[n]) for n, _ in there]
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=words.name("precision", p["precision"])),
                 Cell(text=pretty_gpu(p["gpu"])),

@@ -9,7 +9,7 @@ from reports.text.language import Figure, Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
 from reports.text.numbers import Rung, grouped
-from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
+from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 
 OVERVIEW = (MARKET, DURATION, ENERGY)
 ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
@@ -115,19 +115,19 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
     )
 
 
-def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> Row:
+def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
     name = Cell(text=words.name("precision", plan["precision"]))
     if not plan["fits"]:
         reason = Cell(text=words("fits.no"), detail=sentence(plan, "why_not", words.lang).text, tone="bad")
-        return Row(cells=(name, reason))
+        return TableRow(cells=(name, reason))
     cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
-    return Row(cells=(name, *cells), strong=plan["precision"] == facts.asked)
+    return TableRow(cells=(name, *cells), strong=plan["precision"] == facts.asked)
 
 
-def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[Row]:
+def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[TableRow]:
     """Precisions that the GPU lacks, each with its reason."""
     return [
-        Row(
+        TableRow(
             cells=(
                 Cell(text=words.name("precision", one["precision"])),
                 Cell(text=words("fits.unsupported"), detail=sentence(one, "reason", words.lang).text, tone="bad"),
@@ -151,7 +151,7 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
             figures = row.cells[1:]
             count = (Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"])),) if counted else ()
             saving = _saving_cell(facts, view, lead, plan, words, gpu)
-            row = Row(cells=(row.cells[0], *count, *figures[:first], saving, *figures[first:]), strong=row.strong)
+            row = TableRow(cells=(row.cells[0], *count, *figures[:first], saving, *figures[first:]), strong=row.strong)
         rows.append(row)
     saved = words("column.saving", asked=words.name("precision", facts.asked), metric=words.name("metric", lead))
     heads = [column for _, column, _ in metrics]
@@ -193,7 +193,7 @@ def runs_table(facts: Facts, words: Words) -> Table:
         cells.append(Cell(text=words.fixed(used, gib, 1), sort=used))
         layout = Cell(text=layout_text(plan["layout"]) if plan["layout"] else words("none"))
         name_cell = Cell(text=words.name("precision", plan["precision"]))
-        rows.append(Row(cells=(name_cell, layout, *cells), strong=plan["precision"] == facts.asked))
+        rows.append(TableRow(cells=(name_cell, layout, *cells), strong=plan["precision"] == facts.asked))
     heads = [words.head(words(f"runs.{name}"), rungs[name]) for name, _, _ in kinds]
     heads.append(words.head(words("runs.memory"), gib))
     return Table(

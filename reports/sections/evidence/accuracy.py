@@ -7,7 +7,7 @@ from reports.document.facts import Doc, Facts
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
-from reports.view import Block, Cell, Column, Row, ScatterChart, Section, Table
+from reports.view import Block, Cell, Column, ScatterChart, Section, Table, TableRow
 
 MOST_ROWS = 24
 
@@ -92,7 +92,9 @@ def _summary(summary: Doc, words: Words) -> Table:
             for ratio in ratios
         ]
         rows.append(
-            Row(cells=(Cell(text=label), Cell(text=f"{one['n']:,}", sort=one["n"]), *cells), strong=name == "overall")
+            TableRow(
+                cells=(Cell(text=label), Cell(text=f"{one['n']:,}", sort=one["n"]), *cells), strong=name == "overall"
+            )
         )
     heads = ("runs", "median_error", "p90_error", "bias", "coverage")
     return Table(
@@ -104,7 +106,7 @@ def _summary(summary: Doc, words: Words) -> Table:
 
 def _table(points: list[Doc], words: Words, *, own: bool) -> Table:
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=str(p["id"]), tone="code"),
                 Cell(text=words.name("precision", str(p.get("precision") or ""))),
@@ -139,7 +141,7 @@ def verify(facts: Facts, words: Words) -> Section | None:
         return None
     quantity = {"time": "seconds", "memory": "gib", "energy": "joules"}
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=str(c["name"])),
                 Cell(text=words.name("precision", str(c["precision"]))),

@@ -9,7 +9,7 @@ from reports.text.clean import clean, web_address
 from reports.text.language import Words
 from reports.text.messages import Sentence, sentence, sentences
 from reports.text.names import pretty_gpu
-from reports.view import Block, Cell, Column, Items, Pairs, Prose, Row, Section, Table
+from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow
 
 GLOSSARY = (
     "precision", "strict_fp32", "tf32", "bf16", "fp8", "policy", "gpu_hour", "step", "global_batch", "tp", "pp", "cp",
@@ -57,7 +57,7 @@ def question(facts: Facts, words: Words) -> Section | None:
     if not asked:
         return None
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=words.name("input", name)),
                 Cell(text=input_text(name, entry, words)),
@@ -97,7 +97,7 @@ SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "voc
 def _shape(facts: Facts, words: Words) -> Table:
     model = facts.doc["model"]
     rows = tuple(
-        Row(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
+        TableRow(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
         for name in SHAPE
         if model.get(name)
     )
@@ -153,7 +153,7 @@ def sources(facts: Facts, words: Words) -> Section | None:
 
 def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, Any]], words: Words) -> Table:
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=clean(one["what"]), foreign=words.lang != "en"),
                 _source_cell(one, found, words),

@@ -9,7 +9,7 @@ from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.numbers import grouped
-from reports.view import Block, Cell, Column, RangeChart, Row, Section, Table
+from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
@@ -61,7 +61,7 @@ def _share_table(shares: list[Doc], words: Words) -> Table:
             Column(head=words("column.narrow")),
         ),
         rows=tuple(
-            Row(
+            TableRow(
                 cells=(
                     Cell(text=driver_name(one, words)),
                     Cell(text=words.value("percent", share), sort=share),
@@ -89,7 +89,7 @@ def _moves(rows: list[Doc], words: Words) -> Table:
         kind = QUANTITY.get(row["metric"], "plain")
         texts = [words.figure(kind, row[name]) for name in ("at_low", "at_high")]
         cells.append(
-            Row(
+            TableRow(
                 cells=(
                     Cell(text=clean(row["label"])),
                     Cell(text=words.name("metric", row["metric"])),

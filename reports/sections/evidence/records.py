@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reports.charts import Trace, TraceDrawing, linear_ticks, polyline, thin, ticks_on
+from reports.charts import TraceDrawing, TraceLine, linear_ticks, polyline, thin, ticks_on
 from reports.document.facts import Doc, Facts
 from reports.sections.comparison.precisions import axis_labels
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.numbers import Rung
-from reports.view import Block, Cell, Column, Row, Section, Table, TraceChart
+from reports.view import Block, Cell, Column, Section, Table, TableRow, TraceChart
 
 PLAIN = Rung(at=0, per=1, text="{}", column="")
 """A trace's own unit, as it is."""
@@ -38,7 +38,7 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
     drawn = []
     for number, t in enumerate(own):
         points = thin([s - t["t_s"][0] for s in t["t_s"]], t["value"])
-        drawn.append(Trace(name=str(t["name"]), colour=number % 8, points=polyline(points, x_top[-1], y_top[-1])))
+        drawn.append(TraceLine(name=str(t["name"]), colour=number % 8, points=polyline(points, x_top[-1], y_top[-1])))
     seconds = words.ladder("seconds")[-1]
     title = words("chart.trace", kind=words.name("trace", kind))
     labels = axis_labels(y_top, PLAIN, unit=False)
@@ -61,7 +61,7 @@ def _trace_table(kind: str, own: list[Doc], words: Words) -> Table:
         values = sorted(t["value"])
         figures = (t["t_s"][-1] - t["t_s"][0], values[0], values[len(values) // 2], values[-1])
         cells = [Cell(text=words.value("plain", value), sort=value) for value in figures]
-        rows.append(Row(cells=(Cell(text=str(t["name"])), *cells)))
+        rows.append(TableRow(cells=(Cell(text=str(t["name"])), *cells)))
     heads = ("trace_seconds", "smallest", "median", "largest")
     return Table(
         caption=words("table.trace", what=_trace_head(kind, own, words)),
@@ -76,7 +76,7 @@ def claims(facts: Facts, words: Words) -> Section | None:
     if not carried:
         return None
     rows = tuple(
-        Row(
+        TableRow(
             cells=(
                 Cell(text=clean(c["claim"])),
                 Cell(text=clean(c["claimed"])),

@@ -86,7 +86,7 @@ TEMPLATES: dict[str, str] = {
     # how a price was found
     "price.basis.given": "given with --price",
     "price.basis.none": "no price",
-    "price.basis.owned": "own machines, {depreciation} depreciation, {utilisation_ratio:.0%} utilisation, housing: {housing}",
+    "price.basis.owned": "your own machines, {depreciation} depreciation, {utilisation_ratio:.0%} utilisation, housing: {housing}",
     "price.basis.reserved": "{basis}, less the {commitment} discount of {discount_ratio:.0%} (assumed)",
     "price.basis.provider": "{provider}{region}, {commitment}: cheapest row {row} of {date}",
     "price.basis.market": "median over {count:providers}{region}, {commitment}, one vote each (its cheapest current price), without marketplace offers, as of {as_of}",
@@ -122,7 +122,7 @@ TEMPLATES: dict[str, str] = {
     "narrow.run_on_one_node": "a short run of this model on one node",
     # lines of a bill
     "cost.gpu_rental": "GPU rental",
-    "cost.gpu_owned": "Own GPUs",
+    "cost.gpu_owned": "Your own GPUs",
     "cost.electricity": "Electricity",
     "cost.minimum_term": "Minimum term and size, not used",
     "cost.setup_fee": "Set-up fee",
