@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from planner.evidence import Evidence, EvidenceKind
-from planner.rows import CATALOG, Row, keyed, read_rows
+from planner.rows import CATALOG, Catalogue, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +45,16 @@ def _row(row: Row) -> FailureRow:
     )
 
 
-@cache
+FAILURES = Catalogue(CATALOG / "failures.csv", _row)
+
+
 def load_failures() -> dict[str, FailureRow]:
     """All rows by id.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "failures.csv"), _row)
+    return FAILURES.by_id
 
 
 def interruptions_per_gpu_hour() -> FailureRow:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-from planner.rows import CATALOG, Row, keyed, read_rows
+from planner.rows import CATALOG, Catalogue, Row
 
 KINDS = ("measured", "threshold", "constant", "spec")
 
@@ -72,11 +71,13 @@ def _row(row: Row) -> InterconnectRow:
     )
 
 
-@cache
+INTERCONNECT = Catalogue(CATALOG / "interconnect.csv", _row)
+
+
 def load_interconnect() -> dict[str, InterconnectRow]:
     """All rows by id, in file order.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "interconnect.csv"), _row)
+    return INTERCONNECT.by_id

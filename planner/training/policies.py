@@ -16,12 +16,10 @@ and `fp8`, 8 for `bf16-pure` (design, section 3).
 
 from __future__ import annotations
 
-from functools import cache
-
 from planner.errors import UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.gpu import Gpu
-from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.rows import CATALOG, Catalogue, Row
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 
 SCALINGS = ("none", "delayed", "tensorwise", "rowwise", "blockwise", "mx", "nvfp4")
@@ -63,14 +61,16 @@ def _policy(row: Row) -> PrecisionPolicy:
     )
 
 
-@cache
+POLICIES = Catalogue(CATALOG / "policies.csv", _policy, what="precision policy", listing="mpplan estimate --help")
+
+
 def load_policies() -> dict[str, PrecisionPolicy]:
     """All policies by id, in the order of the precisions.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "policies.csv"), _policy)
+    return POLICIES.by_id
 
 
 def default_policy(precision: str) -> PrecisionPolicy:
@@ -89,13 +89,9 @@ def find_policy(name: str) -> PrecisionPolicy:
     """The policy of a name, whatever its case and punctuation; a precision names its default policy.
 
     Raises:
-        UsageError: no such policy; near names are offered.
+        UsageError: no such policy; similar names are offered.
     """
-    policies = load_policies()
-    for policy in policies.values():
-        if compact(policy.id) == compact(name):
-            return policy
-    raise unknown_name("precision policy", name, policies, "mpplan estimate --help")
+    return POLICIES.find(name)
 
 
 def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> str | None:
