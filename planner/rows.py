@@ -201,8 +201,8 @@ def parse_rows(
     Raises:
         InputFileError: a column is missing, or (while the rows are taken) a line has too few or too many cells.
     """
-    lines = _lines(text, name)
-    _, header = next(lines, (1, []))
+    reader = csv.reader(StringIO(text, newline=""))
+    header = next(reader, None)
     if not header:
         raise InputFileError(f"{name}:1: expected a header line, found nothing", hint="name the columns in line 1")
     missing = [column for column in columns if column not in header]
@@ -211,32 +211,24 @@ def parse_rows(
             f"{name}:1: {missing[0]}: expected a column of this name",
             hint=f"add the missing columns: {', '.join(missing)}",
         )
-    return _rows(lines, header, name, None if only is None else (header.index(only[0]), only[1]))
+    at, wanted = (0, None) if only is None else (header.index(only[0]), only[1])
 
+    def rows() -> Iterator[Row]:
+        try:
+            for cells in reader:
+                if len(cells) == len(header) and (wanted is None or cells[at] == wanted):
+                    if any(cells):
+                        values = dict(zip(header, map(str.strip, cells), strict=True))
+                        yield Row(file=name, line=reader.line_num, cells=values)
+                elif any(cells) and len(cells) != len(header):
+                    raise InputFileError(
+                        f"{name}:{reader.line_num}: expected {len(header)} cells, found {len(cells)}",
+                        hint="quote cells that contain a comma",
+                    )
+        except csv.Error as error:
+            raise InputFileError(f"{name}:{reader.line_num}: not CSV: {error}", hint="check the quotes") from None
 
-def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line with its number; a cell may hold line breaks, so the number is that of its last line."""
-    reader = csv.reader(StringIO(text, newline=""))
-    try:
-        for cells in reader:
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise InputFileError(f"{name}:{reader.line_num}: not CSV: {error}", hint="check the quotes") from None
-
-
-def _rows(
-    lines: Iterable[tuple[int, list[str]]], header: list[str], name: str, only: tuple[int, str] | None
-) -> Iterator[Row]:
-    for line, cells in lines:
-        if not any(cells):
-            continue
-        if len(cells) != len(header):
-            raise InputFileError(
-                f"{name}:{line}: expected {len(header)} cells, found {len(cells)}",
-                hint="quote cells that contain a comma",
-            )
-        if only is None or cells[only[0]] == only[1]:
-            yield Row(file=name, line=line, cells=dict(zip(header, map(str.strip, cells), strict=True)))
+    return rows()
 
 
 def read_rows(path: Path, columns: Iterable[str] = (), *, name: str | None = None) -> list[Row]:

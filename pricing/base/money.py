@@ -1,10 +1,11 @@
-"""Amounts of money: Decimal, with an ISO 4217 currency; rounding that keeps a total equal to the sum of its lines."""
+"""Amounts of money: ISO 4217 currencies, and rounding that keeps a total equal to the sum of its lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from planner.rows import Row
 
 _ISO_4217 = """
     AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
@@ -27,25 +28,15 @@ _MINOR_DIGITS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """An exact amount in one currency."""
+def read_currency(row: Row, key: str = "currency") -> str:
+    """The currency in a cell.
 
-    amount: Decimal
-    currency: str
-    """ISO 4217 code."""
-
-
-def parse_amount(text: str) -> Decimal | None:
-    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None where it is none."""
-    plain = text.strip()
-    if plain.count(",") == 1 and "." not in plain:
-        plain = plain.replace(",", ".")
-    try:
-        value = Decimal(plain)
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() else None
+    Raises:
+        InputFileError: it is not an active code of ISO 4217.
+    """
+    if row.cell(key) not in CURRENCIES:
+        raise row.fail(key, "an ISO 4217 code such as USD")
+    return row.cell(key)
 
 
 def plain(amount: Decimal) -> Decimal:

@@ -6,12 +6,12 @@ counted, never guessed.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pricing.book.rows import DATA
+from planner.rows import Row, read_rows
+from pricing.base.folder import DATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +27,21 @@ class NameRule:
 @lru_cache(maxsize=1)
 def name_rules() -> tuple[NameRule, ...]:
     """The rules in their order."""
-    with (DATA / "gpu_names.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            NameRule(
-                pattern=re.compile(row["pattern"]),
-                memory_gib_low=float(row["memory_gib_low"] or 0),
-                memory_gib_high=float(row["memory_gib_high"] or "inf"),
-                gpu=row["gpu"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_rule(row) for row in read_rows(DATA / "gpu_names.csv"))
+
+
+def _rule(row: Row) -> NameRule:
+    try:
+        pattern = re.compile(row.text("pattern"))
+    except re.error as error:
+        raise row.fail("pattern", f"a regular expression ({error})") from None
+    low, high = row.opt_number("memory_gib_low"), row.opt_number("memory_gib_high")
+    return NameRule(
+        pattern=pattern,
+        memory_gib_low=0.0 if low is None else low,
+        memory_gib_high=float("inf") if high is None else high,
+        gpu=row.text("gpu"),
+    )
 
 
 @lru_cache(maxsize=50_000)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.errors import UsageError
-from pricing.base.folder import read_if_there
-from pricing.book.rows import COLUMNS, PriceBook, PriceRow, parse_book, user_book_path
+from pricing.book.rows import COLUMNS, PriceRow, load_user_book, user_book_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +37,6 @@ def _key(row: PriceRow) -> tuple[str, ...]:
     """What a price is for: two rows that share it may not differ in price."""
     days = (row.date_earliest.isoformat(), row.date_latest.isoformat())
     return (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment, row.currency, row.seller, *days)
-
-
-def load_user_book() -> PriceBook:
-    """The user's rows; none where there is no book.
-
-    Raises:
-        InputFileError: the book is damaged.
-        UsageError: it cannot be read.
-    """
-    path = user_book_path()
-    text = read_if_there(path)
-    return parse_book(text, str(path)) if text is not None else PriceBook(rows=())
 
 
 def add_rows(rows: Iterable[PriceRow]) -> Added:

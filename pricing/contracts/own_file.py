@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +10,8 @@ from planner.costs.prices import GpuPrice, OwnedPrice, SiteFacts
 from planner.costs.quantity import Power
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.gpu import Gpu
-from pricing.book.rows import DATA
+from planner.rows import Row, keyed, read_rows
+from pricing.base.folder import DATA
 from pricing.contracts.owned import (
     ITEMS,
     Owned,
@@ -112,11 +112,42 @@ _OTHER_KEYS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    """A published price of the servers around one kind of GPU."""
+
+    id: str
+    usd_per_gpu: Estimate
+    """Price of a server over its GPUs."""
+    server_over_gpu: float
+    """Factor that is in the price for the server around the card; 1 where the source prices whole servers."""
+    dates: str
+    """ISO 8601 interval of the price."""
+    source: str
+    notes: str
+
+
 @lru_cache(maxsize=1)
-def server_rows() -> dict[str, dict[str, str]]:
+def server_rows() -> dict[str, ServerRow]:
     """The rows of `servers.csv` by GPU."""
-    with (DATA / "servers.csv").open(encoding="utf-8", newline="") as file:
-        return {row["gpu"]: row for row in csv.DictReader(file)}
+    return keyed(read_rows(DATA / "servers.csv"), _server_row, key="gpu")
+
+
+def _server_row(row: Row) -> ServerRow:
+    over = 1.0 if row.flag("with_server") else SERVER_OVER_GPU
+    low, mid, high = (
+        row.number(key, low=100, high=1_000_000) for key in ("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high")
+    )
+    if not low <= mid <= high:
+        raise row.fail("usd_per_gpu", f"a price from {low:g} to {high:g}")
+    return ServerRow(
+        id=row.text("id"),
+        usd_per_gpu=Estimate(low=low * over, mid=mid * over, high=high * over),
+        server_over_gpu=over,
+        dates=f"{row.day('date_earliest')}/{row.day('date_latest')}",
+        source=row.text("source"),
+        notes=row.text("notes"),
+    )
 
 
 def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...]]:
@@ -164,19 +195,20 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
             id="own:server", kind=EvidenceKind.GIVEN, what=what, source=file.name, gpu=gpu.id, used_in=("cost_usd",)
         )
         return Estimate.exactly(usd), given
-    over = 1.0 if row["with_server"] == "yes" else SERVER_OVER_GPU
-    low, mid, high = (float(row[name]) * over for name in ("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high"))
-    what = f"server price {mid:g} USD per GPU ({low:g} to {high:g}); {row['notes']}"
+    usd_per_gpu, over = row.usd_per_gpu, row.server_over_gpu
+    what = (
+        f"server price {usd_per_gpu.mid:g} USD per GPU ({usd_per_gpu.low:g} to {usd_per_gpu.high:g}); {row.notes}"
+    )
     evidence = Evidence(
-        id=f"own:{row['id']}",
+        id=f"own:{row.id}",
         kind=EvidenceKind.PUBLISHED,
         what=what if over == 1.0 else f"{what}; times {over} for the server around it",
-        source=row["source"],
-        date=f"{row['date_earliest']}/{row['date_latest']}",
+        source=row.source,
+        date=row.dates,
         gpu=gpu.id,
         used_in=("cost_usd",),
     )
-    return Estimate(low=low, mid=mid, high=high), evidence
+    return usd_per_gpu, evidence
 
 
 def _nameplate(file: TomlFile, gpu: Gpu) -> Power:

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from planner.errors import UsageError
-from pricing.base.near import listed, near_names
+from planner.rows import near_names
+from pricing.base.listing import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

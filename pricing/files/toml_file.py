@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InputFileError, UsageError
-from pricing.base.near import listed, near_names
+from planner.rows import near_names
+from pricing.base.listing import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

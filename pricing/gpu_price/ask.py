@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.errors import UsageError
-from pricing.base.near import listed, near_names
+from planner.rows import near_names
+from pricing.base.listing import listed
 from pricing.book.current import counting_rows, without_historic
 from pricing.book.rows import COMMITMENTS, PriceBook, PriceRow, load_book
 from pricing.place.places import place_named, place_of

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from planner.costs.prices import GpuPrice
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from pricing.base.near import listed
+from pricing.base.listing import listed
 from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
 from pricing.book.rows import PriceBook, load_book
 from pricing.files.exchange_rates import ExchangeRate

@@ -8,7 +8,7 @@ from datetime import date
 from planner.costs.prices import GpuPrice
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from pricing.base.near import listed
+from pricing.base.listing import listed
 from pricing.book.current import is_historic, votes
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow, load_book
 from pricing.files.exchange_rates import ExchangeRate, load_rates

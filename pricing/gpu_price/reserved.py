@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
 from planner.costs.prices import GpuPrice
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.rows import Row, read_rows
+from pricing.base.folder import DATA
 from pricing.book.current import quantile
-from pricing.book.rows import DATA
+from pricing.book.rows import COMMITMENTS
 from pricing.gpu_price.ask import Question
 
 
@@ -29,18 +30,18 @@ class Discount:
 @lru_cache(maxsize=1)
 def discounts() -> tuple[Discount, ...]:
     """The rows of `discounts.csv`."""
-    with (DATA / "discounts.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Discount(
-                id=row["id"],
-                provider=row["provider"],
-                commitment=row["commitment"],
-                discount_ratio=Decimal(row["discount_ratio"]),
-                date=row["date"],
-                source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_discount(row) for row in read_rows(DATA / "discounts.csv"))
+
+
+def _discount(row: Row) -> Discount:
+    return Discount(
+        id=row.text("id"),
+        provider=row.text("provider"),
+        commitment=row.choice("commitment", COMMITMENTS),
+        discount_ratio=row.decimal("discount_ratio", above_zero=True, high=0.95),
+        date=row.text("date"),
+        source=row.text("source"),
+    )
 
 
 def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:

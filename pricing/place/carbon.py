@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.costs.prices import EmbodiedRate
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.rows import Row, keyed, read_rows
 from planner.units import YEAR_H
-from pricing.book.rows import DATA
+from pricing.base.folder import DATA
 
 LOW_OVER_BOAVIZTA = 164 / 575
 """NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (not found first-hand),
@@ -34,26 +34,33 @@ class Embodied:
 
 
 @lru_cache(maxsize=1)
-def _rows() -> dict[str, dict[str, str]]:
-    with (DATA / "embodied.csv").open(encoding="utf-8", newline="") as file:
-        return {row["gpu"]: row for row in csv.DictReader(file)}
+def _embodied_by_gpu() -> dict[str, Embodied]:
+    return keyed(read_rows(DATA / "embodied.csv"), _embodied, key="gpu")
 
 
-def embodied_of(gpu: str) -> Embodied | None:
-    """The carbon of making a GPU: low from NVIDIA's figure, high from Boavizta's, mid their middle; None if unknown."""
-    row = _rows().get(gpu)
-    if row is None:
-        return None
-    high = float(row["kg_co2e"])
+def _embodied(row: Row) -> Embodied:
+    high = row.number("kg_co2e", low=1, high=100_000)
     low = high * LOW_OVER_BOAVIZTA
     evidence = Evidence(
-        id=f"embodied:{row['id']}",
+        id=f"embodied:{row.text('id')}",
         kind=EvidenceKind.PUBLISHED,
-        what=f"{high:g} kg CO2e per GPU, {row['notes']}; low end {LOW_OVER_BOAVIZTA:.3f} of it (NVIDIA's on H100), "
-        f"over {LIFE_YEARS:g} years",
-        source=row["source"],
-        date=row["date"],
-        gpu=gpu,
+        what=f"{high:g} kg CO2e per GPU, {row.text('notes')}; low end {LOW_OVER_BOAVIZTA:.3f} of it "
+        f"(NVIDIA's on H100), over {LIFE_YEARS:g} years",
+        source=row.text("source"),
+        date=row.text("date"),
+        gpu=row.text("gpu"),
         used_in=("embodied_tco2e", "sci_kg_per_run"),
     )
     return Embodied(kg_co2e_per_gpu=Estimate(low=low, mid=(low + high) / 2, high=high), evidence=evidence)
+
+
+def embodied_of(gpu: str) -> Embodied | None:
+    """Carbon of making a GPU: low from NVIDIA's figure, high from Boavizta's, mid halfway; None where it is not known.
+
+    Args:
+        gpu: catalogue id.
+
+    Raises:
+        InputFileError: a row of `embodied.csv` is wrong.
+    """
+    return _embodied_by_gpu().get(gpu)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -10,12 +9,17 @@ from functools import lru_cache
 
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.rows import Row, read_rows
 from pricing.base.fact import Fact, given
+from pricing.base.folder import DATA
+from pricing.base.money import read_currency
 from pricing.book.current import quantile
-from pricing.book.rows import DATA
 from pricing.files.exchange_rates import load_rates, usd_rate
 
 DEFAULT_ZONE = "USA"
+
+HIGHEST_PLAUSIBLE_PER_KWH = 2.0
+"""In USD or EUR; above it the price is in cents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,22 +42,22 @@ class ElectricityRow:
 @lru_cache(maxsize=1)
 def electricity_rows() -> tuple[ElectricityRow, ...]:
     """The rows of `electricity.csv`."""
-    with (DATA / "electricity.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            ElectricityRow(
-                id=row["id"],
-                zone=row["zone"],
-                name=row["name"],
-                price_per_kwh=Decimal(row["price_per_kwh"]),
-                currency=row["currency"],
-                consumer=row["consumer"],
-                date_earliest=date.fromisoformat(row["date_earliest"]),
-                date_latest=date.fromisoformat(row["date_latest"]),
-                source=row["source"],
-                notes=row["notes"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_row(row) for row in read_rows(DATA / "electricity.csv"))
+
+
+def _row(row: Row) -> ElectricityRow:
+    return ElectricityRow(
+        id=row.text("id"),
+        zone=row.text("zone"),
+        name=row.text("name"),
+        price_per_kwh=row.decimal("price_per_kwh", above_zero=True, high=HIGHEST_PLAUSIBLE_PER_KWH),
+        currency=read_currency(row),
+        consumer=row.text("consumer"),
+        date_earliest=row.day("date_earliest"),
+        date_latest=row.day("date_latest"),
+        source=row.text("source"),
+        notes=row.cell("notes"),
+    )
 
 
 def given_electricity(usd_per_kwh: float) -> Fact:
@@ -62,7 +66,7 @@ def given_electricity(usd_per_kwh: float) -> Fact:
     Raises:
         UsageError: not more than 0 and at most 2 USD per kWh.
     """
-    if not 0 < usd_per_kwh <= 2:
+    if not 0 < usd_per_kwh <= HIGHEST_PLAUSIBLE_PER_KWH:
         raise UsageError(
             f"`--electricity {usd_per_kwh:g}` is not a plausible price in USD per kWh",
             hint="give more than 0 and at most 2; 8.26 cents are 0.0826",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 from planner.errors import UsageError
-from pricing.base.near import listed, near_names
-from pricing.book.rows import DATA
+from planner.rows import Row, keyed, near_names, read_rows
+from pricing.base.folder import DATA
+from pricing.base.listing import listed
 
 SCOPES = {
     "lifecycle-generation": "location-based, life cycle, average of what the country generates",
@@ -20,6 +20,9 @@ SCOPES = {
 }
 """What a grid factor counts. Factors of different scopes are not comparable: a life-cycle factor is higher than a
 direct one of the same grid."""
+
+ZONE_KINDS = ("country", "us_state", "cn_province", "nordic_zone", "cloud_region", "world")
+"""What the zone of a grid factor can be."""
 
 _STATES_ALSO_COUNTRIES = "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA"
 _ALSO_COUNTRIES = frozenset(_STATES_ALSO_COUNTRIES.split())
@@ -34,7 +37,7 @@ class GridRow:
     """`USA`, `US-VA`, `CN-BJ`, `gcp:us-east1`, `SE3`, `WORLD`."""
     name: str
     kind: str
-    """country, us_state, cn_province, nordic_zone, cloud_region or world."""
+    """One of `ZONE_KINDS`."""
     g_co2e_per_kwh: Decimal
     year: int
     scope: str
@@ -46,26 +49,27 @@ class GridRow:
 @lru_cache(maxsize=1)
 def grid_rows() -> dict[str, GridRow]:
     """The rows of `grid.csv` by zone."""
-    with (DATA / "grid.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["zone"]: GridRow(
-                zone=row["zone"],
-                name=row["name"],
-                kind=row["kind"],
-                g_co2e_per_kwh=Decimal(row["g_co2e_per_kwh"]),
-                year=int(row["year"]),
-                scope=row["scope"],
-                source=row["source"],
-                licence=row["licence"],
-            )
-            for row in csv.DictReader(file)
-        }
+    return keyed(read_rows(DATA / "grid.csv"), _grid_row, key="zone")
+
+
+def _grid_row(row: Row) -> GridRow:
+    return GridRow(
+        zone=row.text("zone"),
+        name=row.text("name"),
+        kind=row.choice("kind", ZONE_KINDS),
+        g_co2e_per_kwh=row.decimal("g_co2e_per_kwh", high=2000),
+        year=row.integer("year", low=2000, high=2100),
+        scope=row.choice("scope", SCOPES),
+        source=row.text("source"),
+        licence=row.text("licence"),
+    )
 
 
 @lru_cache(maxsize=1)
 def _region_places() -> dict[tuple[str, str], str]:
-    with (DATA / "regions.csv").open(encoding="utf-8", newline="") as file:
-        return {(row["provider"], row["region"].lower()): row["place"] for row in csv.DictReader(file)}
+    return {
+        (row.text("provider"), row.text("region").lower()): row.text("place") for row in read_rows(DATA / "regions.csv")
+    }
 
 
 def place_of(provider: str, region: str) -> str | None:

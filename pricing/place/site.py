@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -11,9 +10,10 @@ from functools import lru_cache
 from planner.costs.prices import SiteFacts
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.rows import Row, read_rows
 from planner.units import kg_from_g
 from pricing.base.fact import Fact, given
-from pricing.book.rows import DATA
+from pricing.base.folder import DATA
 from pricing.place.electricity import DEFAULT_ZONE, electricity_of, given_electricity
 from pricing.place.places import SCOPES, GridRow, grid_rows, place_named, require_zone
 
@@ -38,20 +38,25 @@ class PueRow:
 @lru_cache(maxsize=1)
 def pue_rows() -> tuple[PueRow, ...]:
     """The rows of `pue.csv`."""
-    with (DATA / "pue.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            PueRow(
-                id=row["id"],
-                operator=row["operator"],
-                region=row["region"],
-                pue_ratio=Decimal(row["pue_ratio"]),
-                low=Decimal(row["low"]),
-                high=Decimal(row["high"]),
-                date=row["date"],
-                source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_pue_row(row) for row in read_rows(DATA / "pue.csv"))
+
+
+def _pue_row(row: Row) -> PueRow:
+    low, mid, high = (row.decimal(key, above_zero=True, high=5) for key in ("low", "pue_ratio", "high"))
+    if low < 1:
+        raise row.fail("low", "at least 1: a facility draws no less than its machines")
+    if not low <= mid <= high:
+        raise row.fail("pue_ratio", f"a number from low ({low}) to high ({high})")
+    return PueRow(
+        id=row.text("id"),
+        operator=row.cell("operator"),
+        region=row.cell("region"),
+        pue_ratio=mid,
+        low=low,
+        high=high,
+        date=row.text("date"),
+        source=row.text("source"),
+    )
 
 
 def site_facts(

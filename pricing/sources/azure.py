@@ -6,7 +6,6 @@ although its `unitOfMeasure` says one hour. Not verified live: tested on recorde
 
 from __future__ import annotations
 
-import csv
 import json
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -14,9 +13,11 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
+from planner.rows import keyed, read_rows
 from planner.units import YEAR_H
+from pricing.base.folder import DATA
 from pricing.base.money import plain
-from pricing.book.rows import DATA, HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
+from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 from pricing.sources.base import Fetched, FetchError, Read, Source, cheapest, get_json
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
@@ -27,8 +28,8 @@ _TERM_H = {"1 Year": ("1y", YEAR_H), "3 Years": ("3y", 3 * YEAR_H)}
 @lru_cache(maxsize=1)
 def machines() -> dict[str, tuple[str, int]]:
     """GPU and count of each machine (`azure_skus.csv`)."""
-    with (DATA / "azure_skus.csv").open(encoding="utf-8", newline="") as file:
-        return {row["sku"]: (row["gpu"], int(row["gpus"])) for row in csv.DictReader(file)}
+    rows = read_rows(DATA / "azure_skus.csv")
+    return keyed(rows, lambda row: (row.text("gpu"), row.integer("gpus", low=1, high=128)), key="sku")
 
 
 def fetch(address: str) -> Fetched:

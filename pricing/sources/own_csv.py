@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
-from pricing.base.money import CURRENCIES, parse_amount, plain
-from pricing.base.near import listed
+from planner.rows import parse_decimal
+from pricing.base.listing import listed
+from pricing.base.money import CURRENCIES, plain
 from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H, SELLERS, PriceRow
 from pricing.sources.skypilot import Imported
 
@@ -211,7 +212,7 @@ def _gpu(cell: str) -> str | None:
 
 
 def _price(cell: str) -> Decimal | None:
-    amount = parse_amount(cell)
+    amount = parse_decimal(cell)
     return amount if amount is not None and amount > 0 else None
 
 

@@ -8,7 +8,8 @@ from datetime import date
 from pathlib import Path
 
 from planner.errors import UsageError
-from pricing.base.folder import data_dir, read_if_there
+from planner.records.home import data_dir
+from planner.rows import read_text
 from pricing.book.user_book import Added, add_rows, write_whole
 from pricing.sources import Fetched, Source
 from pricing.sources.base import FetchError
@@ -80,4 +81,4 @@ def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
             f"no answer of {source.name} is stored", hint="`mpplan prices refresh` with a network stores one"
         )
     stored_day, path = max(found)
-    return Fetched(source=source.name, text=read_if_there(path) or ""), stored_day
+    return Fetched(source=source.name, text=read_text(path, str(path))), stored_day

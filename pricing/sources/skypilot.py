@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError
 from planner.units import MIB, gib_from_bytes
+from pricing.base.listing import listed
 from pricing.base.money import plain
-from pricing.base.near import listed
 from pricing.book.gpu_names import identify
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 

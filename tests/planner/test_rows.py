@@ -99,7 +99,19 @@ def test_decimals_are_exact_and_days_are_dates(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("2.5", "2.5"), (" 2,5 ", "2.5"), ("1,234.5", None), ("NaN", None), ("", None)]
+    ("text", "value"),
+    [
+        ("2.10", "2.10"),
+        (" 2,10 ", "2.10"),
+        ("0.0892", "0.0892"),
+        ("1e-2", "0.01"),
+        ("1,234.50", None),
+        ("1,2,3", None),
+        ("free", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+    ],
 )
 def test_a_comma_may_be_the_decimal_mark_but_never_separates_thousands(text, value):
     assert parse_decimal(text) == (None if value is None else Decimal(value))

@@ -17,9 +17,10 @@ from mpplan.ui.listing import details, table
 from planner.costs.prices import GpuPrice
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
-from pricing.base.near import listed, near_names
+from planner.rows import Row, near_names
+from pricing.base.listing import listed
 from pricing.book.current import counting_rows
-from pricing.book.rows import COLUMNS, PriceBook, PriceRow, load_book, parse_row, user_book_path
+from pricing.book.rows import COLUMNS, PriceRow, load_book, price_row, read_book, user_book_path
 from pricing.gpu_price.ask import parse_commitment
 
 prices_app = typer.Typer(help="List the prices of the book with their dates and sources.")
@@ -202,7 +203,7 @@ def add(
         "notes": notes,
     }
     try:
-        row = parse_row(cells, "prices add")
+        row = price_row(Row(file="prices add", line=None, cells=cells))
     except InputFileError as error:
         raise UsageError(error.message, hint="see `mpplan prices add --help`") from error
     book = load_book(row.gpu).plus([row])
@@ -238,16 +239,11 @@ def check(
 ) -> None:
     """Say which rows are old, odd or wrong."""
     from planner.errors import IncompleteError
-    from pricing.base.folder import read_if_there
     from pricing.book.check import check_book
-    from pricing.book.rows import parse_book
     from pricing.files.exchange_rates import load_rates
 
     day = _day(as_of)
-    text = None if file is None else read_if_there(file)
-    if file is not None and text is None:
-        raise UsageError(f"there is no file `{file}`", hint="check the path")
-    book = load_book() if file is None else parse_book(text or "", str(file))
+    book = load_book() if file is None else read_book(file)
     found = check_book(book, load_rates(), day)
     if json:
         _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(one) for one in found]})
@@ -280,7 +276,7 @@ def import_file(
     frame = read_frame(file)
     from_where = source or file_source(file)
     if set(COLUMNS) <= set(frame.columns):
-        imported = Imported(rows=_read_book(file).rows, skipped={})
+        imported = Imported(rows=read_book(file).rows, skipped={})
     elif set(HEADER) <= set(frame.columns):
         whose = provider or provider_in_path(file)
         if not whose:
@@ -295,12 +291,6 @@ def import_file(
         _print({"book": str(user_book_path()), **counts, "skipped": imported.skipped})
         return
     _tell(imported.skipped, counts, str(file))
-
-
-def _read_book(file: Path) -> PriceBook:
-    from pricing.book.rows import parse_book
-
-    return parse_book(file.read_text(encoding="utf-8-sig"), str(file))
 
 
 def _tell(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:

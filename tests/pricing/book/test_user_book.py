@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from planner.errors import UsageError
-from pricing.book.rows import user_book_path
-from pricing.book.user_book import add_rows, load_user_book, row_id, write_book, write_whole
+from pricing.book.rows import load_user_book, user_book_path
+from pricing.book.user_book import add_rows, row_id, write_book, write_whole
 
 
 def test_added_rows_get_ids_of_what_they_say(row):

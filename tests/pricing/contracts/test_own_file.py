@@ -31,9 +31,10 @@ def test_every_default_has_a_source_and_a_date_and_lies_within_its_bounds():
 
 
 def test_server_rows_are_ordered_and_of_catalogue_gpus():
-    for gpu, cells in server_rows().items():
+    for gpu, server in server_rows().items():
         assert find_gpu(gpu).id == gpu
-        assert float(cells["usd_per_gpu_low"]) <= float(cells["usd_per_gpu"]) <= float(cells["usd_per_gpu_high"])
+        assert 1_000 < server.usd_per_gpu.low <= server.usd_per_gpu.high < 100_000
+        assert server.server_over_gpu in (1.0, 1.64)  # Epoch AI: a server costs 1.64 times its GPUs
 
 
 def test_an_empty_file_takes_every_default_and_names_it(own):

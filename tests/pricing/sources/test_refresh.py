@@ -9,8 +9,7 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from pricing import quote_gpu
-from pricing.book.rows import user_book_path
-from pricing.book.user_book import load_user_book
+from pricing.book.rows import load_user_book, user_book_path
 from pricing.sources.base import Fetched, FetchError, Read, Source
 from pricing.sources.refresh import newest_stored, refresh, stored_dir
 
