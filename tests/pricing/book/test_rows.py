@@ -150,6 +150,13 @@ def test_a_date_is_shown_as_a_day_or_as_an_interval(row):
     assert row(date_earliest=date(2026, 1, 1)).date_text == "2026-01-01/2026-10-01"
 
 
-def test_a_row_is_stale_from_the_91st_day_on(row):
-    assert not row(day="2026-08-28").is_stale(date(2026, 11, 26))
-    assert row(day="2026-08-28").is_stale(date(2026, 11, 27))
+@pytest.mark.parametrize(
+    ("as_of", "stale"), [(date(2026, 11, 25), False), (date(2026, 11, 26), False), (date(2026, 11, 27), True)]
+)
+def test_a_row_is_stale_from_the_91st_day_after_its_newest_day(row, as_of, stale):
+    assert row(day="2026-08-28").is_stale(as_of) is stale
+    assert row(date_earliest=date(2026, 1, 1), date_latest=date(2026, 8, 28)).is_stale(as_of) is stale
+
+
+def test_a_row_whose_interval_has_not_ended_is_not_stale(row):
+    assert not row(date_earliest=date(2026, 1, 1), date_latest=date(2026, 12, 31)).is_stale(date(2026, 11, 27))
