@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.costs.quantity import Energy
-from planner.errors import UsageError
 from planner.units import kg_from_g
 from pricing.book.current import counting_rows, is_historic
 from pricing.book.rows import PriceBook, PriceRow
@@ -100,15 +99,3 @@ def elsewhere(
         if known is None or other.usd < known.usd:
             found[row.provider, row.region] = other
     return tuple(sorted(found.values(), key=lambda one: (one.usd, one.provider, one.region)))
-
-
-def cleanest(options: tuple[Elsewhere, ...]) -> Elsewhere:
-    """The option with the least carbon among those that can be compared.
-
-    Raises:
-        UsageError: none can be compared.
-    """
-    comparable = [option for option in options if option.kg_co2e is not None]
-    if not comparable:
-        raise UsageError("no other place has a grid factor of the same scope", hint="compare with --grid by hand")
-    return min(comparable, key=lambda option: option.kg_co2e or 0.0)

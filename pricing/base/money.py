@@ -40,12 +40,12 @@ def read_currency(row: Row, key: str = "currency") -> str:
 
 
 def plain(amount: Decimal) -> Decimal:
-    """An amount to a hundredth of a cent, without zeros at the end and without an exponent."""
+    """An amount rounded to a hundredth of a cent, without trailing zeros and without an exponent."""
     return Decimal(f"{amount.quantize(Decimal('0.0001')).normalize():f}")
 
 
 def smallest_unit(currency: str) -> Decimal:
-    """The smallest unit of a currency: 0.01 for USD, 1 for JPY, 0.001 for KWD (ISO 4217)."""
+    """The smallest unit of a currency (ISO 4217): 0.01 for USD, 1 for JPY, 0.001 for KWD."""
     return Decimal(1).scaleb(-_MINOR_DIGITS.get(currency, 2))
 
 
@@ -58,9 +58,9 @@ def rounded_lines(amounts: Sequence[Decimal], currency: str, total: Decimal | No
     """Round the lines of a bill so that they sum exactly to the rounded total (largest remainder method).
 
     Args:
-        amounts: exact amounts; each moves by less than one smallest unit.
-        currency: ISO 4217 code, for its smallest unit.
-        total: a rounded total to hit instead of the rounded sum; what it differs by is spread over the lines.
+        amounts: exact amounts; each changes by less than one smallest unit.
+        currency: ISO 4217 code, which decides the smallest unit.
+        total: a rounded total that the lines sum to instead of their rounded sum; the difference is spread over them.
     """
     unit = smallest_unit(currency)
     floors = [amount.quantize(unit, rounding=ROUND_FLOOR) for amount in amounts]

@@ -1,4 +1,4 @@
-"""The price book: dated rows of what a GPU-hour costs, shipped with the package and kept by the user."""
+"""The price book: dated prices of a GPU-hour, shipped with the package or added by the user."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ COLUMNS = (
 """Columns of a price book CSV."""
 
 HIGHEST_PLAUSIBLE_PER_GPU_H = Decimal(200)
-"""In USD; the dearest row known is 17.80. Above this the price is of a server, or in cents."""
+"""In USD; the highest known price is 17.80. A higher one is that of a server, or in cents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
-    """What one GPU-hour costs at one provider, in one region, under one commitment, as seen between two dates."""
+    """The price of a GPU-hour at one provider, in one region, under one commitment, observed between two dates."""
 
     id: str
     """Unique within its book."""
@@ -55,6 +55,7 @@ class PriceRow:
     region: str
     """The provider's own name of the region; `all` where one price holds everywhere; empty where unknown."""
     instance: str
+    """The provider's own name of the machine; empty where unknown."""
     gpus_per_instance: int
     commitment: str
     """One of `COMMITMENTS`."""
@@ -64,11 +65,13 @@ class PriceRow:
     seller: str
     """`provider`, `broker` (a provider's price through a broker), or `marketplace` (asks of third-party hosts)."""
     date_earliest: date
-    """The price held at some day between this one …"""
+    """The price was valid on some day from this one …"""
     date_latest: date
-    """… and this one; the same day where it is known. May lie in the future where a source gives only a year."""
+    """… to this one; both are the same where the day is known. In the future where a source gives only the year."""
     date_basis: str
+    """How the two dates are known."""
     source: str
+    """Where the price can be looked up."""
     notes: str = ""
 
     def is_stale(self, as_of: date) -> bool:
@@ -77,7 +80,7 @@ class PriceRow:
 
     @property
     def date_text(self) -> str:
-        """The day, or the ISO 8601 interval that holds it."""
+        """The day, or the ISO 8601 interval in which it lies."""
         if self.date_earliest == self.date_latest:
             return self.date_latest.isoformat()
         return f"{self.date_earliest.isoformat()}/{self.date_latest.isoformat()}"
@@ -94,10 +97,10 @@ class PriceBook:
         return tuple(sorted({row.provider for row in self.rows}))
 
     def plus(self, rows: Iterable[PriceRow]) -> PriceBook:
-        """This book with more rows; a row whose id is taken already is left out if equal, else an error.
+        """This book with more rows; a row that the book has already is left out.
 
         Raises:
-            UsageError: one id stands for two different rows.
+            UsageError: two different rows have the same id.
         """
         known = {row.id: row for row in self.rows}
         added: list[PriceRow] = []
@@ -107,7 +110,7 @@ class PriceBook:
                 added.append(row)
             elif other != row:
                 raise UsageError(
-                    f"price row id `{row.id}` stands for two different rows", hint="give the newer row another id"
+                    f"two different price rows have the id `{row.id}`", hint="give the newer row another id"
                 )
         return PriceBook(rows=self.rows + tuple(added))
 
@@ -121,7 +124,7 @@ def _price(row: Row) -> Decimal:
 
 
 def price_row(row: Row) -> PriceRow:
-    """One price from a line that has all of `COLUMNS`.
+    """The price in a line that has all of `COLUMNS`.
 
     Raises:
         InputFileError: a cell is missing or is not what its column holds.
@@ -169,7 +172,7 @@ def shipped_book() -> PriceBook:
 
 
 def user_book_path() -> Path:
-    """The user's own book: rows added, imported and refreshed."""
+    """The user's own price book: rows that were added, imported or fetched."""
     return data_dir() / "prices.csv"
 
 

@@ -1,4 +1,4 @@
-"""Exchange rates: a conversion happens only with a dated rate, and says which."""
+"""Exchange rates: prices in another currency are converted only with a dated rate of the user's."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRate:
-    """What one unit of a currency was worth in USD on one day."""
+    """The value of one unit of a currency in USD on one day."""
 
     currency: str
+    """ISO 4217 code."""
     usd_per_unit: Decimal
     date: date
     source: str
+    """Where the rate can be looked up; may be empty."""
 
 
 def load_rates() -> tuple[ExchangeRate, ...]:
@@ -44,7 +46,7 @@ def _rate(row: Row) -> ExchangeRate:
 
 
 def usd_rate(currency: str, as_of: date, rates: tuple[ExchangeRate, ...]) -> ExchangeRate | None:
-    """The newest rate of a currency on or before a day; None where there is none. USD needs none and has 1."""
+    """The newest rate of a currency on or before a day; None where there is none. The rate of USD is always 1."""
     if currency == "USD":
         return ExchangeRate(currency="USD", usd_per_unit=Decimal(1), date=as_of, source="")
     known = [rate for rate in rates if rate.currency == currency and rate.date <= as_of]

@@ -1,4 +1,4 @@
-"""The carbon of making GPUs: a range per GPU from published figures, spread over the hours of its life."""
+"""Embodied carbon of GPUs: a range per GPU from published figures, spread over the hours of its service life."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.units import YEAR_H
 from pricing.base.folder import DATA
 
 LOW_OVER_BOAVIZTA = 164 / 575
-"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (not found first-hand),
+"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (its publication was not found),
 over Boavizta's figure for the same GPU; assumed as the low end for every GPU."""
 
 LIFE_YEARS = 5.0
@@ -21,13 +21,18 @@ LIFE_YEARS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embodied:
-    """Carbon of making one GPU."""
+    """Carbon of manufacturing one GPU."""
 
     kg_co2e_per_gpu: Estimate
     evidence: Evidence
 
     def per_gpu_h(self, *, life_years: float = LIFE_YEARS, utilisation: float = 1.0) -> EmbodiedRate:
-        """The share of an hour: the whole over the hours of a life that are used."""
+        """The share of one used hour: the total over the hours of the service life that are used.
+
+        Args:
+            life_years: service life.
+            utilisation: share of all hours that are used, 0 to 1.
+        """
         hours, each = life_years * YEAR_H * utilisation, self.kg_co2e_per_gpu
         rate = Estimate(low=each.low / hours, mid=each.mid / hours, high=each.high / hours)
         return EmbodiedRate(kg_co2e_per_gpu_h=rate, evidence=self.evidence)
@@ -55,7 +60,7 @@ def _embodied(row: Row) -> Embodied:
 
 
 def embodied_of(gpu: str) -> Embodied | None:
-    """Carbon of making a GPU: low from NVIDIA's figure, high from Boavizta's, mid halfway; None where it is not known.
+    """Carbon of manufacturing a GPU: low from NVIDIA's figure, high from Boavizta's, mid halfway; None if unknown.
 
     Args:
         gpu: catalogue id.

@@ -50,9 +50,11 @@ def test_a_price_of_a_whole_server_stands_out(today, row):
     rows = [row(price, id=f"r{at}", provider=f"p{at}") for at, price in enumerate(("2.1", "2.5", "3.0", "27.52"))]
 
     assert found(rows, today) == [
-        ("r3", False, "27.52 USD against 2.75 in the middle of h100-sxm5-80gb, on-demand: per instance?")
+        ("r3", False, "27.52 USD, against a median of 2.75 for h100-sxm5-80gb, on-demand: is it per instance?")
     ]
 
 
-def test_a_currency_without_a_rate_is_said(today, row):
-    assert found([row(id="a", currency="EUR")], today) == [("a", False, "no dated exchange rate of EUR: not used")]
+def test_a_currency_without_a_rate_is_reported(today, row):
+    assert found([row(id="a", currency="EUR")], today) == [
+        ("a", False, "not used: no exchange rate of EUR on or before 2026-11-20")
+    ]

@@ -141,7 +141,7 @@ def test_the_users_rows_stand_beside_the_shipped_ones(data_home, row):
 
 
 def test_one_id_for_two_different_rows_is_refused(row):
-    with pytest.raises(UsageError, match="stands for two different rows"):
+    with pytest.raises(UsageError, match="two different price rows have the id `a`"):
         PriceBook(rows=(row(id="a"),)).plus([row("9.99", id="a")])
 
 

@@ -72,7 +72,7 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
     ("old", "new", "said"),
     [
         ("2.10", "0", "price_per_gpu_h: expected more than 0"),
-        ("2.10", "-1", "price_per_gpu_h: expected an amount, 0 or more"),
+        ("2.10", "-1", "price_per_gpu_h: expected an amount of at least 0"),
         ("2.10", "349", "price_per_gpu_h: expected more than 0 and at most 200"),
         ('"1y"', '"2y"', "commitment: expected one of on-demand, spot, 1y, 3y, found `2y`"),
         ("2026-12-31", '"soon"', "valid_until: expected a date"),
