@@ -28,7 +28,7 @@ def test_every_export_makes_bytes_and_refuses_a_faulty_document(export, document
     assert len(export.render(document)) > 200
     document["plans"][0]["energy_mwh"]["mid"] *= 1000
     document["plans"][0]["energy_mwh"]["high"] *= 1000
-    with pytest.raises(InputFileError, match="slip of units"):
+    with pytest.raises(InputFileError, match="is a unit wrong"):
         export.render(document)
 
 

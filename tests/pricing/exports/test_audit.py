@@ -69,7 +69,7 @@ def test_a_faulty_document_is_refused_with_its_first_fault(document):
     document["plans"][0]["energy_mwh"] = scaled(document["plans"][0]["energy_mwh"], 1e3)
 
     with pytest.raises(
-        InputFileError, match=r"plans\.fp8: energy over GPU-hours is .*: a slip of units\? \(and 3 more\)"
+        InputFileError, match=r"plans\.fp8: energy over GPU-hours is .*: is a unit wrong\? \(and 3 more\)"
     ):
         require_sound(document)
 

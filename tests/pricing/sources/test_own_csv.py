@@ -60,7 +60,7 @@ def test_a_price_per_instance_is_divided_by_its_gpus(read):
         ("l4,0,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `0`"),
         ("l4,-1,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `-1`"),
         ("l4,,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found ``"),
-        ("l4,349,on-demand,USD,2026-01-01", "349 USD per GPU-hour is not plausible; per instance, or in cents?"),
+        ("l4,349,on-demand,USD,2026-01-01", "349 USD per GPU-hour is not plausible; is it per instance, or in cents?"),
         ("l4,1,monthly,USD,2026-01-01", "commitment: expected one of on-demand, spot, 1y, 3y, found `monthly`"),
         ("l4,1,spot,Taler,2026-01-01", "currency: expected an ISO 4217 code, found `Taler`"),
         ("l4,1,spot,USD,01.02.2026", "date: expected a date such as 2026-08-28, found `01.02.2026`"),
