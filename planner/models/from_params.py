@@ -162,6 +162,6 @@ def _fill(params: float, layers: int, hidden: int, target: _Target) -> _Candidat
         layers / target.layers,
         hidden / target.hidden,
         ffn / hidden / target.ffn_per_hidden,
-        (shape.kv_heads / min(KV_HEADS, heads)) ** 0.25,  # fewer key/value heads leave less to split over tensor parallel ranks
+        (shape.kv_heads / min(KV_HEADS, heads)) ** 0.25,  # fewer key/value heads allow less tensor parallelism
     )
     return _Candidate(shape=shape, deviation=sum(abs(math.log(ratio)) for ratio in ratios))

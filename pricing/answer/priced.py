@@ -72,7 +72,7 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
 
 def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, power: Fact) -> Priced:
     """The same with another price of electricity, which also changes the price of own machines."""
-    rows = tuple(power.evidence if one.id == power.evidence.id else one for one in priced.site.evidence)
+    rows = tuple(power.evidence if row.id == power.evidence.id else row for row in priced.site.evidence)
     site = replace(priced.site, electricity_usd_per_kwh=power.estimate, evidence=rows)
     if money.own is None:
         return replace(priced, site=site)

@@ -1,4 +1,4 @@
-"""own.toml: what the user says of their own machines, on top of documented defaults; and the price it implies."""
+"""own.toml: the user's own machines, with documented defaults, and the price of a GPU-hour that they imply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EPOCH = "epoch-research/training-cost-trends@263c40a1 cost_analysis_standalone.p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    """The value of a key of own.toml that the user leaves out, with its bounds and its source."""
+    """The default of a key of own.toml, with its bounds and its source."""
 
     key: str
     value: float
@@ -95,13 +95,13 @@ DEFAULTS = (
         date="2026",
     ),
 )
-"""Printed with every answer that uses them."""
+"""Shown as evidence in every answer that uses them."""
 
 SERVER_OVER_GPU = 1.64
-"""Price of a server over the price of its GPUs, where only the card's price is known (Epoch AI)."""
+"""Price of a server divided by that of its GPUs, used where only the card's price is known (Epoch AI)."""
 
 NAMEPLATE_OVER_TDP = 1.8
-"""Nameplate power of a server over that of its GPUs, where the catalogue has no host power (Epoch AI)."""
+"""Nameplate power of a server divided by that of its GPUs, used where the catalogue has no host power (Epoch AI)."""
 
 _OTHER_KEYS = (
     "capital.server_usd_per_gpu",
@@ -212,7 +212,7 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
 
 
 def _nameplate(file: TomlFile, gpu: Gpu) -> Power:
-    """The file's, else the GPU's limit and its share of the server's nameplate, else 1.8 times the limit."""
+    """The value in the file, else the GPU's limit and its share of the host's nameplate, else 1.8 times the limit."""
     if file.get("power.server_kw_per_gpu") is not None:
         return Power.from_kw(file.number("power.server_kw_per_gpu", 0.05, 20))
     if gpu.host_power_w is None:
@@ -221,10 +221,10 @@ def _nameplate(file: TomlFile, gpu: Gpu) -> Power:
 
 
 def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
-    made = []
+    evidence = []
     for default in DEFAULTS:
         given = file.get(default.key)
-        made.append(
+        evidence.append(
             Evidence(
                 id=f"own:{default.key}",
                 kind=EvidenceKind.ASSUMED if given is None else EvidenceKind.GIVEN,
@@ -234,20 +234,20 @@ def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
                 used_in=("cost_usd",),
             )
         )
-    return tuple(made)
+    return tuple(evidence)
 
 
 def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None = None) -> OwnedPrice:
-    """The cost per GPU-hour that own.toml implies.
+    """The cost of a GPU-hour that own.toml implies.
 
-    The range takes server price, PUE and electricity price at their lows, mids and highs together: wider than their
-    draws would be, since they are not all high at once.
+    The range takes server price, PUE and electricity price all at their low, mid or high, which is wider than a range
+    from independent draws, since they are rarely all high at once.
 
     Args:
-        path: own.toml; every key has a default but the server price of GPUs that `servers.csv` lacks.
-        gpu: whose machines they are.
-        site: PUE and electricity price; without a price the figure is a lower bound.
-        rental: what renting costs, for the break-even utilisation.
+        path: own.toml; every key has a default, except the server price of GPUs that `servers.csv` lacks.
+        gpu: the GPU of the machines.
+        site: PUE and electricity price; without a price the cost is a lower bound.
+        rental: the price of renting, for the break-even utilisation.
 
     Raises:
         UsageError: the file cannot be read.
@@ -288,7 +288,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
 
 
 def _rental_warnings(rental: GpuPrice) -> tuple[str, ...]:
-    """What a reader should know of the price that owning is compared with; it is in no total, so it is no gap."""
+    """Warnings about the price that owning is compared with; it is in no total, so what it lacks is not a gap."""
     if rental.gap is None:
         return rental.warnings
     return (*rental.warnings, f"the rental price beside own machines: {rental.gap.what}, {rental.gap.why}")

@@ -1,4 +1,4 @@
-"""Reserved prices without a recent row: the on-demand price less a published discount, marked as assumed."""
+"""Reserved prices without a recent row: the on-demand price less a published discount, as an assumption."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from planner.rows import Row, read_rows
 from pricing.base.folder import DATA
 from pricing.book.current import quantile
 from pricing.book.rows import COMMITMENTS
-from pricing.gpu_price.ask import Question
+from pricing.gpu_price.ask import PriceQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discount:
-    """What a provider takes off its on-demand price for a commitment."""
+    """The discount of a provider on its on-demand price for a commitment."""
 
     id: str
     provider: str
     commitment: str
+    """`1y` or `3y`."""
     discount_ratio: Decimal
+    """Share of the on-demand price that is taken off."""
     date: str
     source: str
 
@@ -44,17 +46,17 @@ def _discount(row: Row) -> Discount:
     )
 
 
-def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
-    """The reserved price derived from the on-demand price of the same question.
+def less_discount(on_demand: GpuPrice, query: PriceQuery) -> GpuPrice:
+    """The reserved price, derived from the on-demand price of the same query.
 
-    A provider with a row in `discounts.csv` takes its own discount; else the range runs from the largest to the
-    smallest discount of that commitment, mid the median. A price that is unknown stays unknown.
+    A provider with a row in `discounts.csv` has its own discount; otherwise low, mid and high are with the largest,
+    the median and the smallest discount of that commitment. An unknown price stays unknown.
     """
     price = on_demand.usd_per_gpu_h
     if price is None:
-        return replace(on_demand, commitment=question.commitment)
-    rows = [row for row in discounts() if row.commitment == question.commitment]
-    own = [row for row in rows if row.provider == question.provider]
+        return replace(on_demand, commitment=query.commitment)
+    rows = [row for row in discounts() if row.commitment == query.commitment]
+    own = [row for row in rows if row.provider == query.provider]
     used = own or rows
     shares = tuple(sorted(row.discount_ratio for row in used))
     keep_low, keep_mid, keep_high = (
@@ -76,8 +78,8 @@ def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
     return replace(
         on_demand,
         usd_per_gpu_h=Estimate(low=price.low * keep_low, mid=price.mid * keep_mid, high=price.high * keep_high),
-        basis=f"{on_demand.basis}, less the {question.commitment} discount of {1 - keep_mid:.0%} (assumed)",
+        basis=f"{on_demand.basis}, less the {query.commitment} discount of {1 - keep_mid:.0%} (assumed)",
         evidence=on_demand.evidence + assumed,
-        commitment=question.commitment,
-        warnings=(*on_demand.warnings, f"no recent {question.commitment} price of {question.gpu}: it is assumed"),
+        commitment=query.commitment,
+        warnings=(*on_demand.warnings, f"no recent {query.commitment} price of {query.gpu}: it is assumed"),
     )

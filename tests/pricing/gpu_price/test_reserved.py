@@ -8,7 +8,7 @@ import pytest
 
 from planner.costs.prices import GpuPrice
 from planner.evidence import Estimate, EvidenceKind
-from pricing.gpu_price.ask import Question
+from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.reserved import discounts, less_discount
 
 
@@ -28,7 +28,7 @@ def test_discounts_are_epochs():
 
 def test_the_discount_is_evidence_of_its_own_and_assumed(today):
     on_demand = GpuPrice(gpu="l4", usd_per_gpu_h=Estimate.exactly(1.0), basis="given", evidence=())
-    asked = Question(gpu="l4", provider="azure", region=None, commitment="3y", as_of=today)
+    asked = PriceQuery(gpu="l4", provider="azure", region=None, commitment="3y", as_of=today)
 
     price = less_discount(on_demand, asked)
 
@@ -39,6 +39,6 @@ def test_the_discount_is_evidence_of_its_own_and_assumed(today):
 
 def test_an_unknown_price_stays_unknown(today):
     nothing = GpuPrice(gpu="l4", usd_per_gpu_h=None, basis="no price", evidence=())
-    asked = Question(gpu="l4", provider=None, region=None, commitment="1y", as_of=today)
+    asked = PriceQuery(gpu="l4", provider=None, region=None, commitment="1y", as_of=today)
 
     assert less_discount(nothing, asked).usd_per_gpu_h is None
