@@ -1,4 +1,4 @@
-"""How often large jobs fail: rows of `catalog/failures.csv`."""
+"""Published failure rates of large training jobs: rows of `catalog/failures.csv`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.rows import CATALOG, Catalogue, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow:
-    """One published fact on the reliability of training jobs."""
+    """A published figure on the reliability of training jobs."""
 
     id: str
     what: str
@@ -58,5 +58,5 @@ def load_failures() -> dict[str, FailureRow]:
 
 
 def interruptions_per_gpu_hour() -> FailureRow:
-    """The row whose rate stands for an unknown cluster: the largest published job, 1.97e-5 per GPU and hour."""
+    """The rate assumed for an unknown cluster, from the largest published job: 1.97e-5 per GPU and hour."""
     return load_failures()["llama3-interruptions"]

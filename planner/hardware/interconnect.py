@@ -11,7 +11,7 @@ KINDS = ("measured", "threshold", "constant", "spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterconnectRow:
-    """One point of a collective's table, or one constant of a latency model. SI units."""
+    """A measurement of a collective at one message size, or a constant of a latency model. SI units."""
 
     id: str
     kind: str

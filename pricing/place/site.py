@@ -184,7 +184,7 @@ def _grid(grid: str | float | None, region: str | None, operator: str | None) ->
 def _given_grid(g_per_kwh: float) -> Fact:
     if g_per_kwh == 0:
         raise UsageError(
-            "a location-based grid factor of 0 is not possible",
+            "a location-based grid factor cannot be 0",
             hint="a contract for renewable power is market-based: give it with --market-grid 0",
         )
     if not 1 <= g_per_kwh <= 2000:

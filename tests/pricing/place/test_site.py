@@ -63,8 +63,8 @@ def test_pue_rows_are_ordered_ratios_with_sources():
     [
         ({"pue": 0.9}, "`--pue 0.9` is not possible", "at least 1"),
         ({"pue": float("nan")}, "`--pue nan` is not possible", "at least 1"),
-        ({"grid": 0}, "a location-based grid factor of 0 is not possible", "--market-grid 0"),
-        ({"grid": "0"}, "a location-based grid factor of 0 is not possible", "--market-grid 0"),
+        ({"grid": 0}, "a location-based grid factor cannot be 0", "--market-grid 0"),
+        ({"grid": "0"}, "a location-based grid factor cannot be 0", "--market-grid 0"),
         ({"grid": 0.385}, "`--grid 0.385` is not a plausible factor", "0.385 kg are 385"),
         ({"grid": -5}, "`--grid -5` is not a plausible factor", "2 to 1300"),
         ({"electricity_usd_per_kwh": 8.26}, "not a plausible price", "8.26 cents are 0.0826"),
