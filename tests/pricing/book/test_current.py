@@ -156,5 +156,5 @@ def test_a_hundred_thousand_rows_are_sorted_out_in_one_pass(today, row):
 
     counting = counting_rows(rows, today)
 
-    assert {one.date_latest for one in counting} <= {date(2026, month, 1) for month in range(6, 10)}
+    assert {row.date_latest for row in counting} <= {date(2026, month, 1) for month in range(6, 10)}
     assert len(counting) < len(rows)

@@ -42,37 +42,37 @@ def book(tmp_path):
 
 
 def test_shipped_rows_are_of_catalogue_gpus_with_source_and_date():
-    for one in shipped_book().rows:
-        assert one.gpu in load_gpus(), one.id
-        assert one.source
-        assert one.date_basis
-        assert date(2023, 1, 1) <= one.date_earliest <= one.date_latest
+    for row in shipped_book().rows:
+        assert row.gpu in load_gpus(), row.id
+        assert row.source
+        assert row.date_basis
+        assert date(2023, 1, 1) <= row.date_earliest <= row.date_latest
 
 
 def test_shipped_prices_are_plausible_per_gpu_hour():
     assert len(shipped_book().rows) == 318
-    for one in shipped_book().rows:
-        assert Decimal("0.03") < one.price_per_gpu_h < 20, one.id
+    for row in shipped_book().rows:
+        assert Decimal("0.03") < row.price_per_gpu_h < 20, row.id
 
 
 def test_shipped_spot_prices_are_below_on_demand_of_the_same_row():
-    by_id = {one.id: one for one in shipped_book().rows}
-    pairs = [(one, by_id[one.id.removesuffix("-spot")]) for one in by_id.values()
-             if one.commitment == "spot" and one.id.removesuffix("-spot") in by_id]  # fmt: skip
+    by_id = {row.id: row for row in shipped_book().rows}
+    pairs = [(row, by_id[row.id.removesuffix("-spot")]) for row in by_id.values()
+             if row.commitment == "spot" and row.id.removesuffix("-spot") in by_id]  # fmt: skip
 
     assert len(pairs) > 50
     assert all(spot.price_per_gpu_h < full.price_per_gpu_h for spot, full in pairs)
 
 
 def test_shipped_rows_hold_every_commitment_but_none_twice():
-    ids = [one.id for one in shipped_book().rows]
+    ids = [row.id for row in shipped_book().rows]
 
     assert len(ids) == len(set(ids))
-    assert {one.commitment for one in shipped_book().rows} == set(COMMITMENTS)
+    assert {row.commitment for row in shipped_book().rows} == set(COMMITMENTS)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "problem"),
     [
         ({"price_per_gpu_h": "0"}, "price_per_gpu_h: expected a decimal number above 0, found `0`"),
         ({"price_per_gpu_h": "-2.5"}, "price_per_gpu_h: expected a decimal number above 0"),
@@ -88,12 +88,12 @@ def test_shipped_rows_hold_every_commitment_but_none_twice():
         ({"source": ""}, "source: expected a text"),
     ],
 )
-def test_a_wrong_cell_is_named_with_file_line_and_what_was_expected(book, tmp_path, changes, said):
+def test_a_wrong_cell_is_named_with_file_line_and_what_was_expected(book, tmp_path, changes, problem):
     with pytest.raises(InputFileError) as caught:
         book(book_with(**changes))
 
     assert caught.value.message.startswith(f"{tmp_path / 'mine.csv'}:2: ")
-    assert said in caught.value.message
+    assert problem in caught.value.message
 
 
 def test_a_missing_column_is_named(book):
@@ -137,7 +137,7 @@ def test_the_users_rows_stand_beside_the_shipped_ones(data_home, row):
     data_home.mkdir(parents=True)
     user_book_path().write_text(book_text([row(id="mine")]), encoding="utf-8")
 
-    assert {"mine", "p032"} <= {one.id for one in load_book("h100-sxm5-80gb").rows}
+    assert {"mine", "p032"} <= {row.id for row in load_book("h100-sxm5-80gb").rows}
 
 
 def test_one_id_for_two_different_rows_is_refused(row):

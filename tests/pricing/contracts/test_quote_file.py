@@ -69,7 +69,7 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "problem"),
     [
         ("2.10", "0", "price_per_gpu_h: expected more than 0"),
         ("2.10", "-1", "price_per_gpu_h: expected an amount of at least 0"),
@@ -82,11 +82,11 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
         ('commitment = "1y"', 'currency = "Taler"', "currency: expected one of"),
     ],
 )
-def test_a_wrong_offer_is_named_with_its_line(offer, old, new, said):
+def test_a_wrong_offer_is_named_with_its_line(offer, old, new, problem):
     with pytest.raises(InputFileError) as caught:
         offer(GOOD.replace(old, new))
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
     assert "quote.toml:" in caught.value.message
 
 

@@ -24,14 +24,14 @@ def test_commitments_are_read_as_people_write_them(word, meant):
 def test_a_marketplace_row_answers_only_where_it_is_named(today, row):
     book = PriceBook(rows=(row(id="a"), row(id="b", provider="bazaar", seller="marketplace")))
 
-    assert [one.id for one in selected_rows(book, query(as_of=today))] == ["a"]
-    assert [one.id for one in selected_rows(book, query(as_of=today, provider="bazaar"))] == ["b"]
+    assert [row.id for row in selected_rows(book, query(as_of=today))] == ["a"]
+    assert [row.id for row in selected_rows(book, query(as_of=today, provider="bazaar"))] == ["b"]
 
 
 def test_a_region_is_matched_whatever_its_case(today, row):
     book = PriceBook(rows=(row(id="a", region="FIN-02"), row(id="b", region="us")))
 
-    assert [one.id for one in selected_rows(book, query(as_of=today, region="fin-02"))] == ["a"]
+    assert [row.id for row in selected_rows(book, query(as_of=today, region="fin-02"))] == ["a"]
 
 
 def test_a_known_provider_and_region_pass(today):

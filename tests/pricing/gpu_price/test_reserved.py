@@ -14,9 +14,9 @@ from pricing.gpu_price.reserved import discounts, less_discount
 
 def test_discounts_are_epochs():
     # AWS 41 % / 64 %, Google 37 / 56, Azure 25 / 49 (epoch-research/training-cost-trends@263c40a1)
-    found = {(one.provider, one.commitment): one.discount_ratio for one in discounts()}
+    ratios = {(row.provider, row.commitment): row.discount_ratio for row in discounts()}
 
-    assert found == {
+    assert ratios == {
         ("aws", "1y"): Decimal("0.41"),
         ("aws", "3y"): Decimal("0.64"),
         ("gcp", "1y"): Decimal("0.37"),
@@ -34,7 +34,7 @@ def test_the_discount_is_evidence_of_its_own_and_assumed(today):
 
     assert price.usd_per_gpu_h.mid == pytest.approx(0.51)
     assert price.commitment == "3y"
-    assert [one.kind for one in price.evidence] == [EvidenceKind.ASSUMED]
+    assert [row.kind for row in price.evidence] == [EvidenceKind.ASSUMED]
 
 
 def test_an_unknown_price_stays_unknown(today):

@@ -13,10 +13,10 @@ from pricing.place.electricity import electricity_of, electricity_rows, given_el
 
 
 def test_rows_are_prices_per_kwh_in_currency_not_in_cents():
-    for one in electricity_rows():
-        assert Decimal("0.02") < one.price_per_kwh < Decimal("0.6"), one.id
-        assert one.source
-        assert one.date_earliest <= one.date_latest
+    for row in electricity_rows():
+        assert Decimal("0.02") < row.price_per_kwh < Decimal("0.6"), row.id
+        assert row.source
+        assert row.date_earliest <= row.date_latest
 
 
 def test_a_state_has_its_own_price(today):
