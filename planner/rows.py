@@ -1,7 +1,7 @@
-"""Catalogue rows: a CSV file becomes typed values, or an error that names `file:line: key: what was expected`.
+"""The reader of every CSV data file: a line becomes a typed `Row`, or an error `file:line: key: what was expected`.
 
-Also here because every catalogue needs it: names compared without case and punctuation (`compact`) and the near names
-of a misspelt one (`near_names`).
+`Catalogue` holds the rows of one file by id and finds them by name: case and punctuation do not matter (`compact`), and
+an unknown name is answered with similar ones (`near_names`).
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import csv
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from planner.errors import InputFileError, UsageError
 
 CATALOG = Path(__file__).parent / "catalog"
-"""Folder of the rows that ship with the package."""
+"""Folder of the data files that ship with the planner."""
 
 T = TypeVar("T")
 
@@ -29,23 +32,29 @@ _YES_NO = {"yes": True, "no": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a CSV file, with typed access to its cells. An empty cell means that the value is unknown."""
+    """One line of a CSV file, with typed access to its cells. An empty cell means that the value is unknown.
+
+    Every reader raises `InputFileError` when the cell is not what the caller asked for.
+    """
 
     file: str
     """File name as shown in errors."""
-    line: int
-    """Line number in the file, the header being line 1."""
+    line: int | None
+    """Line number in the file, the header being line 1; None for values that are not from a file."""
     cells: Mapping[str, str]
+    """Text by column."""
 
     def fail(self, key: str, expected: str) -> InputFileError:
         """The error for a cell that is not what it should be."""
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        line = "" if self.line is None else f" in line {self.line}"
         return InputFileError(
-            f"{self.file}:{self.line}: {key}: expected {expected}, found `{self.cells.get(key, '')}`",
-            hint=f"correct column `{key}` in line {self.line} of {self.file}",
+            f"{place}: {key}: expected {expected}, found `{self.cells.get(key, '')}`",
+            hint=f"correct column `{key}`{line} of {self.file}",
         )
 
     def cell(self, key: str) -> str:
-        """The cell as it stands, stripped; empty where nothing is written."""
+        """The text of a cell without surrounding blanks; empty where nothing is written."""
         if key not in self.cells:
             raise InputFileError(
                 f"{self.file}:1: {key}: expected a column of this name", hint=f"add a column `{key}` to {self.file}"
@@ -103,6 +112,22 @@ class Row:
             raise self.fail(key, f"a whole number {_bounds(low, high)}")
         return value
 
+    def decimal(self, key: str, *, above_zero: bool = False, high: float = float("inf")) -> Decimal:
+        """An exact decimal number of at least 0 (or above 0) and at most `high`; see `parse_decimal`."""
+        value = parse_decimal(self.cell(key))
+        if value is None or value < 0 or (above_zero and value == 0) or value > high:
+            low = "above 0" if above_zero else "of at least 0"
+            top = "" if high == float("inf") else f" and at most {high:g}"
+            raise self.fail(key, f"a decimal number {low}{top}")
+        return value
+
+    def day(self, key: str) -> date:
+        """A day, written as an ISO 8601 date."""
+        try:
+            return date.fromisoformat(self.cell(key))
+        except ValueError:
+            raise self.fail(key, "an ISO date such as 2026-08-28") from None
+
     def flag(self, key: str) -> bool:
         """`yes` or `no`."""
         value = _YES_NO.get(self.cell(key))
@@ -115,7 +140,7 @@ class Row:
         options = tuple(options)
         value = self.cell(key)
         if value not in options:
-            raise self.fail(key, "one of " + ", ".join(f"`{one}`" for one in options))
+            raise self.fail(key, "one of " + ", ".join(f"`{option}`" for option in options))
         return value
 
     def words(self, key: str) -> tuple[str, ...]:
@@ -129,84 +154,218 @@ def _bounds(low: float, high: float) -> str:
     return f"between {low:g} and {high:g}"
 
 
-def read_rows(path: Path, columns: Iterable[str] = ()) -> list[Row]:
+def parse_decimal(text: str) -> Decimal | None:
+    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None if it is none."""
+    plain = text.strip()
+    if plain.count(",") == 1 and "." not in plain:
+        plain = plain.replace(",", ".")
+    try:
+        value = Decimal(plain)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+def read_text(path: Path, name: str | None = None) -> str:
+    """The text of a UTF-8 file, without its byte-order mark.
+
+    Args:
+        path: the file.
+        name: how errors name it; the last part of its path where None.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from None
+    except UnicodeDecodeError:
+        shown = path.name if name is None else name
+        raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
+
+
+def parse_rows(
+    text: str, name: str, columns: Iterable[str] = (), *, only: tuple[str, str] | None = None
+) -> Iterator[Row]:
+    """Read CSV text with a header line (comma, `"` quotes); blank lines are skipped.
+
+    Args:
+        text: content of the file.
+        name: the file's name, for errors.
+        columns: columns that must be there even if the file has no lines; any other is checked when it is asked for.
+        only: a column and its text; other lines are skipped unread, so that a large file is cheap.
+
+    Raises:
+        InputFileError: a column is missing, or (while the rows are taken) a line has too few or too many cells.
+    """
+    reader = csv.reader(StringIO(text, newline=""))
+    header = next(reader, None)
+    if not header:
+        raise InputFileError(f"{name}:1: expected a header line, found nothing", hint="name the columns in line 1")
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise InputFileError(
+            f"{name}:1: {missing[0]}: expected a column of this name",
+            hint=f"add the missing columns: {', '.join(missing)}",
+        )
+    at, wanted = (0, None) if only is None else (header.index(only[0]), only[1])
+
+    def rows() -> Iterator[Row]:
+        try:
+            for cells in reader:
+                if len(cells) == len(header) and (wanted is None or cells[at] == wanted):
+                    if any(cells):
+                        values = dict(zip(header, map(str.strip, cells), strict=True))
+                        yield Row(file=name, line=reader.line_num, cells=values)
+                elif any(cells) and len(cells) != len(header):
+                    raise InputFileError(
+                        f"{name}:{reader.line_num}: expected {len(header)} cells, found {len(cells)}",
+                        hint="quote cells that contain a comma",
+                    )
+        except csv.Error as error:
+            raise InputFileError(f"{name}:{reader.line_num}: not CSV: {error}", hint="check the quotes") from None
+
+    return rows()
+
+
+def read_rows(path: Path, columns: Iterable[str] = (), *, name: str | None = None) -> list[Row]:
     """Read a CSV file with a header line (UTF-8, comma, `"` quotes).
 
     Args:
         path: the file.
         columns: columns that must be there even if the file has no lines; any other is checked when it is asked for.
+        name: how errors name the file; the last part of its path where None.
 
     Raises:
         UsageError: the file cannot be read.
-        InputFileError: it is not UTF-8, lacks a column, or a line has more cells than the header.
+        InputFileError: it is not UTF-8, lacks a column, or a line has too few or too many cells.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from None
-    except UnicodeDecodeError:
-        raise InputFileError(f"{path.name}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
-    reader = csv.reader(StringIO(text, newline=""))
-    header = next(reader, None)
-    if not header:
-        raise InputFileError(f"{path.name}:1: expected a header line, found nothing", hint="name the columns in line 1")
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise InputFileError(
-            f"{path.name}:1: {missing[0]}: expected a column of this name",
-            hint=f"add the missing columns: {', '.join(missing)}",
-        )
-    rows = []
-    for values in reader:
-        if not any(values):
-            continue
-        line = reader.line_num
-        if len(values) != len(header):
-            raise InputFileError(
-                f"{path.name}:{line}: expected {len(header)} cells, found {len(values)}",
-                hint="quote cells that contain a comma",
-            )
-        rows.append(Row(file=path.name, line=line, cells=dict(zip(header, map(str.strip, values), strict=True))))
-    return rows
+    shown = path.name if name is None else name
+    return list(parse_rows(read_text(path, shown), shown, columns))
 
 
-def keyed(rows: Iterable[Row], build: Callable[[Row], T]) -> dict[str, T]:
-    """Rows by their `id`, in file order.
+def keyed(rows: Iterable[Row], build: Callable[[Row], T], key: str = "id") -> dict[str, T]:
+    """What is built from each row, by the text of the column `key`, in file order.
 
     Raises:
-        InputFileError: an id stands twice.
+        InputFileError: the key is empty or stands twice.
     """
-    found: dict[str, T] = {}
+    by_key: dict[str, T] = {}
     for row in rows:
-        key = row.text("id")
-        if key in found:
-            raise row.fail("id", "an id that no other line has")
-        found[key] = build(row)
-    return found
+        text = row.text(key)
+        if text in by_key:
+            raise row.fail(key, f"{'an' if key == 'id' else 'a'} {key} that no other line has")
+        by_key[text] = build(row)
+    return by_key
+
+
+def no_aliases() -> Mapping[str, str]:
+    """For catalogues whose other names all stand in the `aliases` column."""
+    return {}
+
+
+class Catalogue(Generic[T]):
+    """What one data file holds, by id and by name; the file is read when it is first asked for.
+
+    A row is found by its id, by the names of its `aliases` column (separated by semicolons, where the file has one)
+    and by the names of `aliases`, whatever their case and punctuation.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        build: Callable[[Row], T],
+        *,
+        what: str = "row",
+        listing: str = "",
+        aliases: Callable[[], Mapping[str, str]] = no_aliases,
+    ) -> None:
+        """Declare a catalogue; nothing is read yet.
+
+        Args:
+            path: the CSV file; its `id` column must be unique.
+            build: makes the value of a row.
+            what: what a row is, in the error for an unknown name: `GPU`, `model`.
+            listing: the command that lists the names.
+            aliases: more names, each with the id that it stands for.
+        """
+        self._path = path
+        self._build = build
+        self._what = what
+        self._listing = listing
+        self._aliases = aliases
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return read_rows(self._path)
+
+    @cached_property
+    def by_id(self) -> dict[str, T]:
+        """Every value by id, in file order.
+
+        Raises:
+            InputFileError: a row is wrong.
+        """
+        return keyed(self._rows, self._build)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """Every name as written, with the id that it stands for."""
+        in_file = {
+            name: row.text("id") for row in self._rows if "aliases" in row.cells for name in row.words("aliases")
+        }
+        return {**self._aliases(), **in_file, **{name: name for name in self.by_id}}
+
+    @cached_property
+    def _by_compact_name(self) -> dict[str, str]:
+        return {compact(name): id_ for name, id_ in self._names.items()}
+
+    def get(self, name: str) -> T | None:
+        """The value of an id or another name; None where no row has it."""
+        id_ = self._by_compact_name.get(compact(name))
+        return None if id_ is None else self.by_id[id_]
+
+    def find(self, name: str) -> T:
+        """The value of an id or another name.
+
+        Raises:
+            UsageError: no row has the name; the ids of similar names are offered.
+        """
+        value = self.get(name)
+        if value is None:
+            similar = dict.fromkeys(self._names[near] for near in near_names(name, self._names, limit=9))
+            raise _unknown(self._what, name, list(similar)[:3], self._listing)
+        return value
 
 
 def compact(name: str) -> str:
-    """A name without case and punctuation: `Llama 3.1 70B`, `llama-3-1-70b` and `llama3.1-70b` become one text.
+    """A name without case and punctuation: `Llama 3.1 70B`, `llama-3-1-70b` and `llama3.1-70b` become the same text.
 
-    What parts two digits stays, as a point: `gpt-3-1.3b` is not `gpt-3-13b`.
+    A separator between two digits is kept, as a point: `gpt-3-1.3b` is not `gpt-3-13b`.
     """
     return _PUNCTUATION.sub("", _BETWEEN_DIGITS.sub(".", name.casefold()))
 
 
 def near_names(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
-    """Names close to a misspelt one, best first: those that contain it or start like it, then the most similar."""
-    wanted = compact(name)
-    by_compact = {compact(one): one for one in names}
-    close = difflib.get_close_matches(wanted, by_compact, n=limit, cutoff=0.6)
-    if len(wanted) >= 2:
-        inside = sorted((one for one in by_compact if wanted in one), key=len)
+    """Known names close to a misspelt one, best first: those that contain it, then the most similar (difflib)."""
+    misspelt = compact(name)
+    by_compact = {compact(known): known for known in names}
+    close = difflib.get_close_matches(misspelt, by_compact, n=limit, cutoff=0.6)
+    if len(misspelt) >= 2:
+        inside = sorted((known for known in by_compact if misspelt in known), key=len)
         close = list(dict.fromkeys(inside + close))
-    return [by_compact[one] for one in close[:limit]]
+    return [by_compact[known] for known in close[:limit]]
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> UsageError:
-    """The error for a name that no row has, with near names and the command that lists them all."""
-    near = near_names(name, names)
-    offer = f"did you mean {', '.join(f'`{one}`' for one in near)}? " if near else ""
+    """The error for a name that no row has, with similar names and the command that lists all names."""
+    return _unknown(what, name, near_names(name, names), listing)
+
+
+def _unknown(what: str, name: str, similar: Iterable[str], listing: str) -> UsageError:
+    known = ", ".join(f"`{near}`" for near in similar)
+    offer = f"did you mean {known}? " if known else ""
     return UsageError(f"unknown {what} `{name}`", hint=f"{offer}`{listing}` lists them all")

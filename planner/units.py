@@ -112,11 +112,6 @@ def parse_power_w(text: str, what: str) -> float:
     return parts[0] * _POWER_SUFFIX[parts[1]]
 
 
-def bytes_from_gib(value_gib: float) -> float:
-    """Bytes in a number of GiB."""
-    return value_gib * GIB
-
-
 def gib_from_bytes(value_bytes: float) -> float:
     """GiB in a number of bytes."""
     return value_bytes / GIB

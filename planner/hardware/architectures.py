@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-from planner.errors import UsageError
-from planner.rows import CATALOG, Row, keyed, read_rows
+from planner.rows import CATALOG, Catalogue, Row
 
 BLOCK_SCALES = ("mx", "nvfp4")
 """Block-scaled formats of matrix units: one scale per 32 elements (OCP Microscaling) or per 16 (NVFP4)."""
@@ -56,14 +54,18 @@ def _architecture(row: Row) -> Architecture:
     )
 
 
-@cache
+ARCHITECTURES = Catalogue(
+    CATALOG / "architectures.csv", _architecture, what="GPU architecture", listing="mpplan gpus"
+)
+
+
 def load_architectures() -> dict[str, Architecture]:
     """All architectures by name, in the order of the file.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "architectures.csv"), _architecture)
+    return ARCHITECTURES.by_id
 
 
 def find_architecture(name: str) -> Architecture:
@@ -72,7 +74,4 @@ def find_architecture(name: str) -> Architecture:
     Raises:
         UsageError: the catalogue has no such architecture.
     """
-    known = load_architectures()
-    if name not in known:
-        raise UsageError(f"unknown GPU architecture `{name}`", hint=f"known are {', '.join(known)}")
-    return known[name]
+    return ARCHITECTURES.find(name)

@@ -1,4 +1,4 @@
-"""The GPU catalogue: rows of `catalog/gpus.csv`, their other names, and the row that a driver's device name means."""
+"""The GPU catalogue: rows of `catalog/gpus.csv`, found by name or by the device name that the driver reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from planner.errors import UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.gpu import Gpu
-from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.rows import CATALOG, Catalogue, Row, read_rows
 from planner.units import GB, GIGA, MIB, TERA
 
 COMPUTE_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
@@ -26,8 +26,8 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 
 def _rates(row: Row, prefix: str, suffix: str, types: tuple[str, ...]) -> dict[str, float]:
-    columns = {one: row.opt_number(f"{prefix}{one}{suffix}", low=1, high=50_000) for one in types}
-    return {one: value * TERA for one, value in columns.items() if value is not None}
+    tflops = {type_: row.opt_number(f"{prefix}{type_}{suffix}", low=1, high=50_000) for type_ in types}
+    return {type_: value * TERA for type_, value in tflops.items() if value is not None}
 
 
 def _pcie_bytes_per_s(row: Row) -> float:
@@ -79,44 +79,42 @@ def _gpu(row: Row) -> Gpu:
 
 
 @cache
+def gpu_aliases() -> dict[str, str]:
+    """Other names in use (in clouds, papers and published runs) to catalogue ids."""
+    return {row.text("alias"): row.text("gpu") for row in read_rows(CATALOG / "gpu_aliases.csv")}
+
+
+def _other_names() -> dict[str, str]:
+    return gpu_aliases() | {gpu.name: gpu.id for gpu in load_gpus().values()}
+
+
+GPUS = Catalogue(CATALOG / "gpus.csv", _gpu, what="GPU", listing="mpplan gpus", aliases=_other_names)
+
+
 def load_gpus() -> dict[str, Gpu]:
     """The catalogue by id, oldest architecture first. Rates are dense, in SI units.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "gpus.csv"), _gpu)
-
-
-@cache
-def gpu_aliases() -> dict[str, str]:
-    """Other names in use (in clouds, papers and the corpus of runs) to catalogue ids."""
-    return {row.text("alias"): row.text("gpu") for row in read_rows(CATALOG / "gpu_aliases.csv")}
-
-
-@cache
-def _ids_by_compact_name() -> dict[str, str]:
-    aliases = {compact(alias): gpu for alias, gpu in gpu_aliases().items()}
-    gpus = load_gpus().values()
-    return aliases | {compact(gpu.name): gpu.id for gpu in gpus} | {compact(gpu.id): gpu.id for gpu in gpus}
+    return GPUS.by_id
 
 
 def find_gpu(name: str) -> Gpu:
     """The GPU of an id, a vendor's name or an alias, whatever its case and punctuation.
 
     Raises:
-        UsageError: nobody bears the name; near names are offered. A family name such as `h100` is refused with the
+        UsageError: no GPU has the name; similar names are offered. A family name such as `h100` is refused with the
             list of its parts, since they differ by more than a third in speed and price.
     """
-    gpus = load_gpus()
-    found = _ids_by_compact_name().get(compact(name))
-    if found is not None:
-        return gpus[found]
-    family = [one for one in gpus if one.split("-")[0] == name.strip().casefold()]
+    gpu = GPUS.get(name)
+    if gpu is not None:
+        return gpu
+    family = [id_ for id_ in load_gpus() if id_.split("-")[0] == name.strip().casefold()]
     if len(family) > 1:
-        parts = ", ".join(f"`{one}`" for one in family)
+        parts = ", ".join(f"`{id_}`" for id_ in family)
         raise UsageError(f"GPU `{name}` names several parts", hint=f"say which one: {parts}")
-    raise unknown_name("GPU", name, [*gpus, *gpu_aliases()], "mpplan gpus")
+    return GPUS.find(name)
 
 
 @cache
@@ -128,15 +126,15 @@ def match_device(device_name: str, memory_bytes: float, power_limit_w: float | N
     """The catalogue row of a device as its driver reports it, or None where no single row fits.
 
     A name alone does not tell parts apart, so three things must agree: the row's pattern matches the whole name, the
-    memory lies within 8 % of the row's, and, for a name that several parts bear, the power limit is one that this part
-    can have. A lowered limit is a setting and hides no part.
+    memory lies within 8 % of the row's, and, for a name that several parts share, the power limit is one that this
+    part can have. A lowered power limit rules out no part.
 
     Args:
         device_name: as in `nvidia-smi -L`, for example `NVIDIA H100 80GB HBM3`.
         memory_bytes: total device memory.
         power_limit_w: enforced power limit; None where it cannot be read.
     """
-    found = [
+    matches = [
         gpu
         for gpu in load_gpus().values()
         if gpu.device_name_pattern
@@ -144,4 +142,4 @@ def match_device(device_name: str, memory_bytes: float, power_limit_w: float | N
         and abs(memory_bytes / gpu.memory_bytes - 1) <= MEMORY_TOLERANCE_RATIO
         and (power_limit_w or 0) <= (gpu.device_power_limit_max_w or float("inf"))
     ]
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None

@@ -1,4 +1,4 @@
-"""The machines as asked for: GPU, GPUs per node, network, power limit."""
+"""The cluster of a question: GPU, GPUs per node, network and power limit."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from planner.hardware.gpu import Gpu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A kind of node and the network between nodes."""
+    """Identical nodes and the network between them."""
 
     gpu: Gpu
+    """The GPU of every node."""
     gpus_per_node: int
     nvlink_domain: int
-    """GPUs that reach each other at NVLink rate: a node, or a rack (72 on NVL72)."""
+    """GPUs connected to each other by NVLink: those of a node, or of a rack (72 on NVL72)."""
     nic_bytes_per_s: float
-    """Network rate per GPU and direction between NVLink domains."""
+    """Network bandwidth per GPU and direction between NVLink domains."""
     nic_assumed: bool = False
-    """True where neither the user nor the catalogue gives the network rate."""
+    """True where neither the user nor the catalogue gives the network bandwidth."""
     power_limit_w: float | None = None
     """Enforced board power limit, where it is not the datasheet's."""
 
 
 DEFAULT_NIC_BYTES_PER_S = 12.5e9
-"""100 Gbit/s per GPU: assumed where neither the catalogue nor the user says; named among the assumptions."""
+"""100 Gbit/s per GPU: assumed where neither the catalogue nor the user gives a value, and listed as an assumption."""
 
 
 def make_cluster(
@@ -34,9 +35,9 @@ def make_cluster(
     nic_bytes_per_s: float | None = None,
     power_limit_w: float | None = None,
 ) -> Cluster:
-    """Fill what the user left open from the GPU's row.
+    """A cluster of these GPUs; what the user left open is taken from the GPU's catalogue row.
 
-    The NVLink domain is the node where the row's domain is not larger (72 on NVL72).
+    The NVLink domain is the node, unless that of the row is larger than its node (72 GPUs on NVL72).
     """
     node = gpus_per_node or gpu.gpus_per_node
     domain = gpu.nvlink_domain_gpus if gpu.nvlink_domain_gpus > gpu.gpus_per_node else min(node, gpu.nvlink_domain_gpus)

@@ -1,17 +1,16 @@
-"""How often large jobs fail: rows of `catalog/failures.csv`."""
+"""Published failure rates of large training jobs: rows of `catalog/failures.csv`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from planner.evidence import Evidence, EvidenceKind
-from planner.rows import CATALOG, Row, keyed, read_rows
+from planner.rows import CATALOG, Catalogue, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow:
-    """One published fact on the reliability of training jobs."""
+    """A published figure on the reliability of training jobs."""
 
     id: str
     what: str
@@ -46,16 +45,18 @@ def _row(row: Row) -> FailureRow:
     )
 
 
-@cache
+FAILURES = Catalogue(CATALOG / "failures.csv", _row)
+
+
 def load_failures() -> dict[str, FailureRow]:
     """All rows by id.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "failures.csv"), _row)
+    return FAILURES.by_id
 
 
 def interruptions_per_gpu_hour() -> FailureRow:
-    """The row whose rate stands for an unknown cluster: the largest published job, 1.97e-5 per GPU and hour."""
+    """The rate assumed for an unknown cluster, from the largest published job: 1.97e-5 per GPU and hour."""
     return load_failures()["llama3-interruptions"]

@@ -1,4 +1,4 @@
-"""GPUs as rows of a catalogue: `Gpu`, and how a name finds its row."""
+"""A GPU as a row of the catalogue: `Gpu`."""
 
 from __future__ import annotations
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-from planner.rows import CATALOG, Row, keyed, read_rows
+from planner.rows import CATALOG, Catalogue, Row
 
 KINDS = ("measured", "threshold", "constant", "spec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterconnectRow:
-    """One point of a collective's table, or one constant of a latency model. SI units."""
+    """A measurement of a collective at one message size, or a constant of a latency model. SI units."""
 
     id: str
     kind: str
@@ -72,11 +71,13 @@ def _row(row: Row) -> InterconnectRow:
     )
 
 
-@cache
+INTERCONNECT = Catalogue(CATALOG / "interconnect.csv", _row)
+
+
 def load_interconnect() -> dict[str, InterconnectRow]:
     """All rows by id, in file order.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "interconnect.csv"), _row)
+    return INTERCONNECT.by_id

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from planner.evidence import Evidence, EvidenceKind
 from planner.models.shape import ModelShape
-from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.rows import CATALOG, Catalogue, Row
 
 KINDS = ("decoder", "encoder", "encoder-decoder", "cnn")
 
@@ -59,12 +57,7 @@ def _shape(row: Row) -> ModelShape:
     )
 
 
-@cache
-def _catalog() -> tuple[dict[str, ModelShape], dict[str, str]]:
-    """Models by id, and their compacted ids and aliases to ids."""
-    rows = read_rows(CATALOG / "models.csv")
-    names = {compact(name): row.text("id") for row in rows for name in (row.text("id"), *row.words("aliases"))}
-    return keyed(rows, _shape), names
+MODELS = Catalogue(CATALOG / "models.csv", _shape, what="model", listing="mpplan models")
 
 
 def load_models() -> dict[str, ModelShape]:
@@ -73,23 +66,18 @@ def load_models() -> dict[str, ModelShape]:
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return _catalog()[0]
+    return MODELS.by_id
 
 
 def model_named(name: str) -> ModelShape | None:
-    """The model of a name or alias, or None: for readers of many names, which do not need near ones."""
-    models, names = _catalog()
-    found = names.get(compact(name)) or names.get(compact(name.rsplit("/", 1)[-1]))
-    return None if found is None else models[found]
+    """The model of a name or alias, or None; a leading owner (`Qwen/Qwen3-8B`) is allowed."""
+    return MODELS.get(name) or MODELS.get(name.rsplit("/", 1)[-1])
 
 
 def find_model(name: str) -> ModelShape:
     """The model of a name or alias, whatever its case and punctuation; a leading owner (`Qwen/Qwen3-8B`) is allowed.
 
     Raises:
-        UsageError: no such model; near names are offered.
+        UsageError: no such model; similar names are offered.
     """
-    found = model_named(name)
-    if found is not None:
-        return found
-    raise unknown_name("model", name, load_models(), "mpplan models")
+    return model_named(name) or MODELS.find(name)

@@ -1,4 +1,4 @@
-"""Convolutional networks as tables of convolutions, and the `ModelShape` that stands for one.
+"""Convolutional networks as tables of convolutions, and the `ModelShape` that represents one.
 
 A convolution is an implicit matrix product: `m = batch x output pixels`, `n = output channels`, `k = input channels x
 kernel area` (cuDNN, Chetlur et al., arXiv 1410.0759).
@@ -54,17 +54,17 @@ class Network:
     @property
     def params(self) -> float:
         """All parameters."""
-        return sum(one.params for one in self.convolutions) + (self.features + 1) * self.classes
+        return sum(layer.params for layer in self.convolutions) + (self.features + 1) * self.classes
 
     @property
     def flop_per_image(self) -> float:
         """Forward FLOP of one image."""
-        return sum(one.flop for one in self.convolutions) + 2.0 * self.features * self.classes
+        return sum(layer.flop for layer in self.convolutions) + 2.0 * self.features * self.classes
 
     @property
     def elements_per_image(self) -> float:
         """Output elements of all convolutions of one image."""
-        return sum(one.elements for one in self.convolutions)
+        return sum(layer.elements for layer in self.convolutions)
 
 
 _BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
@@ -79,7 +79,7 @@ def resnet(depth: int, image: int = 224) -> Network:
         KeyError: no such depth.
     """
     side = image // 2
-    found = [Convolution(inputs=3, outputs=64, kernel=7, pixels=side**2, input_pixels=image**2)]
+    layers = [Convolution(inputs=3, outputs=64, kernel=7, pixels=side**2, input_pixels=image**2)]
     side //= 2
     channels = 64
     for stage, blocks in enumerate(_BLOCKS[depth]):
@@ -89,17 +89,17 @@ def resnet(depth: int, image: int = 224) -> Network:
             if block == 0 and stage > 0:
                 side //= 2
             after = side**2
-            found.append(Convolution(inputs=channels, outputs=middle, kernel=1, pixels=before, input_pixels=before))
-            found.append(Convolution(inputs=middle, outputs=middle, kernel=3, pixels=after, input_pixels=before))
+            layers.append(Convolution(inputs=channels, outputs=middle, kernel=1, pixels=before, input_pixels=before))
+            layers.append(Convolution(inputs=middle, outputs=middle, kernel=3, pixels=after, input_pixels=before))
             if block == 0:
-                found.append(
+                layers.append(
                     Convolution(inputs=channels, outputs=out, kernel=1, pixels=after, input_pixels=before, relu=False)
                 )
-            found.append(
+            layers.append(
                 Convolution(inputs=middle, outputs=out, kernel=1, pixels=after, input_pixels=after, residual=True)
             )
             channels = out
-    return Network(name=f"resnet-{depth}", convolutions=tuple(found), features=channels, classes=1000)
+    return Network(name=f"resnet-{depth}", convolutions=tuple(layers), features=channels, classes=1000)
 
 
 def find_network(name: str) -> Network | None:
@@ -110,10 +110,10 @@ def find_network(name: str) -> Network | None:
 
 
 def network_of(shape: ModelShape) -> Network:
-    """The network that a shape made by `shape_of_network` stands for.
+    """The network of a shape that `shape_of_network` made.
 
     Raises:
-        ValueError: no network has its name (a mistake of ours).
+        ValueError: no network has its name (a programming error).
     """
     network = find_network(shape.name)
     if network is None:

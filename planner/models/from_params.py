@@ -26,7 +26,7 @@ FAMILY = (
 SNAP_RATIO = 0.02
 """A size this close to a Llama 3 model takes that model's shape as it is."""
 MATCH_RATIO = 0.02
-"""How far the derived model's parameter count may lie from what was asked."""
+"""How far the derived model's parameter count may differ from the requested one."""
 
 HEAD_DIM = 128
 KV_HEADS = 8
@@ -42,20 +42,20 @@ LOWEST, HIGHEST = 10e6, 10e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What the families would have at a size, before rounding."""
+class _Target:
+    """Depth, width and feed-forward of the published families, interpolated at a size and not yet rounded."""
 
     layers: float
     hidden: float
     ffn_per_hidden: float
-    """Of a gated feed-forward with as many parameters."""
+    """Inner over outer size of a gated feed-forward with as many parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
     shape: ModelShape
-    strain: float
-    """How far it bends the families' depth, width and feed-forward, in logarithms."""
+    deviation: float
+    """Distance from the families' depth, width and feed-forward, summed over logarithms."""
 
 
 def shape_from_params(params: float) -> ModelShape:
@@ -73,17 +73,18 @@ def shape_from_params(params: float) -> ModelShape:
             Message.of("error.no_shape", params=params), hint=Message.of("hint.describe_model")
         )
     anchors = [load_models()[name] for name in FAMILY]
-    snapped = [one for one in anchors if one.name.startswith("llama-3") and _near(one.params_total, params, SNAP_RATIO)]
+    llamas = [shape for shape in anchors if shape.name.startswith("llama-3")]
+    snapped = [shape for shape in llamas if _near(shape.params_total, params, SNAP_RATIO)]
     if snapped:
         return _named(snapped[0], params, f"the shape of {snapped[0].name}")
-    below = [one.name for one in anchors if one.params_total < params][-1:]
-    above = [one.name for one in anchors if one.params_total > params][:1]
+    below = [shape.name for shape in anchors if shape.params_total < params][-1:]
+    above = [shape.name for shape in anchors if shape.params_total > params][:1]
     between = " and ".join(below + above)
     return _named(_derived(params, anchors), params, f"depth and width from the published shapes of {between}")
 
 
-def _near(value: float, wanted: float, ratio: float) -> bool:
-    return abs(value / wanted - 1) <= ratio
+def _near(value: float, target: float, ratio: float) -> bool:
+    return abs(value / target - 1) <= ratio
 
 
 def _named(shape: ModelShape, params: float, how: str) -> ModelShape:
@@ -100,14 +101,14 @@ def _named(shape: ModelShape, params: float, how: str) -> ModelShape:
     )
 
 
-def _interpolate(params: float, anchors: list[ModelShape]) -> _Wanted:
+def _interpolate(params: float, anchors: list[ModelShape]) -> _Target:
     """Depth, width and feed-forward between the anchors, linear in logarithms; beyond the ends along the last two."""
-    x = np.log([one.params_total for one in anchors])
-    y = np.log([[one.layers, one.hidden, one.dense_mlp_params / (3 * one.hidden**2)] for one in anchors])
+    x = np.log([shape.params_total for shape in anchors])
+    y = np.log([[shape.layers, shape.hidden, shape.dense_mlp_params / (3 * shape.hidden**2)] for shape in anchors])
     at = math.log(params)
     i = int(np.clip(np.searchsorted(x, at), 1, len(x) - 1))
     layers, hidden, ratio = np.exp(y[i - 1] + (at - x[i - 1]) / (x[i] - x[i - 1]) * (y[i] - y[i - 1]))
-    return _Wanted(layers=float(layers), hidden=float(hidden), ffn_per_hidden=float(np.clip(ratio, 2.5, 3.5)))
+    return _Target(layers=float(layers), hidden=float(hidden), ffn_per_hidden=float(np.clip(ratio, 2.5, 3.5)))
 
 
 def _steps(around: float, step: int, least: int, count: int = 3) -> list[int]:
@@ -117,22 +118,22 @@ def _steps(around: float, step: int, least: int, count: int = 3) -> list[int]:
 
 
 def _derived(params: float, anchors: list[ModelShape]) -> ModelShape:
-    wanted = _interpolate(params, anchors)
-    width_step = 1024 if wanted.hidden >= 4096 else 256 if wanted.hidden >= 1024 else HEAD_DIM
-    layer_step = 4 if wanted.layers >= 28 else 2 if wanted.layers >= 12 else 1
-    found = [
+    target = _interpolate(params, anchors)
+    width_step = 1024 if target.hidden >= 4096 else 256 if target.hidden >= 1024 else HEAD_DIM
+    layer_step = 4 if target.layers >= 28 else 2 if target.layers >= 12 else 1
+    candidates = [
         candidate
-        for hidden in _steps(wanted.hidden, width_step, HEAD_DIM)
-        for layers in _steps(wanted.layers, layer_step, 1)
-        if (candidate := _fill(params, layers, hidden, wanted)) is not None
+        for hidden in _steps(target.hidden, width_step, HEAD_DIM)
+        for layers in _steps(target.layers, layer_step, 1)
+        if (candidate := _fill(params, layers, hidden, target)) is not None
     ]
-    if not found:
+    if not candidates:
         raise AssertionError(f"no shape for {params}")  # a test walks the whole range
-    return min(found, key=lambda one: one.strain).shape
+    return min(candidates, key=lambda candidate: candidate.deviation).shape
 
 
-def _fill(params: float, layers: int, hidden: int, wanted: _Wanted) -> _Candidate | None:
-    """The shape of this depth and width whose feed-forward makes up the parameters; None where none does."""
+def _fill(params: float, layers: int, hidden: int, target: _Target) -> _Candidate | None:
+    """The shape of this depth and width whose feed-forward gives the parameter count; None where there is none."""
     heads = hidden // HEAD_DIM
     large = params >= LARGE_VOCAB_FROM_PARAMS
     shape = ModelShape(
@@ -156,10 +157,10 @@ def _fill(params: float, layers: int, hidden: int, wanted: _Wanted) -> _Candidat
     shape = replace(shape, ffn_hidden=ffn)
     if not _near(shape.params_total, params, MATCH_RATIO):
         return None
-    bends = (
-        layers / wanted.layers,
-        hidden / wanted.hidden,
-        ffn / hidden / wanted.ffn_per_hidden,
-        (shape.kv_heads / min(KV_HEADS, heads)) ** 0.25,  # few common divisors leave little to share out
+    ratios = (
+        layers / target.layers,
+        hidden / target.hidden,
+        ffn / hidden / target.ffn_per_hidden,
+        (shape.kv_heads / min(KV_HEADS, heads)) ** 0.25,  # fewer key/value heads allow less tensor parallelism
     )
-    return _Candidate(shape=shape, strain=sum(abs(math.log(bend)) for bend in bends))
+    return _Candidate(shape=shape, deviation=sum(abs(math.log(ratio)) for ratio in ratios))

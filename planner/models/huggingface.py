@@ -16,8 +16,8 @@ from planner.rows import near_names
 def shape_from_config(text: str, name: str) -> ModelShape:
     """The shape that a `config.json` describes.
 
-    `context` is the length before any stretching of the positions where the file tells it, else at most 4096: the
-    longest sequence that a model takes is not what it was trained with.
+    `context` is the length before any extension of the positions where the file states it, else at most 4096: the
+    longest sequence that a model accepts is not the length it was trained with.
 
     Args:
         text: content of the file.
@@ -51,8 +51,8 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
 
 
 def _label(config: ConfigJson, name: str, family: str) -> str:
-    """The model's name: as the file says, else that of the file or its folder."""
-    said = config.text("_name_or_path")
+    """The model's name: that in the file, else that of the file or its folder."""
+    named = config.text("_name_or_path")
     path = PurePath(name)
     stem = path.parent.name if path.stem == "config" else path.stem
-    return PurePath(said).name if said and PurePath(said).name else stem or family
+    return PurePath(named).name if named and PurePath(named).name else stem or family

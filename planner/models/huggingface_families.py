@@ -13,11 +13,12 @@ from planner.models.huggingface_json import ConfigJson
 from planner.models.shape import ModelShape
 
 DEFAULT_CONTEXT = 4096
-"""Training length where the file gives only the longest sequence that the model takes (design, section 3)."""
+"""Assumed pre-training length where the file gives only the longest sequence that the model accepts: that of Llama 2
+(Touvron et al., arXiv 2307.09288, table 1); longer contexts are mostly trained in a short last phase."""
 
 
 def _context(config: ConfigJson) -> int:
-    """Sequence length of pre-training, as far as the file tells: its long-context keys describe later stretching."""
+    """Sequence length of pre-training as far as the file states it; its long-context keys describe later extensions."""
     scaling = config.inner("rope_scaling")
     original = scaling.opt_count("original_max_position_embeddings") or config.opt_count(
         "original_max_position_embeddings"
@@ -323,4 +324,4 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
 """Builder of a shape by the `model_type` of the file."""
 
 OTHER_NAMES = {"RefinedWeb": "falcon", "RefinedWebModel": "falcon", "gemma3": "gemma3_text", "llama4": "llama4_text"}
-"""Older spellings of a `model_type`, and models with eyes whose text part stands under `text_config`."""
+"""Older spellings of a `model_type`, and multimodal models whose text part is under `text_config`."""

@@ -1,4 +1,4 @@
-"""Typed access to a Hugging Face `config.json`; every complaint names `file: key: what was expected`."""
+"""Typed access to a Hugging Face `config.json`; every error names `file: key: what was expected`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.errors import InputFileError
 
 _HINT = "pass the config.json that the model was published with"
 _LARGEST = 10**9
-"""No count of a model's shape comes near; a larger number is a slip."""
+"""No count of a model's shape comes close; a larger number is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class ConfigJson:
 
     def fail(self, key: str, expected: str) -> InputFileError:
         """The error for a value that is missing or not what it should be."""
-        found = f"found `{json.dumps(self.values[key])[:60]}`" if key in self.values else "but it is missing"
-        return InputFileError(f"{self.file}: {key}: expected {expected}, {found}", hint=_HINT)
+        actual = f"found `{json.dumps(self.values[key])[:60]}`" if key in self.values else "but it is missing"
+        return InputFileError(f"{self.file}: {key}: expected {expected}, {actual}", hint=_HINT)
 
     def _find(self, keys: tuple[str, ...]) -> str:
         """The first spelling that has a value, else the first of all (for the error)."""
@@ -69,7 +69,7 @@ class ConfigJson:
         value = self.values.get(key)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.fail(key, "a list of texts")
         return tuple(value)
 
@@ -78,7 +78,7 @@ class ConfigJson:
         value = self.values.get(key)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+        if not isinstance(value, list) or not all(type(item) is int for item in value):
             raise self.fail(key, "a list of whole numbers")
         return tuple(value)
 

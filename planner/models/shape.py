@@ -1,4 +1,4 @@
-"""The shape of a model: `ModelShape`, and what follows from it by arithmetic."""
+"""The shape of a model, and the parameter counts that follow from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.evidence import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """A transformer (or CNN) as far as its cost is concerned."""
+    """The dimensions of a transformer (or CNN) on which its cost depends."""
 
     name: str
     """Slug, for example `llama-3.1-70b`."""
@@ -29,7 +29,7 @@ class ModelShape:
     gated_mlp: bool
     """True for SwiGLU/GeGLU (three matrices), False for two."""
     vocab: int
-    """Rows of the embedding as published (padding is the planner's business)."""
+    """Rows of the embedding as published, without the padding that the planner adds."""
     context: int
     """Sequence length that the model was trained with by default."""
     tied_embeddings: bool = False
@@ -95,9 +95,9 @@ class ModelShape:
         h, d, dv, n_q, n_kv = self.hidden, self.head_dim, self.value_dim, self.heads, self.kv_heads
         out = n_q * dv * h
         if self.kv_lora_rank is None:
-            one = float(h * (n_q * d + n_kv * (d + dv)) + out)
+            self_attention = float(h * (n_q * d + n_kv * (d + dv)) + out)
             positions = n_q * d * h if self.relative_positions else 0.0
-            return one * (1.0 + self.cross_share) + positions
+            return self_attention * (1.0 + self.cross_share) + positions
         nope = d - self.rope_head_dim
         q = h * n_q * d if self.q_lora_rank is None else self.q_lora_rank * (h + n_q * d)
         kv = h * (self.kv_lora_rank + self.rope_head_dim) + self.kv_lora_rank * n_q * (nope + dv)
@@ -146,7 +146,7 @@ class ModelShape:
 
     @property
     def layer_params_moe_active(self) -> float:
-        """Matrix parameters that one token meets in an MoE layer."""
+        """Matrix parameters of an MoE layer that are used for one token."""
         return self.layer_params_moe - self.routed_params + self.top_k * self.expert_params
 
     @property
@@ -169,12 +169,12 @@ class ModelShape:
 
     @property
     def params_active(self) -> float:
-        """Parameters that one token meets (equal to `params_total` for a dense model)."""
+        """Parameters that are used for one token (equal to `params_total` for a dense model)."""
         return self.params_total - self.moe_layers * (self.layer_params_moe - self.layer_params_moe_active)
 
     @property
     def matrix_params_active(self) -> float:
-        """Matrix parameters that one token meets, output layer included, input embedding excluded: the N of 6N."""
+        """Matrix parameters used for one token, output layer included, input embedding excluded: the N of 6N."""
         moe = self.moe_layers
         layers = moe * self.layer_params_moe_active + (self.layers - moe) * self.layer_params_dense
         return layers + self.head_params * self.head_ratio

@@ -1,4 +1,4 @@
-"""Where records lie: the user's store, and the records that ship with the package."""
+"""Where data is kept: the user's data folder, the records in it, and the records that ship with the package."""
 
 from __future__ import annotations
 
@@ -15,16 +15,26 @@ SHIPPED = CATALOG / "records"
 """Records of the package."""
 
 
-def records_dir() -> Path:
-    """Where own records live: `$XDG_DATA_HOME/mpplan/records`, or the platform's place for user data."""
-    home = os.environ.get("XDG_DATA_HOME")
-    if home:
-        return Path(home) / "mpplan" / "records"
+def data_dir() -> Path:
+    r"""The user's data folder of mpplan; it need not exist.
+
+    `$XDG_DATA_HOME/mpplan` where that is an absolute path (relative ones are to be ignored: XDG Base Directory
+    Specification 0.8), else `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS,
+    `%LOCALAPPDATA%\mpplan` on Windows.
+    """
+    given = os.environ.get("XDG_DATA_HOME", "")
+    if given and Path(given).is_absolute():
+        return Path(given) / "mpplan"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "mpplan" / "records"
+        return Path.home() / "Library" / "Application Support" / "mpplan"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "mpplan" / "records"
-    return Path.home() / ".local" / "share" / "mpplan" / "records"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "mpplan"
+    return Path.home() / ".local" / "share" / "mpplan"
+
+
+def records_dir() -> Path:
+    """Where the user's own records are kept: `records` in the data folder."""
+    return data_dir() / "records"
 
 
 def any_records() -> bool:

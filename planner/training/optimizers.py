@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from planner.evidence import Evidence, EvidenceKind
-from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.rows import CATALOG, Catalogue, Row
 from planner.training.optimizer import Optimizer
 
 
@@ -27,12 +25,7 @@ def _optimizer(row: Row) -> Optimizer:
     )
 
 
-@cache
-def _catalog() -> tuple[dict[str, Optimizer], dict[str, str]]:
-    """Optimizers by id, and their compacted names and aliases to ids."""
-    rows = read_rows(CATALOG / "optimizers.csv")
-    names = {compact(name): row.text("id") for row in rows for name in (row.text("id"), *row.words("aliases"))}
-    return keyed(rows, _optimizer), names
+OPTIMIZERS = Catalogue(CATALOG / "optimizers.csv", _optimizer, what="optimizer", listing="mpplan estimate --help")
 
 
 def load_optimizers() -> dict[str, Optimizer]:
@@ -41,17 +34,13 @@ def load_optimizers() -> dict[str, Optimizer]:
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return _catalog()[0]
+    return OPTIMIZERS.by_id
 
 
 def find_optimizer(name: str) -> Optimizer:
     """The optimizer of a name or alias (`adam`, `8bit-adam`, `sgd`), whatever its case and punctuation.
 
     Raises:
-        UsageError: no such optimizer; near names are offered.
+        UsageError: no such optimizer; similar names are offered.
     """
-    optimizers, names = _catalog()
-    key = names.get(compact(name))
-    if key is not None:
-        return optimizers[key]
-    raise unknown_name("optimizer", name, optimizers, "mpplan estimate --help")
+    return OPTIMIZERS.find(name)

@@ -11,18 +11,17 @@ How the bytes of a parameter are counted. Every copy of a weight stands in exact
   FP8 in both layouts.
 
 So `weight + master + gradient + 2 moments` is 16 bytes for `fp32`, `tf32`, `fp16` and the FSDP policies, 18 for `bf16`
-and `fp8`, 8 for `bf16-pure` (design, section 3).
+and `fp8`, 8 for `bf16-pure`: FP32 masters, gradients and two moments are 4 bytes each (Micikevicius et al., arXiv
+1710.03740; ZeRO, arXiv 1910.02054, section 3.1).
 """
 
 from __future__ import annotations
-
-from functools import cache
 
 from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.architectures import BLOCK_SCALES, find_architecture
 from planner.hardware.gpu import Gpu
-from planner.rows import CATALOG, Row, compact, keyed, read_rows, unknown_name
+from planner.rows import CATALOG, Catalogue, Row
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 
 SCALINGS = ("none", "delayed", "tensorwise", "rowwise", "blockwise", "mx", "nvfp4")
@@ -61,18 +60,20 @@ def _policy(row: Row) -> PrecisionPolicy:
     )
 
 
-@cache
+POLICIES = Catalogue(CATALOG / "policies.csv", _policy, what="precision policy", listing="mpplan estimate --help")
+
+
 def load_policies() -> dict[str, PrecisionPolicy]:
     """All policies by id, in the order of the precisions.
 
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return keyed(read_rows(CATALOG / "policies.csv"), _policy)
+    return POLICIES.by_id
 
 
 def default_policy(precision: str) -> PrecisionPolicy:
-    """The policy behind a precision that is asked for without naming one: the one that bears its name.
+    """The policy that a precision stands for where none is named: the one of the same name.
 
     Raises:
         UsageError: no such precision.
@@ -87,13 +88,9 @@ def find_policy(name: str) -> PrecisionPolicy:
     """The policy of a name, whatever its case and punctuation; a precision names its default policy.
 
     Raises:
-        UsageError: no such policy; near names are offered.
+        UsageError: no such policy; similar names are offered.
     """
-    policies = load_policies()
-    for policy in policies.values():
-        if compact(policy.id) == compact(name):
-            return policy
-    raise unknown_name("precision policy", name, policies, "mpplan estimate --help")
+    return POLICIES.find(name)
 
 
 def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> Message | None:

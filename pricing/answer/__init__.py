@@ -1,1 +1,1 @@
-"""Prices put together for a question, and what stands beside its plans: other places, hours and power limits."""
+"""Answers a question about money: its prices, and next to the plans other places, starting hours and power limits."""

@@ -1,4 +1,4 @@
-"""When would another region be cheaper or cleaner: from the rows at hand, comparing like with like."""
+"""Compares a run with the same run in other regions: what it would cost and emit there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.costs.quantity import Energy
-from planner.errors import UsageError
 from planner.units import kg_from_g
 from pricing.book.current import counting_rows, is_historic
 from pricing.book.rows import PriceBook, PriceRow
@@ -17,7 +16,7 @@ from pricing.place.places import GridRow, grid_rows, place_of, require_zone, zon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """The same run in another place. Carbon is None where the two places' factors have different scopes."""
+    """The same run in another place. Carbon is None where the grid factors of the two places differ in scope."""
 
     provider: str
     region: str
@@ -26,17 +25,19 @@ class Elsewhere:
     usd: float
     """GPU rental at the place's price."""
     row: PriceRow
-    """Price row used."""
+    """The price row used."""
     saved_usd: float | None
-    """Against the price here; negative where it costs more; None where the price here is not known."""
+    """Compared with the price here; negative where it costs more; None where the price here is not known."""
     kg_co2e: float | None
+    """Location-based emissions of the run."""
     saved_kg: float | None
+    """Compared with the emissions here; negative where it emits more."""
     scope: str
     """Scope of the place's grid factor, a key of `SCOPES`."""
 
 
 def _same_scope_factor(place: str, region: str, provider: str, here: GridRow) -> GridRow | None:
-    """The place's factor in the scope of the one here: the region's own, the state's, or the country's."""
+    """The grid factor of a place in the same scope as the one here: of its region, its state or its country."""
     zones = grid_rows()
     country = "USA" if place.startswith("US-") else place
     rows: Iterable[GridRow | None] = (zone_named(region, provider), zones.get(place), zones.get(country))
@@ -62,10 +63,10 @@ def elsewhere(
         rates: exchange rates.
         gpu: catalogue id.
         gpu_h: GPU-hours of the run, taken as the same everywhere.
-        energy: at the facility's meter, taken as the same everywhere (a place's PUE may differ).
-        here: where the run is planned: a zone or region; None: no carbon is compared.
-        usd_per_gpu_h_here: what it costs there.
-        as_of: the day.
+        energy: metered at the facility, taken as the same everywhere (in fact the PUE of places differs).
+        here: zone or region for which the run is planned; None where carbon is not to be compared.
+        usd_per_gpu_h_here: price of a GPU-hour there; None where it is not known.
+        as_of: the day whose prices are compared.
         commitment: which rows to compare.
 
     Raises:
@@ -75,7 +76,7 @@ def elsewhere(
     asked = (
         row for row in book.rows if row.gpu == gpu and row.commitment == commitment and row.seller != "marketplace"
     )
-    found: dict[tuple[str, str], Elsewhere] = {}
+    cheapest: dict[tuple[str, str], Elsewhere] = {}
     for row in counting_rows(asked, as_of):
         place = place_of(row.provider, row.region)
         rate = usd_rate(row.currency, as_of, rates)
@@ -96,19 +97,7 @@ def elsewhere(
             saved_kg=None if kg is None or kg_here is None else kg_here - kg,
             scope=factor.scope if factor is not None else grid_rows()[place].scope,
         )
-        known = found.get((row.provider, row.region))
+        known = cheapest.get((row.provider, row.region))
         if known is None or other.usd < known.usd:
-            found[row.provider, row.region] = other
-    return tuple(sorted(found.values(), key=lambda one: (one.usd, one.provider, one.region)))
-
-
-def cleanest(options: tuple[Elsewhere, ...]) -> Elsewhere:
-    """The option with the least carbon among those that can be compared.
-
-    Raises:
-        UsageError: none can be compared.
-    """
-    comparable = [option for option in options if option.kg_co2e is not None]
-    if not comparable:
-        raise UsageError("no other place has a grid factor of the same scope", hint="compare with --grid by hand")
-    return min(comparable, key=lambda option: option.kg_co2e or 0.0)
+            cheapest[row.provider, row.region] = other
+    return tuple(sorted(cheapest.values(), key=lambda place: (place.usd, place.provider, place.region)))

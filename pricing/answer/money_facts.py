@@ -1,4 +1,4 @@
-"""What stands beside the plans of an answer: prices used, own machines beside renting, other places and hours."""
+"""Facts about money shown next to the plans: prices used, owning against renting, other places and starting hours."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from planner.records.measurement import Measurement
 
 NAMED = 5
-"""Cheaper places that are named per GPU, and as many cleaner ones."""
+"""Number of cheaper places named per GPU, and of cleaner ones."""
 
 
 def money_facts(
     answer: Answer, question: Question, priced: Priced, points: Iterable[Measurement] = ()
 ) -> MoneyFacts:
-    """Everything that the price books and the user's files say beside the plans.
+    """Facts from the price book and the user's files about the plans of the requested precision.
 
     Args:
         answer: the plans.
-        question: what was asked.
-        priced: what they were priced with.
-        points: measured points of the records that the user named, for what power limits do.
+        question: the question that they answer.
+        priced: the prices that they were made with.
+        points: measurements from the records that the user named; they show the effect of power limits.
     """
     asked = [plan for plan in answer.plans if plan.precision == question.asked.precision and plan.fits]
-    plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine whose watts nobody reads
+    plans = [plan for plan in asked if plan.energy_mwh is not None]  # unknown on a machine without a power sensor
     money, here = question.money, place_here(question.money)
     return MoneyFacts(
         prices=tuple(_price_used(gpu, priced) for gpu in priced.prices),
@@ -53,7 +53,7 @@ def money_facts(
 
 
 def place_here(money: MoneyInputs) -> str | None:
-    """The zone whose grid factor the plans have; None where they have a number without a scope."""
+    """The zone whose grid factor the plans use; None where the factor is a number without a scope."""
     grid = money.grid
     if grid is not None:
         row = None if grid.lower().startswith(LIVE) or _is_number(grid) else zone_named(grid)
@@ -83,7 +83,7 @@ def _price_used(gpu: str, priced: Priced) -> PriceUsed:
         provider=price.provider,
         region=price.region,
         stale=price.stale,
-        evidence_ids=tuple(one.id for one in price.evidence),
+        evidence_ids=tuple(row.id for row in price.evidence),
     )
 
 
@@ -102,27 +102,27 @@ def _quotes(priced: Priced) -> Iterator[QuoteUsed]:
 
 def _owned(priced: Priced) -> Iterator[OwnedBeside]:
     for gpu, ledger in priced.ledgers.items():
-        one = ledger.owned
-        if one is not None and one.price.usd_per_gpu_h is not None:
+        owned = ledger.owned
+        if owned is not None and owned.price.usd_per_gpu_h is not None:
             yield OwnedBeside(
                 gpu=gpu,
-                usd_per_gpu_h=one.price.usd_per_gpu_h,
-                items_usd_per_gpu_h=one.items_usd_per_gpu_h,
-                utilisation_ratio=one.utilisation_ratio,
-                rental_usd_per_gpu_h=one.rental_usd_per_gpu_h,
-                rental_basis=one.rental_basis,
-                rental_evidence_ids=tuple(row.id for row in one.rental_evidence),
-                break_even_utilisation_ratio=one.break_even_utilisation_ratio,
+                usd_per_gpu_h=owned.price.usd_per_gpu_h,
+                items_usd_per_gpu_h=owned.items_usd_per_gpu_h,
+                utilisation_ratio=owned.utilisation_ratio,
+                rental_usd_per_gpu_h=owned.rental_usd_per_gpu_h,
+                rental_basis=owned.rental_basis,
+                rental_evidence_ids=tuple(row.id for row in owned.rental_evidence),
+                break_even_utilisation_ratio=owned.break_even_utilisation_ratio,
             )
 
 
 def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None) -> tuple[PlaceBeside, ...]:
-    """The places where the plan costs less or emits less, by the rows at hand."""
+    """The places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
     price = priced.prices[plan.gpu].usd_per_gpu_h
     book = money.quote is None and money.own is None and money.price_usd_per_gpu_h is None
-    found = elsewhere(
+    places = elsewhere(
         load_book(plan.gpu),
         load_rates(),
         gpu=plan.gpu,
@@ -133,34 +133,34 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
         as_of=money.as_of,
         commitment=parse_commitment(money.commitment) if book else "on-demand",
     )
-    cheaper = [one for one in found if one.saved_usd is not None and one.saved_usd > 0][:NAMED]
-    cleaner = [one for one in found if one.saved_kg is not None and one.saved_kg > 0]
-    cleaner = sorted(cleaner, key=lambda one: (one.kg_co2e or 0.0, one.usd))[:NAMED]
-    return tuple(_place(one, plan, money.as_of) for one in dict.fromkeys([*cheaper, *cleaner]))
+    cheaper = [place for place in places if place.saved_usd is not None and place.saved_usd > 0][:NAMED]
+    cleaner = [place for place in places if place.saved_kg is not None and place.saved_kg > 0]
+    cleaner = sorted(cleaner, key=lambda place: (place.kg_co2e or 0.0, place.usd))[:NAMED]
+    return tuple(_place(place, plan, money.as_of) for place in dict.fromkeys([*cheaper, *cleaner]))
 
 
-def _place(one: Elsewhere, plan: Plan, as_of: date) -> PlaceBeside:
+def _place(place: Elsewhere, plan: Plan, as_of: date) -> PlaceBeside:
     return PlaceBeside(
         gpu=plan.gpu,
         precision=plan.precision,
-        provider=one.provider,
-        region=one.region,
-        place=one.place,
-        usd=one.usd,
-        usd_here=None if one.saved_usd is None else one.usd + one.saved_usd,
-        saved_usd=one.saved_usd,
-        carbon_tco2e=None if one.kg_co2e is None else one.kg_co2e / TONNE_KG,
-        saved_tco2e=None if one.saved_kg is None else one.saved_kg / TONNE_KG,
-        scope=one.scope,
-        evidence_id=f"price:{one.row.id}",
-        source=one.row.source,
-        date=one.row.date_text,
-        stale=one.row.is_stale(as_of),
+        provider=place.provider,
+        region=place.region,
+        place=place.place,
+        usd=place.usd,
+        usd_here=None if place.saved_usd is None else place.usd + place.saved_usd,
+        saved_usd=place.saved_usd,
+        carbon_tco2e=None if place.kg_co2e is None else place.kg_co2e / TONNE_KG,
+        saved_tco2e=None if place.saved_kg is None else place.saved_kg / TONNE_KG,
+        scope=place.scope,
+        evidence_id=f"price:{place.row.id}",
+        source=place.row.source,
+        date=place.row.date_text,
+        stale=place.row.is_stale(as_of),
     )
 
 
 def wall_h(plan: Plan) -> float:
-    """Hours on the clock at mid."""
+    """Duration of a plan in hours, at mid."""
     assert plan.duration_days is not None
     return plan.duration_days.mid * DAY_S / HOUR_S
 
@@ -189,12 +189,14 @@ def _start_hours(plan: Plan, priced: Priced) -> Iterator[StartHours]:
 def _power_limits(
     plans: list[Plan], question: Question, priced: Priced, points: tuple[Measurement, ...]
 ) -> tuple[LimitBeside, ...]:
-    """What the power limits of the named records do to the asked plan's cost and to what a cap allows."""
+    """The effect of each power limit in the named records on cost and on what fits under a power cap."""
     if not points:
         return ()
     from pricing.answer.power_limits import limits_beside
 
     clusters = {cluster.gpu.id: cluster for cluster in question.clusters}
     return tuple(
-        one for plan in plans for one in limits_beside(plan, priced, clusters[plan.gpu], question.money, points)
+        limit
+        for plan in plans
+        for limit in limits_beside(plan, priced, clusters[plan.gpu], question.money, points)
     )

@@ -1,4 +1,4 @@
-"""Which power limit per GPU pays: what each limit measured does to time, energy, money and a capped facility."""
+"""The effect of GPU power limits on time, energy, cost and on what fits into a facility with a power cap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pricing.answer.priced import Priced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRate:
-    """What a GPU does at one power limit, from a measurement record."""
+    """Throughput and power of a GPU at one power limit, from a measurement record."""
 
     limit: Power
     tokens_per_s: float
@@ -31,19 +31,19 @@ class LimitRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """A run at one power limit, against the same run at the highest limit at hand."""
+    """A run at one power limit, compared with the same run at the highest limit that was measured."""
 
     rate: LimitRate
     time_ratio: float
-    """GPU-hours over those at the highest limit."""
+    """GPU-hours divided by those at the highest limit."""
     energy_ratio: float
-    """Board energy over that at the highest limit."""
+    """Board energy divided by that at the highest limit."""
     usd_per_token: float | None
-    """GPU-hours at the price given, plus electricity where it is paid; None without prices."""
+    """GPU-hours at the given price, plus electricity where it is paid apart; None without a price."""
     gpus_under_cap: int | None
-    """GPUs under the facility's cap at this limit; None without a cap."""
+    """GPUs that fit under the facility's power cap at this limit; None without a cap."""
     capped_tokens_per_s: float | None
-    """What those GPUs do together."""
+    """Throughput of those GPUs together."""
 
 
 def limit_effects(
@@ -56,16 +56,16 @@ def limit_effects(
     usd_per_kwh: float | None = None,
     cap: Power | None = None,
 ) -> tuple[LimitEffect, ...]:
-    """What each measured power limit does to time, energy, money and throughput under a cap, highest limit first.
+    """The effect of each measured power limit on time, energy, cost and throughput under a cap, highest limit first.
 
     Args:
-        rates: measured at two limits or more.
-        host: host and network per GPU, taken as the same at every limit.
+        rates: measurements at two limits or more.
+        host: power of host and network per GPU, taken as the same at every limit.
         pue: facility power over IT power.
-        gpus_per_node: for whole servers under the cap.
+        gpus_per_node: GPUs of a server; only whole servers are placed under the cap.
         usd_per_gpu_h: price of a GPU-hour.
-        usd_per_kwh: electricity, where it is paid apart.
-        cap: what the facility can deliver to this job.
+        usd_per_kwh: price of electricity, where it is paid apart.
+        cap: power that the facility can deliver to this run.
 
     Raises:
         UsageError: fewer than two limits, or a rate or power that is not positive.
@@ -101,24 +101,24 @@ def limit_effects(
 
 
 def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, str], tuple[LimitRate, ...]]:
-    """Whole training steps of a GPU that were measured at two power limits or more, by precision and point."""
-    found: dict[tuple[str, str], dict[float, LimitRate]] = defaultdict(dict)
-    for one in points:
-        if one.kind != "end_to_end" or not one.usable_time or gpu_of(one) != gpu:
+    """Rates of whole training steps of a GPU at two power limits or more, by precision and id of the probe."""
+    rates_by_limit: dict[tuple[str, str], dict[float, LimitRate]] = defaultdict(dict)
+    for point in points:
+        if point.kind != "end_to_end" or not point.usable_time or gpu_of(point) != gpu:
             continue
-        if one.power_limit_w and one.power_mean_w and one.tokens and one.time_median_s and one.precision:
-            found[one.precision, one.probe_id][one.power_limit_w] = LimitRate(
-                limit=Power(w=one.power_limit_w),
-                tokens_per_s=one.tokens / one.time_median_s,
-                mean=Power(w=one.power_mean_w),
+        if point.power_limit_w and point.power_mean_w and point.tokens and point.time_median_s and point.precision:
+            rates_by_limit[point.precision, point.probe_id][point.power_limit_w] = LimitRate(
+                limit=Power(w=point.power_limit_w),
+                tokens_per_s=point.tokens / point.time_median_s,
+                mean=Power(w=point.power_mean_w),
             )
-    return {key: tuple(rates.values()) for key, rates in found.items() if len(rates) > 1}
+    return {key: tuple(rates.values()) for key, rates in rates_by_limit.items() if len(rates) > 1}
 
 
 def limits_beside(
     plan: Plan, priced: Priced, cluster: Cluster, money: MoneyInputs, points: Iterable[Measurement]
 ) -> Iterator[LimitBeside]:
-    """What each measured limit does, priced and capped as the plan is; host and network are the plan's."""
+    """The effect of each measured limit at the plan's prices and power cap; host and network power are the plan's."""
     assert plan.peak_power_mw is not None
     tdp_w, pue = cluster.gpu.tdp_w, priced.site.pue.mid
     limit_w = min(cluster.power_limit_w or tdp_w, tdp_w)

@@ -1,6 +1,6 @@
-"""A question's money, answered: the price of each GPU, the facts of the place, and what else is booked.
+"""Prices a question: the price of each GPU, the facts of the site, and further lines of the bill.
 
-Files that the user names, live sources and their readers are loaded only where they are asked for.
+Readers of user files and live sources are imported only where the question needs them.
 """
 
 from __future__ import annotations
@@ -24,26 +24,32 @@ if TYPE_CHECKING:
     from pricing.place.tariff import Tariff
 
 LIVE = "live:"
-"""`--grid live:DE` asks for the intensity of the hour."""
+"""Prefix of `--grid live:DE`, which requests the current intensity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """What a plan multiplies with."""
+    """The prices and factors that a plan is multiplied with."""
 
     prices: dict[str, GpuPrice]
-    """By GPU id; of own machines with their electricity."""
+    """Price of a GPU-hour by GPU id; that of own machines includes electricity."""
     site: SiteFacts
+    """PUE, electricity price and grid factor."""
     ledgers: dict[str, Ledger]
-    """By GPU id."""
+    """Further lines of the bill by GPU id."""
     tariff: Tariff | None = None
+    """Electricity prices by hour, where the user gave a tariff."""
 
 
 def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     """Price a question.
 
+    Args:
+        gpus: the GPUs that are compared.
+        money: the inputs about prices, place and files.
+
     Raises:
-        UsageError: an unknown name, a value that cannot be, a file that cannot be read.
+        UsageError: an unknown name, an impossible value, or a file that cannot be read.
         InputFileError: a file that the question names is invalid.
     """
     tariff = _tariff(money)
@@ -54,18 +60,18 @@ def price_question(gpus: Sequence[Gpu], money: MoneyInputs) -> Priced:
     prices = {gpu.id: owned[gpu.id].price if gpu.id in owned else _price(gpu.id, money, quote) for gpu in gpus}
     ledgers = {}
     for gpu in gpus:
-        made = embodied_of(gpu.id)
+        embodied = embodied_of(gpu.id)
         ledgers[gpu.id] = Ledger(
             quote=quote if quote is not None and quote.price.gpu == gpu.id else None,
             owned=owned.get(gpu.id),
             beside=beside,
-            embodied=None if made is None else made.per_gpu_h(),
+            embodied=None if embodied is None else embodied.per_gpu_h(),
         )
     return Priced(prices=prices, site=site, ledgers=ledgers, tariff=tariff)
 
 
 def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, power: Fact) -> Priced:
-    """The same with another price of electricity; own machines are priced anew."""
+    """The same with another price of electricity, which also changes the price of own machines."""
     site = replace(priced.site, electricity_usd_per_kwh=power.estimate, electricity_evidence=power.evidence)
     if money.own is None:
         return replace(priced, site=site)
@@ -73,8 +79,8 @@ def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, po
     return replace(
         priced,
         site=site,
-        prices={name: one.price for name, one in owned.items()},
-        ledgers={name: replace(priced.ledgers[name], owned=one) for name, one in owned.items()},
+        prices={gpu_id: own.price for gpu_id, own in owned.items()},
+        ledgers={gpu_id: replace(priced.ledgers[gpu_id], owned=own) for gpu_id, own in owned.items()},
     )
 
 
@@ -125,7 +131,7 @@ def _tariff(money: MoneyInputs) -> Tariff | None:
 
 
 def _site(money: MoneyInputs, quote: Quote | None, tariff: Tariff | None) -> SiteFacts:
-    """The place asked for, else the offer's where it is known."""
+    """The facts of the region in question, else of the offer's region where it is known."""
     power, region, grid = None, money.region, money.grid
     if tariff is not None:
         from pricing.place.tariff import tariff_fact

@@ -1,1 +1,1 @@
-"""Money, facts with evidence, and where the user's own files lie: what every other folder of pricing rests on."""
+"""The foundations of pricing: money, facts with their evidence, shipped data and user files, lists of names."""

@@ -1,4 +1,4 @@
-"""A fact of a place with its range, its evidence, and what is doubtful about it."""
+"""A figure about a place with its range and evidence."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One number of a place."""
+    """A figure about a place: PUE, an electricity price or a grid factor."""
 
     estimate: Estimate
+    """Its range; the unit is that of the figure."""
     evidence: Evidence
+    """Where it is from."""
     gap: Gap | None = None
+    """What is missing, where the figure is that of another place."""
 
 
 def given(id_: str, what: str, source: str, used_in: tuple[str, ...]) -> Evidence:
-    """Evidence for what the user said with a flag."""
+    """Evidence for a value that the user gave."""
     return Evidence(id=id_, kind=EvidenceKind.GIVEN, what=what, source=source, used_in=used_in)

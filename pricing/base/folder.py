@@ -1,39 +1,28 @@
-"""Where the user's own books lie: the XDG data folder, and how they are read."""
+"""Where price data lies: the rows shipped with the package, and the user's own files, of which any may be missing."""
 
 from __future__ import annotations
 
-import os
-import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from planner.errors import UsageError
+from planner.rows import Row, parse_rows, read_text
+
+DATA = Path(__file__).parent.parent / "data"
+"""Folder of the data files that ship with pricing."""
 
 
-def data_dir() -> Path:
-    r"""The user's data folder of mpplan; it need not exist.
+def user_rows(path: Path, columns: Iterable[str], *, only: tuple[str, str] | None = None) -> Iterator[Row]:
+    """The rows of a CSV file of the user; none where there is no such file. Errors name the whole path.
 
-    `$XDG_DATA_HOME/mpplan` where set to an absolute path (XDG Base Directory Specification 0.8), else
-    `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS, `%LOCALAPPDATA%\mpplan` on Windows.
-    """
-    given = os.environ.get("XDG_DATA_HOME", "")
-    if given and Path(given).is_absolute():
-        return Path(given) / "mpplan"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "mpplan"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home() / "AppData" / "Local"))) / "mpplan"
-    return Path.home() / ".local" / "share" / "mpplan"
-
-
-def read_if_there(path: Path) -> str | None:
-    """The text of a file, None where there is none.
+    Args:
+        path: the file.
+        columns: columns that must be there.
+        only: a column and its text; other lines are skipped unread.
 
     Raises:
-        UsageError: it is there and cannot be read as UTF-8 text.
+        UsageError: the file is there and cannot be read.
+        InputFileError: it is not UTF-8, lacks a column, or a line has too few or too many cells.
     """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read `{path}`: {error}", hint="repair it, or move it away") from error
+    if not path.exists():
+        return iter(())
+    return parse_rows(read_text(path, str(path)), str(path), columns, only=only)

@@ -1,10 +1,11 @@
-"""Amounts of money: Decimal, with an ISO 4217 currency; rounding that keeps a total equal to the sum of its lines."""
+"""Amounts of money: ISO 4217 currencies, and rounding that keeps a total equal to the sum of its lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from planner.rows import Row
 
 _ISO_4217 = """
     AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
@@ -27,34 +28,24 @@ _MINOR_DIGITS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """An exact amount in one currency."""
+def read_currency(row: Row, key: str = "currency") -> str:
+    """The currency in a cell.
 
-    amount: Decimal
-    currency: str
-    """ISO 4217 code."""
-
-
-def parse_amount(text: str) -> Decimal | None:
-    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None where it is none."""
-    plain = text.strip()
-    if plain.count(",") == 1 and "." not in plain:
-        plain = plain.replace(",", ".")
-    try:
-        value = Decimal(plain)
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() else None
+    Raises:
+        InputFileError: it is not an active code of ISO 4217.
+    """
+    if row.cell(key) not in CURRENCIES:
+        raise row.fail(key, "an ISO 4217 code such as USD")
+    return row.cell(key)
 
 
 def plain(amount: Decimal) -> Decimal:
-    """An amount to a hundredth of a cent, without zeros at the end and without an exponent."""
+    """An amount rounded to a hundredth of a cent, without trailing zeros and without an exponent."""
     return Decimal(f"{amount.quantize(Decimal('0.0001')).normalize():f}")
 
 
 def smallest_unit(currency: str) -> Decimal:
-    """The smallest unit of a currency: 0.01 for USD, 1 for JPY, 0.001 for KWD (ISO 4217)."""
+    """The smallest unit of a currency (ISO 4217): 0.01 for USD, 1 for JPY, 0.001 for KWD."""
     return Decimal(1).scaleb(-_MINOR_DIGITS.get(currency, 2))
 
 
@@ -67,9 +58,9 @@ def rounded_lines(amounts: Sequence[Decimal], currency: str, total: Decimal | No
     """Round the lines of a bill so that they sum exactly to the rounded total (largest remainder method).
 
     Args:
-        amounts: exact amounts; each moves by less than one smallest unit.
-        currency: ISO 4217 code, for its smallest unit.
-        total: a rounded total to hit instead of the rounded sum; what it differs by is spread over the lines.
+        amounts: exact amounts; each changes by less than one smallest unit.
+        currency: ISO 4217 code, which decides the smallest unit.
+        total: a rounded total that the lines sum to instead of their rounded sum; the difference is spread over them.
     """
     unit = smallest_unit(currency)
     floors = [amount.quantize(unit, rounding=ROUND_FLOOR) for amount in amounts]

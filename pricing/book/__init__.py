@@ -1,1 +1,1 @@
-"""The price book: its rows, the user's own additions, which rows count on a day, and what is doubtful in them."""
+"""The price book: its rows, the user's own rows, which of them count on a given day, and checks of their quality."""

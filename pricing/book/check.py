@@ -1,4 +1,4 @@
-"""`mpplan prices check`: what is doubtful in a price book, row by row."""
+"""Checks of a price book: rows that are wrong, stale or far from the others (`mpplan prices check`)."""
 
 from __future__ import annotations
 
@@ -15,51 +15,53 @@ from pricing.book.rows import PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, usd_rate
 
 OUTLIER = Decimal(6)
-"""A price this many times above or below the median of its GPU and commitment is looked at: an instance has 8 GPUs, a
+"""A price this many times above or below the median of its GPU and commitment is reported: an instance has 8 GPUs and a
 dollar 100 cents, while providers differ by less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something doubtful about a row."""
+class PriceFinding:
+    """A problem with one row of a price book."""
 
     row_id: str
     is_error: bool
-    """Whether the row is wrong, rather than old or odd."""
+    """Whether the row is wrong; otherwise it is old or unusual."""
     what: str
+    """The problem, to be read after the row's id."""
 
 
-def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> tuple[Finding, ...]:
-    """Errors first, then warnings; only rows that count are warned about (history may be old).
+def check_book(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> tuple[PriceFinding, ...]:
+    """Check every row: errors first, then warnings. Rows that a newer one replaced get no warning for their age.
 
     Args:
         book: the rows.
         rates: exchange rates.
-        as_of: today, as the clock says.
+        as_of: today.
     """
-    findings = [*_of_rows(book, rates, as_of), *_spot_above(book), *_outliers(book, rates, as_of)]
+    findings = [*_row_findings(book, rates, as_of), *_spot_above_on_demand(book), *_outliers(book, rates, as_of)]
     return tuple(sorted(findings, key=lambda finding: not finding.is_error))
 
 
-def _of_rows(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[Finding]:
+def _row_findings(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[PriceFinding]:
     counting = {row.id for row in counting_rows(book.rows, as_of)}
     for row in book.rows:
         if row.gpu not in load_gpus():
-            yield Finding(row_id=row.id, is_error=True, what=f"`{row.gpu}` is not in the GPU catalogue")
+            yield PriceFinding(row_id=row.id, is_error=True, what=f"`{row.gpu}` is not in the GPU catalogue")
         if row.date_earliest > as_of:
-            yield Finding(
+            yield PriceFinding(
                 row_id=row.id, is_error=False, what=f"is from {row.date_earliest}, after {as_of}: is the clock right?"
             )
         if row.id not in counting:
             continue
         if row.is_stale(as_of):
             age = "18 months" if is_historic(row, as_of) else "90 days"
-            yield Finding(row_id=row.id, is_error=False, what=f"stale: {row.date_latest} is more than {age} ago")
+            yield PriceFinding(row_id=row.id, is_error=False, what=f"stale: {row.date_latest} is more than {age} ago")
         if usd_rate(row.currency, as_of, rates) is None:
-            yield Finding(row_id=row.id, is_error=False, what=f"no dated exchange rate of {row.currency}: not used")
+            what = f"not used: no exchange rate of {row.currency} on or before {as_of}"
+            yield PriceFinding(row_id=row.id, is_error=False, what=what)
 
 
-def _spot_above(book: PriceBook) -> Iterator[Finding]:
+def _spot_above_on_demand(book: PriceBook) -> Iterator[PriceFinding]:
     on_demand: dict[tuple[object, ...], Decimal] = {}
     for row in book.rows:
         if row.commitment == "on-demand":
@@ -68,14 +70,14 @@ def _spot_above(book: PriceBook) -> Iterator[Finding]:
         list_price = on_demand.get(_place(row))
         if row.commitment == "spot" and list_price is not None and row.price_per_gpu_h > list_price:
             what = f"the spot price {row.price_per_gpu_h} is above the on-demand price {list_price}"
-            yield Finding(row_id=row.id, is_error=True, what=what)
+            yield PriceFinding(row_id=row.id, is_error=True, what=what)
 
 
 def _place(row: PriceRow) -> tuple[object, ...]:
     return (row.provider, row.gpu, row.region.lower(), row.instance, row.currency, row.date_earliest, row.date_latest)
 
 
-def _outliers(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[Finding]:
+def _outliers(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> Iterator[PriceFinding]:
     groups: dict[tuple[str, str], list[PriceRow]] = defaultdict(list)
     for row in counting_rows(book.rows, as_of):
         groups[row.gpu, row.commitment].append(row)
@@ -88,5 +90,5 @@ def _outliers(book: PriceBook, rates: tuple[ExchangeRate, ...], as_of: date) -> 
             rate = usd_rate(row.currency, as_of, rates)
             usd = row.price_per_gpu_h * rate.usd_per_unit if rate is not None else mid
             if not mid / OUTLIER <= usd <= mid * OUTLIER:
-                what = f"{usd:f} USD against {mid:.2f} in the middle of {gpu}, {commitment}: per instance?"
-                yield Finding(row_id=row.id, is_error=False, what=what)
+                what = f"{usd:f} USD, against a median of {mid:.2f} for {gpu}, {commitment}: is it per instance?"
+                yield PriceFinding(row_id=row.id, is_error=False, what=what)

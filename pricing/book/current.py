@@ -1,10 +1,10 @@
-"""Which rows of a book count on a given day, and how providers vote.
+"""Which rows of a price book count on a given day, and the vote of each provider.
 
-A row counts if it was known on the day (`date_earliest` not after it) and nothing newer replaced it. It is replaced
-by a row of the same provider, GPU and commitment that lies wholly after it and either speaks of the same place
-(region, or one of the two silent) or lies more than 90 days after it: a provider that was looked at again has no
-claim to its old prices. Rows whose newest day is over 18 months before the day are historic: they count only where no
-newer row of any provider is left, and the answer says so.
+A row counts if it was known on the day (`date_earliest` is not after it) and no newer row replaced it. It is replaced
+by a row of the same provider, GPU and commitment that is wholly newer and either is for the same region and instance
+(an empty one stands for any) or is more than 90 days newer: once a provider's prices were collected again, its old
+ones no longer hold. Rows whose newest day is more than 18 months before the day are historic: they count only where
+no provider has a newer row, and the answer says so.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Vote:
     row: PriceRow
     usd_per_gpu_h: Decimal
     highest_usd_per_gpu_h: Decimal
-    """Its dearest row that counts, for example in another region."""
+    """Its most expensive row that counts, for example in another region."""
     rate: ExchangeRate
-    """The rate that made USD of it; 1 for USD rows."""
+    """The exchange rate to USD; 1 for USD rows."""
 
 
 _Place = tuple[str | None, str | None]
 
 
 class _Newest:
-    """The latest `date_earliest` among rows of one provider, GPU and commitment, by place; None stands for any."""
+    """The latest `date_earliest` among rows of one provider, GPU and commitment, by place; None means any place."""
 
     def __init__(self, rows: Iterable[PriceRow]) -> None:
         self._by_place: dict[_Place, date] = {}
@@ -72,7 +72,7 @@ def counting_rows(rows: Iterable[PriceRow], as_of: date) -> tuple[PriceRow, ...]
 
 
 def without_historic(rows: tuple[PriceRow, ...], as_of: date) -> tuple[PriceRow, ...]:
-    """The rows not older than 18 months; all of them where that would leave none."""
+    """The rows that are at most 18 months old; all rows where that would leave none."""
     recent = tuple(row for row in rows if not is_historic(row, as_of))
     return recent or rows
 

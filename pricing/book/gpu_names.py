@@ -1,22 +1,22 @@
-"""Which GPU of the catalogue a price list means: `H100` alone may be one of three parts.
+"""Finds the catalogue GPU behind a name in a price list, where `H100` alone may be one of three parts.
 
-The rules of `gpu_names.csv` are tried in order on `provider name instance`; a name that fits none is left out and
-counted, never guessed.
+The rules of `gpu_names.csv` are tried in order on `provider name instance`. A name that matches none is left out and
+counted; nothing is guessed.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pricing.book.rows import DATA
+from planner.rows import Row, read_rows
+from pricing.base.folder import DATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameRule:
-    """A pattern, and the memory that a part must have where the name does not say."""
+    """A pattern for names, and bounds on the memory that tell parts with the same name apart."""
 
     pattern: re.Pattern[str]
     memory_gib_low: float
@@ -26,28 +26,33 @@ class NameRule:
 
 @lru_cache(maxsize=1)
 def name_rules() -> tuple[NameRule, ...]:
-    """The rules in their order."""
-    with (DATA / "gpu_names.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            NameRule(
-                pattern=re.compile(row["pattern"]),
-                memory_gib_low=float(row["memory_gib_low"] or 0),
-                memory_gib_high=float(row["memory_gib_high"] or "inf"),
-                gpu=row["gpu"],
-            )
-            for row in csv.DictReader(file)
-        )
+    """The rules in the order in which they are tried."""
+    return tuple(_rule(row) for row in read_rows(DATA / "gpu_names.csv"))
+
+
+def _rule(row: Row) -> NameRule:
+    try:
+        pattern = re.compile(row.text("pattern"))
+    except re.error as error:
+        raise row.fail("pattern", f"a regular expression ({error})") from None
+    low, high = row.opt_number("memory_gib_low"), row.opt_number("memory_gib_high")
+    return NameRule(
+        pattern=pattern,
+        memory_gib_low=0.0 if low is None else low,
+        memory_gib_high=float("inf") if high is None else high,
+        gpu=row.text("gpu"),
+    )
 
 
 @lru_cache(maxsize=50_000)
 def identify(provider: str, name: str, instance: str, memory_gib: float | None = None) -> str | None:
-    """The catalogue id that a line of a price list means, None where it is not sure.
+    """The catalogue id of the GPU that a line of a price list names; None where no rule matches.
 
     Args:
-        provider: slug.
-        name: the list's name of the GPU, for example `A100-80GB`.
-        instance: the list's name of the machine, for example `p5.48xlarge`.
-        memory_gib: of one GPU, where the list says.
+        provider: slug of the provider.
+        name: the GPU's name in the list, for example `A100-80GB`.
+        instance: the machine's name in the list, for example `p5.48xlarge`.
+        memory_gib: memory of one GPU; None where the list does not give it.
     """
     text = f"{provider} {name} {instance}".lower()
     for rule in name_rules():

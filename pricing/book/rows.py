@@ -1,22 +1,19 @@
-"""The price book: dated rows of what a GPU-hour costs, shipped with the package and kept by the user."""
+"""The price book: dated prices of a GPU-hour, shipped with the package or added by the user."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
-from planner.errors import InputFileError, UsageError
-from pricing.base.folder import data_dir, read_if_there
-from pricing.base.money import CURRENCIES, parse_amount
-
-DATA = Path(__file__).parent.parent / "data"
-"""The rows shipped with the package."""
+from planner.errors import UsageError
+from planner.records.home import data_dir
+from planner.rows import Row, keyed, read_rows
+from pricing.base.folder import DATA, user_rows
+from pricing.base.money import read_currency
 
 COMMITMENTS = ("on-demand", "spot", "1y", "3y")
 SELLERS = ("provider", "broker", "marketplace")
@@ -42,12 +39,12 @@ COLUMNS = (
 """Columns of a price book CSV."""
 
 HIGHEST_PLAUSIBLE_PER_GPU_H = Decimal(200)
-"""In USD; the dearest row known is 17.80. Above this the price is of a server, or in cents."""
+"""In USD; the highest known price is 17.80. A higher one is that of a server, or in cents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
-    """What one GPU-hour costs at one provider, in one region, under one commitment, as seen between two dates."""
+    """The price of a GPU-hour at one provider, in one region, under one commitment, observed between two dates."""
 
     id: str
     """Unique within its book."""
@@ -58,6 +55,7 @@ class PriceRow:
     region: str
     """The provider's own name of the region; `all` where one price holds everywhere; empty where unknown."""
     instance: str
+    """The provider's own name of the machine; empty where unknown."""
     gpus_per_instance: int
     commitment: str
     """One of `COMMITMENTS`."""
@@ -67,11 +65,13 @@ class PriceRow:
     seller: str
     """`provider`, `broker` (a provider's price through a broker), or `marketplace` (asks of third-party hosts)."""
     date_earliest: date
-    """The price held at some day between this one …"""
+    """The price was valid on some day from this one …"""
     date_latest: date
-    """… and this one; the same day where it is known. May lie in the future where a source gives only a year."""
+    """… to this one; both are the same where the day is known. In the future where a source gives only the year."""
     date_basis: str
+    """How the two dates are known."""
     source: str
+    """Where the price can be looked up."""
     notes: str = ""
 
     def is_stale(self, as_of: date) -> bool:
@@ -80,7 +80,7 @@ class PriceRow:
 
     @property
     def date_text(self) -> str:
-        """The day, or the ISO 8601 interval that holds it."""
+        """The day, or the ISO 8601 interval in which it lies."""
         if self.date_earliest == self.date_latest:
             return self.date_latest.isoformat()
         return f"{self.date_earliest.isoformat()}/{self.date_latest.isoformat()}"
@@ -97,10 +97,10 @@ class PriceBook:
         return tuple(sorted({row.provider for row in self.rows}))
 
     def plus(self, rows: Iterable[PriceRow]) -> PriceBook:
-        """This book with more rows; a row whose id is taken already is left out if equal, else an error.
+        """This book with more rows; a row that the book has already is left out.
 
         Raises:
-            UsageError: one id stands for two different rows.
+            UsageError: two different rows have the same id.
         """
         known = {row.id: row for row in self.rows}
         added: list[PriceRow] = []
@@ -110,120 +110,80 @@ class PriceBook:
                 added.append(row)
             elif other != row:
                 raise UsageError(
-                    f"price row id `{row.id}` stands for two different rows", hint="give the newer row another id"
+                    f"two different price rows have the id `{row.id}`", hint="give the newer row another id"
                 )
         return PriceBook(rows=self.rows + tuple(added))
 
 
-def _fail(where: str, key: str, expected: str) -> InputFileError:
-    return InputFileError(f"{where}: {key}: {expected}", hint="`mpplan prices check FILE` lists every row at fault")
-
-
-def _price(where: str, cells: dict[str, str]) -> Decimal:
-    text = cells["price_per_gpu_h"]
-    price = parse_amount(text)
-    if price is None:
-        raise _fail(where, "price_per_gpu_h", f"expected a decimal number, found `{text}`")
-    if price <= 0:
-        raise _fail(where, "price_per_gpu_h", f"expected more than 0, found `{text}`; leave an unknown price out")
-    if cells["currency"] == "USD" and price > HIGHEST_PLAUSIBLE_PER_GPU_H:
-        raise _fail(where, "price_per_gpu_h", f"`{text}` USD per GPU-hour is not plausible; per instance, or in cents?")
+def _price(row: Row) -> Decimal:
+    price = row.decimal("price_per_gpu_h", above_zero=True)
+    if row.cell("currency") == "USD" and price > HIGHEST_PLAUSIBLE_PER_GPU_H:
+        expected = f"at most {HIGHEST_PLAUSIBLE_PER_GPU_H} USD per GPU-hour (is it per instance, or in cents?)"
+        raise row.fail("price_per_gpu_h", expected)
     return price
 
 
-def _day(where: str, key: str, text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise _fail(where, key, f"expected an ISO date such as 2026-08-28, found `{text}`") from None
-
-
-def _one_of(where: str, key: str, text: str, allowed: Sequence[str]) -> str:
-    if text not in allowed:
-        raise _fail(where, key, f"expected one of {', '.join(allowed)}, found `{text}`")
-    return text
-
-
-def parse_row(cells: dict[str, str], where: str) -> PriceRow:
-    """One row of a book from the cells of a CSV line.
-
-    Args:
-        cells: text by column, all of `COLUMNS`.
-        where: `file:line`, for the message.
+def price_row(row: Row) -> PriceRow:
+    """The price in a line that has all of `COLUMNS`.
 
     Raises:
         InputFileError: a cell is missing or is not what its column holds.
     """
-    for key in ("id", "gpu", "provider", "source"):
-        if not cells[key]:
-            raise _fail(where, key, "expected a value")
-    if cells["currency"] not in CURRENCIES:
-        raise _fail(where, "currency", f"expected an ISO 4217 code such as USD, found `{cells['currency']}`")
-    if not cells["gpus_per_instance"].isdigit() or int(cells["gpus_per_instance"]) < 1:
-        raise _fail(where, "gpus_per_instance", f"expected a count of 1 or more, found `{cells['gpus_per_instance']}`")
-    earliest = _day(where, "date_earliest", cells["date_earliest"])
-    latest = _day(where, "date_latest", cells["date_latest"])
+    earliest, latest = row.day("date_earliest"), row.day("date_latest")
     if latest < earliest:
-        raise _fail(where, "date_latest", f"expected a day not before date_earliest, found `{latest}`")
+        raise row.fail("date_latest", f"a day not before date_earliest ({earliest})")
     return PriceRow(
-        id=cells["id"],
-        gpu=cells["gpu"],
-        provider=cells["provider"].lower(),
-        region=cells["region"],
-        instance=cells["instance"],
-        gpus_per_instance=int(cells["gpus_per_instance"]),
-        commitment=_one_of(where, "commitment", cells["commitment"], COMMITMENTS),
-        price_per_gpu_h=_price(where, cells),
-        currency=cells["currency"],
-        seller=_one_of(where, "seller", cells["seller"], SELLERS),
+        id=row.text("id"),
+        gpu=row.text("gpu"),
+        provider=row.text("provider").lower(),
+        region=row.cell("region"),
+        instance=row.cell("instance"),
+        gpus_per_instance=row.integer("gpus_per_instance", low=1),
+        commitment=row.choice("commitment", COMMITMENTS),
+        price_per_gpu_h=_price(row),
+        currency=read_currency(row),
+        seller=row.choice("seller", SELLERS),
         date_earliest=earliest,
         date_latest=latest,
-        date_basis=cells["date_basis"],
-        source=cells["source"],
-        notes=cells["notes"],
+        date_basis=row.cell("date_basis"),
+        source=row.text("source"),
+        notes=row.cell("notes"),
     )
 
 
-def parse_book(text: str, name: str, gpu: str | None = None) -> PriceBook:
-    """Read a price book CSV; ids must be unique.
-
-    Args:
-        text: the file's content.
-        name: the file's name, for messages.
-        gpu: only read rows of this catalogue id (a book may hold a million rows).
+def read_book(path: Path) -> PriceBook:
+    """Read a price book CSV.
 
     Raises:
-        InputFileError: a column is missing, a row is invalid, or an id occurs twice.
+        UsageError: the file cannot be read.
+        InputFileError: it is not UTF-8, a column is missing, a row is invalid, or an id occurs twice.
     """
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")))
-    header = next(reader, [])
-    missing = [column for column in COLUMNS if column not in header]
-    if missing:
-        raise _fail(f"{name}:1", missing[0], f"expected the columns {', '.join(COLUMNS)}")
-    gpu_at = header.index("gpu")
-    rows: dict[str, PriceRow] = {}
-    for cells in reader:
-        if not cells or (gpu is not None and len(cells) == len(header) and cells[gpu_at] != gpu):
-            continue
-        where = f"{name}:{reader.line_num}"
-        if len(cells) != len(header):
-            raise _fail(where, "row", f"expected {len(header)} cells, found {len(cells)}")
-        row = parse_row({key: cell.strip() for key, cell in zip(header, cells, strict=True)}, where)
-        if row.id in rows:
-            raise _fail(where, "id", f"`{row.id}` occurs twice")
-        rows[row.id] = row
-    return PriceBook(rows=tuple(rows.values()))
+    return _book(read_rows(path, COLUMNS, name=str(path)))
+
+
+def _book(rows: Iterable[Row]) -> PriceBook:
+    return PriceBook(rows=tuple(keyed(rows, price_row).values()))
 
 
 @lru_cache(maxsize=1)
 def shipped_book() -> PriceBook:
     """The rows shipped with the package."""
-    return parse_book((DATA / "gpu_prices.csv").read_text(encoding="utf-8"), "gpu_prices.csv")
+    return _book(read_rows(DATA / "gpu_prices.csv", COLUMNS))
 
 
 def user_book_path() -> Path:
-    """The user's own book: rows added, imported and refreshed."""
+    """The user's own price book: rows that were added, imported or fetched."""
     return data_dir() / "prices.csv"
+
+
+def load_user_book(gpu: str | None = None) -> PriceBook:
+    """The user's own rows, optionally of one GPU only; none where there is no such book.
+
+    Raises:
+        InputFileError: the book is damaged.
+        UsageError: it cannot be read.
+    """
+    return _book(user_rows(user_book_path(), COLUMNS, only=None if gpu is None else ("gpu", gpu)))
 
 
 def load_book(gpu: str | None = None) -> PriceBook:
@@ -233,8 +193,5 @@ def load_book(gpu: str | None = None) -> PriceBook:
         InputFileError: the user's book is damaged.
         UsageError: it cannot be read.
     """
-    path = user_book_path()
-    text = read_if_there(path)
-    own = parse_book(text, str(path), gpu).rows if text is not None else ()
     rows = (row for row in shipped_book().rows if gpu is None or row.gpu == gpu)
-    return PriceBook(rows=tuple(rows)).plus(own)
+    return PriceBook(rows=tuple(rows)).plus(load_user_book(gpu).rows)

@@ -1,4 +1,4 @@
-"""The user's own price book: rows are added and never replaced; the file is written whole or stays as it was."""
+"""Adds rows to the user's own price book: none is ever replaced, and the file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,43 +13,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.errors import UsageError
-from pricing.base.folder import read_if_there
-from pricing.book.rows import COLUMNS, PriceBook, PriceRow, parse_book, user_book_path
+from pricing.book.rows import COLUMNS, PriceRow, load_user_book, user_book_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
-    """What adding rows did."""
+    """The outcome of adding rows."""
 
     added: tuple[PriceRow, ...]
+    """The new rows, with their ids."""
     known: int
-    """Rows that were there already, word for word."""
+    """How many rows the book had already."""
     conflicts: tuple[PriceRow, ...]
-    """Rows left out: the book has another price for the same thing on the same days."""
+    """Rows left out because the book has another price for the same offer on the same days."""
 
 
 def row_id(row: PriceRow) -> str:
-    """An id made of what the row says, so that the same row gets the same id again."""
-    said = "|".join((*_key(row), str(row.price_per_gpu_h)))
-    return "r" + hashlib.sha256(said.encode()).hexdigest()[:12]
+    """An id derived from the content of a row, so that the same row always gets the same id."""
+    content = "|".join((*_key(row), str(row.price_per_gpu_h)))
+    return "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _key(row: PriceRow) -> tuple[str, ...]:
-    """What a price is for: two rows that share it may not differ in price."""
+    """What a price is for; two rows with the same key must have the same price."""
     days = (row.date_earliest.isoformat(), row.date_latest.isoformat())
     return (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment, row.currency, row.seller, *days)
-
-
-def load_user_book() -> PriceBook:
-    """The user's rows; none where there is no book.
-
-    Raises:
-        InputFileError: the book is damaged.
-        UsageError: it cannot be read.
-    """
-    path = user_book_path()
-    text = read_if_there(path)
-    return parse_book(text, str(path)) if text is not None else PriceBook(rows=())
 
 
 def add_rows(rows: Iterable[PriceRow]) -> Added:
@@ -59,7 +47,7 @@ def add_rows(rows: Iterable[PriceRow]) -> Added:
         InputFileError: the book is damaged; it is left as it is.
         UsageError: it cannot be read or written.
     """
-    with _alone():
+    with _locked():
         book = load_user_book()
         known = {_key(row): row for row in book.rows}
         added, conflicts, same = [], [], 0
@@ -89,19 +77,19 @@ def book_text(rows: Iterable[PriceRow]) -> str:
 
 
 def write_book(path: Path, rows: Iterable[PriceRow]) -> None:
-    """Write a book beside its place and move it there.
+    """Replace a price book with these rows, whole or not at all.
 
     Raises:
-        UsageError: the place cannot be written; what was there is whole.
+        UsageError: the file cannot be written; the old one is unchanged.
     """
     write_whole(path, book_text(rows))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file of the user's data folder whole, or leave what was there.
+    """Write a file of the user's data folder whole or not at all: into a temporary file that then replaces it.
 
     Raises:
-        UsageError: the place cannot be written.
+        UsageError: the file cannot be written; the old one is unchanged.
     """
     temporary = None
     try:
@@ -121,8 +109,8 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Hold the book's lock, so that two commands that add rows at once do not lose any."""
+def _locked() -> Iterator[None]:
+    """Hold the book's lock, so that no row is lost when two commands add rows at the same time."""
     path = user_book_path().with_suffix(".lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +120,7 @@ def _alone() -> Iterator[None]:
     with file:
         try:
             import fcntl
-        except ImportError:  # Windows: the move is still atomic, the last writer wins
+        except ImportError:  # Windows: replacing the file is still atomic, the last writer wins
             yield
             return
         fcntl.flock(file, fcntl.LOCK_EX)

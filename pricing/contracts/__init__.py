@@ -1,1 +1,1 @@
-"""What the user states of their own: a vendor's quote, owned machines, and the lines beside the GPUs."""
+"""What the user has of their own: a vendor's quote, owned machines, and further costs beside the GPUs."""

@@ -1,4 +1,4 @@
-"""beside.toml: what a run costs beside its GPUs, each a line; nothing is charged that the user does not state."""
+"""beside.toml: costs of a run beyond its GPUs, one line each; only what the user states is charged."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def read_beside(path: Path) -> Beside:
 
     Raises:
         UsageError: the file cannot be read, or a size has no unit.
-        InputFileError: it is not TOML, has an unknown key or a value out of bounds, or half of a line.
+        InputFileError: it is not TOML, has an unknown key or a value out of bounds, or lacks one of two keys that need
+            each other.
     """
     file = read_toml(path)
     file.only(_KEYS)
-    _both(file, "hosts.count", "hosts.usd_per_h")
-    _both(file, "egress.data", "egress.usd_per_gb")
+    _require_pair(file, "hosts.count", "hosts.usd_per_h")
+    _require_pair(file, "egress.data", "egress.usd_per_gb")
     for key in ("storage.data", "storage.checkpoints_kept"):
         if file.get(key) is not None and file.get("storage.usd_per_gb_month") is None:
             raise file.fail("storage.usd_per_gb_month", f"expected a price, since {key} is stated")
@@ -56,20 +57,20 @@ def read_beside(path: Path) -> Beside:
 
 
 def _stated(file: TomlFile) -> Evidence | None:
-    said = [f"{key} = {file.get(key)}" for key in _KEYS if file.get(key) is not None]
-    if not said:
+    values = [f"{key} = {file.get(key)}" for key in _KEYS if file.get(key) is not None]
+    if not values:
         return None
     return Evidence(
         id="beside:file",
         kind=EvidenceKind.GIVEN,
-        what="; ".join(said),
+        what="; ".join(values),
         source=file.name,
         used_in=("cost_usd",),
     )
 
 
-def _both(file: TomlFile, one: str, other: str) -> None:
-    for stated, missing in ((one, other), (other, one)):
+def _require_pair(file: TomlFile, first: str, second: str) -> None:
+    for stated, missing in ((first, second), (second, first)):
         if file.get(stated) is not None and file.get(missing) is None:
             raise file.fail(missing, f"expected a value, since {stated} is stated")
 

@@ -1,8 +1,7 @@
-"""own.toml: what the user says of their own machines, on top of documented defaults; and the price it implies."""
+"""own.toml: the user's own machines, with documented defaults, and the price of a GPU-hour that they imply."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +11,8 @@ from planner.costs.quantity import Power
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.hardware.gpu import Gpu
-from pricing.book.rows import DATA
+from planner.rows import Row, keyed, read_rows
+from pricing.base.folder import DATA
 from pricing.contracts.owned import (
     ITEMS,
     Owned,
@@ -28,7 +28,7 @@ EPOCH = "epoch-research/training-cost-trends@263c40a1 cost_analysis_standalone.p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    """The value of a key of own.toml that the user leaves out, with its bounds and its source."""
+    """The default of a key of own.toml, with its bounds and its source."""
 
     key: str
     value: float
@@ -96,13 +96,13 @@ DEFAULTS = (
         date="2026",
     ),
 )
-"""Printed with every answer that uses them."""
+"""Shown as evidence in every answer that uses them."""
 
 SERVER_OVER_GPU = 1.64
-"""Price of a server over the price of its GPUs, where only the card's price is known (Epoch AI)."""
+"""Price of a server divided by that of its GPUs, used where only the card's price is known (Epoch AI)."""
 
 NAMEPLATE_OVER_TDP = 1.8
-"""Nameplate power of a server over that of its GPUs, where the catalogue has no host power (Epoch AI)."""
+"""Nameplate power of a server divided by that of its GPUs, used where the catalogue has no host power (Epoch AI)."""
 
 _OTHER_KEYS = (
     "capital.server_usd_per_gpu",
@@ -113,11 +113,42 @@ _OTHER_KEYS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    """A published price of the servers around one kind of GPU."""
+
+    id: str
+    usd_per_gpu: Estimate
+    """Price of a server over its GPUs."""
+    server_over_gpu: float
+    """Factor that is in the price for the server around the card; 1 where the source prices whole servers."""
+    dates: str
+    """ISO 8601 interval of the price."""
+    source: str
+    notes: str
+
+
 @lru_cache(maxsize=1)
-def server_rows() -> dict[str, dict[str, str]]:
+def server_rows() -> dict[str, ServerRow]:
     """The rows of `servers.csv` by GPU."""
-    with (DATA / "servers.csv").open(encoding="utf-8", newline="") as file:
-        return {row["gpu"]: row for row in csv.DictReader(file)}
+    return keyed(read_rows(DATA / "servers.csv"), _server_row, key="gpu")
+
+
+def _server_row(row: Row) -> ServerRow:
+    over = 1.0 if row.flag("with_server") else SERVER_OVER_GPU
+    low, mid, high = (
+        row.number(key, low=100, high=1_000_000) for key in ("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high")
+    )
+    if not low <= mid <= high:
+        raise row.fail("usd_per_gpu", f"a price from {low:g} to {high:g}")
+    return ServerRow(
+        id=row.text("id"),
+        usd_per_gpu=Estimate(low=low * over, mid=mid * over, high=high * over),
+        server_over_gpu=over,
+        dates=f"{row.day('date_earliest')}/{row.day('date_latest')}",
+        source=row.text("source"),
+        notes=row.text("notes"),
+    )
 
 
 def read_own(path: Path, gpu: Gpu) -> tuple[Owned, Estimate, tuple[Evidence, ...]]:
@@ -165,23 +196,24 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
             id="own:server", kind=EvidenceKind.GIVEN, what=what, source=file.name, gpu=gpu.id, used_in=("cost_usd",)
         )
         return Estimate.exactly(usd), given
-    over = 1.0 if row["with_server"] == "yes" else SERVER_OVER_GPU
-    low, mid, high = (float(row[name]) * over for name in ("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high"))
-    what = f"server price {mid:g} USD per GPU ({low:g} to {high:g}); {row['notes']}"
+    usd_per_gpu, over = row.usd_per_gpu, row.server_over_gpu
+    what = (
+        f"server price {usd_per_gpu.mid:g} USD per GPU ({usd_per_gpu.low:g} to {usd_per_gpu.high:g}); {row.notes}"
+    )
     evidence = Evidence(
-        id=f"own:{row['id']}",
+        id=f"own:{row.id}",
         kind=EvidenceKind.PUBLISHED,
         what=what if over == 1.0 else f"{what}; times {over} for the server around it",
-        source=row["source"],
-        date=f"{row['date_earliest']}/{row['date_latest']}",
+        source=row.source,
+        date=row.dates,
         gpu=gpu.id,
         used_in=("cost_usd",),
     )
-    return Estimate(low=low, mid=mid, high=high), evidence
+    return usd_per_gpu, evidence
 
 
 def _nameplate(file: TomlFile, gpu: Gpu) -> Power:
-    """The file's, else the GPU's limit and its share of the server's nameplate, else 1.8 times the limit."""
+    """The value in the file, else the GPU's limit and its share of the host's nameplate, else 1.8 times the limit."""
     if file.get("power.server_kw_per_gpu") is not None:
         return Power.from_kw(file.number("power.server_kw_per_gpu", 0.05, 20))
     if gpu.host_power_w is None:
@@ -190,10 +222,10 @@ def _nameplate(file: TomlFile, gpu: Gpu) -> Power:
 
 
 def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
-    made = []
+    evidence = []
     for default in DEFAULTS:
         given = file.get(default.key)
-        made.append(
+        evidence.append(
             Evidence(
                 id=f"own:{default.key}",
                 kind=EvidenceKind.ASSUMED if given is None else EvidenceKind.GIVEN,
@@ -203,20 +235,20 @@ def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
                 used_in=("cost_usd",),
             )
         )
-    return tuple(made)
+    return tuple(evidence)
 
 
 def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None = None) -> OwnedPrice:
-    """The cost per GPU-hour that own.toml implies.
+    """The cost of a GPU-hour that own.toml implies.
 
-    The range takes server price, PUE and electricity price at their lows, mids and highs together: wider than their
-    draws would be, since they are not all high at once.
+    The range takes server price, PUE and electricity price all at their low, mid or high, which is wider than a range
+    from independent draws, since they are rarely all high at once.
 
     Args:
-        path: own.toml; every key has a default but the server price of GPUs that `servers.csv` lacks.
-        gpu: whose machines they are.
-        site: PUE and electricity price; without a price the figure is a lower bound.
-        rental: what renting costs, for the break-even utilisation.
+        path: own.toml; every key has a default, except the server price of GPUs that `servers.csv` lacks.
+        gpu: the GPU of the machines.
+        site: PUE and electricity price; without a price the cost is a lower bound.
+        rental: the price of renting, for the break-even utilisation.
 
     Raises:
         UsageError: the file cannot be read.
@@ -262,7 +294,7 @@ def owned_price(path: Path, gpu: Gpu, site: SiteFacts, rental: GpuPrice | None =
 
 
 def _rental_warnings(rental: GpuPrice) -> tuple[Message, ...]:
-    """What a reader should know of the price that owning is compared with; it is in no total, so it is no gap."""
+    """Warnings about the price that owning is compared with; it is in no total, so what it lacks is not a gap."""
     if rental.gap is None:
         return rental.warnings
     return (*rental.warnings, Message.of("price.warning.rental", what=rental.gap.what, why=rental.gap.why))

@@ -1,4 +1,4 @@
-"""What an hour of a GPU costs its owner: capital, network, financing, housing, electricity, staff, by utilisation.
+"""The cost of a GPU-hour on own machines: capital, financing, housing, electricity and staff, by utilisation.
 
 Shares, lives and the economic depreciation follow Cottier et al., "The rising costs of training frontier AI models"
 (Epoch AI, arXiv 2405.21015) and its code (epoch-research/training-cost-trends@263c40a1).
@@ -13,7 +13,7 @@ from planner.costs.quantity import Power
 from planner.units import MONTH_H, YEAR_H
 
 PRICE_PERFORMANCE_OOM_PER_YEAR = 0.14
-"""Orders of magnitude by which GPU price-performance improves per year (Epoch AI): value falls 27.6 % a year."""
+"""Orders of magnitude by which GPU price-performance improves per year (Epoch AI): the value falls by 27.6 % a year."""
 
 ITEMS = ("server", "network", "storage", "financing", "housing", "electricity", "staff")
 """Items of an owned GPU-hour; they sum to its cost."""
@@ -21,66 +21,66 @@ ITEMS = ("server", "network", "storage", "financing", "housing", "electricity", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """Machines that the user owns, per GPU."""
+    """The user's own machines, per GPU."""
 
     server_usd_per_gpu: float
-    """Price of a server over its GPUs, when it was new."""
+    """Price of a new server divided by its GPUs."""
     network_ratio: float
     """Network between servers as a share of the cluster's capital."""
     storage_ratio: float
     """Storage as a share of the cluster's capital."""
     life_years: float
     age_years: float
-    """Age of the machines at the start of the run; only economic depreciation asks."""
+    """Age of the machines at the start of the run; only economic depreciation uses it."""
     depreciation: str
     """`straight-line` or `economic`."""
     residual_ratio: float
-    """Value left at the end of the life over the price; straight-line only."""
+    """Value left at the end of the service life, as a share of the price; straight-line depreciation only."""
     financing_ratio: float
-    """Interest per year on the capital that is tied up."""
+    """Interest per year on the capital tied up."""
     utilisation_ratio: float
     """Share of all hours that are used."""
     server_power: Power
-    """Nameplate power of a server over its GPUs, host included."""
+    """Nameplate power of a server divided by its GPUs, host included."""
     mean_load_ratio: float
-    """Mean power in use over nameplate."""
+    """Mean power in use, as a share of the nameplate power."""
     idle_load_ratio: float
-    """Power when idle over nameplate."""
+    """Power when idle, as a share of the nameplate power."""
     housing: str
     """`colocation` or `own`."""
     colocation_usd_per_kw_month: float
     """Per kW of nameplate power, without energy."""
     facility_usd_per_kw: float
-    """Own building, power and cooling per kW of nameplate power; only where housing is `own`."""
+    """Capital of building, power and cooling per kW of nameplate power; only where housing is `own`."""
     facility_life_years: float
     staff_ratio: float
-    """Staff, support and spares as a share of everything else."""
+    """Staff, support and spare parts as a share of all other items."""
 
 
 def cluster_usd_per_gpu(owned: Owned) -> float:
-    """Server, network and storage per GPU when new: the server is what the two shares leave of the whole."""
+    """Capital per GPU when new: server, network and storage, of which the last two are shares of the total."""
     return owned.server_usd_per_gpu / (1.0 - owned.network_ratio - owned.storage_ratio)
 
 
 def value_usd(price_usd: float, age_years: float) -> float:
-    """What hardware is worth at an age: it loses 0.14 orders of magnitude a year (Epoch AI)."""
+    """Value of hardware at an age: it loses 0.14 orders of magnitude a year (Epoch AI)."""
     return price_usd * math.pow(10.0, -PRICE_PERFORMANCE_OOM_PER_YEAR * age_years)
 
 
 def economic_rate_per_year() -> float:
-    """Share of the current value charged per year: 0.14 ln 10 = 0.322 (Epoch AI)."""
+    """Share of the current value that is charged per year: 0.14 ln 10 = 0.322 (Epoch AI)."""
     return PRICE_PERFORMANCE_OOM_PER_YEAR * math.log(10.0)
 
 
 def depreciation_usd_per_h(owned: Owned, price_usd: float) -> float:
-    """What hardware of this price loses per hour of the clock."""
+    """Depreciation of hardware of this price per wall-clock hour."""
     if owned.depreciation == "economic":
         return value_usd(price_usd, owned.age_years) * economic_rate_per_year() / YEAR_H
     return price_usd * (1.0 - owned.residual_ratio) / (owned.life_years * YEAR_H)
 
 
 def financing_usd_per_h(owned: Owned, price_usd: float) -> float:
-    """Interest per hour of the clock on the mean book value (straight-line) or on the current value (economic)."""
+    """Interest per wall-clock hour on the mean book value (straight-line) or on the current value (economic)."""
     if owned.depreciation == "economic":
         tied_up = value_usd(price_usd, owned.age_years)
     else:
@@ -89,7 +89,7 @@ def financing_usd_per_h(owned: Owned, price_usd: float) -> float:
 
 
 def housing_usd_per_h(owned: Owned) -> float:
-    """Space, power and cooling per hour of the clock, without energy."""
+    """Space, power and cooling per wall-clock hour, without energy."""
     kw = float(owned.server_power.kw)
     if owned.housing == "colocation":
         return kw * owned.colocation_usd_per_kw_month / MONTH_H
@@ -97,12 +97,12 @@ def housing_usd_per_h(owned: Owned) -> float:
 
 
 def electricity_usd_per_h(owned: Owned, load_ratio: float, pue: float, usd_per_kwh: float) -> float:
-    """Energy of one GPU's share of a server at a load, at the facility's meter, per hour."""
+    """Electricity of one GPU and its share of the server at a load, metered at the facility, per hour."""
     return float(owned.server_power.kw) * load_ratio * pue * usd_per_kwh
 
 
 def clock_items_usd_per_h(owned: Owned) -> dict[str, float]:
-    """What an hour of the clock costs whether the GPU works or not, without energy and staff."""
+    """Cost of a wall-clock hour whether the GPU works or not, without energy and staff, by item."""
     cluster = cluster_usd_per_gpu(owned)
     per_h = depreciation_usd_per_h(owned, cluster) / cluster if cluster > 0 else 0.0
     return {
@@ -115,7 +115,7 @@ def clock_items_usd_per_h(owned: Owned) -> dict[str, float]:
 
 
 def items_usd_per_gpu_h(owned: Owned, pue: float, usd_per_kwh: float) -> dict[str, float]:
-    """What an hour of use costs, by `ITEMS`; hours that nobody uses are borne by those that are used."""
+    """Cost of an hour of use by item, as in `ITEMS`; used hours also pay for those that are not used."""
     used = owned.utilisation_ratio
     items = {name: value / used for name, value in clock_items_usd_per_h(owned).items()}
     busy = electricity_usd_per_h(owned, owned.mean_load_ratio, pue, usd_per_kwh)
@@ -126,14 +126,14 @@ def items_usd_per_gpu_h(owned: Owned, pue: float, usd_per_kwh: float) -> dict[st
 
 
 def usd_per_gpu_h(owned: Owned, pue: float, usd_per_kwh: float) -> float:
-    """What an hour of use costs in all."""
+    """Total cost of an hour of use."""
     return sum(items_usd_per_gpu_h(owned, pue, usd_per_kwh).values())
 
 
 def break_even_ratio(owned: Owned, pue: float, usd_per_kwh: float, rental_usd_per_gpu_h: float) -> float | None:
-    """The utilisation at which owning costs as much per used hour as renting; None where it never does.
+    """The utilisation at which an hour of use costs as much as renting; None where it always costs more.
 
-    With F the cost of an hour of the clock, E_b and E_i the energy of a busy and an idle hour and s the staff share,
+    With F the cost of a wall-clock hour, E_b and E_i the energy of a busy and an idle hour and s the staff share,
     an hour of use at utilisation u costs (1 + s) (F / u + E_b + E_i (1 - u) / u); set equal to the rental price.
     """
     staff = 1.0 + owned.staff_ratio

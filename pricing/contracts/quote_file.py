@@ -1,4 +1,4 @@
-"""quote.toml: a vendor's offer, with its commitment, minimum term and set-up fee."""
+"""quote.toml: a vendor's offer with its commitment, minimum term and set-up fee."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEYS = (
 
 
 def quoted_gpu(path: Path) -> str:
-    """The catalogue id of the GPU that an offer is for.
+    """The catalogue id of the GPU in an offer.
 
     Raises:
         UsageError: the file cannot be read.
@@ -54,9 +54,9 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
 
     Args:
         path: quote.toml.
-        gpu: catalogue id that is planned; the offer must name the same.
-        as_of: the day; an offer that ended before it is marked stale.
-        rates: exchange rates; the user's where None.
+        gpu: catalogue id of the planned GPU; the offer must be for the same.
+        as_of: the day; an offer that expired before it is marked as stale.
+        rates: exchange rates; None for the user's.
 
     Raises:
         UsageError: the file cannot be read, or the term is not a duration.

@@ -1,6 +1,6 @@
-"""Exports for finance: one file each, listed here; each makes bytes from an estimate document.
+"""Exports for finance: each format is one module here and turns an estimate document into bytes.
 
-To add one, write `pricing/exports/<module>.py` with `render(document) -> bytes` and add a row to `EXPORTS`.
+To add a format, write `pricing/exports/<module>.py` with `render(document) -> bytes` and add a row to `EXPORTS`.
 """
 
 from __future__ import annotations
@@ -11,34 +11,37 @@ from importlib import import_module
 from typing import Any
 
 from planner.errors import UsageError
-from pricing.base.near import listed, near_names
+from planner.rows import near_names
+from pricing.base.listing import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """One form of a bill."""
+    """One format of a bill."""
 
     name: str
     """What the user types."""
     module: str
     """File in this folder."""
     suffix: str
+    """File name extension, with its point."""
     what: str
-    """One line for people."""
+    """Description in one line."""
     of_one_plan: bool = False
-    """It holds one plan, which `precision`, `gpu` and `view` choose; else every plan."""
+    """Whether it holds one plan, chosen by `precision`, `gpu` and `view`, rather than every plan."""
     is_binary: bool = False
+    """Whether it is written to a file only."""
 
     def render(self, document: dict[str, Any], **chosen: str | None) -> bytes:
-        """The bill of an `mpplan.estimate/1` document in this form.
+        """The bill of an `mpplan.estimate/1` document in this format.
 
         Args:
             document: the answer.
             chosen: `precision`, `gpu` and `view` of the plan, where it holds one.
 
         Raises:
-            UsageError: the form needs a package that is not installed, or the document has no such plan with a cost.
-            InputFileError: the document's lines do not sum, or its figures do not fit each other.
+            UsageError: the format needs a package that is not installed, or the document has no such plan with a cost.
+            InputFileError: the document's lines do not sum to its total, or its figures are inconsistent.
         """
         render: Callable[..., bytes] = import_module(f"pricing.exports.{self.module}").render
         return render(document, **chosen)
@@ -50,7 +53,7 @@ EXPORTS = (
         name="focus",
         module="focus_csv",
         suffix=".csv",
-        what="the asked plan shaped like FOCUS 1.2 billing data, marked as estimate",
+        what="one plan in the shape of FOCUS 1.2 billing data, marked as an estimate",
         of_one_plan=True,
     ),
     Export(
@@ -61,14 +64,14 @@ EXPORTS = (
         is_binary=True,
     ),
 )
-"""All forms; the first is the default."""
+"""All formats; the first is the default."""
 
 
 def find_export(name: str) -> Export:
-    """The form of a name.
+    """The format of a name, whatever its case.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no format of that name.
     """
     plain = name.strip().lower().replace("_", "-")
     for export in EXPORTS:
@@ -79,6 +82,6 @@ def find_export(name: str) -> Export:
 
 
 def export_for(path: str | None) -> Export:
-    """The form that a file's name ends in, else the first."""
-    ending = "" if path is None else path.lower()
-    return next((one for one in reversed(EXPORTS) if one.is_binary and ending.endswith(one.suffix)), EXPORTS[0])
+    """The format that the extension of a file stands for; the default format where it stands for none."""
+    name = "" if path is None else path.lower()
+    return next((form for form in reversed(EXPORTS) if form.is_binary and name.endswith(form.suffix)), EXPORTS[0])

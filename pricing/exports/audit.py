@@ -1,7 +1,7 @@
-"""Do the figures of an estimate fit each other? Sums to the cent, and ratios that a unit slip cannot keep.
+"""Checks that the figures of an estimate are consistent: sums to the cent, and ratios that a wrong unit would break.
 
-kW for MW, Wh for kWh, cents for dollars, grams for kilograms are wrong by 100 or more; the bounds here are a factor of
-a few wide, so each slip leaves one of them.
+kW for MW, Wh for kWh, cents for dollars and grams for kilograms are wrong by a factor of 100 or more; the bounds here
+are narrower, so each such mistake breaks one of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pricing.exports.bill_table import VIEWS, billed_plans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A ratio of two figures and the bounds that every real plan keeps."""
+    """A ratio of two figures and the bounds within which every real plan lies."""
 
     name: str
     low: float
@@ -38,14 +38,16 @@ PEAK = Ratio(name="peak power over mean power", low=1.0, high=20.0, unit="W per 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A figure that does not fit."""
+    """An inconsistent figure."""
 
     where: str
+    """Part of the document, for example `plans.bf16`."""
     what: str
+    """The ratio and the bounds that it breaks."""
 
 
 def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
-    """Everything in an `mpplan.estimate/1` document that does not fit; empty for a sound one."""
+    """The inconsistent figures of an `mpplan.estimate/1` document; none for a consistent one."""
     faults = []
     try:
         billed_plans(document)
@@ -59,7 +61,7 @@ def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
 
 
 def require_sound(document: dict[str, Any]) -> None:
-    """Refuse a document whose figures do not fit each other.
+    """Refuse a document whose figures are inconsistent.
 
     Raises:
         InputFileError: the first fault, and how many more there are.
@@ -68,7 +70,7 @@ def require_sound(document: dict[str, Any]) -> None:
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         raise InputFileError(
-            f"{faults[0].where}: {faults[0].what}{more}", hint="write the document anew with `mpplan estimate --json`"
+            f"{faults[0].where}: {faults[0].what}{more}", hint="write the document again with `mpplan estimate --json`"
         )
 
 
@@ -114,4 +116,4 @@ def _carbon_misfits(plan: dict[str, Any], gpu_h: float | None, carbon_t: float |
 
 def _outside(ratio: Ratio, value: float) -> Iterator[str]:
     if not ratio.low <= value <= ratio.high:
-        yield f"{ratio.name} is {value:.4g} {ratio.unit}, expected {ratio.low:g} to {ratio.high:g}: a slip of units?"
+        yield f"{ratio.name} is {value:.4g} {ratio.unit}, expected {ratio.low:g} to {ratio.high:g}: is a unit wrong?"

@@ -18,7 +18,7 @@ _ENDS = ("low", "mid", "high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillRow:
-    """One line of one plan's bill."""
+    """One line of the bill of one plan."""
 
     view: str
     """`plans` (same GPUs) or `same_deadline`."""
@@ -40,6 +40,7 @@ class BillRow:
     at_least: bool
     """Whether something is missing, so that the amounts are lower bounds."""
     is_leaf: bool
+    """Whether it has no lines of its own."""
     evidence_ids: tuple[str, ...]
 
 
@@ -48,7 +49,7 @@ class BilledPlan:
     """One plan with its bill."""
 
     rows: tuple[BillRow, ...]
-    """The total first, then its lines, parents before children."""
+    """The total first, then its lines, each parent before its children."""
     days_mid: float
     energy_kwh: tuple[float, float, float]
     """low, mid, high."""
@@ -80,12 +81,12 @@ def billed_plans(document: dict[str, Any]) -> tuple[BilledPlan, ...]:
     Raises:
         InputFileError: a plan lacks a part, or its lines do not sum to its total.
     """
-    found = []
-    for view in VIEWS:
-        for plan in document.get(view, ()):
-            if plan.get("fits") and plan.get("cost_usd"):
-                found.append(_billed(plan, view))
-    return tuple(found)
+    return tuple(
+        _billed(plan, view)
+        for view in VIEWS
+        for plan in document.get(view, ())
+        if plan.get("fits") and plan.get("cost_usd")
+    )
 
 
 def one_plan(
@@ -183,6 +184,6 @@ def _split(line: dict[str, Any], children: list[dict[str, Any]], end: str, whole
     if apart > max(Decimal("0.01"), abs(whole) * Decimal("1e-9")):
         raise InputFileError(
             f"cost_lines: {line['id']}: the lines' {end} sums to {sum(exact, Decimal(0)):.2f}, not to {whole}",
-            hint="write the document anew with `mpplan estimate --json`",
+            hint="write the document again with `mpplan estimate --json`",
         )
     return rounded_lines(exact, CURRENCY, whole)

@@ -46,15 +46,15 @@ COLUMNS = (
     "peak_power_mw",
     "evidence",
 )
-"""Energy, power and carbon (location-based, unless it says otherwise) stand on the total's row only, so that a column
-can be summed."""
+"""Energy, power and carbon (location-based, unless the name says otherwise) are on the total's row only, so that each
+column can be summed."""
 
 
 def render(document: dict[str, Any]) -> bytes:
     """The CSV, UTF-8.
 
     Raises:
-        InputFileError: the document's figures do not fit each other.
+        InputFileError: the document's figures are inconsistent.
     """
     require_sound(document)
     buffer = io.StringIO()

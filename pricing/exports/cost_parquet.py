@@ -20,7 +20,7 @@ def render(document: dict[str, Any]) -> bytes:
 
     Raises:
         UsageError: pyarrow is not installed.
-        InputFileError: the document's figures do not fit each other.
+        InputFileError: the document's figures are inconsistent.
     """
     try:
         import pyarrow as pa

@@ -1,8 +1,8 @@
-"""A bill shaped like FinOps FOCUS 1.2 billing data, for tools that read it; an estimate, not a bill, and says so.
+"""A bill in the shape of FinOps FOCUS 1.2 billing data, for tools that read it; each row is marked as an estimate.
 
-FOCUS (FinOps Open Cost and Usage Specification 1.2, CC BY 4.0) describes charges that happened and knows no ranges,
-energy or carbon; these stand in `x_` columns, as it asks for custom ones. No conformance is claimed. `BilledCost` is
-0, since nothing is billed; the estimate's mid is the effective cost.
+FOCUS (FinOps Open Cost and Usage Specification 1.2, CC BY 4.0) describes actual charges and has no columns for ranges,
+energy or carbon; these are in `x_` columns, as the specification asks for custom ones. No conformance is claimed.
+`BilledCost` is 0, since nothing is billed; the mid of the estimate is the effective cost.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ def render(
 
     Raises:
         UsageError: the document has no such plan with a cost.
-        InputFileError: its figures do not fit each other.
+        InputFileError: its figures are inconsistent.
     """
     require_sound(document)
     plan = one_plan(document, precision, view, gpu)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for at, row in enumerate(plan.leaves):
-        writer.writerow(_cells(document, plan, row, first=at == 0))
+    for index, row in enumerate(plan.leaves):
+        writer.writerow(_cells(document, plan, row, first=index == 0))
     return buffer.getvalue().encode("utf-8")
 
 
@@ -100,9 +100,9 @@ def _given(document: dict[str, Any], name: str) -> str:
 
 
 def _terms(document: dict[str, Any], gpu: str) -> tuple[str, str, str]:
-    """Who asks the price, its commitment and its region: as booked for this GPU, else as the question says."""
+    """Provider, commitment and region of the price: those used for this GPU, else those of the question."""
     prices = (document.get("money") or {}).get("prices") or ()
-    used: dict[str, Any] = next((one for one in prices if one["gpu"] == gpu), {})
+    used: dict[str, Any] = next((price for price in prices if price["gpu"] == gpu), {})
     commitment = used.get("commitment") or _given(document, "commitment") or "on-demand"
     provider = "own machines" if commitment == "owned" else used.get("provider") or _given(document, "provider")
     return provider or "estimate", commitment, used.get("region") or _given(document, "region")

@@ -1,1 +1,1 @@
-"""Readers of the files that a user writes: TOML with line numbers in errors, and dated exchange rates."""
+"""Readers of user files: TOML whose errors name the line, and dated exchange rates."""

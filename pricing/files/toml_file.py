@@ -1,4 +1,4 @@
-"""Reading the user's TOML files (own.toml, quote.toml …): every mistake is `file:line: key: what was expected`."""
+"""Reader of the user's TOML files (own.toml, quote.toml …); an error says `file:line: key: what was expected`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputFileError, Message, UsageError
-from pricing.base.near import listed, near_names
+from planner.errors import InputFileError, Message
+from planner.rows import near_names, read_text
+from pricing.base.listing import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TomlFile:
-    """A parsed file that knows where its keys stand."""
+    """A parsed TOML file with typed access to its keys, given as `table.key`."""
 
     name: str
+    """File name as shown in errors."""
     text: str
+    """Content of the file, to find the line of a key."""
     values: dict[str, Any]
-    """What the file holds, by table and key; numbers with a point are Decimal."""
+    """Values by table and key; numbers with a point are Decimal."""
 
     def fail(self, key: str, expected: str, hint: str | Message | None = None) -> InputFileError:
-        """The error for a key, with its line where the file has it."""
+        """The error for a key, with its line number; line 1 where the file lacks the key."""
         last = re.escape(key.rsplit(".", 1)[-1])
-        found = re.search(rf"^\s*\[?\[?[\w.\"-]*{last}\b", self.text, flags=re.MULTILINE)
-        line = self.text.count("\n", 0, found.start()) + 1 if found else 1
-        blank = re.match(r"\s*", found.group()) if found else None
-        line += blank.group().count("\n") if blank else 0
+        match = re.search(rf"^[ \t]*\[?\[?[\w.\"-]*{last}\b", self.text, flags=re.MULTILINE)
+        line = self.text.count("\n", 0, match.start()) + 1 if match else 1
         return InputFileError(f"{self.name}:{line}: {key}: {expected}", hint=hint or "docs/pricing.md lists the keys")
 
     def get(self, key: str) -> Any:
@@ -41,7 +42,7 @@ class TomlFile:
         return value
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
-        """A number within bounds (both allowed).
+        """A number in `[low, high]`; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, not a number, or out of bounds.
@@ -50,12 +51,11 @@ class TomlFile:
         if value is None and default is not None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= float(value) <= high:
-            found = "nothing" if value is None else f"`{value}`"
-            raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {found}")
+            raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
         return float(value)
 
     def amount(self, key: str, default: Decimal | None = None) -> Decimal:
-        """An exact amount, 0 or more.
+        """An exact amount of at least 0; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, not a number, or negative.
@@ -64,13 +64,11 @@ class TomlFile:
         if value is None and default is not None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or not value >= 0:
-            raise self.fail(
-                key, "expected an amount, 0 or more, found " + ("nothing" if value is None else f"`{value}`")
-            )
+            raise self.fail(key, f"expected an amount of at least 0, found {_shown(value)}")
         return Decimal(value)
 
     def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
-        """One of some words.
+        """One of the `allowed` words; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, or another word.
@@ -79,13 +77,11 @@ class TomlFile:
         if value is None and default is not None:
             return default
         if value not in tuple(allowed):
-            raise self.fail(
-                key, f"expected one of {listed(allowed)}, found " + ("nothing" if value is None else f"`{value}`")
-            )
+            raise self.fail(key, f"expected one of {listed(allowed)}, found {_shown(value)}")
         return str(value)
 
     def text_of(self, key: str, default: str | None = None) -> str:
-        """A text that is not empty.
+        """A text that is not empty; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, or not a text.
@@ -94,14 +90,14 @@ class TomlFile:
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or not value.strip():
-            raise self.fail(key, "expected a text, found " + ("nothing" if value is None else f"`{value}`"))
+            raise self.fail(key, f"expected a text, found {_shown(value)}")
         return value.strip()
 
     def day(self, key: str) -> date | None:
         """A date (`2026-08-28`, quoted or not), None where it is missing.
 
         Raises:
-            InputFileError: something else.
+            InputFileError: the value is not a date.
         """
         value = self.get(key)
         if value is None or type(value) is date:
@@ -112,16 +108,20 @@ class TomlFile:
             raise self.fail(key, f"expected a date such as 2026-08-28, found `{value}`") from None
 
     def only(self, known: Iterable[str]) -> None:
-        """See that the file has no key but these (`table.key`).
+        """Check that the file has no other keys than these (`table.key`).
 
         Raises:
-            InputFileError: it has another; near names are offered.
+            InputFileError: it has an unknown key; similar ones are offered.
         """
         allowed = tuple(known)
         for key in _keys(self.values, ""):
             if key not in allowed:
-                near = near_names(key, allowed, 3)
+                near = near_names(key, allowed)
                 raise self.fail(key, "unknown key", f"did you mean {listed(near)}?" if near else None)
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else f"`{value}`"
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
@@ -137,19 +137,14 @@ def read_toml(path: Path) -> TomlFile:
 
     Raises:
         UsageError: it is missing or cannot be read.
-        InputFileError: it is not TOML.
+        InputFileError: it is not TOML in UTF-8.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check the path") from error
-    except UnicodeDecodeError as error:
-        raise InputFileError(f"{path}:1: expected TOML in UTF-8", hint="save the file as UTF-8") from error
+    text = read_text(path, str(path))
     try:
         values = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+)", str(error))
-        line = found[1] if found else str(text.count("\n") + 1)
+        position = re.search(r"\(at line (\d+)", str(error))
+        line = position[1] if position else str(text.count("\n") + 1)
         reason = str(error).split(" (at")[0]
         raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
     return TomlFile(name=str(path), text=text, values=values)

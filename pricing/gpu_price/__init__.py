@@ -1,1 +1,1 @@
-"""What one GPU-hour costs: by a named provider, on the market, or reserved."""
+"""The price of a GPU-hour: of a named provider, of the market, or reserved."""

@@ -1,4 +1,4 @@
-"""A question to the price book: which GPU, whose, where, how committed, on which day; and the rows that answer it."""
+"""Queries to the price book: GPU, provider, region, commitment and day, and the rows that match them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from planner.errors import UsageError
-from pricing.base.near import listed, near_names
+from planner.rows import near_names
+from pricing.base.listing import listed
 from pricing.book.current import counting_rows, without_historic
 from pricing.book.rows import COMMITMENTS, PriceBook, PriceRow, load_book
 from pricing.place.places import place_named, place_of
@@ -25,21 +26,26 @@ _COMMITMENT_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked of the book."""
+class PriceQuery:
+    """Which price is wanted from the book."""
 
     gpu: str
+    """Catalogue id."""
     provider: str | None
+    """Slug; None for the whole market."""
     region: str | None
+    """A provider's region, or a place; None for any."""
     commitment: str
+    """One of `COMMITMENTS`."""
     as_of: date
+    """The day of the price."""
 
 
 def parse_commitment(text: str) -> str:
-    """One of `COMMITMENTS`, however it is written.
+    """The commitment of a name in any of its usual spellings, one of `COMMITMENTS`.
 
     Raises:
-        UsageError: none of them.
+        UsageError: no such commitment.
     """
     plain = text.strip().lower()
     plain = _COMMITMENT_WORDS.get(plain, plain)
@@ -48,52 +54,52 @@ def parse_commitment(text: str) -> str:
     return plain
 
 
-def check_names(question: Question) -> None:
-    """See that the provider and the region are known.
+def check_names(query: PriceQuery) -> None:
+    """Check that the price book knows the provider and the region.
 
     Raises:
-        UsageError: one is not; near names are offered.
+        UsageError: one of them is unknown; similar names are offered.
     """
-    if question.provider is None and question.region is None:
+    if query.provider is None and query.region is None:
         return
     book = load_book()
-    if question.provider is not None and question.provider not in book.providers():
-        near = near_names(question.provider, book.providers())
+    if query.provider is not None and query.provider not in book.providers():
+        near = near_names(query.provider, book.providers())
         raise UsageError(
-            f"no prices of a provider `{question.provider}`",
+            f"no prices of a provider `{query.provider}`",
             hint=f"did you mean {listed(near)}?" if near else f"the book has {listed(book.providers(), 40)}",
         )
-    if question.region is None or place_named(question.region) is not None:
+    if query.region is None or place_named(query.region) is not None:
         return
-    regions = {row.region for row in book.rows if row.region and question.provider in (None, row.provider)}
-    if question.region.lower() in {one.lower() for one in regions}:
+    regions = {row.region for row in book.rows if row.region and query.provider in (None, row.provider)}
+    if query.region.lower() in {region.lower() for region in regions}:
         return
-    near = near_names(question.region, regions)
+    near = near_names(query.region, regions)
     raise UsageError(
-        f"no prices in a region `{question.region}`" + (f" of {question.provider}" if question.provider else ""),
+        f"no prices in a region `{query.region}`" + (f" of {query.provider}" if query.provider else ""),
         hint=f"did you mean {listed(near)}?" if near else f"the book has {listed(sorted(regions))}",
     )
 
 
-def _in_region(row: PriceRow, question: Question) -> bool:
-    if question.region is None:
+def _in_region(row: PriceRow, query: PriceQuery) -> bool:
+    if query.region is None:
         return True
-    if row.region.lower() == question.region.lower():
+    if row.region.lower() == query.region.lower():
         return True
     if row.region == "all":
-        return question.provider is not None
-    place = place_named(question.region)
+        return query.provider is not None
+    place = place_named(query.region)
     return place is not None and place_of(row.provider, row.region) == place
 
 
-def selected_rows(book: PriceBook, question: Question) -> tuple[PriceRow, ...]:
-    """The rows that answer: those that count on the day, historic ones only where there are no others."""
-    asked = [
+def selected_rows(book: PriceBook, query: PriceQuery) -> tuple[PriceRow, ...]:
+    """The rows that match: those that count on the day, historic ones only where there are no others."""
+    candidates = [
         row
         for row in book.rows
-        if row.gpu == question.gpu
-        and row.commitment == question.commitment
-        and (row.provider == question.provider if question.provider else row.seller != "marketplace")
+        if row.gpu == query.gpu
+        and row.commitment == query.commitment
+        and (row.provider == query.provider if query.provider else row.seller != "marketplace")
     ]
-    counting = tuple(row for row in counting_rows(asked, question.as_of) if _in_region(row, question))
-    return without_historic(counting, question.as_of)
+    counting = tuple(row for row in counting_rows(candidates, query.as_of) if _in_region(row, query))
+    return without_historic(counting, query.as_of)

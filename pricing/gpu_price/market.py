@@ -1,4 +1,4 @@
-"""A price from the rows that answer a question: of one provider, or of the market with one vote per provider."""
+"""A price from the rows that match a query: of one provider, or of the market with one vote per provider."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from decimal import Decimal
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from pricing.base.near import listed
+from pricing.base.listing import listed
 from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
 from pricing.book.rows import PriceBook, load_book
 from pricing.files.exchange_rates import ExchangeRate
-from pricing.gpu_price.ask import Question
+from pricing.gpu_price.ask import PriceQuery
 
 LOW, HIGH = Decimal("0.05"), Decimal("0.95")
 FEW_PROVIDERS = 5
-"""Below this many votes the range is the lowest and the highest vote; from here on the 5th and 95th percentile."""
+"""With fewer votes the range is from the lowest to the highest; otherwise from the 5th to the 95th percentile."""
 TYPICAL_FROM_PROVIDERS = 5
-"""GPUs with at least this many votes lend their spread to those with one or two."""
+"""GPUs with at least this many votes set the typical spread, which GPUs with one or two votes take."""
 
 
 def _evidence(vote: Vote) -> Evidence:
@@ -61,33 +61,33 @@ def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]
     return tuple(warnings)
 
 
-def _region(question: Question) -> Message | str:
-    return Message.of("price.in_region", region=question.region) if question.region else ""
+def _region(query: PriceQuery) -> Message | str:
+    return Message.of("price.in_region", region=query.region) if query.region else ""
 
 
-def provider_price(vote: Vote, question: Question) -> GpuPrice:
-    """The cheapest row that counts of one provider; high is its dearest, in another region or instance."""
+def provider_price(vote: Vote, query: PriceQuery) -> GpuPrice:
+    """The cheapest current price of one provider; high is its most expensive, in another region or instance."""
     row = vote.row
     usd = float(vote.usd_per_gpu_h)
-    gap = _stale_gap((vote,), question.as_of)
+    gap = _stale_gap((vote,), query.as_of)
     return GpuPrice(
-        gpu=question.gpu,
+        gpu=query.gpu,
         usd_per_gpu_h=Estimate(low=usd, mid=usd, high=float(vote.highest_usd_per_gpu_h)),
         basis=Message.of(
             "price.basis.provider",
             provider=row.provider,
-            region=_region(question),
-            commitment=question.commitment,
+            region=_region(query),
+            commitment=query.commitment,
             row=row.id,
             date=row.date_text,
         ),
         evidence=(_evidence(vote),),
         gap=gap,
-        commitment=question.commitment,
+        commitment=query.commitment,
         provider=row.provider,
-        region=question.region,
+        region=query.region,
         stale=gap is not None,
-        warnings=_date_warnings((vote,), question.as_of),
+        warnings=_date_warnings((vote,), query.as_of),
     )
 
 
@@ -101,11 +101,11 @@ def _spread(prices: tuple[Decimal, ...]) -> tuple[Decimal, Decimal, Decimal]:
 def typical_spread(
     book: PriceBook, rates: tuple[ExchangeRate, ...], commitment: str, as_of: date
 ) -> tuple[Decimal, Decimal] | None:
-    """Low and high over the median, averaged over the GPUs with at least five votes; None where there are none."""
-    asked = [row for row in book.rows if row.commitment == commitment and row.seller != "marketplace"]
+    """Low and high divided by the median, averaged over the GPUs with at least five votes; None if there are none."""
+    candidates = [row for row in book.rows if row.commitment == commitment and row.seller != "marketplace"]
     ratios = []
-    for gpu in sorted({row.gpu for row in asked}):
-        rows = without_historic(counting_rows((row for row in asked if row.gpu == gpu), as_of), as_of)
+    for gpu in sorted({row.gpu for row in candidates}):
+        rows = without_historic(counting_rows((row for row in candidates if row.gpu == gpu), as_of), as_of)
         prices = tuple(vote.usd_per_gpu_h for vote in votes(rows, as_of, rates))
         if len(prices) >= TYPICAL_FROM_PROVIDERS:
             low, mid, high = _spread(prices)
@@ -116,30 +116,30 @@ def typical_spread(
     return sum((low for low, _ in ratios), Decimal(0)) / count, sum((high for _, high in ratios), Decimal(0)) / count
 
 
-def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], question: Question) -> GpuPrice:
-    """The median vote with the spread of the votes as range (see `quote_gpu`)."""
+def market_price(rates: tuple[ExchangeRate, ...], ballot: tuple[Vote, ...], query: PriceQuery) -> GpuPrice:
+    """The median vote, with the spread of the votes as range (see `quote_gpu`)."""
     low, mid, high = _spread(tuple(vote.usd_per_gpu_h for vote in ballot))
-    warnings = list(_date_warnings(ballot, question.as_of))
-    if len(ballot) <= 2 and question.region is None:
-        typical = typical_spread(load_book(), rates, question.commitment, question.as_of)
+    warnings = list(_date_warnings(ballot, query.as_of))
+    if len(ballot) <= 2 and query.region is None:
+        typical = typical_spread(load_book(), rates, query.commitment, query.as_of)
         if typical is not None:
             low, high = min(low, mid * typical[0]), max(high, mid * typical[1])
-            warnings.append(Message.of("price.warning.few_providers", count=len(ballot), gpu=question.gpu))
-    gap = _stale_gap(ballot, question.as_of)
+            warnings.append(Message.of("price.warning.few_providers", count=len(ballot), gpu=query.gpu))
+    gap = _stale_gap(ballot, query.as_of)
     return GpuPrice(
-        gpu=question.gpu,
+        gpu=query.gpu,
         usd_per_gpu_h=Estimate(low=float(low), mid=float(mid), high=float(high)),
         basis=Message.of(
             "price.basis.market",
             count=len(ballot),
-            region=_region(question),
-            commitment=question.commitment,
-            as_of=str(question.as_of),
+            region=_region(query),
+            commitment=query.commitment,
+            as_of=str(query.as_of),
         ),
         evidence=tuple(_evidence(vote) for vote in ballot),
         gap=gap,
-        commitment=question.commitment,
-        region=question.region,
+        commitment=query.commitment,
+        region=query.region,
         stale=gap is not None,
         warnings=tuple(warnings),
     )

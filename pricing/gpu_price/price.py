@@ -1,4 +1,4 @@
-"""`quote_gpu`: what an hour of a GPU costs, from a given price, a provider's row, or the market."""
+"""The price of a GPU-hour: the one given, a provider's, or that of the market (`quote_gpu`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import date
 from planner.costs.prices import GpuPrice
 from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
-from pricing.base.near import listed
+from pricing.base.listing import listed
 from pricing.book.current import is_historic, votes
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow, load_book
 from pricing.files.exchange_rates import ExchangeRate, load_rates
-from pricing.gpu_price.ask import Question, check_names, parse_commitment, selected_rows
+from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
 from pricing.gpu_price.market import market_price, provider_price
 from pricing.gpu_price.reserved import less_discount
 from pricing.place.places import place_named
@@ -27,22 +27,22 @@ def quote_gpu(
     commitment: str = "on-demand",
     as_of: date,
 ) -> GpuPrice:
-    """What an hour of this GPU costs.
+    """The price of an hour of this GPU.
 
-    In this order: the price given; the cheapest row that counts of the provider or region named (low and mid; high is
-    the dearest region of that provider); else the market: the median over providers, one vote each (its cheapest row
-    that counts, no marketplace asks), with the 5th and 95th percentile of the votes as range (lowest and highest vote
-    below five providers; with one or two, at least the typical spread of the GPUs that have five).
+    In this order: the price given; the cheapest current price of the provider or region named (low and mid; high is
+    the provider's most expensive region); else the market: the median over providers, one vote each (its cheapest
+    current price, without marketplace offers), with the 5th and 95th percentile of the votes as range (lowest and
+    highest vote below five providers; with one or two, at least the typical spread of the GPUs that have five).
 
-    Reserved prices without a recent row are the on-demand price less the discounts of `discounts.csv`, marked assumed.
+    A reserved price without a recent row is the on-demand price less the discount of `discounts.csv`, as an assumption.
 
     Args:
-        gpu_id: catalogue id; one without rows is answered with a gap, not an error.
-        price_usd_per_gpu_h: what the user pays.
-        provider: a provider of the book, any case.
+        gpu_id: catalogue id; for a GPU without rows the price has a gap, which is no error.
+        price_usd_per_gpu_h: the user's own price.
+        provider: a provider of the book, in any case.
         region: a provider's region, or a place (`US-VA`, `Germany`) that stands for the regions in it.
         commitment: one of `COMMITMENTS`.
-        as_of: the day for which the price is asked.
+        as_of: the day of the price.
 
     Raises:
         UsageError: a price that is not a plausible positive number, or an unknown provider, region or commitment.
@@ -50,14 +50,14 @@ def quote_gpu(
     kind = parse_commitment(commitment)
     if price_usd_per_gpu_h is not None:
         return given_price(gpu_id, price_usd_per_gpu_h, kind)
-    question = Question(
+    query = PriceQuery(
         gpu=gpu_id, provider=provider.strip().lower() if provider else None, region=region, commitment=kind, as_of=as_of
     )
-    return quote_from(load_book(gpu_id), load_rates(), question)
+    return quote_from(load_book(gpu_id), load_rates(), query)
 
 
 def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -> GpuPrice:
-    """The price the user stated, without a range.
+    """The price that the user gave, without a range.
 
     Raises:
         UsageError: not more than 0 and at most 200 USD per GPU-hour.
@@ -84,88 +84,84 @@ def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -
     )
 
 
-def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], question: Question) -> GpuPrice:
-    """`quote_gpu` on a book at hand.
+def quote_from(book: PriceBook, rates: tuple[ExchangeRate, ...], query: PriceQuery) -> GpuPrice:
+    """`quote_gpu` with a given price book.
 
     Raises:
         UsageError: an unknown provider or region.
     """
-    check_names(question)
-    rows = selected_rows(book, question)
-    if question.commitment in ("1y", "3y") and all(is_historic(row, question.as_of) for row in rows):
-        on_demand = replace(question, commitment="on-demand")
-        recent = [row for row in selected_rows(book, on_demand) if not is_historic(row, question.as_of)]
+    check_names(query)
+    rows = selected_rows(book, query)
+    if query.commitment in ("1y", "3y") and all(is_historic(row, query.as_of) for row in rows):
+        on_demand = replace(query, commitment="on-demand")
+        recent = [row for row in selected_rows(book, on_demand) if not is_historic(row, query.as_of)]
         if recent:
-            return less_discount(quote_from(book, rates, on_demand), question)
-    if not rows and question.provider is None and question.region and place_named(question.region):
-        everywhere = quote_from(book, rates, replace(question, region=None))
-        note = Message.of(
-            "price.warning.whole_market", commitment=question.commitment, gpu=question.gpu, region=question.region
-        )
+            return less_discount(quote_from(book, rates, on_demand), query)
+    if not rows and query.provider is None and query.region and place_named(query.region):
+        everywhere = quote_from(book, rates, replace(query, region=None))
+        note = Message.of("price.warning.whole_market", commitment=query.commitment, gpu=query.gpu, region=query.region)
         return replace(everywhere, warnings=(*everywhere.warnings, note))
     if not rows:
-        return _missing(book, question)
-    ballot = votes(rows, question.as_of, rates)
+        return _missing(book, query)
+    ballot = votes(rows, query.as_of, rates)
     if not ballot:
-        return _no_rate(rows, question)
-    one = question.provider is not None or (question.region and len(ballot) == 1)
-    priced = provider_price(ballot[0], question) if one else market_price(rates, ballot, question)
-    return replace(priced, warnings=(*priced.warnings, *_left_out(book, question)))
+        return _no_rate(rows, query)
+    single = query.provider is not None or (query.region and len(ballot) == 1)
+    price = provider_price(ballot[0], query) if single else market_price(rates, ballot, query)
+    return replace(price, warnings=(*price.warnings, *_left_out(book, query)))
 
 
-def _left_out(book: PriceBook, question: Question) -> tuple[Message, ...]:
-    """Rows from after the day: nothing to say where the day is meant, the only sign where the clock is wrong."""
-    later = [row for row in book.rows if row.gpu == question.gpu and row.date_earliest > question.as_of]
+def _left_out(book: PriceBook, query: PriceQuery) -> tuple[Message, ...]:
+    """Warns of rows dated after the day: harmless for a past day, but the only sign of a wrong clock."""
+    later = [row for row in book.rows if row.gpu == query.gpu and row.date_earliest > query.as_of]
     if not later:
         return ()
     newest = max(row.date_earliest for row in later)
-    return (
-        Message.of("price.warning.later_rows", count=len(later), as_of=str(question.as_of), newest=str(newest)),
-    )
+    return (Message.of("price.warning.later_rows", count=len(later), as_of=str(query.as_of), newest=str(newest)),)
 
 
-def _missing(book: PriceBook, question: Question) -> GpuPrice:
-    of_gpu = [row for row in book.rows if row.gpu == question.gpu]
-    same = [row for row in of_gpu if row.commitment == question.commitment]
-    if question.provider is not None or question.region is not None:
-        _raise_nowhere(same, question)
+def _missing(book: PriceBook, query: PriceQuery) -> GpuPrice:
+    of_gpu = [row for row in book.rows if row.gpu == query.gpu]
+    same = [row for row in of_gpu if row.commitment == query.commitment]
+    if query.provider is not None or query.region is not None:
+        _raise_nowhere(same, query)
     if not of_gpu:
-        why = Message.of("price.no_row", gpu=question.gpu)
+        why = Message.of("price.no_row", gpu=query.gpu)
     elif not same:
         has = listed(sorted({row.commitment for row in of_gpu}))
-        why = Message.of("price.no_commitment_row", commitment=question.commitment, gpu=question.gpu, known=has)
-    elif all(row.date_earliest > question.as_of for row in same):
+        why = Message.of("price.no_commitment_row", commitment=query.commitment, gpu=query.gpu, known=has)
+    elif all(row.date_earliest > query.as_of for row in same):
         first = min(row.date_earliest for row in same)
-        why = Message.of("price.all_later", gpu=question.gpu, first=str(first))
+        why = Message.of("price.all_later", gpu=query.gpu, first=str(first))
     else:
         named = listed(sorted({row.provider for row in same}))
-        why = Message.of("price.only_marketplaces", gpu=question.gpu, providers=named)
-    return _unpriced(question, why)
+        why = Message.of("price.only_marketplaces", gpu=query.gpu, providers=named)
+    return _unpriced(query, why)
 
 
-def _unpriced(question: Question, why: Message) -> GpuPrice:
+def _unpriced(query: PriceQuery, why: Message) -> GpuPrice:
     return GpuPrice(
-        gpu=question.gpu,
+        gpu=query.gpu,
         usd_per_gpu_h=None,
         basis=Message.of("price.basis.none"),
         evidence=(),
         gap=Gap.of("price.missing", why=why),
-        commitment=question.commitment,
+        commitment=query.commitment,
     )
 
 
-def _no_rate(rows: tuple[PriceRow, ...], question: Question) -> GpuPrice:
+def _no_rate(rows: tuple[PriceRow, ...], query: PriceQuery) -> GpuPrice:
     currencies = listed(sorted({row.currency for row in rows}))
-    why = Message.of("price.no_exchange_rate", gpu=question.gpu, currencies=currencies, as_of=str(question.as_of))
-    return _unpriced(question, why)
+    why = Message.of("price.no_exchange_rate", gpu=query.gpu, currencies=currencies, as_of=str(query.as_of))
+    return _unpriced(query, why)
 
 
-def _raise_nowhere(same: list[PriceRow], question: Question) -> None:
-    at = f" at {question.provider}" if question.provider else ""
-    where = f" in {question.region}" if question.region else ""
-    known = same if not question.provider else [row for row in same if row.provider == question.provider] or same
+def _raise_nowhere(same: list[PriceRow], query: PriceQuery) -> None:
+    at = f" at {query.provider}" if query.provider else ""
+    where = f" in {query.region}" if query.region else ""
+    known = same if not query.provider else [row for row in same if row.provider == query.provider] or same
     offers = listed(sorted({f"{row.provider} {row.region}".strip() for row in known}))
     raise UsageError(
-        f"no {question.commitment} price of {question.gpu}{at}{where} on {question.as_of}",
+        f"no {query.commitment} price of {query.gpu}{at}{where} on {query.as_of}",
         hint=f"the book has {offers}; or give --price" if offers else "give --price, or `mpplan prices add`",
     )

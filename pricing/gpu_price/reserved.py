@@ -1,8 +1,7 @@
-"""Reserved prices without a recent row: the on-demand price less a published discount, marked as assumed."""
+"""Reserved prices without a recent row: the on-demand price less a published discount, as an assumption."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -10,19 +9,23 @@ from functools import lru_cache
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.rows import Row, read_rows
+from pricing.base.folder import DATA
 from pricing.book.current import quantile
-from pricing.book.rows import DATA
-from pricing.gpu_price.ask import Question
+from pricing.book.rows import COMMITMENTS
+from pricing.gpu_price.ask import PriceQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discount:
-    """What a provider takes off its on-demand price for a commitment."""
+    """The discount of a provider on its on-demand price for a commitment."""
 
     id: str
     provider: str
     commitment: str
+    """`1y` or `3y`."""
     discount_ratio: Decimal
+    """Share of the on-demand price that is taken off."""
     date: str
     source: str
 
@@ -30,31 +33,31 @@ class Discount:
 @lru_cache(maxsize=1)
 def discounts() -> tuple[Discount, ...]:
     """The rows of `discounts.csv`."""
-    with (DATA / "discounts.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Discount(
-                id=row["id"],
-                provider=row["provider"],
-                commitment=row["commitment"],
-                discount_ratio=Decimal(row["discount_ratio"]),
-                date=row["date"],
-                source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_discount(row) for row in read_rows(DATA / "discounts.csv"))
 
 
-def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
-    """The reserved price derived from the on-demand price of the same question.
+def _discount(row: Row) -> Discount:
+    return Discount(
+        id=row.text("id"),
+        provider=row.text("provider"),
+        commitment=row.choice("commitment", COMMITMENTS),
+        discount_ratio=row.decimal("discount_ratio", above_zero=True, high=0.95),
+        date=row.text("date"),
+        source=row.text("source"),
+    )
 
-    A provider with a row in `discounts.csv` takes its own discount; else the range runs from the largest to the
-    smallest discount of that commitment, mid the median. A price that is unknown stays unknown.
+
+def less_discount(on_demand: GpuPrice, query: PriceQuery) -> GpuPrice:
+    """The reserved price, derived from the on-demand price of the same query.
+
+    A provider with a row in `discounts.csv` has its own discount; otherwise low, mid and high are with the largest,
+    the median and the smallest discount of that commitment. An unknown price stays unknown.
     """
     price = on_demand.usd_per_gpu_h
     if price is None:
-        return replace(on_demand, commitment=question.commitment)
-    rows = [row for row in discounts() if row.commitment == question.commitment]
-    own = [row for row in rows if row.provider == question.provider]
+        return replace(on_demand, commitment=query.commitment)
+    rows = [row for row in discounts() if row.commitment == query.commitment]
+    own = [row for row in rows if row.provider == query.provider]
     used = own or rows
     shares = tuple(sorted(row.discount_ratio for row in used))
     keep_low, keep_mid, keep_high = (
@@ -77,12 +80,12 @@ def less_discount(on_demand: GpuPrice, question: Question) -> GpuPrice:
         on_demand,
         usd_per_gpu_h=Estimate(low=price.low * keep_low, mid=price.mid * keep_mid, high=price.high * keep_high),
         basis=Message.of(
-            "price.basis.reserved", basis=on_demand.basis, commitment=question.commitment, discount_ratio=1 - keep_mid
+            "price.basis.reserved", basis=on_demand.basis, commitment=query.commitment, discount_ratio=1 - keep_mid
         ),
         evidence=on_demand.evidence + assumed,
-        commitment=question.commitment,
+        commitment=query.commitment,
         warnings=(
             *on_demand.warnings,
-            Message.of("price.warning.no_recent_reserved", commitment=question.commitment, gpu=question.gpu),
+            Message.of("price.warning.no_recent_reserved", commitment=query.commitment, gpu=query.gpu),
         ),
     )

@@ -1,1 +1,1 @@
-"""What a place adds: power usage effectiveness, electricity, time-of-use tariffs and grid carbon."""
+"""Facts about a place: power usage effectiveness, electricity prices and tariffs, grid and embodied carbon."""

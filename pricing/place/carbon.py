@@ -1,18 +1,18 @@
-"""The carbon of making GPUs: a range per GPU from published figures, spread over the hours of its life."""
+"""Embodied carbon of GPUs: a range per GPU from published figures, spread over the hours of its service life."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.costs.prices import EmbodiedRate
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.rows import Row, keyed, read_rows
 from planner.units import YEAR_H
-from pricing.book.rows import DATA
+from pricing.base.folder import DATA
 
 LOW_OVER_BOAVIZTA = 164 / 575
-"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (not found first-hand),
+"""NVIDIA's own footprint of an HGX H100 board, commonly quoted as 1312 kg for 8 GPUs (its publication was not found),
 over Boavizta's figure for the same GPU; assumed as the low end for every GPU."""
 
 LIFE_YEARS = 5.0
@@ -21,39 +21,51 @@ LIFE_YEARS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embodied:
-    """Carbon of making one GPU."""
+    """Carbon of manufacturing one GPU."""
 
     kg_co2e_per_gpu: Estimate
     evidence: Evidence
 
     def per_gpu_h(self, *, life_years: float = LIFE_YEARS, utilisation: float = 1.0) -> EmbodiedRate:
-        """The share of an hour: the whole over the hours of a life that are used."""
+        """The share of one used hour: the total over the hours of the service life that are used.
+
+        Args:
+            life_years: service life.
+            utilisation: share of all hours that are used, 0 to 1.
+        """
         hours, each = life_years * YEAR_H * utilisation, self.kg_co2e_per_gpu
         rate = Estimate(low=each.low / hours, mid=each.mid / hours, high=each.high / hours)
         return EmbodiedRate(kg_co2e_per_gpu_h=rate, evidence=self.evidence)
 
 
 @lru_cache(maxsize=1)
-def _rows() -> dict[str, dict[str, str]]:
-    with (DATA / "embodied.csv").open(encoding="utf-8", newline="") as file:
-        return {row["gpu"]: row for row in csv.DictReader(file)}
+def _embodied_by_gpu() -> dict[str, Embodied]:
+    return keyed(read_rows(DATA / "embodied.csv"), _embodied, key="gpu")
 
 
-def embodied_of(gpu: str) -> Embodied | None:
-    """The carbon of making a GPU: low from NVIDIA's figure, high from Boavizta's, mid their middle; None if unknown."""
-    row = _rows().get(gpu)
-    if row is None:
-        return None
-    high = float(row["kg_co2e"])
+def _embodied(row: Row) -> Embodied:
+    high = row.number("kg_co2e", low=1, high=100_000)
     low = high * LOW_OVER_BOAVIZTA
     evidence = Evidence(
-        id=f"embodied:{row['id']}",
+        id=f"embodied:{row.text('id')}",
         kind=EvidenceKind.PUBLISHED,
-        what=f"{high:g} kg CO2e per GPU, {row['notes']}; low end {LOW_OVER_BOAVIZTA:.3f} of it (NVIDIA's on H100), "
-        f"over {LIFE_YEARS:g} years",
-        source=row["source"],
-        date=row["date"],
-        gpu=gpu,
+        what=f"{high:g} kg CO2e per GPU, {row.text('notes')}; low end {LOW_OVER_BOAVIZTA:.3f} of it "
+        f"(NVIDIA's on H100), over {LIFE_YEARS:g} years",
+        source=row.text("source"),
+        date=row.text("date"),
+        gpu=row.text("gpu"),
         used_in=("embodied_tco2e", "sci_kg_per_run"),
     )
     return Embodied(kg_co2e_per_gpu=Estimate(low=low, mid=(low + high) / 2, high=high), evidence=evidence)
+
+
+def embodied_of(gpu: str) -> Embodied | None:
+    """Carbon of manufacturing a GPU: low from NVIDIA's figure, high from Boavizta's, mid halfway; None if unknown.
+
+    Args:
+        gpu: catalogue id.
+
+    Raises:
+        InputFileError: a row of `embodied.csv` is wrong.
+    """
+    return _embodied_by_gpu().get(gpu)

@@ -1,8 +1,7 @@
-"""What a kilowatt-hour costs: given, or a dated row of a country or a US state."""
+"""The price of a kilowatt-hour: the one given, or a dated row for a country or a US state."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -10,12 +9,17 @@ from functools import lru_cache
 
 from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.rows import Row, read_rows
 from pricing.base.fact import Fact, given
+from pricing.base.folder import DATA
+from pricing.base.money import read_currency
 from pricing.book.current import quantile
-from pricing.book.rows import DATA
 from pricing.files.exchange_rates import load_rates, usd_rate
 
 DEFAULT_ZONE = "USA"
+
+HIGHEST_PLAUSIBLE_PER_KWH = 2.0
+"""In USD or EUR; above it the price is in cents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +30,16 @@ class ElectricityRow:
     zone: str
     """`USA`, `US-TX`, `EU27`, `FIN`."""
     name: str
+    """Name of the zone."""
     price_per_kwh: Decimal
     currency: str
+    """ISO 4217 code."""
     consumer: str
+    """Kind of consumer, for example `industrial`."""
     date_earliest: date
+    """First day of the period over which the price is averaged."""
     date_latest: date
+    """Last day of that period."""
     source: str
     notes: str
 
@@ -38,31 +47,31 @@ class ElectricityRow:
 @lru_cache(maxsize=1)
 def electricity_rows() -> tuple[ElectricityRow, ...]:
     """The rows of `electricity.csv`."""
-    with (DATA / "electricity.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            ElectricityRow(
-                id=row["id"],
-                zone=row["zone"],
-                name=row["name"],
-                price_per_kwh=Decimal(row["price_per_kwh"]),
-                currency=row["currency"],
-                consumer=row["consumer"],
-                date_earliest=date.fromisoformat(row["date_earliest"]),
-                date_latest=date.fromisoformat(row["date_latest"]),
-                source=row["source"],
-                notes=row["notes"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_row(row) for row in read_rows(DATA / "electricity.csv"))
+
+
+def _row(row: Row) -> ElectricityRow:
+    return ElectricityRow(
+        id=row.text("id"),
+        zone=row.text("zone"),
+        name=row.text("name"),
+        price_per_kwh=row.decimal("price_per_kwh", above_zero=True, high=HIGHEST_PLAUSIBLE_PER_KWH),
+        currency=read_currency(row),
+        consumer=row.text("consumer"),
+        date_earliest=row.day("date_earliest"),
+        date_latest=row.day("date_latest"),
+        source=row.text("source"),
+        notes=row.cell("notes"),
+    )
 
 
 def given_electricity(usd_per_kwh: float) -> Fact:
-    """The price the user stated.
+    """The price that the user gave.
 
     Raises:
         UsageError: not more than 0 and at most 2 USD per kWh.
     """
-    if not 0 < usd_per_kwh <= 2:
+    if not 0 < usd_per_kwh <= HIGHEST_PLAUSIBLE_PER_KWH:
         raise UsageError(
             f"`--electricity {usd_per_kwh:g}` is not a plausible price in USD per kWh",
             hint="give more than 0 and at most 2; 8.26 cents are 0.0826",
@@ -75,15 +84,21 @@ def given_electricity(usd_per_kwh: float) -> Fact:
 
 
 def _newest(zone: str, as_of: date) -> ElectricityRow | None:
-    """The newest row of a zone; a whole year goes before a single month."""
+    """The newest row of a zone; averages of a year are preferred to those of a month."""
     rows = [row for row in electricity_rows() if row.zone == zone and row.date_earliest <= as_of]
     return max(rows, key=lambda row: ((row.date_latest - row.date_earliest).days > 40, row.date_latest), default=None)
 
 
 def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | Gap:
-    """The newest price of a zone known on a day; a gap where there is none, or none that can be made USD.
+    """The newest price of a zone that was known on a day; a gap where there is none that can be converted to USD.
 
-    A US state without a row takes the US average; an unnamed place takes it with the spread of the states as range.
+    A US state without a row takes the US average. Without a region the US average is taken, with the 5th and 95th
+    percentile of the states as range.
+
+    Args:
+        zone: country or US state; None where it is not known.
+        region: the place as the user named it; None where none was named.
+        as_of: the day of the price.
     """
     row = _newest(zone, as_of) if zone else None
     if row is None and zone and zone.startswith("US-"):
@@ -115,8 +130,8 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
 
 
 def _state_range(as_of: date) -> tuple[Decimal, Decimal]:
-    """5th and 95th percentile of the US states at hand: what an unnamed place in the US may pay."""
+    """5th and 95th percentile over the US states with a row."""
     zones = sorted({row.zone for row in electricity_rows() if row.zone.startswith("US-")})
-    found = [_newest(zone, as_of) for zone in zones]
-    prices = tuple(sorted(row.price_per_kwh for row in found if row is not None)) or (Decimal("0.0826"),)
+    newest = [_newest(zone, as_of) for zone in zones]
+    prices = tuple(sorted(row.price_per_kwh for row in newest if row is not None)) or (Decimal("0.0826"),)
     return quantile(prices, Decimal("0.05")), quantile(prices, Decimal("0.95"))

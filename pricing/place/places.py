@@ -1,15 +1,15 @@
-"""Places: grid zones, countries, US states and the regions of providers, and how a name finds one."""
+"""Places by name: grid zones, countries, US states and the regions of cloud providers."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 from planner.errors import UsageError
-from pricing.base.near import listed, near_names
-from pricing.book.rows import DATA
+from planner.rows import Row, keyed, near_names, read_rows
+from pricing.base.folder import DATA
+from pricing.base.listing import listed
 
 SCOPES = {
     "lifecycle-generation": "location-based, life cycle, average of what the country generates",
@@ -18,23 +18,27 @@ SCOPES = {
     "provincial-average-co2": "location-based, CO2 only, official provincial average including transfers",
     "production-mix": "location-based, production mix times emission factors by source",
 }
-"""What a grid factor counts. Factors of different scopes are not comparable: a life-cycle factor is higher than a
-direct one of the same grid."""
+"""What a grid factor counts. Factors of different scopes are not comparable: for the same grid, a life-cycle factor is
+higher than a direct one."""
+
+ZONE_KINDS = ("country", "us_state", "cn_province", "nordic_zone", "cloud_region", "world")
+"""What the zone of a grid factor can be."""
 
 _STATES_ALSO_COUNTRIES = "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA"
 _ALSO_COUNTRIES = frozenset(_STATES_ALSO_COUNTRIES.split())
-"""US state codes that are ISO 3166-1 country codes too: alone they are refused."""
+"""US state codes that are also ISO 3166-1 country codes; on their own they are ambiguous and refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridRow:
-    """The yearly average carbon intensity of one grid."""
+    """The annual average carbon intensity of a grid."""
 
     zone: str
     """`USA`, `US-VA`, `CN-BJ`, `gcp:us-east1`, `SE3`, `WORLD`."""
     name: str
+    """Name of the zone, for example `United States`."""
     kind: str
-    """country, us_state, cn_province, nordic_zone, cloud_region or world."""
+    """One of `ZONE_KINDS`."""
     g_co2e_per_kwh: Decimal
     year: int
     scope: str
@@ -46,30 +50,31 @@ class GridRow:
 @lru_cache(maxsize=1)
 def grid_rows() -> dict[str, GridRow]:
     """The rows of `grid.csv` by zone."""
-    with (DATA / "grid.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            row["zone"]: GridRow(
-                zone=row["zone"],
-                name=row["name"],
-                kind=row["kind"],
-                g_co2e_per_kwh=Decimal(row["g_co2e_per_kwh"]),
-                year=int(row["year"]),
-                scope=row["scope"],
-                source=row["source"],
-                licence=row["licence"],
-            )
-            for row in csv.DictReader(file)
-        }
+    return keyed(read_rows(DATA / "grid.csv"), _grid_row, key="zone")
+
+
+def _grid_row(row: Row) -> GridRow:
+    return GridRow(
+        zone=row.text("zone"),
+        name=row.text("name"),
+        kind=row.choice("kind", ZONE_KINDS),
+        g_co2e_per_kwh=row.decimal("g_co2e_per_kwh", high=2000),
+        year=row.integer("year", low=2000, high=2100),
+        scope=row.choice("scope", SCOPES),
+        source=row.text("source"),
+        licence=row.text("licence"),
+    )
 
 
 @lru_cache(maxsize=1)
 def _region_places() -> dict[tuple[str, str], str]:
-    with (DATA / "regions.csv").open(encoding="utf-8", newline="") as file:
-        return {(row["provider"], row["region"].lower()): row["place"] for row in csv.DictReader(file)}
+    return {
+        (row.text("provider"), row.text("region").lower()): row.text("place") for row in read_rows(DATA / "regions.csv")
+    }
 
 
 def place_of(provider: str, region: str) -> str | None:
-    """The country or US state of a provider's region, None where it is not known."""
+    """The country or US state in which a provider's region lies; None where it is not known."""
     return _region_places().get((provider, region.lower()))
 
 
@@ -99,7 +104,7 @@ def zone_named(text: str, provider: str | None = None) -> GridRow | None:
         text: a zone code, the name of a country, state or province, or a provider's region (`us-east-1`,
             `aws:us-east-1`). Google publishes a factor per region; a region of another provider stands for the grid
             of its state or country.
-        provider: whose region it is, where the name alone does not say.
+        provider: the provider of the region, where the name does not contain it.
     """
     name = text.strip().lower()
     if ":" in name and not name.startswith("gcp:"):
@@ -114,19 +119,19 @@ def zone_named(text: str, provider: str | None = None) -> GridRow | None:
     }
     if places:
         return zones[places.pop()] if len(places) == 1 else None
-    found = _by_name().get(name, [])
-    countries = [zone for zone in found if zones[zone].kind == "country"]
-    if len(found) == 1:
-        return zones[found[0]]
-    same_country = len(countries) == 1 and all(zones[zone].kind in ("country", "nordic_zone") for zone in found)
+    codes = _by_name().get(name, [])
+    countries = [zone for zone in codes if zones[zone].kind == "country"]
+    if len(codes) == 1:
+        return zones[codes[0]]
+    same_country = len(countries) == 1 and all(zones[zone].kind in ("country", "nordic_zone") for zone in codes)
     return zones[countries[0]] if same_country else None
 
 
 def require_zone(text: str, provider: str | None = None) -> GridRow:
-    """`zone_named`, or an error that names what is near.
+    """The grid row of a name, as `zone_named` finds it.
 
     Raises:
-        UsageError: the name is unknown or stands for several zones.
+        UsageError: the name is unknown or stands for several zones; similar names are offered.
     """
     row = zone_named(text, provider)
     if row is not None:

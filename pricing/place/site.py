@@ -1,8 +1,7 @@
-"""What the place of the machines adds: PUE, electricity price, grid carbon, each with its source."""
+"""Facts of the site where the machines run: PUE, electricity price and grid carbon, each with its source."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -11,9 +10,10 @@ from functools import lru_cache
 from planner.costs.prices import SiteFacts
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
+from planner.rows import Row, read_rows
 from planner.units import kg_from_g
 from pricing.base.fact import Fact, given
-from pricing.book.rows import DATA
+from pricing.base.folder import DATA
 from pricing.place.electricity import DEFAULT_ZONE, electricity_of, given_electricity
 from pricing.place.places import SCOPES, GridRow, grid_rows, place_named, require_zone
 
@@ -38,20 +38,25 @@ class PueRow:
 @lru_cache(maxsize=1)
 def pue_rows() -> tuple[PueRow, ...]:
     """The rows of `pue.csv`."""
-    with (DATA / "pue.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            PueRow(
-                id=row["id"],
-                operator=row["operator"],
-                region=row["region"],
-                pue_ratio=Decimal(row["pue_ratio"]),
-                low=Decimal(row["low"]),
-                high=Decimal(row["high"]),
-                date=row["date"],
-                source=row["source"],
-            )
-            for row in csv.DictReader(file)
-        )
+    return tuple(_pue_row(row) for row in read_rows(DATA / "pue.csv"))
+
+
+def _pue_row(row: Row) -> PueRow:
+    low, mid, high = (row.decimal(key, above_zero=True, high=5) for key in ("low", "pue_ratio", "high"))
+    if low < 1:
+        raise row.fail("low", "at least 1: a facility draws no less than its machines")
+    if not low <= mid <= high:
+        raise row.fail("pue_ratio", f"a number from low ({low}) to high ({high})")
+    return PueRow(
+        id=row.text("id"),
+        operator=row.cell("operator"),
+        region=row.cell("region"),
+        pue_ratio=mid,
+        low=low,
+        high=high,
+        date=row.text("date"),
+        source=row.text("source"),
+    )
 
 
 def site_facts(
@@ -66,27 +71,27 @@ def site_facts(
     live_grid: Fact | None = None,
     electricity: Fact | None = None,
 ) -> SiteFacts:
-    """PUE, electricity price and grid factor of a place, each the given value, else a row, else the printed default.
+    """PUE, electricity price and grid factor of a site: each the given value, else a row, else a documented default.
 
-    Defaults: PUE 1.25 (1.1 to 1.5), the average US industrial price, the average US grid factor.
+    The defaults are a PUE of 1.25 (1.1 to 1.5) and the US averages of the industrial price and of the grid factor.
 
     Args:
         region: a provider's region or a place.
-        provider: whose region it is; sets the PUE where a row has it.
+        provider: the provider of the region, which also sets the PUE where a row has it.
         pue: facility power over IT power.
-        electricity_usd_per_kwh: what the user pays.
+        electricity_usd_per_kwh: the user's own price.
         grid: location-based; a zone, country, US state or region, or a number in g CO2e per kWh.
         as_of: the day; rows from after it are not used.
         market_grid_g_per_kwh: market-based factor of the user's contract, reported as a second number; 0 is allowed.
-        live_grid: an intensity of now (`pricing.sources.live_grid`), used where no `grid` is given.
-        electricity: what electricity costs, from elsewhere (a tariff); goes before everything but the given price.
+        live_grid: the current intensity (`pricing.sources.live_grid`), used where no `grid` is given.
+        electricity: the price of a tariff, used where no price is given.
 
     Raises:
-        UsageError: a value that cannot be (PUE under 1, a location-based factor of 0), an unknown zone.
+        UsageError: an impossible value (PUE below 1, a location-based factor of 0), or an unknown zone.
     """
     operator = provider.strip().lower() if provider else None
     place = place_named(region, operator) if region else None
-    found_pue = _given_pue(pue) if pue is not None else _pue(operator, region)
+    site_pue = _given_pue(pue) if pue is not None else _pue(operator, region)
     power: Fact | Gap
     if electricity_usd_per_kwh is not None:
         power = given_electricity(electricity_usd_per_kwh)
@@ -95,8 +100,8 @@ def site_facts(
     carbon = live_grid if live_grid is not None and grid is None else _grid(grid, region, operator)
     market = None if market_grid_g_per_kwh is None else _market(market_grid_g_per_kwh)
     return SiteFacts(
-        pue=found_pue.estimate,
-        pue_evidence=found_pue.evidence,
+        pue=site_pue.estimate,
+        pue_evidence=site_pue.evidence,
         electricity_usd_per_kwh=None if isinstance(power, Gap) else power.estimate,
         electricity_evidence=None if isinstance(power, Gap) else power.evidence,
         electricity_gap=power if isinstance(power, Gap) else power.gap,
@@ -112,7 +117,7 @@ def _market(g_per_kwh: float) -> Fact:
     if not 0 <= g_per_kwh <= 2000:
         raise UsageError(
             f"`--market-grid {g_per_kwh:g}` is not a factor in g CO2e per kWh",
-            hint="give 0 to 2000; 0 for a contract that is wholly renewable",
+            hint="give 0 to 2000; 0 for a fully renewable contract",
         )
     what = f"market-based {g_per_kwh:g} g CO2e per kWh, of the contracts"
     return Fact(
@@ -124,18 +129,18 @@ def _market(g_per_kwh: float) -> Fact:
 def _given_pue(pue: float) -> Fact:
     if not 1 <= pue <= 5:
         raise UsageError(
-            f"`--pue {pue:g}` cannot be",
-            hint="PUE is the facility's power over that of its machines: at least 1, usually 1.05 to 1.6",
+            f"`--pue {pue:g}` is not possible",
+            hint="PUE is the power of the facility over that of its machines: at least 1, usually 1.05 to 1.6",
         )
     return Fact(estimate=Estimate.exactly(pue), evidence=given("pue:given", f"PUE {pue:g}", "--pue", ("energy_mwh",)))
 
 
 def _pue(operator: str | None, region: str | None) -> Fact:
     rows = pue_rows()
-    wanted = [(operator, region.lower() if region else ""), (operator, "")]
+    keys = [(operator, region.lower() if region else ""), (operator, "")]
     if operator in HYPERSCALERS:
-        wanted.append(("hyperscaler", ""))
-    row = next((row for want in wanted for row in rows if operator and (row.operator, row.region) == want), None)
+        keys.append(("hyperscaler", ""))
+    row = next((row for key in keys for row in rows if operator and (row.operator, row.region) == key), None)
     if row is None:
         row = next(row for row in rows if not row.operator)
     whose = " ".join(part for part in (row.operator, row.region) if part) or "default"
@@ -167,16 +172,16 @@ def _grid(grid: str | float | None, region: str | None, operator: str | None) ->
         return _from_grid_row(require_zone(str(grid)), EvidenceKind.PUBLISHED)
     if region is not None and place_named(region, operator) is not None:
         return _from_grid_row(require_zone(region, operator), EvidenceKind.PUBLISHED)
-    found = _from_grid_row(grid_rows()[DEFAULT_ZONE], EvidenceKind.ASSUMED)
+    average = _from_grid_row(grid_rows()[DEFAULT_ZONE], EvidenceKind.ASSUMED)
     if region is None:
-        return found
-    return Fact(estimate=found.estimate, evidence=found.evidence, gap=Gap.of("place.grid", region=region))
+        return average
+    return Fact(estimate=average.estimate, evidence=average.evidence, gap=Gap.of("place.grid", region=region))
 
 
 def _given_grid(g_per_kwh: float) -> Fact:
     if g_per_kwh == 0:
         raise UsageError(
-            "a location-based grid factor of 0 cannot be",
+            "a location-based grid factor cannot be 0",
             hint="a contract for renewable power is market-based: give it with --market-grid 0",
         )
     if not 1 <= g_per_kwh <= 2000:

@@ -1,8 +1,8 @@
-"""tariff.toml: time-of-use prices (or grid factors) by hour, what a run pays on average, and when to start it.
+"""tariff.toml: electricity prices by hour of the week, what a run pays on average, and when it should start.
 
-The user gives the hours; no tariff is shipped. A file holds `[[period]]` tables with `from` and `to` (whole hours of
-the day, `to` not included, over midnight allowed), `days` (all, weekdays, weekend) and `usd_per_kwh`; every hour of
-the week must be covered exactly once.
+No tariff is shipped. A file holds `[[period]]` tables with `from` and `to` (whole hours of the day, `to` excluded, past
+midnight allowed), `days` (all, weekdays, weekend) and `usd_per_kwh`; every hour of the week must be covered exactly
+once.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ _DAYS = {"all": range(7), "weekdays": range(5), "weekend": range(5, 7)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """A price for each hour of the week."""
+    """Electricity prices by hour of the week."""
 
     usd_per_kwh: npt.NDArray[np.float64]
     """Shape [168], Monday 0:00 first, local time."""
     name: str
+    """As the file gives it, else the file's own name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """An hour of the week to start at, and what a run then pays per kWh on average."""
+    """An hour of the week at which a run starts, and what it then pays per kWh on average."""
 
     hour_of_week: int
     """0 is Monday 0:00."""
@@ -82,7 +83,13 @@ def _hour(at: int) -> str:
 
 
 def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> float:
-    """What a run with constant power pays per kWh, from its first hour to its last (a part of an hour counts so)."""
+    """What a run with constant power pays per kWh on average; the last hour counts by the part that is used.
+
+    Args:
+        tariff: the prices.
+        wall_h: duration of the run in hours.
+        start_hour: hour of the week at which it starts, 0 being Monday 0:00.
+    """
     weeks, rest = divmod(wall_h, WEEK_HOURS)
     hours = np.arange(int(np.ceil(rest)))
     weights = np.minimum(rest - hours, 1.0)
@@ -91,7 +98,7 @@ def mean_usd_per_kwh(tariff: Tariff, wall_h: float, start_hour: int = 0) -> floa
 
 
 def best_start(tariff: Tariff, wall_h: float) -> tuple[Start, Start]:
-    """The cheapest and the dearest hour of the week to start a run that is not interrupted."""
+    """The cheapest and the most expensive hour of the week to start an uninterrupted run of `wall_h` hours."""
     starts = [
         Start(hour_of_week=hour, usd_per_kwh=mean_usd_per_kwh(tariff, wall_h, hour)) for hour in range(WEEK_HOURS)
     ]
@@ -99,19 +106,19 @@ def best_start(tariff: Tariff, wall_h: float) -> tuple[Start, Start]:
 
 
 def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fact:
-    """What a kilowatt-hour costs under a tariff: the mean of the week.
+    """The price of electricity under a tariff: the mean over the week.
 
     Args:
         tariff: the prices.
-        source: the file they are from.
-        wall_h: hours of the run; its range is then the 5th to the 95th percentile over the hours at which it may start.
+        source: the file that holds them.
+        wall_h: hours of the run; low and high are then the 5th and 95th percentile over all possible starting hours.
     """
     mean = float(tariff.usd_per_kwh.mean())
     low, high, over = mean, mean, ""
     if wall_h is not None:
         starts = [mean_usd_per_kwh(tariff, wall_h, hour) for hour in range(WEEK_HOURS)]
-        low, high = (float(one) for one in np.percentile(starts, (5.0, 95.0)))
-        over = f", {low:.4g} to {high:.4g} over {wall_h:.4g} hours, by the hour of the start"
+        low, high = (float(price) for price in np.percentile(starts, (5.0, 95.0)))
+        over = f", {low:.4g} to {high:.4g} for a run of {wall_h:.4g} hours, by its starting hour"
     what = f"tariff {tariff.name}: {mean:.4g} USD per kWh over the week{over}"
     evidence = Evidence(
         id="electricity:tariff", kind=EvidenceKind.GIVEN, what=what, source=source, used_in=("cost_usd",)

@@ -1,6 +1,6 @@
-"""Live price sources: siblings behind one interface, each listed here.
+"""Live price sources behind one interface, and the importers of price files.
 
-To add one, write `pricing/sources/<name>.py` with a `Source` and add it to `SOURCES`; the contract test runs it.
+To add a source, write `pricing/sources/<name>.py` with a `Source` and add it to `SOURCES`; a contract test runs it.
 """
 
 from pricing.sources.azure import AZURE

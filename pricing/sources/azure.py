@@ -1,12 +1,11 @@
-"""Azure Retail Prices API: list, spot and 1- and 3-year reserved prices of GPU machines, no key needed.
+"""Azure Retail Prices API: list, spot and 1- and 3-year reserved prices of GPU machines; it needs no key.
 
 Format: learn.microsoft.com, "Azure Retail Prices overview". A reservation's `retailPrice` is for the whole term,
-although its `unitOfMeasure` says one hour. Not verified live: tested on recorded responses and a local server.
+although its `unitOfMeasure` is one hour. Tested with recorded answers and a local server, not with the live service.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -14,9 +13,11 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
+from planner.rows import keyed, read_rows
 from planner.units import YEAR_H
+from pricing.base.folder import DATA
 from pricing.base.money import plain
-from pricing.book.rows import DATA, HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
+from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 from pricing.sources.base import Fetched, FetchError, Read, Source, cheapest, get_json
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
@@ -26,21 +27,21 @@ _TERM_H = {"1 Year": ("1y", YEAR_H), "3 Years": ("3y", 3 * YEAR_H)}
 
 @lru_cache(maxsize=1)
 def machines() -> dict[str, tuple[str, int]]:
-    """GPU and count of each machine (`azure_skus.csv`)."""
-    with (DATA / "azure_skus.csv").open(encoding="utf-8", newline="") as file:
-        return {row["sku"]: (row["gpu"], int(row["gpus"])) for row in csv.DictReader(file)}
+    """GPU and number of GPUs by machine (`azure_skus.csv`)."""
+    rows = read_rows(DATA / "azure_skus.csv")
+    return keyed(rows, lambda row: (row.text("gpu"), row.integer("gpus", low=1, high=128)), key="sku")
 
 
 def fetch(address: str) -> Fetched:
-    """All pages for the machines of `azure_skus.csv`.
+    """Request all pages of prices for the machines of `azure_skus.csv`.
 
     Raises:
-        FetchError: a page failed, or there is no end of pages.
+        FetchError: a page failed, or there are more than `MOST_PAGES` for one machine.
     """
     items: list[Any] = []
     for sku in machines():
-        wanted = f"serviceName eq 'Virtual Machines' and armSkuName eq '{sku}'"
-        url: str | None = f"{address}?$filter={quote(wanted)}"
+        condition = f"serviceName eq 'Virtual Machines' and armSkuName eq '{sku}'"
+        url: str | None = f"{address}?$filter={quote(condition)}"
         pages = 0
         while url:
             page = get_json(url)
@@ -55,7 +56,7 @@ def fetch(address: str) -> Fetched:
 
 
 def read(fetched: Fetched, day: date) -> Read:
-    """Rows for Linux machines: consumption (on demand, spot) and reservations.
+    """Rows for Linux machines: on demand, spot and reserved.
 
     Raises:
         FetchError: the text is not an answer of the API.

@@ -1,4 +1,4 @@
-"""The interface of a live price source, and a small HTTP reader with bounded retries."""
+"""The interface of a live price source, and an HTTP client with a limited number of retries."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ LARGEST_ANSWER_BYTES = 64 * 2**20
 
 
 class FetchError(Exception):
-    """A source did not answer, or answered something else than it should; the text says what."""
+    """A source did not answer, or its answer was not what it documents; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a source said, word for word, so that it can be read again without a network."""
+    """The unchanged answer of a source, so that it can be read again without a network."""
 
     source: str
+    """Name of the source."""
     text: str
     """JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Rows made of what a source said, and what was left out."""
+    """The price rows in an answer, and what was left out."""
 
     rows: tuple[PriceRow, ...]
+    """Their ids are given when they are added to a book."""
     skipped: dict[str, int]
     """Entries left out, by reason."""
 
@@ -43,18 +45,19 @@ class Source:
     """One live source of prices."""
 
     name: str
+    """As the user types it."""
     what: str
-    """One line for people."""
+    """Description in one line."""
     address: str
-    """Where it is asked; a mirror can be given instead."""
+    """URL of the service; a mirror can be given instead."""
     fetch: Callable[[str], Fetched]
-    """Ask at an address. Raises `FetchError`."""
+    """Request the prices from a URL. Raises `FetchError`."""
     read: Callable[[Fetched, date], Read]
-    """Make rows, dated with a day. Raises `FetchError` where the text is not what the source says."""
+    """Turn an answer into rows dated with a day. Raises `FetchError` where the answer is not what is documented."""
 
 
 def cheapest(rows: Iterable[PriceRow]) -> tuple[PriceRow, ...]:
-    """One row per provider, GPU, region, machine and commitment: the cheapest of its zones or meters."""
+    """The cheapest row of each provider, GPU, region, machine and commitment, over its zones or meters."""
     best: dict[tuple[str, ...], PriceRow] = {}
     for row in rows:
         key = (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment)
@@ -64,10 +67,15 @@ def cheapest(rows: Iterable[PriceRow]) -> tuple[PriceRow, ...]:
 
 
 def get_json(url: str, *, headers: dict[str, str] | None = None, pause_s: float = 1.0) -> Any:
-    """GET a JSON document: three tries with growing pauses; a refusal (4xx but 408 and 429) is not tried again.
+    """GET a JSON document in up to three tries with growing pauses; a status of 4xx but 408 and 429 ends them.
+
+    Args:
+        url: the address.
+        headers: further request headers.
+        pause_s: seconds before the second try; twice as many before the third.
 
     Raises:
-        FetchError: no answer, a refusal, too much, or not JSON.
+        FetchError: no answer, an HTTP error, an answer that is too large, or one that is not JSON.
     """
     import urllib.error
     import urllib.request

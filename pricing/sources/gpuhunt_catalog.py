@@ -1,6 +1,6 @@
-"""gpuhunt's catalogues: on-demand and spot prices of nine providers (optional extra `mpplan[prices]`).
+"""Prices through gpuhunt: on-demand and spot prices of nine providers (optional extra `mpplan[prices]`).
 
-Not verified live: tested on gpuhunt's own reading of a local folder of catalogues and on a local server.
+Tested with gpuhunt on a local folder of catalogues and on a local server, not with the live service.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast"}
 
 
 def fetch(address: str) -> Fetched:
-    """Everything with an NVIDIA or AMD GPU, through gpuhunt.
+    """Request every offer with an NVIDIA or AMD GPU.
 
     Raises:
-        FetchError: gpuhunt is not installed or got nothing.
+        FetchError: gpuhunt is not installed, or failed.
     """
     try:
         import gpuhunt
@@ -35,7 +35,7 @@ def fetch(address: str) -> Fetched:
         raise FetchError("gpuhunt is not installed; `pip install 'mpplan[prices]'`") from None
     logger = logging.getLogger("gpuhunt")
     level, timeout = logger.level, socket.getdefaulttimeout()
-    logger.setLevel(logging.CRITICAL + 1)  # it logs a traceback per provider that is down
+    logger.setLevel(logging.CRITICAL + 1)  # it logs a traceback for each provider that is down
     socket.setdefaulttimeout(TIMEOUT_S)
     before = os.environ.get("GPUHUNT_CATALOG_URL")
     if address:
@@ -48,8 +48,8 @@ def fetch(address: str) -> Fetched:
             providers = sorted(catalog.catalog)
         else:
             providers = sorted(name[:-4] for name in os.listdir(folder) if name.endswith(".csv"))
-        found = catalog.query(provider=providers, min_gpu_count=1)
-    except Exception as error:  # whatever a foreign library raises, the old book stays as it is
+        offers = catalog.query(provider=providers, min_gpu_count=1)
+    except Exception as error:  # a third-party library may raise anything; the book must stay unchanged
         raise FetchError(f"gpuhunt: {error}") from error
     finally:
         logger.setLevel(level)
@@ -59,7 +59,8 @@ def fetch(address: str) -> Fetched:
         else:
             os.environ["GPUHUNT_CATALOG_URL"] = before
     keys = ("provider", "instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
-    return Fetched(source="gpuhunt", text=json.dumps([{key: getattr(item, key) for key in keys} for item in found]))
+    items = [{key: getattr(offer, key) for key in keys} for offer in offers]
+    return Fetched(source="gpuhunt", text=json.dumps(items))
 
 
 def read(fetched: Fetched, day: date) -> Read:

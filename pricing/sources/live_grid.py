@@ -1,7 +1,7 @@
-"""Live grid intensity from Electricity Maps, for users with a token; otherwise the dated rows are used.
+"""Live grid intensity from Electricity Maps, for users with a token; without it the dated rows are used.
 
-The value is of one hour and one zone: right for when to run, not for a year's report. Not verified live: tested on a
-recorded answer and a local server.
+The value is that of one hour: right for choosing when to run, not for an annual report. Tested with a recorded answer
+and a local server, not with the live service.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ from pricing.sources.base import FetchError, get_json
 
 ADDRESS = "https://api.electricitymap.org/v3/carbon-intensity/latest"
 TOKEN_VARIABLE = "ELECTRICITYMAPS_TOKEN"
+_WITHOUT = "leave `live:` out to use the dated rows"
 
 
 def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
-    """The intensity of a zone now, in kg CO2e per kWh, for `site_facts(live_grid=...)`.
+    """The current intensity of a zone in kg CO2e per kWh, for `site_facts(live_grid=...)`.
 
     Args:
         zone: a zone of Electricity Maps, for example `DE` or `US-MIDA-PJM`.
-        token: the user's.
-        address: another server that answers alike.
+        token: the user's API token.
+        address: another server with the same interface.
 
     Raises:
         UsageError: no token, no answer, or one that is not what the service documents.
     """
     if not token:
         raise UsageError(
-            "live grid intensity needs a token", hint=f"set {TOKEN_VARIABLE}, or leave it out: rows are used"
+            "live grid intensity needs a token", hint=f"set {TOKEN_VARIABLE}, or {_WITHOUT}"
         )
     try:
         answer = get_json(f"{address}?zone={quote(zone)}", headers={"auth-token": token})
     except FetchError as error:
-        raise UsageError(f"no live grid intensity: {error}", hint="leave it out: the dated rows are used") from error
+        raise UsageError(f"no live grid intensity: {error}", hint=_WITHOUT) from error
     grams = answer.get("carbonIntensity") if isinstance(answer, dict) else None
     if isinstance(grams, bool) or not isinstance(grams, int | float) or not 0 < grams <= 2000:
-        raise UsageError(f"no live grid intensity: `{zone}` was answered with {grams!r}", hint="leave it out")
+        raise UsageError(f"no live grid intensity: the answer for `{zone}` is {grams!r}", hint=_WITHOUT)
     at = str(answer.get("datetime", ""))
     how = answer.get("emissionFactorType", "unknown scope")
     guessed = ", estimated by the service" if answer.get("isEstimated") else ""

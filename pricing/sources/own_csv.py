@@ -1,8 +1,8 @@
-"""One's own price list as CSV: comma, semicolon or tab, with or without a byte-order mark, a million rows or one.
+"""Imports the user's own price list: CSV with comma, semicolon or tab, with or without a byte-order mark.
 
-Columns by name, in any order: `gpu` and one of `price_per_gpu_h`, `price_per_instance_h` (with `gpus_per_instance`) are
-needed; `provider`, `region`, `instance`, `commitment`, `currency`, `seller`, `date`, `source`, `notes` take the value
-given on the command line or a default where the column is missing.
+The columns may be in any order. `gpu` and one of `price_per_gpu_h` and `price_per_instance_h` (with
+`gpus_per_instance`) are required; where `provider`, `region`, `instance`, `commitment`, `currency`, `seller`, `date`,
+`source` or `notes` is missing, the value given on the command line or a default is used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
-from pricing.base.money import CURRENCIES, parse_amount, plain
-from pricing.base.near import listed
+from planner.rows import parse_decimal
+from pricing.base.listing import listed
+from pricing.base.money import CURRENCIES, plain
 from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H, SELLERS, PriceRow
 from pricing.sources.skypilot import Imported
 
@@ -44,16 +45,17 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallbacks:
-    """What a column holds where the file has none."""
+    """The values of columns that the file lacks."""
 
     provider: str | None
+    """None where the file must have the column."""
     currency: str
     day: date
     source: str
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """A CSV with every cell as text, empty where blank; separator and byte-order mark are found out.
+    """Read a CSV with every cell as text, empty where blank; the separator is detected from the header.
 
     Raises:
         UsageError: the file cannot be read.
@@ -81,18 +83,18 @@ def read_frame(path: Path) -> pd.DataFrame:
 
 
 def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_invalid: bool = False) -> Imported:
-    """Rows of a price list with the columns of the module's text.
+    """Rows of a price list with the columns that the module describes.
 
-    Distinct cells are read once each, so that a million rows cost about as much as their distinct values.
+    Each distinct cell of a column is read once, so that a million rows cost about as much as their distinct values.
 
     Args:
-        frame: every cell as text.
-        name: the file's name, for messages.
-        fallbacks: for columns that are missing.
-        skip_invalid: leave invalid rows out, counted by reason, instead of refusing the file.
+        frame: the file, every cell as text.
+        name: the file's name, for errors.
+        fallbacks: values of missing columns.
+        skip_invalid: leave invalid rows out and count them by reason, rather than refuse the file.
 
     Raises:
-        InputFileError: a needed column is missing, or a row is invalid.
+        InputFileError: a required column is missing, or a row is invalid.
     """
     _check_columns(frame, name, fallbacks)
     columns, faults = _columns(frame, fallbacks)
@@ -102,7 +104,7 @@ def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_i
         expected, lines = min(faults.items(), key=lambda fault: fault[1][0])
         more = f" (and {len(bad) - 1} more rows at fault)" if len(bad) > 1 else ""
         raise InputFileError(
-            f"{name}:{lines[0] + 2}: {expected}{more}", hint="mend the file, or leave such rows out with --skip-invalid"
+            f"{name}:{lines[0] + 2}: {expected}{more}", hint="correct it, or leave such rows out with --skip-invalid"
         )
     for expected, lines in faults.items():
         skipped[expected] = len(lines)
@@ -133,7 +135,7 @@ Faults = dict[str, list[int]]
 
 
 def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[object]], Faults]:
-    """Every column read, by row, and the rows at fault by what was expected."""
+    """Every column with its values by row, and the indices of invalid rows by what was expected."""
     faults: Faults = {}
     price = "price_per_gpu_h" if "price_per_gpu_h" in frame.columns else "price_per_instance_h"
     readers: dict[str, tuple[Callable[[str], object | None], str, object]] = {
@@ -166,7 +168,7 @@ def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[
 
 def _per_gpu_price(columns: dict[str, list[object]], price: str, faults: Faults) -> None:
     per_instance = price == "price_per_instance_h"
-    made: list[object] = []
+    prices: list[object] = []
     for at, (amount, count, currency) in enumerate(
         zip(columns[price], columns["gpus_per_instance"], columns["currency"], strict=True)
     ):
@@ -174,10 +176,10 @@ def _per_gpu_price(columns: dict[str, list[object]], price: str, faults: Faults)
         if isinstance(amount, Decimal) and isinstance(count, int):
             value = plain(amount / count) if per_instance else amount
             if currency == "USD" and value > HIGHEST_PLAUSIBLE_PER_GPU_H:
-                text = f"{price}: {value} USD per GPU-hour is not plausible; per instance, or in cents?"
+                text = f"{price}: {value} USD per GPU-hour is not plausible; is it per instance, or in cents?"
                 faults.setdefault(text, []).append(at)
-        made.append(value)
-    columns["price_per_gpu_h"] = made
+        prices.append(value)
+    columns["price_per_gpu_h"] = prices
 
 
 def _row(columns: dict[str, list[object]], at: int, fallbacks: Fallbacks) -> PriceRow:
@@ -211,7 +213,7 @@ def _gpu(cell: str) -> str | None:
 
 
 def _price(cell: str) -> Decimal | None:
-    amount = parse_amount(cell)
+    amount = parse_decimal(cell)
     return amount if amount is not None and amount > 0 else None
 
 
@@ -235,7 +237,7 @@ def _one_of(allowed: frozenset[str] | tuple[str, ...]) -> Callable[[str], str | 
 
 
 def file_source(path: Path) -> str:
-    """The source written into rows of a file: its name and the first digits of its SHA-256."""
+    """The source of imported rows: the file's name and the first digits of its SHA-256."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):

@@ -1,4 +1,4 @@
-"""`mpplan prices refresh`: ask live sources, keep what they said, add rows; the old book stays whole."""
+"""Adds current prices from live sources to the user's book and keeps their answers (`mpplan prices refresh`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from datetime import date
 from pathlib import Path
 
 from planner.errors import UsageError
-from pricing.base.folder import data_dir, read_if_there
+from planner.records.home import data_dir
+from planner.rows import read_text
 from pricing.book.user_book import Added, add_rows, write_whole
 from pricing.sources import Fetched, Source
 from pricing.sources.base import FetchError
@@ -16,31 +17,33 @@ from pricing.sources.base import FetchError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What came of one source."""
+    """The outcome of one source."""
 
     source: str
+    """Name of the source."""
     added: Added | None
     """None where it failed."""
     skipped: dict[str, int]
+    """Entries left out, by reason."""
     failure: str | None
-    """What went wrong; the book holds what it held."""
+    """Why it failed, in which case the book is unchanged; None where it did not."""
     day: date
     """Day of the prices: today, or that of the stored answer."""
 
 
 def stored_dir() -> Path:
-    """Where the answers of live sources are kept, one file per source and day."""
+    """The folder of the stored answers of live sources, one file per source and day."""
     return data_dir() / "fetched"
 
 
 def refresh(source: Source, day: date, *, address: str | None = None, offline: bool = False) -> Refreshed:
-    """Bring one source's prices into the user's book.
+    """Add the prices of one source to the user's book.
 
     Args:
         source: one of `SOURCES`.
         day: today.
-        address: a mirror instead of the source's own address.
-        offline: read the newest stored answer again instead of asking.
+        address: URL of a mirror, to be used instead of the source's own.
+        offline: read the newest stored answer again, without a request.
 
     Raises:
         InputFileError: the user's book is damaged.
@@ -65,19 +68,19 @@ def refresh(source: Source, day: date, *, address: str | None = None, offline: b
 
 
 def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
-    """The newest stored answer of a source not after a day, and its day.
+    """The newest stored answer of a source on or before a day, and its day.
 
     Raises:
         UsageError: there is none, or it cannot be read.
     """
-    found = []
+    answers = []
     for path in stored_dir().glob(f"{source.name}-*.json") if stored_dir().is_dir() else ():
         match = re.fullmatch(rf"{source.name}-(\d{{4}}-\d\d-\d\d)", path.stem)
         if match and date.fromisoformat(match[1]) <= day:
-            found.append((date.fromisoformat(match[1]), path))
-    if not found:
+            answers.append((date.fromisoformat(match[1]), path))
+    if not answers:
         raise UsageError(
             f"no answer of {source.name} is stored", hint="`mpplan prices refresh` with a network stores one"
         )
-    stored_day, path = max(found)
-    return Fetched(source=source.name, text=read_if_there(path) or ""), stored_day
+    stored_day, path = max(answers)
+    return Fetched(source=source.name, text=read_text(path, str(path))), stored_day

@@ -1,8 +1,8 @@
-"""SkyPilot catalogue CSV to rows of a book: one row per instance and region, its cheapest zone.
+"""Imports SkyPilot catalogue files: one row per instance and region, with the price of its cheapest zone.
 
-Traps of these files (found in skypilot-org/skypilot-catalog, versions 8 and 9): prices are of the instance; a spot
-price of 0 means unknown, one equal to on-demand means that there is no discount; RunPod and Shadeform put GiB in a
-field called SizeInMiB; the provider stands in the path only.
+Peculiarities of these files (skypilot-org/skypilot-catalog, versions 8 and 9): prices are per instance; a spot price
+of 0 means unknown, and one equal to on-demand means that there is no discount; RunPod and Shadeform write GiB into a
+field called SizeInMiB; the provider is named in the path only.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError
 from planner.units import MIB, gib_from_bytes
+from pricing.base.listing import listed
 from pricing.base.money import plain
-from pricing.base.near import listed
 from pricing.book.gpu_names import identify
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
 
@@ -25,39 +25,40 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADER = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
-"""Columns by which such a file is known."""
+"""Columns by which such a file is recognised."""
 
 SMALLEST_MIB = 2048
 """A smaller number in SizeInMiB is GiB: every GPU that trains has more than 2 GiB, and none has 2048 GiB."""
 
 MARKETPLACES = ("vast", "salad", "lium")
-"""Providers whose prices are asks of third-party hosts."""
+"""Providers whose prices are offers of third-party hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """Rows of a foreign price list, and what was left out."""
+    """Rows of an imported price list, and what was left out."""
 
     rows: tuple[PriceRow, ...]
+    """Their ids are given when they are added to a book."""
     skipped: dict[str, int]
     """Lines left out, by reason."""
 
 
 def provider_in_path(path: Path) -> str | None:
-    """The cloud in `…/catalogs/v9/aws/vms.csv`; None where the path does not say."""
-    found = re.search(r"catalogs/v\d+/([a-z0-9_-]+)/", path.resolve().as_posix())
-    return found[1] if found else None
+    """The provider in a path such as `…/catalogs/v9/aws/vms.csv`; None where it has none."""
+    match = re.search(r"catalogs/v\d+/([a-z0-9_-]+)/", path.resolve().as_posix())
+    return match[1] if match else None
 
 
 def read_skypilot(frame: pd.DataFrame, name: str, provider: str, day: date, source: str) -> Imported:
     """Rows of a SkyPilot catalogue.
 
     Args:
-        frame: the file with every cell as text.
-        name: the file's name, for messages.
-        provider: whose prices they are.
+        frame: the file, every cell as text.
+        name: the file's name, for errors.
+        provider: the provider of all rows.
         day: the day on which the file was written.
-        source: where it is from.
+        source: where the file is from.
 
     Raises:
         InputFileError: a column is missing.
@@ -94,10 +95,10 @@ def read_skypilot(frame: pd.DataFrame, name: str, provider: str, day: date, sour
 
 
 def _memory_gib(info: object) -> float | None:
-    found = re.search(r"SizeInMiB['\"]?: *([0-9.]+)", str(info))
-    if found is None:
+    match = re.search(r"SizeInMiB['\"]?: *([0-9.]+)", str(info))
+    if match is None:
         return None
-    size = float(found[1])
+    size = float(match[1])
     return gib_from_bytes(size * MIB) if size >= SMALLEST_MIB else size
 
 

@@ -1,9 +1,11 @@
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from planner.errors import InputFileError, UsageError
-from planner.rows import compact, keyed, near_names, read_rows, unknown_name
+from planner.rows import Catalogue, Row, compact, keyed, near_names, parse_decimal, parse_rows, read_rows, unknown_name
 
 
 def write(folder: Path, text: str | bytes) -> Path:
@@ -43,6 +45,11 @@ def test_cells_become_typed_values_and_empty_cells_become_none(tmp_path):
         ("", lambda row: row.text("value"), "a text"),
         ("true", lambda row: row.flag("value"), "`yes` or `no`"),
         ("D", lambda row: row.choice("value", ("A", "B")), "one of `A`, `B`"),
+        ("1e", lambda row: row.decimal("value"), "a decimal number of at least 0"),
+        ("-0.1", lambda row: row.decimal("value"), "a decimal number of at least 0"),
+        ("0", lambda row: row.decimal("value", above_zero=True), "a decimal number above 0"),
+        ("2.01", lambda row: row.decimal("value", high=2), "a decimal number of at least 0 and at most 2"),
+        ("2026-02-30", lambda row: row.day("value"), "an ISO date such as 2026-08-28"),
     ],
 )
 def test_a_wrong_cell_is_named_by_file_line_and_column(tmp_path, cell, read, expected):
@@ -83,6 +90,53 @@ def test_a_column_that_nobody_wrote_is_named_when_it_is_asked_for(tmp_path):
         one_row(tmp_path, "id\nx\n").opt_number("value")
 
 
+def test_decimals_are_exact_and_days_are_dates(tmp_path):
+    row = one_row(tmp_path, "price,highest,since\n0.10,2,2026-08-28\n")
+
+    assert row.decimal("price") + row.decimal("price") + row.decimal("price") == Decimal("0.3")
+    assert row.decimal("highest", high=2) == 2
+    assert row.day("since") == date(2026, 8, 28)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2.10", "2.10"),
+        (" 2,10 ", "2.10"),
+        ("0.0892", "0.0892"),
+        ("1e-2", "0.01"),
+        ("1,234.50", None),
+        ("1,2,3", None),
+        ("free", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+    ],
+)
+def test_a_comma_may_be_the_decimal_mark_but_never_separates_thousands(text, value):
+    assert parse_decimal(text) == (None if value is None else Decimal(value))
+
+
+def test_values_that_are_not_from_a_file_are_refused_without_a_line():
+    row = Row(file="prices add", line=None, cells={"price": "free"})
+
+    with pytest.raises(
+        InputFileError, match=r"^prices add: price: expected a decimal number of at least 0, found `free`"
+    ):
+        row.decimal("price")
+
+
+def test_only_the_lines_asked_for_become_rows_but_all_are_counted():
+    text = "id,gpu\na,x\nb,y\n\nc,x\n"
+
+    assert [(row.line, row.text("id")) for row in parse_rows(text, "f.csv", only=("gpu", "x"))] == [(2, "a"), (5, "c")]
+
+
+def test_a_line_that_is_not_csv_is_named():
+    with pytest.raises(InputFileError, match=r"^f\.csv:2: not CSV: field larger"):
+        list(parse_rows("id\n" + "x" * 200_000 + "\n", "f.csv"))
+
+
 def test_a_missing_file_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         read_rows(tmp_path / "none.csv")
@@ -113,3 +167,38 @@ def test_a_misspelt_name_gets_near_names_and_a_foreign_one_gets_none():
     assert near_names("b200", names) == ["b200-sxm-180gb"]
     assert near_names("toaster", names) == []
     assert unknown_name("GPU", "toaster", names, "mpplan gpus").hint == "`mpplan gpus` lists them all"
+
+
+FRUIT = "id,aliases,grams\napple-red,malus; Red Apple,150\napple-green,,140\npear,,170\n"
+
+
+def catalogue(folder: Path, text: str = FRUIT) -> Catalogue[float]:
+    more = {"Boskoop": "apple-red"}
+    return Catalogue(
+        write(folder, text), lambda row: row.number("grams"), what="fruit", listing="mpplan fruit", aliases=lambda: more
+    )
+
+
+@pytest.mark.parametrize("name", ["apple-red", "Apple Red", "MALUS", "red-apple", "boskoop"])
+def test_a_catalogue_finds_a_row_by_id_alias_and_other_names(tmp_path, name):
+    assert catalogue(tmp_path).find(name) == 150
+
+
+def test_a_catalogue_keeps_the_order_of_its_file(tmp_path):
+    assert list(catalogue(tmp_path).by_id.items()) == [("apple-red", 150), ("apple-green", 140), ("pear", 170)]
+
+
+def test_an_unknown_name_is_answered_with_the_ids_of_similar_ones(tmp_path):
+    assert catalogue(tmp_path).get("plum") is None
+    with pytest.raises(UsageError) as caught:
+        catalogue(tmp_path).find("bosskoop")
+
+    assert caught.value.message == "unknown fruit `bosskoop`"
+    assert caught.value.hint == "did you mean `apple-red`? `mpplan fruit` lists them all"
+
+
+def test_a_damaged_catalogue_is_refused_when_it_is_asked_and_not_before(tmp_path):
+    damaged = catalogue(tmp_path, FRUIT.replace("170", "heavy"))
+
+    with pytest.raises(InputFileError, match=r"rows\.csv:4: grams: expected a number of at least 0, found `heavy`"):
+        damaged.get("apple-red")

@@ -83,9 +83,9 @@ def server() -> Iterator[Callable[[Callable[[str], tuple[int, bytes]]], str]]:
         return f"http://127.0.0.1:{running[-1].server_port}/prices"
 
     yield start
-    for one in running:
-        one.shutdown()
-        one.server_close()
+    for started in running:
+        started.shutdown()
+        started.server_close()
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,10 @@ from mpplan.ui.listing import details, table
 from planner.costs.prices import GpuPrice
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
-from planner.rows import near_names
-from pricing.base.near import listed
+from planner.rows import Row, near_names
+from pricing.base.listing import listed
 from pricing.book.current import counting_rows
-from pricing.book.rows import COLUMNS, PriceBook, PriceRow, load_book, parse_row, user_book_path
+from pricing.book.rows import COLUMNS, PriceRow, load_book, price_row, read_book, user_book_path
 from pricing.gpu_price.ask import parse_commitment
 
 prices_app = typer.Typer(help="List the prices of the book with their dates and sources.")
@@ -212,7 +212,7 @@ def add(
         "notes": notes,
     }
     try:
-        row = parse_row(cells, "prices add")
+        row = price_row(Row(file="prices add", line=None, cells=cells))
     except InputFileError as error:
         raise UsageError(error.message, hint="see `mpplan prices add --help`") from error
     book = load_book(row.gpu).plus([row])
@@ -248,16 +248,11 @@ def check(
 ) -> None:
     """Report rows that are old, unusual or wrong."""
     from planner.errors import IncompleteError
-    from pricing.base.folder import read_if_there
     from pricing.book.check import check_book
-    from pricing.book.rows import parse_book
     from pricing.files.exchange_rates import load_rates
 
     day = _day(as_of)
-    text = None if file is None else read_if_there(file)
-    if file is not None and text is None:
-        raise UsageError(f"there is no file `{file}`", hint="check the path")
-    book = load_book() if file is None else parse_book(text or "", str(file))
+    book = load_book() if file is None else read_book(file)
     findings = check_book(book, load_rates(), day)
     if json:
         _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(finding) for finding in findings]})
@@ -292,7 +287,7 @@ def import_file(
     frame = read_frame(file)
     described = source or file_source(file)
     if set(COLUMNS) <= set(frame.columns):
-        imported = Imported(rows=_read_book(file).rows, skipped={})
+        imported = Imported(rows=read_book(file).rows, skipped={})
     elif set(HEADER) <= set(frame.columns):
         owner = provider or provider_in_path(file)
         if not owner:
@@ -307,12 +302,6 @@ def import_file(
         _print({"book": str(user_book_path()), **counts, "skipped": imported.skipped})
         return
     _note_counts(imported.skipped, counts, str(file))
-
-
-def _read_book(file: Path) -> PriceBook:
-    from pricing.book.rows import parse_book
-
-    return parse_book(file.read_text(encoding="utf-8-sig"), str(file))
 
 
 def _note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:

@@ -79,7 +79,7 @@ def test_every_row_lies_within_what_hardware_can_be(gpu):
     assert 0.1e12 <= gpu.memory_bytes_per_s <= 30e12
     assert 50 <= gpu.tdp_w <= 2000
     assert 1e12 <= gpu.peak_flop_per_s["fp32"] <= 2e14
-    assert all(1e13 <= rate <= 2e16 for one, rate in gpu.peak_flop_per_s.items() if one != "fp32")
+    assert all(1e13 <= rate <= 2e16 for id_, rate in gpu.peak_flop_per_s.items() if id_ != "fp32")
     assert gpu.nvlink_bytes_per_s is None or 20e9 <= gpu.nvlink_bytes_per_s <= 1.8e12
     assert gpu.nic_bytes_per_s is None or 1e9 <= gpu.nic_bytes_per_s <= 100e9
     assert 15e9 <= gpu.pcie_bytes_per_s <= 130e9
@@ -98,7 +98,7 @@ def test_rates_of_a_row_hang_together(gpu):
         assert peak["fp8"] / peak["bf16"] == pytest.approx(2, rel=0.03)
     if "tf32" in peak and gpu.arch != "CDNA3":
         assert peak["tf32"] / peak["bf16"] == pytest.approx(0.5, rel=0.02)
-    assert all(0.4 <= rate / peak[one] <= 1.1 for one, rate in gpu.measured_matmul_flop_per_s.items())
+    assert all(0.4 <= rate / peak[id_] <= 1.1 for id_, rate in gpu.measured_matmul_flop_per_s.items())
     if gpu.measured_memory_bytes_per_s:
         assert 0.6 <= gpu.measured_memory_bytes_per_s / gpu.memory_bytes_per_s <= 1.0
 
@@ -177,7 +177,7 @@ def test_no_two_patterns_take_the_same_device():
             for gpu in GPUS
             if gpu.device_name_pattern and re.fullmatch(gpu.device_name_pattern, name, re.IGNORECASE)
         ]
-        near = [one for one in taking if abs(memory_mib * MIB / load_gpus()[one].memory_bytes - 1) < 0.3]
+        near = [id_ for id_ in taking if abs(memory_mib * MIB / load_gpus()[id_].memory_bytes - 1) < 0.3]
         assert near == [row], name
 
 
@@ -245,7 +245,7 @@ def test_an_unknown_gpu_gets_near_names():
 
 
 def test_aliases_lead_to_rows_and_hide_none():
-    ids = {compact(one) for one in load_gpus()}
+    ids = {compact(id_) for id_ in load_gpus()}
     rows = read_rows(CATALOG / "gpu_aliases.csv")
 
     assert len(gpu_aliases()) == len(rows) == len({compact(row.text("alias")) for row in rows})

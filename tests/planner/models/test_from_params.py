@@ -37,7 +37,7 @@ def test_any_size_is_met_within_two_percent_by_a_shape_that_can_be_built(params)
 def test_larger_models_are_deeper_and_wider():
     shapes = [shape_from_params(size) for size in (50e6, 500e6, 3e9, 13e9, 70e9, 200e9, 1e12, 10e12)]
 
-    assert [one.hidden for one in shapes] == sorted(one.hidden for one in shapes)
+    assert [shape.hidden for shape in shapes] == sorted(shape.hidden for shape in shapes)
     assert all(later.layers >= 0.9 * earlier.layers for earlier, later in pairwise(shapes))
 
 

@@ -300,7 +300,7 @@ CONFIGS = {
 """The keys of published files that say the shape, under the catalogue name of the model."""
 
 NOT_IN_THE_FILE = ("name", "context", "params_published", "global_batch_tokens", "evidence")
-SHAPE_FIELDS = [one.name for one in fields(ModelShape) if one.name not in NOT_IN_THE_FILE]
+SHAPE_FIELDS = [field.name for field in fields(ModelShape) if field.name not in NOT_IN_THE_FILE]
 
 
 @pytest.mark.parametrize("name", CONFIGS)

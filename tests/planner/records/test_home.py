@@ -1,4 +1,38 @@
-from planner.records.home import any_records, records_dir
+from pathlib import Path
+
+import pytest
+
+from planner.records.home import any_records, data_dir, records_dir
+
+
+def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    assert data_dir() == tmp_path / "mpplan"
+
+
+@pytest.mark.parametrize("value", ["rel", "./rel", ""])
+def test_a_relative_data_home_is_ignored_for_records_and_prices_alike(monkeypatch, tmp_path, value):
+    # XDG Base Directory Specification 0.8: "If an implementation encounters a relative path [...] it should consider
+    # the path invalid and ignore it."
+    monkeypatch.setenv("XDG_DATA_HOME", value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+
+    assert data_dir() == tmp_path / ".local" / "share" / "mpplan"
+    assert records_dir() == tmp_path / ".local" / "share" / "mpplan" / "records"
+
+
+@pytest.mark.parametrize(
+    ("platform", "place"), [("darwin", Path("Library/Application Support/mpplan")), ("win32", Path("local/mpplan"))]
+)
+def test_other_systems_have_their_own_place(monkeypatch, tmp_path, platform, place):
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    monkeypatch.setattr("sys.platform", platform)
+
+    assert data_dir() == tmp_path / place
 
 
 def test_the_store_follows_the_users_data_directory(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from planner.costs.quantity import Energy
 from planner.errors import UsageError
-from pricing.answer.elsewhere import cleanest, elsewhere
+from pricing.answer.elsewhere import elsewhere
 from pricing.book.rows import PriceBook, shipped_book
 
 H100 = "h100-sxm5-80gb"
@@ -18,41 +18,42 @@ def options(today, book=None, here="US-VA", **changes):
 
 
 def test_places_are_listed_cheapest_first_with_the_row_behind_them(today):
-    found = options(today)
+    places = options(today)
 
-    assert (found[0].provider, found[0].region, found[0].row.id) == ("verda", "FIN-02", "p085")
-    assert found[0].saved_usd == pytest.approx((6.88 - 2.29) * 100_000)
-    assert [one.usd for one in found] == sorted(one.usd for one in found)
+    assert (places[0].provider, places[0].region, places[0].row.id) == ("verda", "FIN-02", "p085")
+    assert places[0].saved_usd == pytest.approx((6.88 - 2.29) * 100_000)
+    assert [place.usd for place in places] == sorted(place.usd for place in places)
 
 
 def test_only_factors_of_the_same_scope_are_compared(today):
-    found = {one.region: one for one in options(today)}
+    places = {place.region: place for place in options(today)}
 
-    ohio = found["us-east-2"]  # a US state, as Virginia: both direct emissions
+    ohio = places["us-east-2"]  # a US state, as Virginia: both direct emissions
     assert ohio.saved_kg == pytest.approx(100_000 * (0.2448 - 0.4846))
-    assert found["FIN-02"].kg_co2e is None  # life cycle against direct
+    assert places["FIN-02"].kg_co2e is None  # life cycle against direct
 
 
 def test_from_a_country_countries_are_compared(today):
-    found = {one.region: one for one in options(today, here="USA")}
+    places = {place.region: place for place in options(today, here="USA")}
 
-    assert found["FIN-02"].saved_kg == pytest.approx(100_000 * (0.3835 - 0.0722))
-    assert found["us-east-1"].saved_kg == 0.0
-
-
-def test_the_cleanest_place_is_the_one_with_the_least_carbon(today):
-    assert cleanest(options(today, here="USA")).place == "SWE"  # AWS eu-north-1
+    assert places["FIN-02"].saved_kg == pytest.approx(100_000 * (0.3835 - 0.0722))
+    assert places["us-east-1"].saved_kg == 0.0
 
 
-def test_where_nothing_can_be_compared_it_is_said(today, row):
-    book = PriceBook(rows=(row(provider="verda", region="FIN-02"),))
+def test_from_a_country_the_cleanest_place_of_the_book_is_sweden(today):
+    comparable = [place for place in options(today, here="USA") if place.kg_co2e is not None]
 
-    with pytest.raises(UsageError, match="same scope"):
-        cleanest(options(today, book))
+    assert min(comparable, key=lambda place: place.kg_co2e).place == "SWE"  # AWS eu-north-1
+
+
+def test_carbon_stays_unknown_where_the_scopes_differ(today, row):
+    [place] = options(today, PriceBook(rows=(row(provider="verda", region="FIN-02"),)))
+
+    assert (place.kg_co2e, place.saved_kg) == (None, None)
 
 
 def test_without_a_price_here_nothing_is_saved_or_lost(today):
-    assert all(one.saved_usd is None for one in options(today, usd_per_gpu_h_here=None))
+    assert all(place.saved_usd is None for place in options(today, usd_per_gpu_h_here=None))
 
 
 def test_an_unknown_place_is_refused(today):

@@ -74,7 +74,7 @@ def test_every_document_is_sound_and_its_lines_sum_to_the_cent(asked, parts):
             assert sum(getattr(row, column) for row in plan.leaves) == getattr(plan.total, column)
 
 
-@pytest.mark.parametrize("export", [one for one in EXPORTS if not one.is_binary], ids=lambda one: one.name)
+@pytest.mark.parametrize("export", [place for place in EXPORTS if not place.is_binary], ids=lambda place: place.name)
 def test_a_real_answer_is_exported(asked, export):
     document = to_document(planned(asked(own="own.toml", beside="beside.toml", embodied="yes", market_grid="10")))
 
@@ -90,13 +90,13 @@ def test_the_price_used_names_its_rows(facts):
 
 
 def test_places_are_cheaper_or_cleaner_by_rows_that_are_named(facts):
-    found = facts()
+    facts = facts()
 
-    assert found.here == "USA"
-    assert found.elsewhere[0].provider == "verda"
-    assert all((one.saved_usd or 0) > 0 or (one.saved_tco2e or 0) > 0 for one in found.elsewhere)
-    assert all(one.usd_here - one.usd == pytest.approx(one.saved_usd) for one in found.elsewhere)
-    assert all(one.source and one.date and one.evidence_id.startswith("price:") for one in found.elsewhere)
+    assert facts.here == "USA"
+    assert facts.elsewhere[0].provider == "verda"
+    assert all((place.saved_usd or 0) > 0 or (place.saved_tco2e or 0) > 0 for place in facts.elsewhere)
+    assert all(place.usd_here - place.usd == pytest.approx(place.saved_usd) for place in facts.elsewhere)
+    assert all(place.source and place.date and place.evidence_id.startswith("price:") for place in facts.elsewhere)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_a_place_is_compared_only_where_the_scope_of_its_factor_is_known(asked, 
 
 
 def test_with_a_bare_factor_places_are_still_compared_by_price(facts):
-    found = facts(grid="385")
+    facts = facts(grid="385")
 
-    assert found.elsewhere
-    assert all(one.carbon_tco2e is None for one in found.elsewhere)
+    assert facts.elsewhere
+    assert all(place.carbon_tco2e is None for place in facts.elsewhere)
 
 
 def test_owning_stands_beside_renting_with_its_break_even(facts):

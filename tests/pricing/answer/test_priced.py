@@ -46,21 +46,21 @@ def file(tmp_path):
 
 
 def test_by_default_each_gpu_has_the_markets_price_and_its_embodied_carbon(money):
-    found = price_question([H100, B200], money())
+    priced = price_question([H100, B200], money())
 
-    assert set(found.prices) == set(found.ledgers) == {H100.id, B200.id}
-    assert found.prices[H100.id].usd_per_gpu_h.mid == 3.49
-    assert found.ledgers[H100.id].embodied.kg_co2e_per_gpu_h.high == pytest.approx(575 / 43_800)
-    assert not found.ledgers[H100.id].has_lines
+    assert set(priced.prices) == set(priced.ledgers) == {H100.id, B200.id}
+    assert priced.prices[H100.id].usd_per_gpu_h.mid == 3.49
+    assert priced.ledgers[H100.id].embodied.kg_co2e_per_gpu_h.high == pytest.approx(575 / 43_800)
+    assert not priced.ledgers[H100.id].has_lines
 
 
 def test_an_offer_prices_its_gpu_and_the_book_the_others(money, file):
-    found = price_question([H100, B200], money(quote=file("quote.toml", QUOTE)))
+    priced = price_question([H100, B200], money(quote=file("quote.toml", QUOTE)))
 
-    assert found.prices[B200.id].usd_per_gpu_h.mid == 3.5
-    assert found.ledgers[B200.id].quote.vendor == "Acme"
-    assert found.prices[H100.id].usd_per_gpu_h.mid == 3.49
-    assert found.ledgers[H100.id].quote is None
+    assert priced.prices[B200.id].usd_per_gpu_h.mid == 3.5
+    assert priced.ledgers[B200.id].quote.vendor == "Acme"
+    assert priced.prices[H100.id].usd_per_gpu_h.mid == 3.49
+    assert priced.ledgers[H100.id].quote is None
 
 
 def test_the_place_of_an_offer_is_the_place_of_the_run_where_none_is_given(money, file):
@@ -76,14 +76,14 @@ def test_an_offer_for_another_gpu_is_refused(money, file):
 
 
 def test_own_machines_stand_beside_what_renting_costs_with_its_rows(money, file):
-    found = price_question([H100], money(own=file("own.toml", "")))
-    owned = found.ledgers[H100.id].owned
+    priced = price_question([H100], money(own=file("own.toml", "")))
+    owned = priced.ledgers[H100.id].owned
 
-    assert found.prices[H100.id] is owned.price
+    assert priced.prices[H100.id] is owned.price
     assert owned.rental_usd_per_gpu_h == 3.49
     assert owned.rental_evidence[0].id.startswith("price:")
-    assert any("interval" in word(text) for text in found.prices[H100.id].warnings)  # of the rental rows
-    assert all(one.used_in == ("rental_usd_per_gpu_h",) for one in found.ledgers[H100.id].evidence[1:])
+    assert any("interval" in word(text) for text in priced.prices[H100.id].warnings)  # of the rental rows
+    assert all(row.used_in == ("rental_usd_per_gpu_h",) for row in priced.ledgers[H100.id].evidence[1:])
 
 
 def test_own_machines_pay_the_tariff(money, file):
@@ -111,11 +111,11 @@ def test_another_price_of_electricity_prices_own_machines_anew(money, file):
 
 def test_lines_beside_are_the_same_for_every_gpu_and_name_their_file(money, file):
     beside = file("beside.toml", "[failed]\nratio = 0.1\n")
-    found = price_question([H100, B200], money(beside=beside))
+    priced = price_question([H100, B200], money(beside=beside))
 
-    assert found.ledgers[H100.id].beside.failed_ratio == 0.1
-    assert found.ledgers[H100.id].beside is found.ledgers[B200.id].beside
-    assert found.ledgers[H100.id].evidence[0].source == beside
+    assert priced.ledgers[H100.id].beside.failed_ratio == 0.1
+    assert priced.ledgers[H100.id].beside is priced.ledgers[B200.id].beside
+    assert priced.ledgers[H100.id].evidence[0].source == beside
 
 
 def test_live_intensity_is_asked_for_by_name_and_needs_a_token(money, monkeypatch):
@@ -133,7 +133,7 @@ def test_live_intensity_stands_in_for_the_row(money, monkeypatch, server):
     monkeypatch.setattr("pricing.sources.live_grid.live_intensity.__kwdefaults__", {"address": address})
     monkeypatch.setenv("ELECTRICITYMAPS_TOKEN", "t")
 
-    found = price_question([H100], money(grid="live:DE")).site
+    site = price_question([H100], money(grid="live:DE")).site
 
-    assert found.grid_kg_co2e_per_kwh.mid == pytest.approx(0.302)
-    assert any(one.id == "grid:live:DE" and "of one hour" in one.what for one in found.evidence())
+    assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.302)
+    assert any(row.id == "grid:live:DE" and "of one hour" in row.what for row in site.evidence())

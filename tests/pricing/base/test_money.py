@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricing.base.money import CURRENCIES, parse_amount, plain, rounded, rounded_lines, smallest_unit
+from planner.errors import InputFileError
+from planner.rows import Row
+from pricing.base.money import CURRENCIES, plain, read_currency, rounded, rounded_lines, smallest_unit
 
 AMOUNTS = st.lists(st.decimals(0, 10**9, places=7, allow_nan=False), min_size=1, max_size=12)
 
@@ -37,16 +39,11 @@ def test_currencies_have_their_own_smallest_unit(currency, unit):
     assert smallest_unit(currency) == Decimal(unit)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("2.10", "2.10"), (" 2,10 ", "2.10"), ("0.0892", "0.0892"), ("1e-2", "0.01")]
-)
-def test_amounts_are_read_exactly_with_point_or_comma(text, value):
-    assert parse_amount(text) == Decimal(value)
-
-
-@pytest.mark.parametrize("text", ["", "free", "1,234.50", "1,2,3", "nan", "inf"])
-def test_what_is_no_plain_number_is_no_amount(text):
-    assert parse_amount(text) is None
+def test_only_active_iso_codes_are_currencies():
+    assert read_currency(Row(file="f.csv", line=2, cells={"currency": "EUR"})) == "EUR"
+    for code in ("usd", "$", "DEM", ""):
+        with pytest.raises(InputFileError, match=r"f\.csv:2: currency: expected an ISO 4217 code such as USD"):
+            read_currency(Row(file="f.csv", line=2, cells={"currency": code}))
 
 
 def test_a_price_is_kept_to_a_hundredth_of_a_cent_without_an_exponent():

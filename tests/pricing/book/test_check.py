@@ -8,51 +8,54 @@ from pricing.book.check import check_book
 from pricing.book.rows import PriceBook, shipped_book
 
 
-def found(rows, today):
-    return [(one.row_id, one.is_error, one.what) for one in check_book(PriceBook(rows=tuple(rows)), (), today)]
+def findings(rows, today):
+    report = check_book(PriceBook(rows=tuple(rows)), (), today)
+    return [(finding.row_id, finding.is_error, finding.what) for finding in report]
 
 
 def test_the_shipped_book_has_no_errors(today):
-    assert not [one for one in check_book(shipped_book(), (), today) if one.is_error]
+    assert not [finding for finding in check_book(shipped_book(), (), today) if finding.is_error]
 
 
 def test_a_row_over_90_days_old_is_stale_and_over_18_months_historic(today, row):
     rows = [row(id="a", day="2026-08-01"), row(id="b", day="2025-01-01", provider="other")]
 
-    assert found(rows, today) == [
+    assert findings(rows, today) == [
         ("a", False, "stale: 2026-08-01 is more than 90 days ago"),
         ("b", False, "stale: 2025-01-01 is more than 18 months ago"),
     ]
 
 
 def test_history_may_be_old(today, row):
-    assert found([row(id="old", day="2024-01-01"), row(id="new")], today) == []
+    assert findings([row(id="old", day="2024-01-01"), row(id="new")], today) == []
 
 
 def test_a_row_from_the_future_questions_the_clock(row):
-    assert found([row(id="a")], date(2026, 1, 1)) == [
+    assert findings([row(id="a")], date(2026, 1, 1)) == [
         ("a", False, "is from 2026-10-01, after 2026-01-01: is the clock right?")
     ]
 
 
 def test_a_gpu_that_no_catalogue_knows_is_an_error(today, row):
-    assert found([row(id="a", gpu="h9000")], today) == [("a", True, "`h9000` is not in the GPU catalogue")]
+    assert findings([row(id="a", gpu="h9000")], today) == [("a", True, "`h9000` is not in the GPU catalogue")]
 
 
 def test_spot_above_on_demand_of_the_same_thing_is_an_error(today, row):
     rows = [row("2", id="a", region="x"), row("3", id="b", region="x", commitment="spot"),
             row("3", id="c", region="y", commitment="spot")]  # fmt: skip
 
-    assert found(rows, today) == [("b", True, "the spot price 3 is above the on-demand price 2")]
+    assert findings(rows, today) == [("b", True, "the spot price 3 is above the on-demand price 2")]
 
 
 def test_a_price_of_a_whole_server_stands_out(today, row):
     rows = [row(price, id=f"r{at}", provider=f"p{at}") for at, price in enumerate(("2.1", "2.5", "3.0", "27.52"))]
 
-    assert found(rows, today) == [
-        ("r3", False, "27.52 USD against 2.75 in the middle of h100-sxm5-80gb, on-demand: per instance?")
+    assert findings(rows, today) == [
+        ("r3", False, "27.52 USD, against a median of 2.75 for h100-sxm5-80gb, on-demand: is it per instance?")
     ]
 
 
-def test_a_currency_without_a_rate_is_said(today, row):
-    assert found([row(id="a", currency="EUR")], today) == [("a", False, "no dated exchange rate of EUR: not used")]
+def test_a_currency_without_a_rate_is_reported(today, row):
+    assert findings([row(id="a", currency="EUR")], today) == [
+        ("a", False, "not used: no exchange rate of EUR on or before 2026-11-20")
+    ]

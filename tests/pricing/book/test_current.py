@@ -15,7 +15,7 @@ from pricing.files.exchange_rates import ExchangeRate
 
 
 def ids(rows):
-    return {one.id for one in rows}
+    return {row.id for row in rows}
 
 
 def test_a_newer_row_of_the_same_place_replaces_an_older_one(today, row):
@@ -34,6 +34,30 @@ def test_a_provider_looked_at_again_has_no_claim_to_prices_90_days_older(today, 
     rows = [row(id="eu", day="2026-02-01", region="eu"), row(id="us", day="2026-09-15", region="us")]
 
     assert ids(counting_rows(rows, today)) == {"us"}
+
+
+@pytest.mark.parametrize(
+    ("seen_again", "counting"),
+    [("2026-05-01", {"eu", "us"}), ("2026-05-02", {"us"})],  # 90 and 91 days after 2026-01-31
+)
+def test_another_region_replaces_a_row_from_the_91st_day_on(today, row, seen_again, counting):
+    rows = [row(id="eu", day="2026-01-31", region="eu"), row(id="us", day=seen_again, region="us")]
+
+    assert ids(counting_rows(rows, today)) == counting
+
+
+@pytest.mark.parametrize(("seen_again", "counting"), [("2026-09-01", {"old", "new"}), ("2026-09-02", {"new"})])
+def test_the_same_place_replaces_a_row_from_the_next_day_on(today, row, seen_again, counting):
+    rows = [row(id="old", day="2026-09-01", region="us"), row(id="new", day=seen_again, region="us")]
+
+    assert ids(counting_rows(rows, today)) == counting
+
+
+def test_the_newest_possible_day_of_a_vague_row_is_what_a_newer_row_must_pass(today, row):
+    vague = row(id="vague", date_earliest=date(2026, 1, 1), date_latest=date(2026, 6, 30), region="us")
+
+    assert ids(counting_rows([vague, row(id="new", day="2026-06-30", region="us")], today)) == {"vague", "new"}
+    assert ids(counting_rows([vague, row(id="new", day="2026-07-01", region="us")], today)) == {"new"}
 
 
 def test_a_row_without_a_region_stands_for_any(today, row):
@@ -59,6 +83,36 @@ def test_a_row_from_after_the_day_is_not_known_yet(row):
     rows = [row(id="then", day="2024-01-01"), row(id="later", day="2026-09-15")]
 
     assert ids(counting_rows(rows, date(2024, 6, 1))) == {"then"}
+
+
+def test_a_row_is_known_from_its_own_day_on(row):
+    rows = [row(id="then", day="2026-09-01"), row(id="now", day="2026-09-15")]
+
+    assert ids(counting_rows(rows, date(2026, 9, 14))) == {"then"}
+    assert ids(counting_rows(rows, date(2026, 9, 15))) == {"now"}
+
+
+def test_an_interval_is_known_from_its_first_day_on(row):
+    year = row(id="year", date_earliest=date(2026, 1, 1), date_latest=date(2026, 12, 31))
+
+    assert counting_rows([year], date(2025, 12, 31)) == ()
+    assert counting_rows([year], date(2026, 1, 1)) == (year,)
+
+
+@pytest.mark.parametrize(
+    ("day", "historic"),
+    [("2025-05-22", False), ("2025-05-21", False), ("2025-05-20", True)],  # 547, 548 and 549 days before 2026-11-20
+)
+def test_a_row_is_historic_when_its_newest_day_is_more_than_548_days_ago(today, row, day, historic):
+    assert today == date(2026, 11, 20)
+    assert is_historic(row(day=day), today) is historic
+    vague = row(date_earliest=date(2024, 1, 1), date_latest=date.fromisoformat(day))
+    assert is_historic(vague, today) is historic
+
+
+@pytest.mark.parametrize(("day", "kept"), [("2025-05-21", {"old", "new"}), ("2025-05-20", {"new"})])
+def test_a_historic_row_drops_out_on_the_549th_day_where_a_newer_one_is_left(today, row, day, kept):
+    assert ids(without_historic((row(id="old", day=day), row(id="new")), today)) == kept
 
 
 def test_historic_rows_count_only_where_there_are_no_others(today, row):
@@ -102,5 +156,5 @@ def test_a_hundred_thousand_rows_are_sorted_out_in_one_pass(today, row):
 
     counting = counting_rows(rows, today)
 
-    assert {one.date_latest for one in counting} <= {date(2026, month, 1) for month in range(6, 10)}
+    assert {row.date_latest for row in counting} <= {date(2026, month, 1) for month in range(6, 10)}
     assert len(counting) < len(rows)

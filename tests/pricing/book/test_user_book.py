@@ -8,15 +8,15 @@ import threading
 import pytest
 
 from planner.errors import UsageError
-from pricing.book.rows import user_book_path
-from pricing.book.user_book import add_rows, load_user_book, row_id, write_book, write_whole
+from pricing.book.rows import load_user_book, user_book_path
+from pricing.book.user_book import add_rows, row_id, write_book, write_whole
 
 
 def test_added_rows_get_ids_of_what_they_say(row):
     done = add_rows([row("2.5", id="new"), row("2.6", id="new", region="us")])
 
-    assert [one.id for one in done.added] == [one.id for one in load_user_book().rows]
-    assert all(one.id.startswith("r") and len(one.id) == 13 for one in done.added)
+    assert [row.id for row in done.added] == [row.id for row in load_user_book().rows]
+    assert all(row.id.startswith("r") and len(row.id) == 13 for row in done.added)
     assert row_id(row("2.5", id="x")) == done.added[0].id
 
 
@@ -33,8 +33,8 @@ def test_another_price_for_the_same_thing_is_a_conflict_and_the_old_one_stays(ro
 
     done = add_rows([row("9.9", id="new")])
 
-    assert [str(one.price_per_gpu_h) for one in done.conflicts] == ["9.9"]
-    assert [str(one.price_per_gpu_h) for one in load_user_book().rows] == ["2.5"]
+    assert [str(row.price_per_gpu_h) for row in done.conflicts] == ["9.9"]
+    assert [str(row.price_per_gpu_h) for row in load_user_book().rows] == ["2.5"]
 
 
 def test_two_that_add_at_once_lose_no_row(row):
@@ -44,7 +44,7 @@ def test_two_that_add_at_once_lose_no_row(row):
     for thread in threads:
         thread.join()
 
-    assert {one.provider for one in load_user_book().rows} == {f"p{at}" for at in range(8)}
+    assert {row.provider for row in load_user_book().rows} == {f"p{at}" for at in range(8)}
 
 
 def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_there(tmp_path, row):
@@ -76,7 +76,7 @@ def test_a_write_that_breaks_leaves_the_old_file_whole(tmp_path, monkeypatch):
         write_whole(path, "new")
 
     assert path.read_text(encoding="utf-8") == "old"
-    assert [one.name for one in tmp_path.iterdir()] == ["prices.csv"]
+    assert [row.name for row in tmp_path.iterdir()] == ["prices.csv"]
 
 
 def test_there_is_no_book_before_the_first_row():

@@ -36,7 +36,7 @@ def test_a_full_file_is_read(beside):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("[hosts]\ncount = 8\n", "hosts.usd_per_h: expected a value, since hosts.count is stated"),
         ("[egress]\nusd_per_gb = 0.09\n", "egress.data: expected a value"),
@@ -45,11 +45,11 @@ def test_a_full_file_is_read(beside):
         ("[eggress]\nusd_per_gb = 1\n", "eggress.usd_per_gb: unknown key"),
     ],
 )
-def test_half_a_line_and_wrong_keys_are_named(beside, text, said):
+def test_half_a_line_and_wrong_keys_are_named(beside, text, problem):
     with pytest.raises(InputFileError) as caught:
         beside(text)
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
 
 
 def test_a_size_needs_a_unit(beside):

@@ -31,9 +31,10 @@ def test_every_default_has_a_source_and_a_date_and_lies_within_its_bounds():
 
 
 def test_server_rows_are_ordered_and_of_catalogue_gpus():
-    for gpu, cells in server_rows().items():
+    for gpu, server in server_rows().items():
         assert find_gpu(gpu).id == gpu
-        assert float(cells["usd_per_gpu_low"]) <= float(cells["usd_per_gpu"]) <= float(cells["usd_per_gpu_high"])
+        assert 1_000 < server.usd_per_gpu.low <= server.usd_per_gpu.high < 100_000
+        assert server.server_over_gpu in (1.0, 1.64)  # Epoch AI: a server costs 1.64 times its GPUs
 
 
 def test_an_empty_file_takes_every_default_and_names_it(own):
@@ -42,8 +43,8 @@ def test_an_empty_file_takes_every_default_and_names_it(own):
     assert (server.low, server.mid, server.high) == (28_800, 35_000, 46_900)
     assert owned.network_ratio == 0.19
     assert owned.server_power.kw == pytest.approx(1.275)  # DGX H100: 10.2 kW over 8 GPUs
-    assert {one.id for one in evidence} == {"own:s002", *(f"own:{default.key}" for default in DEFAULTS)}
-    assert {one.kind for one in evidence} == {EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED}
+    assert {row.id for row in evidence} == {"own:s002", *(f"own:{default.key}" for default in DEFAULTS)}
+    assert {row.kind for row in evidence} == {EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED}
 
 
 def test_what_the_user_says_is_marked_as_given(own):
@@ -52,7 +53,7 @@ def test_what_the_user_says_is_marked_as_given(own):
     owned, server, evidence = read_own(path, find_gpu(H100))
 
     assert (owned.life_years, server.low, server.high) == (4, 30_000, 30_000)
-    assert {one.id for one in evidence if one.kind is EvidenceKind.GIVEN} == {"own:server", "own:capital.life_years"}
+    assert {row.id for row in evidence if row.kind is EvidenceKind.GIVEN} == {"own:server", "own:capital.life_years"}
 
 
 def test_a_gpu_without_a_server_price_needs_one(own):
@@ -76,26 +77,26 @@ def test_a_server_of_unknown_power_takes_1_8_times_its_gpus(own):
 
 def test_the_price_is_shown_beside_renting_with_the_break_even(own, today):
     site = site_facts(as_of=today)
-    found = owned_price(own(), find_gpu(H100), site, quote_gpu(H100, as_of=today))
+    own_price = owned_price(own(), find_gpu(H100), site, quote_gpu(H100, as_of=today))
 
-    usd = found.price.usd_per_gpu_h
+    usd = own_price.price.usd_per_gpu_h
     assert 1.5 < usd.low < usd.mid < usd.high < 4
-    assert sum(found.items_usd_per_gpu_h.values()) == pytest.approx(usd.mid)
-    assert found.rental_usd_per_gpu_h == 3.49
-    assert 0.3 < found.break_even_utilisation_ratio < 0.6
-    assert found.price.commitment == "owned"
+    assert sum(own_price.items_usd_per_gpu_h.values()) == pytest.approx(usd.mid)
+    assert own_price.rental_usd_per_gpu_h == 3.49
+    assert 0.3 < own_price.break_even_utilisation_ratio < 0.6
+    assert own_price.price.commitment == "owned"
 
 
 def test_without_an_electricity_price_the_cost_is_a_lower_bound(own, today):
-    found = owned_price(own(), find_gpu(H100), site_facts(region="DEU", as_of=today))
+    own_price = owned_price(own(), find_gpu(H100), site_facts(region="DEU", as_of=today))
 
-    assert found.price.usd_per_gpu_h.at_least
-    assert found.price.gap.key == "place.electricity"
-    assert found.break_even_utilisation_ratio is None
+    assert own_price.price.usd_per_gpu_h.at_least
+    assert own_price.price.gap.key == "place.electricity"
+    assert own_price.break_even_utilisation_ratio is None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("[use]\nutilisation_ratio = 0\n", ":2: use.utilisation_ratio: expected a number from 0.01 to 1"),
         ("[use]\nutilisation_ratio = 80\n", ":2: use.utilisation_ratio: expected a number from 0.01 to 1"),
@@ -108,11 +109,11 @@ def test_without_an_electricity_price_the_cost_is_a_lower_bound(own, today):
         ),
     ],
 )
-def test_a_wrong_key_is_named(own, text, said):
+def test_a_wrong_key_is_named(own, text, problem):
     with pytest.raises(InputFileError) as caught:
         read_own(own(text), find_gpu(H100))
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
 
 
 @pytest.mark.parametrize("usd", [21_736, 24_000, 30_000, 33_333, 36_000])

@@ -70,10 +70,10 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "problem"),
     [
         ("2.10", "0", "price_per_gpu_h: expected more than 0"),
-        ("2.10", "-1", "price_per_gpu_h: expected an amount, 0 or more"),
+        ("2.10", "-1", "price_per_gpu_h: expected an amount of at least 0"),
         ("2.10", "349", "price_per_gpu_h: expected more than 0 and at most 200"),
         ('"1y"', '"2y"', "commitment: expected one of on-demand, spot, 1y, 3y, found `2y`"),
         ("2026-12-31", '"soon"', "valid_until: expected a date"),
@@ -83,11 +83,11 @@ def test_euro_need_a_dated_rate_and_name_it(offer):
         ('commitment = "1y"', 'currency = "Taler"', "currency: expected one of"),
     ],
 )
-def test_a_wrong_offer_is_named_with_its_line(offer, old, new, said):
+def test_a_wrong_offer_is_named_with_its_line(offer, old, new, problem):
     with pytest.raises(InputFileError) as caught:
         offer(GOOD.replace(old, new))
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
     assert "quote.toml:" in caught.value.message
 
 

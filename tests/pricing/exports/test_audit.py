@@ -18,7 +18,7 @@ def test_a_sound_document_has_no_faults(document):
 
 
 @pytest.mark.parametrize(
-    ("metric", "factor", "said"),
+    ("metric", "factor", "problem"),
     [
         ("energy_mwh", 1e3, "energy over GPU-hours"),  # kWh written as MWh
         ("energy_mwh", 1e-3, "energy over GPU-hours"),  # GWh written as MWh
@@ -33,11 +33,11 @@ def test_a_sound_document_has_no_faults(document):
         ("sci_kg_per_run", 1e-3, "SCI score over carbon"),  # tonnes written as kg
     ],
 )
-def test_a_planted_slip_of_a_unit_is_caught(document, metric, factor, said):
+def test_a_planted_slip_of_a_unit_is_caught(document, metric, factor, problem):
     plan = document["plans"][0]
     plan[metric] = scaled(plan[metric], factor)
 
-    assert any(said in fault.what and fault.where == "plans.fp8" for fault in audit(document))
+    assert any(problem in fault.what and fault.where == "plans.fp8" for fault in audit(document))
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e-3])  # kW or GW written as MW
@@ -69,7 +69,7 @@ def test_a_faulty_document_is_refused_with_its_first_fault(document):
     document["plans"][0]["energy_mwh"] = scaled(document["plans"][0]["energy_mwh"], 1e3)
 
     with pytest.raises(
-        InputFileError, match=r"plans\.fp8: energy over GPU-hours is .*: a slip of units\? \(and 3 more\)"
+        InputFileError, match=r"plans\.fp8: energy over GPU-hours is .*: is a unit wrong\? \(and 3 more\)"
     ):
         require_sound(document)
 

@@ -8,17 +8,29 @@ from decimal import Decimal
 import pytest
 
 from planner.errors import InputFileError
-from pricing.files.exchange_rates import load_rates, parse_rates, usd_rate
+from pricing.files.exchange_rates import load_rates, usd_rate
 
 TEXT = "currency,usd_per_unit,date,source\nEUR,1.08,2026-01-01,bank\nEUR,1.12,2026-06-01,bank\n"
 
 
-def test_the_newest_rate_on_or_before_the_day_is_used():
-    rates = parse_rates(TEXT, "x.csv")
+@pytest.fixture
+def rates_of(data_home):
+    """Writes the user's exchange rates and reads them."""
+
+    def read(text):
+        data_home.mkdir(parents=True)
+        (data_home / "exchange_rates.csv").write_text(text, encoding="utf-8")
+        return load_rates()
+
+    return read
+
+
+def test_the_newest_rate_on_or_before_the_day_is_used(rates_of):
+    rates = rates_of(TEXT)
 
     assert usd_rate("EUR", date(2026, 5, 31), rates).usd_per_unit == Decimal("1.08")
     assert usd_rate("EUR", date(2026, 6, 1), rates).usd_per_unit == Decimal("1.12")
-    assert usd_rate("EUR", date(2025, 1, 1), rates) is None
+    assert usd_rate("EUR", date(2025, 12, 31), rates) is None
     assert usd_rate("USD", date(2025, 1, 1), ()).usd_per_unit == 1
 
 
@@ -27,20 +39,20 @@ def test_no_rates_are_shipped():
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "problem"),
     [
-        ("XXQ,1.0,2026-01-01,bank", "currency: expected an ISO 4217 code, found `XXQ`"),
-        ("EUR,0,2026-01-01,bank", "usd_per_unit: expected more than 0, found `0`"),
-        ("EUR,1.1,yesterday,bank", "date: expected an ISO date, found `yesterday`"),
+        ("XXQ,1.0,2026-01-01,bank", "currency: expected an ISO 4217 code such as USD, found `XXQ`"),
+        ("EUR,0,2026-01-01,bank", "usd_per_unit: expected a decimal number above 0, found `0`"),
+        ("EUR,1.1,yesterday,bank", "date: expected an ISO date such as 2026-08-28, found `yesterday`"),
     ],
 )
-def test_a_wrong_rate_is_named_with_its_line(line, said):
+def test_a_wrong_rate_is_named_with_its_file_and_line(rates_of, data_home, line, problem):
     with pytest.raises(InputFileError) as caught:
-        parse_rates(TEXT + line + "\n", "x.csv")
+        rates_of(TEXT + line + "\n")
 
-    assert caught.value.message == f"x.csv:4: {said}"
+    assert caught.value.message == f"{data_home / 'exchange_rates.csv'}:4: {problem}"
 
 
-def test_missing_columns_are_named():
-    with pytest.raises(InputFileError, match=r"x.csv:1: header"):
-        parse_rates("currency,rate\nEUR,1\n", "x.csv")
+def test_missing_columns_are_named(rates_of):
+    with pytest.raises(InputFileError, match=r"exchange_rates.csv:1: usd_per_unit: expected a column of this name"):
+        rates_of("currency,rate\nEUR,1\n")

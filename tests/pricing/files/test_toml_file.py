@@ -50,7 +50,7 @@ def test_words_texts_amounts_and_days_are_checked(toml):
         file.word("kind", ("a", "b"))
     with pytest.raises(InputFileError, match=r":2: name: expected a text, found `3`"):
         file.text_of("name")
-    with pytest.raises(InputFileError, match=r":3: fee: expected an amount, 0 or more"):
+    with pytest.raises(InputFileError, match=r":3: fee: expected an amount of at least 0"):
         file.amount("fee")
     with pytest.raises(InputFileError, match=r":4: until: expected a date"):
         file.day("until")

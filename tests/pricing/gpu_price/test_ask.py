@@ -6,12 +6,12 @@ import pytest
 
 from planner.errors import UsageError
 from pricing.book.rows import PriceBook
-from pricing.gpu_price.ask import Question, check_names, parse_commitment, selected_rows
+from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
 
 
-def question(**changes):
+def query(**changes):
     asked = {"gpu": "h100-sxm5-80gb", "provider": None, "region": None, "commitment": "on-demand"}
-    return Question(**(asked | changes))
+    return PriceQuery(**(asked | changes))
 
 
 @pytest.mark.parametrize(
@@ -24,23 +24,23 @@ def test_commitments_are_read_as_people_write_them(word, meant):
 def test_a_marketplace_row_answers_only_where_it_is_named(today, row):
     book = PriceBook(rows=(row(id="a"), row(id="b", provider="bazaar", seller="marketplace")))
 
-    assert [one.id for one in selected_rows(book, question(as_of=today))] == ["a"]
-    assert [one.id for one in selected_rows(book, question(as_of=today, provider="bazaar"))] == ["b"]
+    assert [row.id for row in selected_rows(book, query(as_of=today))] == ["a"]
+    assert [row.id for row in selected_rows(book, query(as_of=today, provider="bazaar"))] == ["b"]
 
 
 def test_a_region_is_matched_whatever_its_case(today, row):
     book = PriceBook(rows=(row(id="a", region="FIN-02"), row(id="b", region="us")))
 
-    assert [one.id for one in selected_rows(book, question(as_of=today, region="fin-02"))] == ["a"]
+    assert [row.id for row in selected_rows(book, query(as_of=today, region="fin-02"))] == ["a"]
 
 
 def test_a_known_provider_and_region_pass(today):
-    check_names(question(as_of=today, provider="aws", region="us-east-1"))
+    check_names(query(as_of=today, provider="aws", region="us-east-1"))
 
 
 def test_an_unknown_region_of_a_provider_offers_that_providers(today):
     with pytest.raises(UsageError) as caught:
-        check_names(question(as_of=today, provider="verda", region="FIN-9"))
+        check_names(query(as_of=today, provider="verda", region="FIN-9"))
 
     assert "FIN-0" in caught.value.hint
     assert "us-east-1" not in caught.value.hint
@@ -48,10 +48,10 @@ def test_an_unknown_region_of_a_provider_offers_that_providers(today):
 
 def test_an_unknown_provider_is_refused_even_where_no_region_is_asked_for(today):
     with pytest.raises(UsageError):
-        check_names(question(as_of=today, provider="verdaa"))
+        check_names(query(as_of=today, provider="verdaa"))
 
 
 def test_an_unknown_region_is_refused_even_where_no_provider_is_asked_for(today):
     with pytest.raises(UsageError):
-        check_names(question(as_of=today, region="us-east-99"))
-    check_names(question(as_of=today))
+        check_names(query(as_of=today, region="us-east-99"))
+    check_names(query(as_of=today))

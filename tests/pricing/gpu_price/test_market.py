@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pricing.book.current import votes
 from pricing.book.rows import PriceBook, shipped_book
-from pricing.gpu_price.ask import Question
+from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.market import market_price, provider_price, typical_spread
 from reports.text.messages import word
 
@@ -19,7 +19,7 @@ TODAY = date(2026, 11, 20)
 
 
 def asked(today):
-    return Question(gpu="h100-sxm5-80gb", provider=None, region=None, commitment="on-demand", as_of=today)
+    return PriceQuery(gpu="h100-sxm5-80gb", provider=None, region=None, commitment="on-demand", as_of=today)
 
 
 @given(cents=st.lists(st.integers(50, 2000), min_size=1, max_size=12))

@@ -11,7 +11,7 @@ from planner.evidence import EvidenceKind
 from pricing import quote_gpu
 from pricing.book.rows import PriceBook, user_book_path
 from pricing.book.user_book import book_text
-from pricing.gpu_price.ask import Question
+from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.price import given_price, quote_from
 from reports.text.messages import word
 
@@ -22,14 +22,14 @@ def test_the_default_is_the_median_over_providers_with_one_vote_each(today):
     price = quote_gpu(H100, as_of=today)
 
     # Verda 2.29, Hyperstack 2.40, Nebius 2.95, JarvisLabs 3.49, Lambda 3.99, Paperspace 5.99, AWS 6.88
-    assert [one.id for one in price.evidence] == [
+    assert [row.id for row in price.evidence] == [
         f"price:{name}" for name in ("p085", "p097", "p072", "p093", "p066", "p126", "p032")
     ]
     assert price.usd_per_gpu_h.mid == 3.49
     assert price.usd_per_gpu_h.low == pytest.approx(2.29 + 0.3 * 0.11)  # 5th percentile of seven
     assert price.usd_per_gpu_h.high == pytest.approx(5.99 + 0.7 * 0.89)  # 95th
     assert "median over 7 providers" in word(price.basis)
-    assert all(one.kind is EvidenceKind.PUBLISHED and one.source and one.date for one in price.evidence)
+    assert all(row.kind is EvidenceKind.PUBLISHED and row.source and row.date for row in price.evidence)
 
 
 def test_with_few_providers_the_range_is_lowest_to_highest(today):
@@ -97,7 +97,7 @@ def test_a_price_that_is_the_same_everywhere_fits_every_region(today):
 def test_a_place_stands_for_the_regions_in_it(today):
     price = quote_gpu(H100, region="Finland", as_of=today)
 
-    assert {one.id for one in price.evidence} == {"price:p072", "price:p085"}  # Nebius eu-north1, Verda FIN-02
+    assert {row.id for row in price.evidence} == {"price:p072", "price:p085"}  # Nebius eu-north1, Verda FIN-02
 
 
 def test_a_place_without_rows_takes_the_market_and_says_so(today):
@@ -110,7 +110,7 @@ def test_a_place_without_rows_takes_the_market_and_says_so(today):
 def test_spot_prices_are_the_spot_rows(today):
     price = quote_gpu(H100, commitment="spot", as_of=today)
 
-    assert [one.id for one in price.evidence] == ["price:p085-spot", "price:p072-spot", "price:p032-spot"]
+    assert [row.id for row in price.evidence] == ["price:p085-spot", "price:p072-spot", "price:p032-spot"]
     assert price.usd_per_gpu_h.mid == 1.25
 
 
@@ -119,7 +119,7 @@ def test_a_reserved_price_without_a_recent_row_is_assumed_from_the_discount(comm
     price = quote_gpu(H100, provider="aws", commitment=commitment, as_of=today)
 
     assert price.usd_per_gpu_h.mid == pytest.approx(6.88 * (1 - 0.41))
-    assert [one.kind for one in price.evidence] == [EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED]
+    assert [row.kind for row in price.evidence] == [EvidenceKind.PUBLISHED, EvidenceKind.ASSUMED]
     assert any("a discount is assumed" in word(warning) for warning in price.warnings)
 
 
@@ -139,7 +139,7 @@ def test_a_recent_reserved_row_is_used_as_it_is(data_home, today, row):
     price = quote_gpu(H100, provider="acme", commitment="1y", as_of=today)
 
     assert price.usd_per_gpu_h.mid == 1.90
-    assert [one.id for one in price.evidence] == ["price:mine"]
+    assert [row.id for row in price.evidence] == ["price:mine"]
 
 
 def test_rows_older_than_90_days_are_named_as_stale():
@@ -152,7 +152,7 @@ def test_rows_older_than_90_days_are_named_as_stale():
 def test_rows_of_2025_are_used_only_where_there_is_nothing_newer_and_it_is_said(today):
     price = quote_gpu("a40", as_of=today)
 
-    assert [one.id for one in price.evidence] == ["price:p211", "price:p192"]
+    assert [row.id for row in price.evidence] == ["price:p211", "price:p192"]
     assert any("no price of the last 18 months" in word(warning) for warning in price.warnings)
     assert price.stale
 
@@ -178,7 +178,7 @@ def test_a_clock_before_every_row_is_named():
 
 
 @pytest.mark.parametrize(
-    ("asked", "said", "hint"),
+    ("asked", "problem", "hint"),
     [
         ({"provider": "awz"}, "no prices of a provider `awz`", "aws"),
         ({"region": "us-est-1"}, "no prices in a region `us-est-1`", "us-east-1"),
@@ -187,11 +187,11 @@ def test_a_clock_before_every_row_is_named():
         ({"provider": "hyperstack", "commitment": "spot"}, "no spot price of h100-sxm5-80gb at hyperstack", "aws"),
     ],
 )
-def test_an_unknown_name_is_an_error_that_says_what_there_is(asked, said, hint, today):
+def test_an_unknown_name_is_an_error_that_says_what_there_is(asked, problem, hint, today):
     with pytest.raises(UsageError) as caught:
         quote_gpu(H100, as_of=today, **asked)
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
     assert hint in caught.value.hint
 
 
@@ -214,7 +214,7 @@ def test_rows_in_a_currency_without_a_rate_leave_a_gap(data_home, today, row):
 def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today, row):
     days = ("2026-10-01", "2026-11-21", "2027-01-05", "2026-12-01")  # the day of the question is 2026-11-20
     rows = tuple(row(f"{n}.00", id=f"t{n}", provider="aws", day=day) for n, day in enumerate(days, start=1))
-    asked = Question(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
 
     price = quote_from(PriceBook(rows=rows), (), asked)
     (warning,) = price.warnings
@@ -226,7 +226,7 @@ def test_rows_from_after_the_day_are_left_out_and_the_newest_of_them_named(today
 def test_a_price_range_of_a_named_provider_ends_at_its_dearest_row(today, row):
     regions = [row(usd, id=usd, provider="aws", region=usd) for usd in ("2.50", "2.00")]
     rows = (*regions, row("9.00", id="c", provider="gcp"))
-    asked = Question(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
+    asked = PriceQuery(gpu=H100, provider="aws", region=None, commitment="on-demand", as_of=today)
     price = quote_from(PriceBook(rows=rows), (), asked).usd_per_gpu_h
 
     assert (price.low, price.mid, price.high) == (2.0, 2.0, 2.5)

@@ -9,15 +9,15 @@ import pytest
 from planner.costs.prices import GpuPrice
 from planner.errors import Message
 from planner.evidence import Estimate, EvidenceKind
-from pricing.gpu_price.ask import Question
+from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.reserved import discounts, less_discount
 
 
 def test_discounts_are_epochs():
     # AWS 41 % / 64 %, Google 37 / 56, Azure 25 / 49 (epoch-research/training-cost-trends@263c40a1)
-    found = {(one.provider, one.commitment): one.discount_ratio for one in discounts()}
+    ratios = {(row.provider, row.commitment): row.discount_ratio for row in discounts()}
 
-    assert found == {
+    assert ratios == {
         ("aws", "1y"): Decimal("0.41"),
         ("aws", "3y"): Decimal("0.64"),
         ("gcp", "1y"): Decimal("0.37"),
@@ -30,17 +30,17 @@ def test_discounts_are_epochs():
 def test_the_discount_is_evidence_of_its_own_and_assumed(today):
     given = Message.of("price.basis.given")
     on_demand = GpuPrice(gpu="l4", usd_per_gpu_h=Estimate.exactly(1.0), basis=given, evidence=())
-    asked = Question(gpu="l4", provider="azure", region=None, commitment="3y", as_of=today)
+    asked = PriceQuery(gpu="l4", provider="azure", region=None, commitment="3y", as_of=today)
 
     price = less_discount(on_demand, asked)
 
     assert price.usd_per_gpu_h.mid == pytest.approx(0.51)
     assert price.commitment == "3y"
-    assert [one.kind for one in price.evidence] == [EvidenceKind.ASSUMED]
+    assert [row.kind for row in price.evidence] == [EvidenceKind.ASSUMED]
 
 
 def test_an_unknown_price_stays_unknown(today):
     nothing = GpuPrice(gpu="l4", usd_per_gpu_h=None, basis=Message.of("price.basis.none"), evidence=())
-    asked = Question(gpu="l4", provider=None, region=None, commitment="1y", as_of=today)
+    asked = PriceQuery(gpu="l4", provider=None, region=None, commitment="1y", as_of=today)
 
     assert less_discount(nothing, asked).usd_per_gpu_h is None

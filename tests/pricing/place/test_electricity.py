@@ -14,10 +14,10 @@ from reports.text.messages import word
 
 
 def test_rows_are_prices_per_kwh_in_currency_not_in_cents():
-    for one in electricity_rows():
-        assert Decimal("0.02") < one.price_per_kwh < Decimal("0.6"), one.id
-        assert one.source
-        assert one.date_earliest <= one.date_latest
+    for row in electricity_rows():
+        assert Decimal("0.02") < row.price_per_kwh < Decimal("0.6"), row.id
+        assert row.source
+        assert row.date_earliest <= row.date_latest
 
 
 def test_a_state_has_its_own_price(today):

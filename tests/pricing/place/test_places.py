@@ -9,17 +9,17 @@ from pricing.place.places import SCOPES, grid_rows, place_named, place_of, requi
 
 
 def test_every_grid_row_has_scope_year_source_licence_and_a_plausible_factor():
-    for zone, one in grid_rows().items():
-        assert one.scope in SCOPES, zone
-        assert 2009 <= one.year <= 2026, zone
-        assert one.source, zone
-        assert one.licence, zone
-        assert 1 <= one.g_co2e_per_kwh <= 1400, zone
+    for zone, row in grid_rows().items():
+        assert row.scope in SCOPES, zone
+        assert 2009 <= row.year <= 2026, zone
+        assert row.source, zone
+        assert row.licence, zone
+        assert 1 <= row.g_co2e_per_kwh <= 1400, zone
 
 
 def test_no_factor_whose_licence_is_open_is_shipped():
     assert len(grid_rows()) == 348
-    assert not any("Electricity Maps values" in one.source for one in grid_rows().values())
+    assert not any("Electricity Maps values" in row.source for row in grid_rows().values())
 
 
 @pytest.mark.parametrize(

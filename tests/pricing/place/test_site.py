@@ -17,7 +17,7 @@ def test_the_defaults_are_pue_1_25_and_the_us_averages(today):
     assert site.pue == Estimate(low=1.1, mid=1.25, high=1.5)
     assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.3835)  # Ember, USA 2024
     assert site.electricity_usd_per_kwh.mid == 0.0826  # EIA industrial average 2025
-    assert {one.kind for one in site.evidence()} == {EvidenceKind.ASSUMED}
+    assert {row.kind for row in site.evidence()} == {EvidenceKind.ASSUMED}
     assert site.market_kg_co2e_per_kwh is None
 
 
@@ -27,15 +27,15 @@ def test_a_region_brings_its_pue_price_and_grid(today):
     assert site.pue.mid == 1.15
     assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.2448)  # Virginia, eGRID 2023
     assert site.electricity_usd_per_kwh.mid == 0.0892
-    assert {one.kind for one in site.evidence()} == {EvidenceKind.PUBLISHED}
+    assert {row.kind for row in site.evidence()} == {EvidenceKind.PUBLISHED}
 
 
 def test_grid_evidence_states_scope_and_year(today):
     virginia = site_facts(region="US-VA", as_of=today).evidence()
     average = site_facts(as_of=today).evidence()
 
-    assert any("direct emissions of power plants only" in one.what and "2023" in one.what for one in virginia)
-    assert any("life cycle" in one.what and "2024" in one.what for one in average)
+    assert any("direct emissions of power plants only" in row.what and "2023" in row.what for row in virginia)
+    assert any("life cycle" in row.what and "2024" in row.what for row in average)
 
 
 def test_a_zone_given_wins_over_the_region(today):
@@ -53,18 +53,18 @@ def test_hyperscalers_without_a_row_take_epochs_figure(today):
 
 
 def test_pue_rows_are_ordered_ratios_with_sources():
-    for one in pue_rows():
-        assert 1 <= one.low <= one.pue_ratio <= one.high < 2
-        assert one.source
+    for row in pue_rows():
+        assert 1 <= row.low <= row.pue_ratio <= row.high < 2
+        assert row.source
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said", "hint"),
+    ("wrong", "problem", "hint"),
     [
-        ({"pue": 0.9}, "`--pue 0.9` cannot be", "at least 1"),
-        ({"pue": float("nan")}, "`--pue nan` cannot be", "at least 1"),
-        ({"grid": 0}, "a location-based grid factor of 0 cannot be", "--market-grid 0"),
-        ({"grid": "0"}, "a location-based grid factor of 0 cannot be", "--market-grid 0"),
+        ({"pue": 0.9}, "`--pue 0.9` is not possible", "at least 1"),
+        ({"pue": float("nan")}, "`--pue nan` is not possible", "at least 1"),
+        ({"grid": 0}, "a location-based grid factor cannot be 0", "--market-grid 0"),
+        ({"grid": "0"}, "a location-based grid factor cannot be 0", "--market-grid 0"),
         ({"grid": 0.385}, "`--grid 0.385` is not a plausible factor", "0.385 kg are 385"),
         ({"grid": -5}, "`--grid -5` is not a plausible factor", "2 to 1300"),
         ({"electricity_usd_per_kwh": 8.26}, "not a plausible price", "8.26 cents are 0.0826"),
@@ -73,11 +73,11 @@ def test_pue_rows_are_ordered_ratios_with_sources():
         ({"grid": "Atlantis"}, "no grid factor for `Atlantis`", "a country"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_can(wrong, said, hint, today):
+def test_what_cannot_be_is_refused_with_what_can(wrong, problem, hint, today):
     with pytest.raises(UsageError) as caught:
         site_facts(as_of=today, **wrong)
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
     assert hint in caught.value.hint
 
 
@@ -86,7 +86,7 @@ def test_a_factor_of_0_is_taken_as_market_based_beside_the_grid(today):
 
     assert site.market_kg_co2e_per_kwh == 0
     assert site.grid_kg_co2e_per_kwh.mid > 0
-    assert any(one.id == "grid:market" for one in site.evidence())
+    assert any(row.id == "grid:market" for row in site.evidence())
 
 
 def test_a_region_without_a_known_place_takes_the_us_average_and_says_so(today):

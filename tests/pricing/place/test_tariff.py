@@ -56,9 +56,9 @@ def test_every_hour_of_the_week_has_its_price(tariff):
 
 
 def test_whole_weeks_pay_the_mean_whenever_they_start(tariff):
-    found = tariff(NIGHTS)
+    fact = tariff(NIGHTS)
 
-    assert mean_usd_per_kwh(found, 336.0, 17) == pytest.approx(found.usd_per_kwh.mean())
+    assert mean_usd_per_kwh(fact, 336.0, 17) == pytest.approx(fact.usd_per_kwh.mean())
 
 
 def test_a_part_of_an_hour_counts_as_such(tariff):
@@ -82,7 +82,7 @@ def test_the_mean_is_that_of_the_hours_run(hours, start, seed):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("name = 'x'\n", "period: expected [[period]] tables"),
         (NIGHTS.replace("to = 6", "to = 5"), "period: no price for Monday 5:00"),
@@ -91,11 +91,11 @@ def test_the_mean_is_that_of_the_hours_run(hours, start, seed):
         (NIGHTS.replace('"weekend"', '"sundays"'), "days: expected one of all, weekdays, weekend"),
     ],
 )
-def test_a_tariff_with_holes_or_overlaps_is_refused(tariff, text, said):
+def test_a_tariff_with_holes_or_overlaps_is_refused(tariff, text, problem):
     with pytest.raises(InputFileError) as caught:
         tariff(text)
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 24), (0, 0), (7, 7)])

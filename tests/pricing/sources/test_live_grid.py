@@ -28,18 +28,18 @@ def test_an_answer_becomes_a_factor_with_its_hour_and_scope(server):
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "problem"),
     [
         (401, b"{}", "HTTP 401"),
-        (200, b"{}", "was answered with None"),
-        (200, b'{"carbonIntensity": 0}', "was answered with 0"),
-        (200, b'{"carbonIntensity": "low"}', "was answered with 'low'"),
-        (200, b"[]", "was answered with None"),
+        (200, b"{}", "the answer for `DE` is None"),
+        (200, b'{"carbonIntensity": 0}', "the answer for `DE` is 0"),
+        (200, b'{"carbonIntensity": "low"}', "the answer for `DE` is 'low'"),
+        (200, b"[]", "the answer for `DE` is None"),
         (503, b"", "HTTP 503"),
     ],
 )
-def test_garbage_is_said_and_nothing_is_made_up(server, status, body, said):
-    with pytest.raises(UsageError, match=said):
+def test_garbage_is_said_and_nothing_is_made_up(server, status, body, problem):
+    with pytest.raises(UsageError, match=problem):
         live_intensity("DE", "token", address=server(lambda _: (status, body)))
 
 

@@ -23,24 +23,24 @@ def read(tmp_path, today):
 
 
 def test_two_columns_are_enough(read, today):
-    found = read("gpu,price_per_gpu_h\nh100-sxm5-80gb,2.10\n").rows[0]
+    imported = read("gpu,price_per_gpu_h\nh100-sxm5-80gb,2.10\n").rows[0]
 
-    assert (found.gpu, found.price_per_gpu_h, found.provider, found.currency) == (
+    assert (imported.gpu, imported.price_per_gpu_h, imported.provider, imported.currency) == (
         "h100-sxm5-80gb",
         Decimal("2.10"),
         "acme",
         "USD",
     )
-    assert (found.date_latest, found.commitment, found.source) == (today, "on-demand", "mine.csv")
+    assert (imported.date_latest, imported.commitment, imported.source) == (today, "on-demand", "mine.csv")
 
 
 def test_semicolons_decimal_commas_and_a_byte_order_mark_are_read(read):
     text = "gpu;provider;price_per_gpu_h;currency;date\r\nA100-SXM4-80GB;Wolke;1,85;EUR;2026-10-01\r\n"
 
-    found = read(text, encoding="utf-8-sig").rows[0]
+    imported = read(text, encoding="utf-8-sig").rows[0]
 
-    assert (found.gpu, found.provider, found.price_per_gpu_h) == ("a100-sxm4-80gb", "wolke", Decimal("1.85"))
-    assert (found.currency, found.date_latest) == ("EUR", date(2026, 10, 1))
+    assert (imported.gpu, imported.provider, imported.price_per_gpu_h) == ("a100-sxm4-80gb", "wolke", Decimal("1.85"))
+    assert (imported.currency, imported.date_latest) == ("EUR", date(2026, 10, 1))
 
 
 def test_tabs_are_read(read):
@@ -54,37 +54,37 @@ def test_a_price_per_instance_is_divided_by_its_gpus(read):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "problem"),
     [
         ("h100,2.1,on-demand,USD,2026-01-01", "gpu: expected a GPU of the catalogue, found `h100`"),
         ("l4,0,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `0`"),
         ("l4,-1,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found `-1`"),
         ("l4,,on-demand,USD,2026-01-01", "price_per_gpu_h: expected a price above 0, found ``"),
-        ("l4,349,on-demand,USD,2026-01-01", "349 USD per GPU-hour is not plausible; per instance, or in cents?"),
+        ("l4,349,on-demand,USD,2026-01-01", "349 USD per GPU-hour is not plausible; is it per instance, or in cents?"),
         ("l4,1,monthly,USD,2026-01-01", "commitment: expected one of on-demand, spot, 1y, 3y, found `monthly`"),
         ("l4,1,spot,Taler,2026-01-01", "currency: expected an ISO 4217 code, found `Taler`"),
         ("l4,1,spot,USD,01.02.2026", "date: expected a date such as 2026-08-28, found `01.02.2026`"),
     ],
 )
-def test_a_wrong_cell_refuses_the_file_and_names_its_line(read, cells, said):
+def test_a_wrong_cell_refuses_the_file_and_names_its_line(read, cells, problem):
     text = f"gpu,price_per_gpu_h,commitment,currency,date\nl4,1,spot,USD,2026-01-01\n{cells}\n"
 
     with pytest.raises(InputFileError) as caught:
         read(text)
 
     assert caught.value.message.startswith("mine.csv:3: ")
-    assert said in caught.value.message
+    assert problem in caught.value.message
 
 
 def test_wrong_rows_can_be_left_out_and_are_counted(read):
-    found = read("gpu,price_per_gpu_h\nl4,0\nt4,0\nl4,0.5\n", skip_invalid=True)
+    imported = read("gpu,price_per_gpu_h\nl4,0\nt4,0\nl4,0.5\n", skip_invalid=True)
 
-    assert [one.gpu for one in found.rows] == ["l4"]
-    assert found.skipped == {"price_per_gpu_h: expected a price above 0, found `0`": 2}
+    assert [row.gpu for row in imported.rows] == ["l4"]
+    assert imported.skipped == {"price_per_gpu_h: expected a price above 0, found `0`": 2}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("gpu\nl4\n", "header: expected `gpu` and one of `price_per_gpu_h`, `price_per_instance_h`"),
         ("gpu,price_per_gpu_h,colour\nl4,1,red\n", "colour: unknown column"),
@@ -92,11 +92,11 @@ def test_wrong_rows_can_be_left_out_and_are_counted(read):
         ("", "header: expected column names"),
     ],
 )
-def test_a_header_that_lacks_something_is_named(read, text, said):
+def test_a_header_that_lacks_something_is_named(read, text, problem):
     with pytest.raises(InputFileError) as caught:
         read(text)
 
-    assert said in caught.value.message
+    assert problem in caught.value.message
 
 
 def test_a_file_without_a_provider_needs_one(read):
@@ -122,10 +122,10 @@ def test_what_is_not_utf_8_or_not_there_is_said(tmp_path):
 def test_a_hundred_thousand_rows_are_read(read):
     lines = [f"l4,{1 + at % 900 / 1000:.3f},r{at}" for at in range(100_000)]
 
-    found = read("gpu,price_per_gpu_h,region\n" + "\n".join(lines) + "\n")
+    imported = read("gpu,price_per_gpu_h,region\n" + "\n".join(lines) + "\n")
 
-    assert len(found.rows) == 100_000
-    assert found.rows[-1].region == "r99999"
+    assert len(imported.rows) == 100_000
+    assert imported.rows[-1].region == "r99999"
 
 
 def test_the_source_of_a_file_is_its_name_and_hash(tmp_path):

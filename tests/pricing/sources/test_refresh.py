@@ -9,8 +9,7 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from pricing import quote_gpu
-from pricing.book.rows import user_book_path
-from pricing.book.user_book import load_user_book
+from pricing.book.rows import load_user_book, user_book_path
 from pricing.sources.base import Fetched, FetchError, Read, Source
 from pricing.sources.refresh import newest_stored, refresh, stored_dir
 
@@ -41,7 +40,7 @@ def test_a_refresh_adds_dated_rows_and_keeps_the_old_ones(row, today):
     refresh(source, date(2026, 11, 1))
     done = refresh(source, today)
 
-    assert [str(one.price_per_gpu_h) for one in load_user_book().rows] == ["2.5", "2.2"]
+    assert [str(row.price_per_gpu_h) for row in load_user_book().rows] == ["2.5", "2.2"]
     assert len(done.added.added) == 1
     assert quote_gpu("h100-sxm5-80gb", provider="acme", as_of=today).usd_per_gpu_h.mid == 2.2
     assert quote_gpu("h100-sxm5-80gb", provider="acme", as_of=date(2026, 11, 2)).usd_per_gpu_h.mid == 2.5
@@ -63,7 +62,7 @@ def test_another_price_on_the_same_day_does_not_replace_the_first(row, today):
     done = refresh(source, today)
 
     assert len(done.added.conflicts) == 1
-    assert [str(one.price_per_gpu_h) for one in load_user_book().rows] == ["2.5"]
+    assert [str(row.price_per_gpu_h) for row in load_user_book().rows] == ["2.5"]
 
 
 @pytest.mark.parametrize("answer", [FetchError("acme: HTTP 503"), "<html>", "[]"])
@@ -87,7 +86,7 @@ def test_what_was_fetched_can_be_read_again_without_a_network(row, today):
     done = refresh(source, today, offline=True)
 
     assert done.day == date(2026, 11, 1)
-    assert [one.date_latest for one in load_user_book().rows] == [date(2026, 11, 1)]
+    assert [row.date_latest for row in load_user_book().rows] == [date(2026, 11, 1)]
 
 
 def test_the_newest_stored_answer_not_after_the_day_is_read(row, today):

@@ -37,7 +37,7 @@ def read(tmp_path, today):
 
 
 def test_prices_are_of_one_gpu_in_the_cheapest_zone_of_a_region(read):
-    rows = {(one.gpu, one.region, one.commitment): one.price_per_gpu_h for one in read(HEADER + LINES).rows}
+    rows = {(row.gpu, row.region, row.commitment): row.price_per_gpu_h for row in read(HEADER + LINES).rows}
 
     assert rows == {
         ("h100-sxm5-80gb", "us-east-1", "on-demand"): Decimal("6.88"),
@@ -63,14 +63,14 @@ def test_memory_tells_two_parts_of_one_name_apart_even_in_the_wrong_unit(read):
         "b,A100-SXM,1,1,1,\"{'SizeInMiB': 40960}\",0.9,,any,\n"
     )
 
-    assert [one.gpu for one in read(HEADER + lines, "acme").rows] == ["a100-sxm4-40gb", "a100-sxm4-80gb"]
+    assert [row.gpu for row in read(HEADER + lines, "acme").rows] == ["a100-sxm4-40gb", "a100-sxm4-80gb"]
 
 
 def test_a_price_of_a_whole_cluster_is_left_out(read):
-    found = read(HEADER + "p5.48xlarge,H100,8,1,1,,9999,,us-east-1,\n")
+    imported = read(HEADER + "p5.48xlarge,H100,8,1,1,,9999,,us-east-1,\n")
 
-    assert found.rows == ()
-    assert found.skipped == {"more than 200 USD per GPU-hour": 1}
+    assert imported.rows == ()
+    assert imported.skipped == {"more than 200 USD per GPU-hour": 1}
 
 
 def test_hosts_of_a_marketplace_are_marked(read):

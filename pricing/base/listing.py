@@ -1,0 +1,12 @@
+"""Lists of names in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def listed(names: Iterable[str], limit: int = 12) -> str:
+    """Names separated by commas; after `limit` of them, how many more there are."""
+    every = list(names)
+    shown = ", ".join(every[:limit])
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"

@@ -1,0 +1,28 @@
+"""The bill as CSV: every line of every plan, and columns that can be summed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from decimal import Decimal
+
+import pytest
+
+from pricing.exports import cost_csv
+
+
+def read_csv(data):
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8"))))
+
+
+def test_the_csv_has_every_line_of_every_plan_and_sums_by_column(document):
+    rows = read_csv(cost_csv.render(document))
+
+    assert list(rows[0]) == list(cost_csv.COLUMNS)
+    assert {(row["view"], row["precision"]) for row in rows} == {
+        ("plans", "fp8"), ("plans", "bf16"), ("same_deadline", "fp8"), ("same_deadline", "bf16"),
+    }  # fmt: skip
+    fp8 = [row for row in rows if (row["view"], row["precision"]) == ("plans", "fp8")]
+    leaves = sum(Decimal(row["usd_mid"]) for row in fp8 if row["is_leaf"] == "True")
+    assert leaves == Decimal(fp8[0]["usd_mid"]) == Decimal("161819.20")  # 46 080 GPU-hours at 3.49, and 1 000 beside
+    assert sum(float(row["energy_kwh_mid"] or 0) for row in fp8) == pytest.approx(40_000)
