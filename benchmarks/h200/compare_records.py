@@ -43,7 +43,7 @@ def _timed(path: Path) -> dict[str, Measurement]:
 
 
 def _row(one: Measurement, other: Measurement) -> dict[str, Any]:
-    a, b = one.time_median_s or 0.0, other.time_median_s or 0.0
+    a, b = one.time.median_s or 0.0, other.time.median_s or 0.0
     difference = b / a - 1.0
     allowed = math.hypot(_half(one), _half(other)) + REPEATABILITY_RATIO
     return {
@@ -53,7 +53,7 @@ def _row(one: Measurement, other: Measurement) -> dict[str, Any]:
         "difference_ratio": difference,
         "allowed_ratio": allowed,
         "agree": abs(difference) <= allowed,
-        "quality": [one.quality, other.quality],
+        "quality": [one.sampling.quality, other.sampling.quality],
     }
 
 

@@ -23,9 +23,16 @@ def _steps(points: Points, model: str = "") -> dict[tuple[Any, ...], dict[str, M
     """Whole steps by case, then by recipe."""
     cases: dict[tuple[Any, ...], dict[str, Measurement]] = {}
     for one in points:
-        if one.kind == "end_to_end" and one.usable_time and model in (one.model or ""):
-            case = (one.model, one.layers, one.seq_len, one.micro_batch, one.recompute, one.compiled)
-            cases.setdefault(case, {})[one.recipe or ""] = one
+        if one.kind == "end_to_end" and one.usable_time and model in (one.shape.model or ""):
+            case = (
+                one.shape.model,
+                one.shape.layers,
+                one.shape.seq_len,
+                one.shape.micro_batch,
+                one.setup.recompute,
+                one.setup.compiled,
+            )
+            cases.setdefault(case, {})[one.setup.recipe or ""] = one
     return cases
 
 
@@ -41,28 +48,30 @@ def _pairs(points: Points, base: str, others: Sequence[str], value: Callable[[Me
 
 
 def _speed(a: Measurement, b: Measurement) -> float | None:
-    return (a.time_median_s or 0.0) / b.time_median_s if b.time_median_s else None
+    return (a.time.median_s or 0.0) / b.time.median_s if b.time.median_s else None
 
 
 def _time_saved(a: Measurement, b: Measurement) -> float | None:
-    return 1.0 - (b.time_median_s or 0.0) / a.time_median_s if a.time_median_s else None
+    return 1.0 - (b.time.median_s or 0.0) / a.time.median_s if a.time.median_s else None
 
 
 def _memory_saved(a: Measurement, b: Measurement) -> float | None:
-    x, y = a.memory_allocated_peak_bytes, b.memory_allocated_peak_bytes
+    x, y = a.memory.allocated_peak_bytes, b.memory.allocated_peak_bytes
     return 1.0 - y / x if x and y else None
 
 
 def _energy_saved(a: Measurement, b: Measurement) -> float | None:
-    x, y = a.energy_j_per_iteration, b.energy_j_per_iteration
+    x, y = a.energy.j_per_iteration, b.energy.j_per_iteration
     return 1.0 - y / x if x and y else None
 
 
 def _product_speed(points: Points, base: str, others: Sequence[str]) -> Found:
     by_shape: dict[str, dict[str, Measurement]] = {}
     for one in points:
-        if one.kind == "gemm" and one.usable_time and one.role == "forward":
-            by_shape.setdefault(f"{one.gemm_m}x{one.gemm_n}x{one.gemm_k}", {})[one.recipe or ""] = one
+        if one.kind == "gemm" and one.usable_time and one.setup.role == "forward":
+            by_shape.setdefault(f"{one.shape.gemm_m}x{one.shape.gemm_n}x{one.shape.gemm_k}", {})[
+                one.setup.recipe or ""
+            ] = one
     return [
         {"case": f"{shape}, {name} against {base}", "measured": _speed(recipes[base], recipes[name])}
         for shape, recipes in by_shape.items()
@@ -77,27 +86,27 @@ def _checkpointing(points: Points, value: Callable[[Measurement, Measurement], f
     found = []
     for name, one in blocks.items():
         plain = blocks.get(name.removesuffix("/recompute"))
-        if one.recompute == "full" and plain is not None and (told := value(plain, one)) is not None:
+        if one.setup.recompute == "full" and plain is not None and (told := value(plain, one)) is not None:
             found.append({"case": name, "measured": told})
     return found
 
 
 def _activations_saved(plain: Measurement, recomputed: Measurement) -> float | None:
     sizes = [
-        (one.memory_allocated_peak_bytes or 0.0) - (one.memory_persistent_bytes or 0.0) for one in (plain, recomputed)
+        (one.memory.allocated_peak_bytes or 0.0) - (one.memory.persistent_bytes or 0.0) for one in (plain, recomputed)
     ]
     return 1.0 - sizes[1] / sizes[0] if sizes[0] > 0 else None
 
 
 def _time_added(plain: Measurement, recomputed: Measurement) -> float | None:
-    return (recomputed.time_median_s or 0.0) / plain.time_median_s - 1.0 if plain.time_median_s else None
+    return (recomputed.time.median_s or 0.0) / plain.time.median_s - 1.0 if plain.time.median_s else None
 
 
 def _states(points: Points) -> Found:
     return [
-        {"case": one.optimizer, "measured": one.optimizer_state_bytes_per_param}
+        {"case": one.setup.optimizer, "measured": one.memory.optimizer_state_bytes_per_param}
         for one in points
-        if one.kind == "optimizer" and one.optimizer_state_bytes_per_param is not None
+        if one.kind == "optimizer" and one.memory.optimizer_state_bytes_per_param is not None
     ]
 
 

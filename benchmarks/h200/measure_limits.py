@@ -97,9 +97,11 @@ def probed_rates(record: Path | None) -> dict[str, float]:
         return {}
     found = {}
     for one in read_measurements(record).latest():
-        work = one.flop_model if one.kind == "gemm" else one.bytes_min if one.kind == "bandwidth" else None
-        if work and one.time_median_s:
-            found[one.probe_id] = work / one.time_median_s
+        work = (
+            one.counts.flop_model if one.kind == "gemm" else one.counts.bytes_min if one.kind == "bandwidth" else None
+        )
+        if work and one.time.median_s:
+            found[one.probe_id] = work / one.time.median_s
     return found
 
 

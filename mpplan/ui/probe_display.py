@@ -146,18 +146,18 @@ def result_line(one: Measurement) -> str:
     if one.status != "ok":
         return f"{one.probe_id}: {one.status}: {one.reason}"
     parts = []
-    if one.time_median_s is not None:
-        parts.append(f"{figure(one.time_median_s, MILLI)} ms")
-        if one.flop_model:
-            parts.append(f"{figure(one.flop_model / one.time_median_s, TERA, 3)} TFLOP/s")
-        elif one.bytes_min and one.kind == "bandwidth":
-            parts.append(f"{figure(one.bytes_min / one.time_median_s, 1e9, 3)} GB/s")
-    if one.memory_allocated_peak_bytes is not None:
-        parts.append(f"{figure(one.memory_allocated_peak_bytes, GIB, 3)} GiB")
-    if one.power_mean_w is not None:
-        parts.append(f"{figure(one.power_mean_w, digits=3)} W")
-    if one.quality not in (None, "ok"):
-        parts.append(str(one.quality))
+    if one.time.median_s is not None:
+        parts.append(f"{figure(one.time.median_s, MILLI)} ms")
+        if one.counts.flop_model:
+            parts.append(f"{figure(one.counts.flop_model / one.time.median_s, TERA, 3)} TFLOP/s")
+        elif one.counts.bytes_min and one.kind == "bandwidth":
+            parts.append(f"{figure(one.counts.bytes_min / one.time.median_s, 1e9, 3)} GB/s")
+    if one.memory.allocated_peak_bytes is not None:
+        parts.append(f"{figure(one.memory.allocated_peak_bytes, GIB, 3)} GiB")
+    if one.power.mean_w is not None:
+        parts.append(f"{figure(one.power.mean_w, digits=3)} W")
+    if one.sampling.quality not in (None, "ok"):
+        parts.append(str(one.sampling.quality))
     return f"{one.probe_id}: {', '.join(parts)}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, log
+from math import exp
 
 import numpy as np
 import numpy.typing as npt
@@ -133,7 +133,7 @@ def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
 
     A contended point is slow by an unknown factor, so it must not pull a fit that quiet points can carry.
     """
-    quiet = [one for one in points if one.quality in (None, "ok")]
+    quiet = [one for one in points if one.sampling.quality in (None, "ok")]
     return quiet if len(quiet) >= 2 else list(points)
 
 
@@ -141,12 +141,12 @@ def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
     """Matrix products by kind of compute; columns flop, operand bytes, 1; shapes `(M, N, K)`."""
     fits = {}
     for compute in dict.fromkeys(COMPUTE.values()):
-        mine = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.recipe or "") == compute])
+        mine = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.setup.recipe or "") == compute])
         if mine:
             fits[compute] = fit_linear(
-                np.array([[m.flop_model or 0.0, m.bytes_min or 0.0, 1.0] for m in mine]),
-                np.array([m.time_median_s for m in mine], dtype=np.float64),
-                np.array([[m.gemm_m, m.gemm_n, m.gemm_k] for m in mine], dtype=np.float64),
+                np.array([[m.counts.flop_model or 0.0, m.counts.bytes_min or 0.0, 1.0] for m in mine]),
+                np.array([m.time.median_s for m in mine], dtype=np.float64),
+                np.array([[m.shape.gemm_m, m.shape.gemm_n, m.shape.gemm_k] for m in mine], dtype=np.float64),
                 [m.probe_id for m in mine],
                 [m.time_relative_sd for m in mine],
             )
@@ -157,14 +157,14 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
     """Attention by kind of compute and phase; columns forward flop, 1; shapes `(length,)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
-        mine = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.recipe or "") == compute])
-        times = [m.time_forward_median_s if phase == "forward" else m.time_backward_median_s for m in mine]
+        mine = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.setup.recipe or "") == compute])
+        times = [m.time.forward_median_s if phase == "forward" else m.time.backward_median_s for m in mine]
         known = [(m, t) for m, t in zip(mine, times, strict=True) if t]
         if known:
             fits[compute] = fit_linear(
-                np.array([[(m.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
+                np.array([[(m.counts.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
                 np.array([t for _, t in known], dtype=np.float64),
-                np.array([[m.seq_len] for m, _ in known], dtype=np.float64),
+                np.array([[m.shape.seq_len] for m, _ in known], dtype=np.float64),
                 [m.probe_id for m, _ in known],
                 [m.time_relative_sd for m, _ in known],
             )
@@ -182,8 +182,3 @@ def log_mean(values: Sequence[float]) -> tuple[float, float]:
     """Geometric mean and relative standard deviation of positive values."""
     logs = np.log(np.asarray(values, dtype=np.float64))
     return exp(float(np.mean(logs))), float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
-
-
-def relative_log(a: float, b: float) -> float:
-    """`ln(a / b)`."""
-    return log(a / b)

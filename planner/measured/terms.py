@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.evidence import Evidence, EvidenceKind
-from planner.measured.device import MeasuredRates, MeasuredValue, evidence_of
+from planner.measured.device import evidence_of
+from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
 from planner.rates.terms import Term
@@ -63,9 +64,13 @@ def _composition(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
     """Whole layers over the sum of their kernels; only for the stacks that the probe runs."""
     if recipe.fused:
         return None
-    suffix = "+compiled" if recipe.stack == "fsdp-compile" else ""
-    names = RECIPES.get(recipe.policy.precision, ())
-    return next((rates.composition_ratio[n + suffix] for n in names if n + suffix in rates.composition_ratio), None)
+    compiled = recipe.stack == "fsdp-compile"
+    runs = [LayerRun(recipe=name, compiled=compiled) for name in RECIPES.get(recipe.policy.precision, ())]
+    return next((rates.composition_ratio[run] for run in runs if run in rates.composition_ratio), None)
+
+
+def _power(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> MeasuredValue | None:
+    return rates.power_w.get(Activity(kind=kind, of=of))
 
 
 def _exactly(value: float) -> MeasuredValue:
@@ -75,7 +80,6 @@ def _exactly(value: float) -> MeasuredValue:
 def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | None]:
     compute, other = _compute(recipe), recipe.policy.other_compute
     linear = rates.matmul_flop_per_s.get(compute)
-    power = rates.power_w
     values: dict[str, MeasuredValue | None] = {
         "linear_flop_per_s": linear,
         "other_flop_per_s": rates.matmul_flop_per_s.get(other),
@@ -85,10 +89,10 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         "kernel_s": rates.kernel_s,
         "launch_s": rates.launch_s,
         "framework": _composition(rates, recipe),
-        "power_idle_w": power.get("context") or power.get("idle"),
-        "power_linear_w": power.get(f"matmul:{compute}"),
-        "power_other_w": power.get(f"matmul:{other}"),
-        "power_memory_w": power.get("memory"),
+        "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
+        "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
+        "power_other_w": _power(rates, ActivityKind.MATMUL, other),
+        "power_memory_w": _power(rates, ActivityKind.MEMORY),
     }
     if linear is not None:
         # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.

@@ -106,11 +106,17 @@ def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, 
     for one in points:
         if one.kind != "end_to_end" or not one.usable_time or gpu_of(one) != gpu:
             continue
-        if one.power_limit_w and one.power_mean_w and one.tokens and one.time_median_s and one.precision:
-            found[one.precision, one.probe_id][one.power_limit_w] = LimitRate(
-                limit=Power(w=one.power_limit_w),
-                tokens_per_s=one.tokens / one.time_median_s,
-                mean=Power(w=one.power_mean_w),
+        if (
+            one.device_state.power_limit_w
+            and one.power.mean_w
+            and one.shape.tokens
+            and one.time.median_s
+            and one.setup.precision
+        ):
+            found[one.setup.precision, one.probe_id][one.device_state.power_limit_w] = LimitRate(
+                limit=Power(w=one.device_state.power_limit_w),
+                tokens_per_s=one.shape.tokens / one.time.median_s,
+                mean=Power(w=one.power.mean_w),
             )
     return {key: tuple(rates.values()) for key, rates in found.items() if len(rates) > 1}
 

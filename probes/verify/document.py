@@ -23,7 +23,7 @@ LOUD_ANCHORS = "predicted from small steps that were measured while something el
 
 def is_loud(one: Measurement) -> bool:
     """Whether a point was measured while something else ran, or while the device slowed itself down."""
-    return one.quality not in (None, "ok")
+    return one.sampling.quality not in (None, "ok")
 
 
 def verify_cases(measurements: Iterable[Measurement]) -> list[Case]:
@@ -33,9 +33,9 @@ def verify_cases(measurements: Iterable[Measurement]) -> list[Case]:
         if one.kind != "verify" or one.status != "ok":
             continue
         pairs = {
-            "time": (one.predicted_time_s, one.time_median_s),
-            "memory": (one.predicted_memory_bytes, one.memory_allocated_peak_bytes),
-            "energy": (one.predicted_energy_j, one.energy_j_per_iteration),
+            "time": (one.predicted.time_s, one.time.median_s),
+            "memory": (one.predicted.memory_bytes, one.memory.allocated_peak_bytes),
+            "energy": (one.predicted.energy_j, one.energy.j_per_iteration),
         }
         for metric in METRICS:
             predicted, measured = pairs[metric]
@@ -58,7 +58,7 @@ def verify_document(measurements: Iterable[Measurement]) -> dict[str, Any]:
         "cases": cases,
         "summary": {metric: summary_of(cases, metric) for metric in METRICS},
         "summary_quiet": {metric: summary_of(_quiet(cases), metric) for metric in METRICS},
-        "targets": TARGETS_RATIO.get(points[0].device_kind, {}) if points else {},
+        "targets": TARGETS_RATIO.get(points[0].device.kind, {}) if points else {},
         "contended": sorted({case["name"] for case in cases if case["quality"] != "ok"}),
         "not_run": [{"name": _name(one), "status": one.status, "reason": one.reason} for one in failed],
     }
@@ -77,14 +77,14 @@ def summary_of(cases: Iterable[Case], metric: str) -> dict[str, Any]:
 def _case(one: Measurement, metric: str, predicted: float, measured: float) -> Case:
     return {
         "name": _name(one),
-        "precision": one.precision,
-        "recipe": one.recipe,
+        "precision": one.setup.precision,
+        "recipe": one.setup.recipe,
         "metric": metric,
         "unit": {"time": "s", "memory": "bytes", "energy": "J"}[metric],
         "predicted": predicted,
         "measured": measured,
         "error_ratio": predicted / measured - 1.0,
-        "quality": "ok" if metric == "memory" else "contended" if one.reason == LOUD_ANCHORS else one.quality,
+        "quality": "ok" if metric == "memory" else "contended" if one.reason == LOUD_ANCHORS else one.sampling.quality,
     }
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from planner.measured.device import MeasuredRates, measured_rates
+from planner.measured.device import measured_rates
+from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
 from probes.device.faults import cleaned, is_lost
 from probes.memory.peaks import release
 from probes.memory.tracker import Tracked, count_params, track
-from probes.models.cases import facts_of
 from probes.session.group import failure_of
 from probes.session.listener import Progress
 from probes.session.suite import Session
@@ -68,7 +68,7 @@ def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurem
     except Exception as error:
         failed = failure_of(point, error)
     release()  # only here: until the error was dropped, it held on to memory
-    return [checker.session.write(point, failed.fields)]
+    return [checker.session.write(point, failed.figures)]
 
 
 class _Checker:
@@ -91,14 +91,15 @@ class _Checker:
             Progress(label=f"predicting {case.model.name}", done_s=session.elapsed_s, left_s=case.estimate_s)
         )
         tracked = self._track(case)
-        shape = replace(_blank(session), **{**facts_of(case.model), "kind": "verify", "params": tracked.params})
-        prediction = predict(shape, tracked.peak_bytes, known, self._rates())
-        facts = {**point.facts, **prediction.fields(), "memory_tracker_peak_bytes": tracked.peak_bytes}
-        if sum(not is_loud(anchor) for anchor, _ in known) < MIN_QUIET_ANCHORS:
-            facts["reason"] = LOUD_ANCHORS
-        group = Group(
-            name=f"checking {case.model.name}", points=[replace(point, facts=facts)], estimate_s=case.estimate_s
+        work = replace(point, counts=replace(point.counts, params=tracked.params))
+        quiet = sum(not is_loud(anchor) for anchor, _ in known)
+        predicted = replace(
+            point,
+            predicted=predict(work, tracked.peak_bytes, known, self._rates()),
+            tracked_peak_bytes=tracked.peak_bytes,
+            note=LOUD_ANCHORS if quiet < MIN_QUIET_ANCHORS else None,
         )
+        group = Group(name=f"checking {case.model.name}", points=[predicted], estimate_s=case.estimate_s)
         return session.measure(group, case.estimate_s)
 
     def estimate_s(self, case: VerifyCase) -> float:
@@ -150,18 +151,3 @@ def _anchor_point(session: Session, case: VerifyCase) -> Point:
 def _target_point(session: Session, case: VerifyCase) -> Point:
     point = model_point(session.plan, case.model, case.recipe)
     return replace(point, probe_id=point.probe_id.replace("end_to_end/", "verify/", 1), kind="verify")
-
-
-def _blank(session: Session) -> Measurement:
-    """A line of this session to be filled with a shape."""
-    known = next(iter(session.ledger.known.values()))
-    return Measurement(
-        suite_version=known.suite_version,
-        run_id=known.run_id,
-        probe_id="",
-        seq=0,
-        status="ok",
-        kind="verify",
-        device_kind=known.device_kind,
-        device_name=known.device_name,
-    )

@@ -6,18 +6,19 @@ shard's exact shapes, at depths 1, 4 and 8: the slope over depth is the cost of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
+from planner.performance.compute import FLASH_BACKWARD
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.models import shapes
 from probes.models.shapes import LayerShape
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 ENERGY_S = 3.0
 
@@ -146,56 +147,62 @@ def block_point(plan: Plan, case: BlockCase, recipe: Recipe) -> Point:
         kind="block",
         workload="block",
         recipe=recipe,
-        facts=_facts(case, recipe),
+        setup=_setup(case),
+        shape=_shape(case),
+        counts=block_counts(case),
         build=partial(_build, case, recipe.id),
         memory=True,
         energy_s=ENERGY_S if case.energy else 0.0,
         cap_s=(0.5 if plan.suite != "thorough" else 3.0) if plan.on_gpu else None,
-        compiled=case.compiled,
         unsupported="FP8 needs sizes that are multiples of 16" if odd else None,
     )
 
 
-def _facts(case: BlockCase, recipe: Recipe) -> dict[str, Any]:
+def _setup(case: BlockCase) -> RunSetup:
+    return RunSetup(
+        recompute="full" if case.recompute else "none",
+        compiled=case.compiled,
+        grad_accumulation=True,
+        data_distribution="normal",
+    )
+
+
+def _shape(case: BlockCase) -> WorkShape:
     shape = case.shape
-    return {
-        "model": shape.model,
-        "layers": case.layers,
-        "hidden": shape.hidden,
-        "heads": shape.local_heads,
-        "kv_heads": shape.local_kv_heads,
-        "head_dim": shape.head_dim,
-        "ffn_hidden": shape.local_ffn,
-        "experts": shape.local_experts or None,
-        "top_k": shape.top_k or None,
-        "seq_len": case.seq_len,
-        "micro_batch": case.micro_batch,
-        "tokens": case.rows,
-        "tp": shape.tp,
-        "ep": shape.ep,
-        "recompute": "full" if case.recompute else "none",
-        "compiled": case.compiled,
-        "grad_accumulation": True,
-        "data_distribution": "normal",
-        "params": shape.params * case.layers,
-        **block_flop(case),
-    }
+    return WorkShape(
+        model=shape.model,
+        layers=case.layers,
+        hidden=shape.hidden,
+        heads=shape.local_heads,
+        kv_heads=shape.local_kv_heads,
+        head_dim=shape.head_dim,
+        ffn_hidden=shape.local_ffn,
+        experts=shape.local_experts or None,
+        top_k=shape.top_k or None,
+        seq_len=case.seq_len,
+        micro_batch=case.micro_batch,
+        tokens=case.rows,
+        tp=shape.tp,
+        ep=shape.ep,
+    )
 
 
-def block_flop(case: BlockCase) -> dict[str, float]:
-    """FLOP of forward and backward: `2·params·tokens` forward, causal attention, twice that backward.
+def block_counts(case: BlockCase) -> WorkCounts:
+    """Parameters, and FLOP of forward and backward: `2·params·tokens` forward, causal attention, twice that backward.
 
-    Hardware FLOP add what flash attention forms again (3.5 instead of 3 times forward) and the recomputed forward pass.
+    Hardware FLOP add the scores that flash attention computes again (3.5 instead of 3 times forward) and the
+    recomputed forward pass.
     """
     shape, rows = case.shape, float(case.rows)
     qkv, out, up, down = (2.0 * rows * k * n for k, n in shape.products)
     linear = qkv + out + (up + down) * (shape.top_k or 1)
     attention = 2.0 * case.micro_batch * shape.local_heads * shape.head_dim * float(case.seq_len) ** 2
     again = linear + attention if case.recompute else 0.0
-    return {
-        "flop_model": case.layers * 3.0 * (linear + attention),
-        "flop_hardware": case.layers * (3.0 * linear + 3.5 * attention + again),
-    }
+    return WorkCounts(
+        params=shape.params * case.layers,
+        flop_model=case.layers * 3.0 * (linear + attention),
+        flop_hardware=case.layers * (3.0 * linear + (1.0 + FLASH_BACKWARD) * attention + again),
+    )
 
 
 class _BlockTrial:
@@ -238,9 +245,9 @@ class _BlockTrial:
         self.training.backward(y, self.gradient.to(y.dtype))
         mark("backward")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Nothing to add."""
-        return {}
+        return TrialOutcome()
 
 
 def _build(case: BlockCase, recipe_id: str, device: Device) -> Trial:

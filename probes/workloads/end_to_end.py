@@ -6,17 +6,19 @@ loss traces can be compared. At two depths, so that the cost of a layer and of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from planner.records.figures import Numerics
+from planner.records.work import RunSetup
 from probes.device.clock import Mark
 from probes.device.device import Device
-from probes.models.cases import ModelCase, facts_of, params_of
+from probes.models.cases import ModelCase, counts_of, params_of, shape_of
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 LOSS_STEPS = 12
 """Steps whose loss is kept."""
@@ -81,12 +83,19 @@ def model_point(plan: Plan, case: ModelCase, recipe: Recipe) -> Point:
         kind="end_to_end",
         workload="end-to-end",
         recipe=recipe,
-        facts={**facts_of(case), "optimizer": "adamw", "grad_accumulation": False, "data_distribution": "normal"},
+        setup=RunSetup(
+            optimizer="adamw",
+            recompute="full" if case.recompute else "none",
+            compiled=case.compiled,
+            grad_accumulation=False,
+            data_distribution="normal",
+        ),
+        shape=shape_of(case),
+        counts=counts_of(case),
         build=partial(build_model_trial, case, recipe.id, plan.seed),
         memory=True,
         energy_s=ENERGY_S if case.energy else 0.0,
         cap_s=1.0 if plan.on_gpu else None,
-        compiled=case.compiled,
         needs="transformers",
     )
 
@@ -127,18 +136,17 @@ class _ModelTrial:
         self.training.update(self.optimizer)
         mark("optimizer")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Loss by step, where it stayed finite, and parameters as they are."""
         import math
 
         trace = tuple(float(one) for one in self.losses)
         finite = all(math.isfinite(one) for one in trace)
-        return {
-            "loss_trace": trace if finite else (),
-            "loss_scale": self.training.loss_scale,
-            "params": params_of(self.module),
-            **({} if finite else {"reason": "the loss left the finite range within the first steps"}),
-        }
+        return TrialOutcome(
+            reason=None if finite else "the loss left the finite range within the first steps",
+            params=params_of(self.module),
+            numerics=Numerics(loss_trace=trace if finite else (), loss_scale=self.training.loss_scale),
+        )
 
 
 def build_model_trial(case: ModelCase, recipe_id: str, seed: int, device: Device) -> Trial:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, LLAMA_405B_TP8, SMALL, TINY, LayerShape
 from probes.precisions.interface import ROLES, Recipe
@@ -85,27 +86,21 @@ def _point(plan: Plan, recipe: Recipe, role: str, mnk: MNK) -> Point:
     M, N, K = mnk
     size = 1 if recipe.precision in ("fp8", "mxfp8") else 4 if recipe.operand == "float32" else 2
     out = 2 if size < 4 else 4
+    flop = 2.0 * M * N * K
     return Point(
         probe_id=f"gemm/{M}x{N}x{K}/{role}/{recipe.id}",
         kind="gemm",
         workload="gemm",
         recipe=recipe,
-        facts={
-            "gemm_m": M,
-            "gemm_n": N,
-            "gemm_k": K,
-            "role": role,
-            "flop_model": 2.0 * M * N * K,
-            "flop_hardware": 2.0 * M * N * K,
-            "bytes_min": _bytes(role, mnk, size, out),
-            "data_distribution": "normal",
-        },
+        setup=RunSetup(role=role, data_distribution="normal"),
+        shape=WorkShape(gemm_m=M, gemm_n=N, gemm_k=K),
+        counts=WorkCounts(flop_model=flop, flop_hardware=flop, bytes_min=least_bytes(role, mnk, size, out)),
         build=partial(_build, recipe, role, mnk, size),
         graph=True,
     )
 
 
-def _bytes(role: str, mnk: MNK, size: int, out: int) -> float:
+def least_bytes(role: str, mnk: MNK, size: int, out: int) -> float:
     """Operands read once, result written once."""
     M, N, K = mnk
     sizes = {"forward": (M * K, N * K, M * N), "dgrad": (M * N, N * K, M * K), "wgrad": (M * N, M * K, N * K)}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from planner.records.work import RunSetup, WorkCounts
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.device.faults import cleaned
 from probes.precisions import recipe_by_id
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 GPU_PARAMS = 2**29
 CPU_PARAMS = 2**23
@@ -114,7 +115,8 @@ def _point(plan: Plan, case: OptimizerCase) -> Point:
         kind="optimizer",
         workload="optimizer",
         recipe=recipe,
-        facts={"optimizer": case.id, "params": count * size**2, "data_distribution": "normal"},
+        setup=RunSetup(optimizer=case.id, data_distribution="normal"),
+        counts=WorkCounts(params=count * size**2),
         build=partial(_build, case.id, count, size),
         memory=True,
         energy_s=ENERGY_S if plan.has_sensor else 0.0,
@@ -148,10 +150,10 @@ class _OptimizerTrial:
         self.optimizer.step()
         mark("optimizer")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """State per parameter."""
         params = sum(one.numel() for one in self.tensors)
-        return {"optimizer_state_bytes_per_param": self._state_bytes() / params}
+        return TrialOutcome(optimizer_state_bytes_per_param=self._state_bytes() / params)
 
     def _state_bytes(self) -> float:
         import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from probes.record.figures import Figures
 from probes.record.options import BUDGETS_S
 from probes.verify.cases import anchors, targets
 from probes.verify.document import verify_document
@@ -158,10 +159,10 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
 
     (case,) = done
     assert case.status == "ok"
-    assert case.predicted_from == tuple(f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 3))
+    assert case.predicted.probe_ids == tuple(f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 3))
     # memory is bookkeeping and does not depend on how busy the machine is; time is only compared, not judged, in a test
-    assert case.predicted_memory_bytes == pytest.approx(case.memory_allocated_peak_bytes, rel=0.03)
-    assert case.predicted_time_s is not None
+    assert case.predicted.memory_bytes == pytest.approx(case.memory.allocated_peak_bytes, rel=0.03)
+    assert case.predicted.time_s is not None
     assert [one.kind for one in read_measurements(tmp_path / "r.jsonl").measurements][-1] == "verify"
 
 
@@ -194,20 +195,20 @@ def test_a_target_that_cannot_be_predicted_is_a_result_and_the_next_one_is_check
 
         def __init__(self) -> None:
             self.session = self
-            self.written: list[dict] = []
+            self.written: list[Figures] = []
 
         def check(self, case: object, point: object) -> list:
             raise NotImplementedError("no rule for aten::_some_kernel")
 
-        def write(self, point: object, fields: dict) -> dict:
-            self.written.append(fields)
-            return fields
+        def write(self, point: object, figures: Figures) -> Figures:
+            self.written.append(figures)
+            return figures
 
     checker = Checker()
 
     _checked(checker, targets(PLANS["cpu"])[0], point("verify/x", call()))  # type: ignore[arg-type]
 
-    assert checker.written == [{"status": "error", "reason": "NotImplementedError: no rule for aten::_some_kernel"}]
+    assert checker.written == [Figures(status="error", reason="NotImplementedError: no rule for aten::_some_kernel")]
 
 
 def test_parameters_are_counted_without_a_step() -> None:

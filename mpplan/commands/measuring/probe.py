@@ -143,7 +143,7 @@ def _newest(kind: str) -> str:
 
     own = [one for one in list_records() if not one.shipped and one.file.measurements]
     for record in own:
-        if record.file.measurements[-1].device_kind == kind:
+        if record.file.measurements[-1].device.kind == kind:
             return str(record.path)
     raise UsageError("there is no record to go on with", hint="start one without `--resume`")
 
@@ -186,7 +186,7 @@ def _tell(ended: Ended, wanted: Options, *, json: bool, quiet: bool, to_stdout: 
 
 
 def _unsupported_text(points: tuple[Measurement, ...]) -> str:
-    lines = [f"{one.recipe}: {one.reason}" for one in points if one.kind == "support" and one.status != "ok"]
+    lines = [f"{one.setup.recipe}: {one.reason}" for one in points if one.kind == "support" and one.status != "ok"]
     return "".join(f"not measured: {line}\n" for line in lines)
 
 
@@ -207,7 +207,7 @@ def _document(ended: Ended, points: tuple[Measurement, ...], wanted: Options) ->
         "findings": [asdict(one) for one in record.verdict.findings],
         "precisions": [asdict(row) for row in summarise_run(points)],
         "unsupported": [
-            {"precision": one.precision, "recipe": one.recipe, "reason": one.reason}
+            {"precision": one.setup.precision, "recipe": one.setup.recipe, "reason": one.reason}
             for one in points
             if one.kind == "support" and one.status != "ok"
         ],

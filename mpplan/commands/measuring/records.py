@@ -91,24 +91,28 @@ def _head(record: StoredRecord) -> list[tuple[str, str]]:
         ("trusted", "yes" if record.verdict.trustworthy else "no"),
     ]
     if first is not None:
-        versions = [("torch", first.torch_version), ("driver", first.driver_version), ("python", first.python_version)]
+        versions = [
+            ("torch", first.software.torch_version),
+            ("driver", first.software.driver_version),
+            ("python", first.software.python_version),
+        ]
         pairs += [(name, value) for name, value in versions if value]
     return pairs + [("finding", one.what) for one in record.verdict.findings]
 
 
 def _line(one: Measurement) -> tuple[str, ...]:
-    time_s, sd = one.time_median_s, one.time_relative_sd
-    rate = one.flop_model / time_s if time_s and one.flop_model else None
+    time_s, sd = one.time.median_s, one.time_relative_sd
+    rate = one.counts.flop_model / time_s if time_s and one.counts.flop_model else None
     return (
         one.probe_id,
         one.status,
         figure(time_s, MILLI),
         figure(None if sd is None else 196.0 * sd, digits=2),
         figure(rate, TERA),
-        figure(one.memory_allocated_peak_bytes, GIB),
-        figure(one.power_mean_w),
-        figure(one.energy_j_per_iteration),
-        one.quality or "-",
+        figure(one.memory.allocated_peak_bytes, GIB),
+        figure(one.power.mean_w),
+        figure(one.energy.j_per_iteration),
+        one.sampling.quality or "-",
         one.reason or "",
     )
 

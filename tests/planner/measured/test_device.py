@@ -7,27 +7,10 @@ import random
 import pytest
 
 from planner.errors import InputFileError
-from planner.measured.device import composed_seconds, measured_rates
+from planner.measured.device import measured_rates
 from planner.measured.kernels import product_seconds
-from planner.measured.workloads import work_of
-from planner.records.measurement import Measurement
+from planner.measured.rates import Activity, ActivityKind
 from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, gemm, kernels
-
-
-def block(layers: int, slower: float, **changes: object) -> Measurement:
-    """A stack of 8B layers that takes `slower` times the sum of its kernels."""
-    shape = {"hidden": 4096, "heads": 32, "kv_heads": 8, "head_dim": 128, "ffn_hidden": 14336}
-    values = {
-        "probe_id": f"block/L{layers}", "kind": "block", "recipe": "bf16-autocast", "layers": layers, "seq_len": 8192,
-        "micro_batch": 1, "tokens": 8192, "recompute": "none", "compiled": False,
-    } | shape | H200 | changes  # fmt: skip
-    one = a_measurement(**values)
-    rates = measured_rates([*kernels(), one])
-    work = work_of(one)
-    assert work is not None
-    composed = composed_seconds(rates, work, "bf16-autocast")
-    assert composed is not None
-    return a_measurement(**(values | {"time_median_s": slower * sum(composed)}))
 
 
 def test_the_law_behind_the_products_is_found_again() -> None:
@@ -62,7 +45,7 @@ def test_a_shape_that_was_measured_is_met_exactly_and_a_new_one_by_the_law() -> 
     rest = [gemm(*shape) for shape in SHAPES if shape != (8192, 7168, 8192)]
     fit = measured_rates([*rest, slow]).product_fits["bf16"]
 
-    assert product_seconds(fit, "bf16", 8192, 7168, 8192) == pytest.approx(slow.time_median_s, rel=0.01)
+    assert product_seconds(fit, "bf16", 8192, 7168, 8192) == pytest.approx(slow.time.median_s, rel=0.01)
     law = 2.0 * 512**3 / RATE + 6.0 * 512**2 / BANDWIDTH + FIXED_S
     assert product_seconds(fit, "bf16", 512, 512, 512) == pytest.approx(law, rel=0.1)
 
@@ -90,49 +73,21 @@ def test_what_was_not_measured_is_absent_and_not_zero() -> None:
     assert rates.power_w == {}
 
 
-def test_layers_measured_whole_against_the_sum_of_their_kernels_give_the_composition_ratio() -> None:
-    ratio = measured_rates([*kernels(), block(1, 1.10), block(4, 1.10)]).composition_ratio["bf16-autocast"]
-
-    assert ratio.value == pytest.approx(1.10, rel=1e-6)
-    assert ratio.relative_sd == pytest.approx(0.0, abs=1e-9)
-    assert ratio.probe_ids == ("block/L1", "block/L4")
-
-
-def test_recomputed_layers_have_a_ratio_of_their_own() -> None:
-    rates = measured_rates([*kernels(), block(4, 1.1), block(4, 1.2, probe_id="r", recompute="full")])
-
-    assert rates.composition_ratio["bf16-autocast+recompute"].value == pytest.approx(1.2)
-
-
-def test_recomputing_adds_one_forward_pass() -> None:
-    rates = measured_rates(kernels())
-    plain, again = (work_of(block(4, 1.0, recompute=how)) for how in ("none", "full"))
-    assert plain is not None
-    assert again is not None
-    forward, backward = composed_seconds(rates, plain, "bf16-autocast") or (0.0, 0.0)
-
-    assert composed_seconds(rates, again, "bf16-autocast") == pytest.approx((forward, backward + forward))
-
-
-def test_a_precision_without_products_cannot_be_composed() -> None:
-    work = work_of(block(4, 1.0))
-    assert work is not None
-
-    assert composed_seconds(measured_rates(kernels()), work, "fp8") is None
-
-
 @pytest.mark.parametrize(
     ("changes", "activity"),
     [
-        ({"kind": "idle", "role": "bare", "recipe": None}, "idle"),
-        ({"kind": "idle", "role": "context", "recipe": None}, "context"),
-        ({"kind": "power", "role": "forward", "recipe": "fp8"}, "matmul:fp8"),
-        ({"kind": "power", "role": "copy", "recipe": None}, "memory"),
-        ({"kind": "block", "recompute": "none", "compiled": False}, "block:bf16-autocast"),
-        ({"kind": "optimizer", "optimizer": "adamw"}, "optimizer:adamw"),
+        ({"kind": "idle", "role": "bare", "recipe": None}, Activity(kind=ActivityKind.IDLE)),
+        ({"kind": "idle", "role": "context", "recipe": None}, Activity(kind=ActivityKind.CONTEXT)),
+        ({"kind": "power", "role": "forward", "recipe": "fp8"}, Activity(kind=ActivityKind.MATMUL, of="fp8")),
+        ({"kind": "power", "role": "copy", "recipe": None}, Activity(kind=ActivityKind.MEMORY)),
+        (
+            {"kind": "block", "recompute": "none", "compiled": False},
+            Activity(kind=ActivityKind.BLOCK, of="bf16-autocast"),
+        ),
+        ({"kind": "optimizer", "optimizer": "adamw"}, Activity(kind=ActivityKind.OPTIMIZER, of="adamw")),
     ],
 )
-def test_power_is_kept_by_activity(changes: dict[str, object], activity: str) -> None:
+def test_power_is_kept_by_activity(changes: dict[str, object], activity: Activity) -> None:
     one = a_measurement(power_mean_w=612.0, energy_quality="ok", **(H200 | changes))
 
     rates = measured_rates([one])

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from planner.evidence import EvidenceKind
-from planner.measured.device import MeasuredRates, MeasuredValue
+from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.measured.terms import LEAST_SD, measured_terms
 from planner.rates.ladder import resolve_rates
 from tests.planner.build import cluster, recipe
@@ -74,7 +74,10 @@ def test_the_evidence_says_whether_the_record_is_the_users_or_the_packages():
 def test_power_and_optimizer_come_from_the_record():
     rates = replace(
         EMPTY,
-        power_w={"matmul:bf16": value(690.0), "memory": value(430.0)},
+        power_w={
+            Activity(kind=ActivityKind.MATMUL, of="bf16"): value(690.0),
+            Activity(kind=ActivityKind.MEMORY): value(430.0),
+        },
         optimizer_s_per_param={"adamw": value(1e-11)},
     )
     found = terms(rates)
@@ -83,3 +86,17 @@ def test_power_and_optimizer_come_from_the_record():
     assert found["power_memory_w"].value == 430.0
     # bf16: 3 x 4 gradient, 2 x 4 master, 2 x 2 x 4 moments, 2 weight = 38 bytes per parameter in 10 ps
     assert found["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
+
+
+def test_layers_that_were_compiled_stand_only_for_the_compiled_stack():
+    rates = replace(
+        EMPTY,
+        composition_ratio={
+            LayerRun(recipe="bf16-fsdp"): value(1.2),
+            LayerRun(recipe="bf16-fsdp", compiled=True): value(1.05),
+            LayerRun(recipe="bf16-fsdp", recomputed=True): value(1.4),
+        },
+    )
+
+    assert terms(rates, stack="eager")["framework"].value == 1.2
+    assert terms(rates, stack="fsdp-compile")["framework"].value == 1.05

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
+from planner.records.flat import nest
 from planner.records.jsonl import read_measurements, to_line
 from planner.records.measurement import SCHEMA, Measurement
 
@@ -33,7 +34,7 @@ def a_measurement(**changes: object) -> Measurement:
         "device_kind": "cpu",
         "device_name": "Some CPU",
     }
-    return Measurement(**(values | changes))  # type: ignore[arg-type]
+    return nest(values | changes)
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -185,7 +186,7 @@ def test_a_point_measured_again_replaces_the_earlier_one(tmp_path: Path) -> None
     first, again = a_measurement(time_median_s=1.0), a_measurement(time_median_s=2.0, seq=1)
     path = write(tmp_path / "r.jsonl", to_line(first), to_line(again))
 
-    assert [one.time_median_s for one in read_measurements(path).latest()] == [2.0]
+    assert [one.time.median_s for one in read_measurements(path).latest()] == [2.0]
 
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:

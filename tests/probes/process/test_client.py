@@ -73,8 +73,8 @@ def test_a_run_in_its_own_process_tells_everything_and_writes_the_record(tmp_pat
     assert heard.measured_ids == ["support/fp32", "canary", "launch/host", "canary"]
     record = read_measurements(tmp_path / "r.jsonl")
     assert [one.probe_id for one in record.measurements] == heard.measured_ids
-    assert record.measurements[2].time_median_s is not None
-    assert record.measurements[2].time_median_s < 1e-3  # a kernel, not a batch of them
+    assert record.measurements[2].time.median_s is not None
+    assert record.measurements[2].time.median_s < 1e-3  # a kernel, not a batch of them
     assert not (tmp_path / "r.jsonl.underway").exists()
 
 
