@@ -26,14 +26,14 @@ TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
 
 
 def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
-    """Everything that the points of one record say about their device.
+    """All rates that follow from the points of one record.
 
     Raises:
         InputFileError: there is no point at all.
     """
     points = tuple(records)
     if not points:
-        raise InputFileError("the record holds no usable point", hint="measure anew with `mpplan probe`")
+        raise InputFileError("the record holds no usable point", hint="measure again with `mpplan probe`")
     last = points[-1]
     products = fit_products(points)
     forward, backward = fit_attention(points, "forward"), fit_attention(points, "backward")
@@ -41,7 +41,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         gpu=gpu_of(last),
         device_name=last.device.name,
         run_id=last.run_id,
-        date=max((one.timestamp_utc for one in points if one.timestamp_utc), default=None),
+        date=max((point.timestamp_utc for point in points if point.timestamp_utc), default=None),
         torch_version=last.software.torch_version,
         driver_version=last.software.driver_version,
         matmul_flop_per_s=_inverse(products, 0),

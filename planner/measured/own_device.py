@@ -1,4 +1,4 @@
-"""A device that no catalogue has, from its own record: how `--gpu cpu-local` is planned with."""
+"""A device that is in no catalogue, from its own record: what `--gpu cpu-local` stands for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CPU_PCIE_BYTES_PER_S = 1e12
 
 
 def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
-    """A row for the device that a record was measured on.
+    """A catalogue row for the device that a record was measured on.
 
     The peaks are the fastest products measured, so a utilisation on it is relative to those.
 

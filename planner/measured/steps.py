@@ -76,20 +76,20 @@ class StepFit:
 
 
 def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | None:
-    """Fit the anchors of one recipe and implementation; None where there is none to rest on."""
-    known = [(one, work) for one in anchors if one.usable_time and (work := work_of(one)) is not None]
-    quiet = {one.probe_id for one in quiet_first([one for one, _ in known])}
+    """Fit the anchors of one recipe and implementation; None where none has usable times."""
+    known = [(point, work) for point in anchors if point.usable_time and (work := work_of(point)) is not None]
+    quiet = {point.probe_id for point in quiet_first([point for point, _ in known])}
     timed = [
-        (one, work)
-        for one, work in known
-        if one.time.forward_median_s and one.time.backward_median_s and one.probe_id in quiet
+        (point, work)
+        for point, work in known
+        if point.time.forward_median_s and point.time.backward_median_s and point.probe_id in quiet
     ]
     if not timed:
         return None
     recipe = timed[0][0].setup.recipe or ""
-    shapes = np.array([_shape(one) for one, _ in timed])
-    ids = [one.probe_id for one, _ in timed]
-    sds = [one.time_relative_sd for one, _ in timed]
+    shapes = np.array([_shape(point) for point, _ in timed])
+    ids = [point.probe_id for point, _ in timed]
+    sds = [point.time_relative_sd for point, _ in timed]
     pull = PULL if rates.product_fits else 0.0  # a nominal rate is nothing to be pulled towards
 
     def fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -> LinearFit:
@@ -102,7 +102,7 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
             [_backward(rates, w, recipe) for _, w in timed], [m.time.backward_median_s or 0.0 for m, _ in timed]
         ),
         optimizer=_fit_update(timed),
-        closure=float(np.median([_closure(one) for one, _ in timed])),
+        closure=float(np.median([_closure(point) for point, _ in timed])),
         probe_ids=tuple(ids),
     )
 
@@ -120,19 +120,19 @@ def _fit_update(timed: Sequence[tuple[Measurement, PointWork]]) -> LinearFit | N
     )
 
 
-def _closure(one: Measurement) -> float:
-    phases = (one.time.forward_median_s, one.time.backward_median_s, one.time.optimizer_median_s)
-    return (one.time.median_s or 0.0) / sum(phase or 0.0 for phase in phases)
+def _closure(point: Measurement) -> float:
+    phases = (point.time.forward_median_s, point.time.backward_median_s, point.time.optimizer_median_s)
+    return (point.time.median_s or 0.0) / sum(phase or 0.0 for phase in phases)
 
 
-def _shape(one: DescribedWork) -> tuple[float, ...]:
-    """Where a point stands, for carrying residuals to near ones."""
+def _shape(point: DescribedWork) -> tuple[float, ...]:
+    """Position of a point, for carrying residuals to near ones."""
     return (
-        float(one.shape.tokens or 1),
-        float(one.shape.seq_len or 1),
-        float(one.shape.hidden or 1),
-        float(one.shape.layers or 1),
-        RECOMPUTE_APART if one.setup.recompute == "full" else 1.0,
+        float(point.shape.tokens or 1),
+        float(point.shape.seq_len or 1),
+        float(point.shape.hidden or 1),
+        float(point.shape.layers or 1),
+        RECOMPUTE_APART if point.setup.recompute == "full" else 1.0,
     )
 
 

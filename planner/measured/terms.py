@@ -1,4 +1,4 @@
-"""From a record's rates to terms of the planner: what was measured replaces what is published or assumed."""
+"""From measured rates to the planner's terms: what was measured replaces what is published or assumed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.rates.terms import Term
 from planner.training.recipe import Recipe
 
 LEAST_SD = 0.01
-"""Session repeatability of a GPU: no rate is known better (probe methodology, section 2.6)."""
+"""Session repeatability of a GPU, as `benchmarks/h200/compare_records.py` allows: no rate is known better."""
 
 RECIPES = {
     "fp32": ("fp32",),
@@ -23,7 +23,7 @@ RECIPES = {
     "fp8": ("fp8", "fp8-rowwise"),
     "mxfp8": ("mxfp8",),
 }
-"""Precision to the probe's recipes that stand for it, best first."""
+"""Precision to the probe's recipes that represent it, best first."""
 
 
 def _compute(recipe: Recipe) -> str:
@@ -106,10 +106,10 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
 def measured_terms(
     rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term], *, shipped: bool = False
 ) -> dict[str, Term]:
-    """The terms that a record can say better than `base`, the terms without it.
+    """The terms for which a record is better evidence than `base`.
 
     Args:
-        rates: what the record says of this GPU.
+        rates: of this GPU, from the record.
         recipe: what is trained, in which precision and stack.
         base: the terms from published, datasheet and assumed evidence, for labels.
         shipped: the record came with the package.

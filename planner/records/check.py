@@ -1,4 +1,4 @@
-"""Whether a record can be trusted: what was wrong while it was measured, and what to run again."""
+"""Whether a record can be trusted: what went wrong while it was measured, and what to run again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding:
     id: str
     """contended, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary, empty."""
     what: str
-    """A sentence with the count."""
+    """What is wrong, with the number of points."""
     serious: bool
     """True: the record as a whole is not to be trusted."""
     probe_ids: tuple[str, ...]
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What `mpplan check` says."""
+    """The result of `mpplan check`."""
 
     trustworthy: bool
     points: int

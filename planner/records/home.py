@@ -1,4 +1,4 @@
-"""Where records lie: the user's store, and the records that ship with the package."""
+"""Where records are: the user's store, and the records that ship with the package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHIPPED = CATALOG / "records"
 
 
 def records_dir() -> Path:
-    """Where own records live: `$XDG_DATA_HOME/mpplan/records`, or the platform's place for user data."""
+    """Directory of user records: `$XDG_DATA_HOME/mpplan/records`, or the platform's directory for user data."""
     home = os.environ.get("XDG_DATA_HOME")
     if home:
         return Path(home) / "mpplan" / "records"
@@ -28,5 +28,5 @@ def records_dir() -> Path:
 
 
 def any_records() -> bool:
-    """Whether there is any record at all: asked before anything that reads them is loaded."""
+    """Whether there is any record at all; cheap, so that nothing that reads records need be loaded."""
     return any(place.is_dir() and any(place.glob("*.jsonl*")) for place in (records_dir(), SHIPPED))

@@ -1,6 +1,6 @@
 """Reading and writing record files: JSON Lines, one `Measurement` per line, `.gz` understood.
 
-Reading never fails on content: what cannot be used is named with its line, the rest is used.
+Reading never fails on content: unusable lines are reported with their number, the rest is used.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def measure_window(
         batches = run_steadily(trial, recipe, clock, window_s, guess_s)
         end = time.monotonic()
     trace = sampler.trace
-    states = tuple(one for one in trace.states if one.time_s >= start)
+    states = tuple(state for state in trace.states if state.time_s >= start)
     return Window(
         timing=None if idle else summarise([s for batch in batches for s in batch.samples_s]),
         power=power_over(trace.readings, start, end),
@@ -121,12 +121,12 @@ def device_state(states: Sequence[State]) -> DeviceState:
 
 
 def slowed_down(states: Sequence[State]) -> bool:
-    """Whether the device was made to run slower by heat or by an external brake."""
-    return any((one.clock_event_mask or 0) & SLOWDOWN_MASK for one in states)
+    """Whether heat or an external brake slowed the device down."""
+    return any((state.clock_event_mask or 0) & SLOWDOWN_MASK for state in states)
 
 
 def heat_soak(trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor | None, *, limit_s: float = 25.0) -> float:
-    """Run a trial until the temperature rises by less than half a degree in five seconds; the time it took.
+    """Run a trial until the temperature rises by less than half a degree in five seconds; returns the seconds it took.
 
     Power rises with temperature, and training runs hot, so everything is measured hot.
     """

@@ -28,7 +28,7 @@ def live_bytes(device: Device) -> float:
 
 
 def warm_libraries(device: Device) -> None:
-    """Let the matrix libraries make what they keep for good, which is else counted to the first trial that is measured.
+    """Let the matrix libraries allocate their permanent workspaces, which would else count towards the first trial.
 
     cuBLAS holds a workspace (32 MiB on Hopper) for each thread that uses it: this one, and autograd's, which runs the
     backward pass.
@@ -140,7 +140,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release() -> None:
-    """Give everything that nobody refers to back to the device."""
+    """Return all unreferenced memory to the device."""
     import gc
 
     import torch

@@ -143,4 +143,4 @@ def _resnet_flop(case: ModelCase) -> Flop:
 
 def params_of(module: Any) -> int:
     """Parameters of a module, shared ones once."""
-    return int(sum(one.numel() for one in module.parameters()))
+    return int(sum(parameter.numel() for parameter in module.parameters()))

@@ -1,4 +1,4 @@
-"""The record of a run: where it lies, what it holds already, and what is still to be measured."""
+"""The record file of a run: where it is, what it holds already, and what is still to be measured."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Ledger:
         self._options = options
         self._where = where
         earlier = self._earlier()
-        self.known: dict[str, Measurement] = {one.probe_id: one for one in earlier}
+        self.known: dict[str, Measurement] = {line.probe_id: line for line in earlier}
         """Last line of each probe id."""
         self.run_id = earlier[0].run_id if earlier else str(uuid.uuid4())
         self.written = 0
-        self._next = max((one.seq for one in earlier), default=-1) + 1
+        self._next = max((line.seq for line in earlier), default=-1) + 1
         paths = self._paths()
         self.path = paths[0]
         self._writer = RecordWriter(*paths)
@@ -105,15 +105,15 @@ class Ledger:
 
     def is_done(self, point: Point) -> bool:
         """Whether the record holds a result of this point that is worth keeping."""
-        one = self.known.get(point.probe_id)
-        if one is None or one.suite_version != SUITE_VERSION:
+        known = self.known.get(point.probe_id)
+        if known is None or known.suite_version != SUITE_VERSION:
             return False
-        if self._options.skip_failed and one.status == "error":
+        if self._options.skip_failed and known.status == "error":
             return True
-        return not doubtful(one)
+        return not doubtful(known)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._writer.close()
 
     def _earlier(self) -> tuple[Measurement, ...]:
@@ -123,14 +123,14 @@ class Ledger:
             return ()
         if not self._options.resume:
             raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
-        found = read_measurements(path).latest()
-        for one in found[:1]:
-            self._must_fit(one)
-        return found
+        lines = read_measurements(path).latest()
+        for first in lines[:1]:
+            self._must_fit(first)
+        return lines
 
-    def _must_fit(self, one: Measurement) -> None:
+    def _must_fit(self, first: Measurement) -> None:
         """A record is continued only on its own device and software."""
-        begun = _identity(one.device, one.software)
+        begun = _identity(first.device, first.software)
         for name, have in _identity(self._where.device, self._where.software).items():
             want = begun[name]
             if have != want:
@@ -145,9 +145,9 @@ class Ledger:
         if self._options.store is None:
             return named
         store = Path(self._options.store)
-        found = sorted(store.glob(f"*-{self.run_id[:8]}.jsonl")) if store.is_dir() else []
-        kept = found[0] if found else store / self._name()
-        if named and named[0].exists() and not found:
+        copies = sorted(store.glob(f"*-{self.run_id[:8]}.jsonl")) if store.is_dir() else []
+        kept = copies[0] if copies else store / self._name()
+        if named and named[0].exists() and not copies:
             kept.parent.mkdir(parents=True, exist_ok=True)
             mend(named[0])
             shutil.copyfile(named[0], kept)

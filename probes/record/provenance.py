@@ -1,4 +1,4 @@
-"""What the figures were measured with: versions and settings from a fixed list. No host, user, path or raw UUID."""
+"""Where figures come from: device, versions and settings from a fixed list. No host, user, path or raw UUID."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALLOWED_VARIABLES = (
     "DNNL_MAX_CPU_ISA",
     "ONEDNN_MAX_CPU_ISA",
 )
-"""Variables that change speed and name nobody; `PYTORCH_*ALLOC_CONF` is added below, checked."""
+"""Variables that change speed and identify nobody; `PYTORCH_*ALLOC_CONF` is added below, after a check."""
 
 _ISA = (
     "avx2",
@@ -176,12 +176,12 @@ def _cpu_flags() -> tuple[tuple[str, ...], bool | None]:
 
 def _environment() -> dict[str, str]:
     """Allowed variables that are set; an allocator setting only in the form that torch documents."""
-    found = {name: os.environ[name] for name in ALLOWED_VARIABLES if name in os.environ}
+    variables = {name: os.environ[name] for name in ALLOWED_VARIABLES if name in os.environ}
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
         value = os.environ.get(name, "")
         if value and all(c.isalnum() or c in "_:,.[]" for c in value):
-            found[name] = value
-    return {name: value[:80] for name, value in found.items() if "/" not in value and "\\" not in value}
+            variables[name] = value
+    return {name: value[:80] for name, value in variables.items() if "/" not in value and "\\" not in value}
 
 
 def _version(package: str) -> str | None:

@@ -57,18 +57,18 @@ class _Built:
 
 
 class _Results(dict[str, Result]):
-    """Results by probe id, each told as soon as it is there."""
+    """Results by probe id, each reported as soon as it is known."""
 
-    def __init__(self, tell: Callable[[Result], object]) -> None:
+    def __init__(self, report: Callable[[Result], object]) -> None:
         super().__init__()
-        self._tell = tell
+        self._report = report
 
     def __setitem__(self, probe_id: str, result: Result) -> None:
         super().__setitem__(probe_id, result)
-        self._tell(result)
+        self._report(result)
 
 
-def run_group(group: Group, bench: Bench, tell: Callable[[Result], object] = lambda _: None) -> list[Result]:
+def run_group(group: Group, bench: Bench, report: Callable[[Result], object] = lambda _: None) -> list[Result]:
     """Measure a group; one result per point, in the order given.
 
     Points that do not fit beside the others are measured in a second sitting.
@@ -76,12 +76,12 @@ def run_group(group: Group, bench: Bench, tell: Callable[[Result], object] = lam
     Args:
         group: what to measure.
         bench: what to measure with.
-        tell: told each result when its point is done, so that an interruption costs only the point under way.
+        report: called with each result when its point is done, so that an interruption costs only the point under way.
 
     Raises:
         DeviceLost: after an error that leaves the device unusable.
     """
-    results = _Results(tell)
+    results = _Results(report)
     sittings = [list(group.points)]
     while sittings:
         sittings += _sit(sittings.pop(0), bench, results)
@@ -132,30 +132,30 @@ def _build(point: Point, bench: Bench) -> _Built:
 
 def _measure_all(built: list[_Built], bench: Bench, results: _Results) -> list[list[Point]]:
     """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
-    resting = [one for one in built if one.point.kind == "idle"]
-    timed = [one for one in built if one.point.kind != "idle"]
-    for one in resting:
-        _keep(one, lambda one=one: _idle(one, bench), results)  # type: ignore[misc]
+    resting = [item for item in built if item.point.kind == "idle"]
+    timed = [item for item in built if item.point.kind != "idle"]
+    for item in resting:
+        _keep(item, lambda item=item: _idle(item, bench), results)  # type: ignore[misc]
     timings: list[Timing] = []
     failed = _guarded(timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench)) if timed else None)
-    points = [one.point for one in timed]
+    points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
-    for one, timing in zip(timed, timings, strict=False):
-        _keep(one, lambda one=one, timing=timing: _finish(one, bench, timing), results)  # type: ignore[misc]
+    for item, timing in zip(timed, timings, strict=False):
+        _keep(item, lambda item=item, timing=timing: _finish(item, bench, timing), results)  # type: ignore[misc]
     built.clear()
     return [[point] for point in points] if failed is not None and len(points) > 1 else []
 
 
 def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
-    rules = max((bench.rules(one.point) for one in timed), key=lambda rules: rules.cap_s)  # the most patient of theirs
-    return measure([one.subject for one in timed], bench.device.clock, rules, bench.gate, bench.rng)
+    rules = max((bench.rules(item.point) for item in timed), key=lambda rules: rules.cap_s)
+    return measure([item.subject for item in timed], bench.device.clock, rules, bench.gate, bench.rng)
 
 
-def _keep(one: _Built, run: Callable[[], Result], results: _Results) -> None:
-    found: list[Result] = []
-    failed = _guarded(one.point, lambda: found.append(run()))
-    results[one.point.probe_id] = failed or found[0]
+def _keep(built: _Built, run: Callable[[], Result], results: _Results) -> None:
+    finished: list[Result] = []
+    failed = _guarded(built.point, lambda: finished.append(run()))
+    results[built.point.probe_id] = failed or finished[0]
 
 
 def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:

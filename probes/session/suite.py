@@ -31,7 +31,7 @@ from probes.workloads.canary import canary_point
 
 CANARY_EVERY_S = 60.0
 CANARY_SETTLE_S = 1.0
-"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not tell that as drift."""
+"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not take that for drift."""
 DIED = "the process died while this was measured"
 
 
@@ -102,8 +102,10 @@ class Session:
 
     def groups(self) -> list[Group]:
         """What is to be measured, in order: everything asked for that the record does not hold yet."""
-        found = [group for one in self.workloads for group in one.groups(self.plan) if one.name != "canary"]
-        kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in found]
+        groups = [
+            group for workload in self.workloads for group in workload.groups(self.plan) if workload.name != "canary"
+        ]
+        kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in groups]
         return [group for group in kept if group.points]
 
     def run(self) -> Outcome:
@@ -121,7 +123,7 @@ class Session:
             self._choose_device()
             self.check_recipes()
             groups = self.groups() if self.options.measure else []
-            self.listener.planned(len(groups), sum(one.estimate_s for one in groups))
+            self.listener.planned(len(groups), sum(group.estimate_s for group in groups))
             for group, left_s in _with_rest(groups):
                 if self.elapsed_s + group.estimate_s > self.budget_s:
                     left_out.append(group.name)
@@ -147,7 +149,7 @@ class Session:
         suspects = self._suspects.intersection(point.probe_id for point in group.points)
         if suspects and len(group.points) > 1:
             single = [replace(group, points=[point]) for point in group.points]
-            return [line for one in single for line in self.measure(one, left_s)]
+            return [line for part in single for line in self.measure(part, left_s)]
         if suspects == self._suspects and suspects:
             self.ledger.under_way.end()
             return [self.write(group.points[0], Figures(status="error", reason=DIED))]
@@ -157,7 +159,9 @@ class Session:
         self.ledger.under_way.begin([point.probe_id for point in group.points])
         lines: list[Measurement] = []
         try:
-            run_group(group, self.bench, lambda one: lines.append(self.write(one.point, one.figures, one.trace)))
+            run_group(
+                group, self.bench, lambda result: lines.append(self.write(result.point, result.figures, result.trace))
+            )
         except DeviceLost as error:
             if len(group.points) == 1:
                 self._lost(group.points[0], error)
@@ -176,7 +180,7 @@ class Session:
         return measurement
 
     def close(self) -> None:
-        """Let go of the record and the sensor."""
+        """Close the record and the sensor."""
         self.ledger.close()
         if self.sensor is not None:
             self.sensor.close()
@@ -283,7 +287,7 @@ class Session:
 
 
 def no_trial(device: Device) -> Trial:
-    """For points that are not run by the clock.
+    """Stands for the trial of points that are not timed.
 
     Raises:
         AssertionError: always.
@@ -304,7 +308,7 @@ def _support_figures(recipe: Recipe, device: Device) -> Figures:
 
 def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
     """Each group with the expected time of itself and all after it."""
-    left = sum(one.estimate_s for one in groups)
+    left = sum(group.estimate_s for group in groups)
     for group in groups:
         yield group, left
         left -= group.estimate_s

@@ -15,7 +15,7 @@ from probes.precisions.interface import Recipe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutcome:
-    """What only the trial itself can tell after its last step."""
+    """What a trial knows after its last step."""
 
     reason: str | None = None
     """What to know about the figures."""
@@ -48,7 +48,7 @@ class Trial(Protocol):
         """One iteration. `mark` is called at the end of each phase: `forward`, `backward`, `optimizer`."""
 
     def outcome(self) -> TrialOutcome:
-        """What it can tell after the last step."""
+        """What is known after the last step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Plan:
     @property
     def kernel_recipes(self) -> tuple[Recipe, ...]:
         """One recipe for each kind of matrix product."""
-        return tuple(one for one in self.recipes if one.kernel)
+        return tuple(recipe for recipe in self.recipes if recipe.kernel)
 
 
 class Workload(Protocol):
@@ -133,7 +133,7 @@ class Workload(Protocol):
     summary: str
 
     def groups(self, plan: Plan) -> Sequence[Group]:
-        """Points for this device and suite, in the order of their worth."""
+        """Points for this device and suite, most valuable first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,15 +28,15 @@ def predict(
         anchors: measured points with their own tracked peaks.
         rates: kernels of the same record.
     """
-    fit = fit_step([one for one, _ in anchors], rates)
+    fit = fit_step([anchor for anchor, _ in anchors], rates)
     step = fit.seconds(target, rates) if fit else None
     time_s = step.total_s if step else None
-    power_w = mean_power([one for one, _ in anchors])
+    power_w = mean_power([anchor for anchor, _ in anchors])
     return PredictedFigures(
         time_s=time_s,
         memory_bytes=predict_memory(tracked_bytes, anchors),
         energy_j=time_s * power_w if time_s is not None and power_w is not None else None,
-        probe_ids=tuple(one.probe_id for one, _ in anchors),
+        probe_ids=tuple(anchor.probe_id for anchor, _ in anchors),
     )
 
 
@@ -58,8 +58,10 @@ def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurem
 
 def mean_power(anchors: Sequence[Measurement]) -> float | None:
     """Mean power over the anchors whose energy was measured well, weighted by their window."""
-    good = [one for one in anchors if one.power.mean_w is not None and one.energy.quality in ("ok", "single")]
+    good = [
+        anchor for anchor in anchors if anchor.power.mean_w is not None and anchor.energy.quality in ("ok", "single")
+    ]
     if not good:
         return None
-    weights = [one.energy.window_s or 1.0 for one in good]
-    return float(np.average([one.power.mean_w or 0.0 for one in good], weights=weights))
+    weights = [anchor.energy.window_s or 1.0 for anchor in good]
+    return float(np.average([anchor.power.mean_w or 0.0 for anchor in good], weights=weights))

@@ -38,8 +38,8 @@ def verify(session: Session) -> list[Measurement]:
         DeviceLost: the device broke; what was done is written.
     """
     planned = targets(session.plan)
-    wanted = {case.family for case in planned}
-    needed = [case for case in anchors(session.plan) if case.family in wanted]
+    families = {case.family for case in planned}
+    needed = [case for case in anchors(session.plan) if case.family in families]
     fresh = session.device.kind == "cpu"
     missing = [case for case in needed if fresh or not session.ledger.is_done(_anchor_point(session, case))]
     end_s = session.elapsed_s + BUDGETS_S[session.device.kind]
@@ -106,14 +106,16 @@ class _Checker:
         """Expected time of a target, with those of its anchors that are still to be measured."""
         is_done = self.session.ledger.is_done
         family = [] if case.family in self._known else self._anchors.get(case.family, [])
-        open_ = [one for one in family if self._fresh or not is_done(_anchor_point(self.session, one))]
-        return case.estimate_s + sum(one.estimate_s for one in open_)
+        open_ = [anchor for anchor in family if self._fresh or not is_done(_anchor_point(self.session, anchor))]
+        return case.estimate_s + sum(anchor.estimate_s for anchor in open_)
 
     def _measured(self, case: VerifyCase) -> list[tuple[Measurement, float | None]]:
         """The anchors of a family with their tracked peaks, measured side by side when its first target comes."""
         if case.family not in self._known:
-            wanted = {_anchor_point(self.session, one).probe_id: one for one in self._anchors.get(case.family, [])}
-            points = [_anchor_point(self.session, one) for one in wanted.values()]
+            cases = {
+                _anchor_point(self.session, anchor).probe_id: anchor for anchor in self._anchors.get(case.family, [])
+            }
+            points = [_anchor_point(self.session, anchor) for anchor in cases.values()]
             missing = [point for point in points if self._fresh or not self.session.ledger.is_done(point)]
             for _ in range(ANCHOR_TRIES):
                 if missing:
@@ -123,7 +125,7 @@ class _Checker:
                 missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]
             lines = [self.session.ledger.known[point.probe_id] for point in points]
             self._known[case.family] = [
-                (line, self._track(wanted[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
+                (line, self._track(cases[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
             ]
         return self._known[case.family]
 

@@ -95,12 +95,12 @@ class _AttentionTrial:
         dtype = getattr(torch, recipe.operand)
 
         def random(count: int, *, grad: bool) -> Any:
-            made = torch.randn(batch, count, length, d, device=device.torch, dtype=torch.float32).to(dtype)
-            return made.requires_grad_(grad)
+            values = torch.randn(batch, count, length, d, device=device.torch, dtype=torch.float32).to(dtype)
+            return values.requires_grad_(grad)
 
         self.q, self.k, self.v = random(n_q, grad=True), random(n_kv, grad=True), random(n_kv, grad=True)
         self.gradient = random(n_q, grad=False)
-        self.held_bytes = float(sum(one.nbytes for one in (self.q, self.k, self.v, self.gradient)))
+        self.held_bytes = float(sum(tensor.nbytes for tensor in (self.q, self.k, self.v, self.gradient)))
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`."""
@@ -114,7 +114,7 @@ class _AttentionTrial:
         mark("backward")
 
     def outcome(self) -> TrialOutcome:
-        """Which kernel ran."""
+        """The family of attention kernels that ran."""
         from probes.models.transformer import attention_backend
 
         return TrialOutcome(attention_backend=attention_backend(self.q, self.k, self.v))

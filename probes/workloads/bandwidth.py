@@ -17,7 +17,7 @@ PATTERNS = {"read": 1.0, "write": 1.0, "copy": 2.0, "add": 3.0}
 
 
 class Bandwidth:
-    """The memory roof."""
+    """Memory bandwidth, the roof of memory-bound work."""
 
     name = "bandwidth"
     summary = "memory bandwidth: read, write, copy, add"

@@ -77,13 +77,15 @@ Cases = list[tuple[BlockCase, list[Recipe]]]
 
 
 def _gpu_cases(plan: Plan) -> Cases:
-    """In value order: what a plan for 70B and 8B needs first."""
+    """Most valuable first: what plans for 8B and 70B models need."""
     chosen = list(plan.recipes)
-    quick = [one for one in chosen if one.id != "fp32"]
+    quick = [recipe for recipe in chosen if recipe.id != "fp32"]
     base = BlockCase(shape=shapes.LLAMA_70B_TP8, layers=4, seq_len=8192, energy=plan.has_sensor)
     small = replace(base, shape=shapes.LLAMA_8B)
-    mixed = [one for one in quick if one.id in ("bf16-fsdp", "fp8")]
-    dense = [one for one in quick if one.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "fp8-rowwise")]
+    mixed = [recipe for recipe in quick if recipe.id in ("bf16-fsdp", "fp8")]
+    dense = [
+        recipe for recipe in quick if recipe.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "fp8-rowwise")
+    ]
     cases: Cases = [(small, dense)]
     if plan.suite == "quick":
         return [(small, mixed), (replace(small, layers=1, energy=False), mixed)]
@@ -97,11 +99,14 @@ def _gpu_cases(plan: Plan) -> Cases:
         (replace(small, compiled=True), mixed),
         (
             replace(small, seq_len=2048, energy=False),
-            [one for one in chosen if one.id in ("fp32", "tf32", "bf16-fsdp")],
+            [recipe for recipe in chosen if recipe.id in ("fp32", "tf32", "bf16-fsdp")],
         ),
         (replace(base, shape=shapes.LLAMA_70B, layers=2), mixed),
         (replace(base, shape=shapes.LLAMA_405B_TP8), mixed),
-        (replace(base, shape=shapes.QWEN3_30B_EP8, energy=False), [one for one in mixed if one.id == "bf16-fsdp"]),
+        (
+            replace(base, shape=shapes.QWEN3_30B_EP8, energy=False),
+            [recipe for recipe in mixed if recipe.id == "bf16-fsdp"],
+        ),
     ]
     if plan.suite == "thorough":
         cases += (
@@ -114,7 +119,7 @@ def _gpu_cases(plan: Plan) -> Cases:
 
 def _cpu_cases(plan: Plan) -> Cases:
     chosen = list(plan.recipes)
-    main = [one for one in chosen if one.id in ("fp32", "bf16-autocast")] or chosen[:2]
+    main = [recipe for recipe in chosen if recipe.id in ("fp32", "bf16-autocast")] or chosen[:2]
     base = BlockCase(shape=shapes.TINY, layers=4, seq_len=256)
     if plan.suite == "quick":
         return [(replace(base, layers=1), main), (base, main)]
@@ -127,7 +132,7 @@ def _cpu_cases(plan: Plan) -> Cases:
         (replace(base, layers=2, seq_len=1024), main),
     ]
     if plan.suite == "thorough":
-        others = [one for one in chosen if one not in main]
+        others = [recipe for recipe in chosen if recipe not in main]
         cases += [
             (replace(base, shape=shapes.TINY_TP2), main),
             (replace(base, shape=shapes.TINY_MOE), main),
@@ -141,7 +146,7 @@ def block_point(plan: Plan, case: BlockCase, recipe: Recipe) -> Point:
     """The point of a case in one precision."""
     shape = case.shape
     low = recipe.precision in ("fp8", "mxfp8")
-    odd = low and any(one % 16 for pair in shape.products for one in pair)
+    odd = low and any(size % 16 for pair in shape.products for size in pair)
     return Point(
         probe_id=case.probe_id(recipe),
         kind="block",
@@ -229,13 +234,13 @@ class _BlockTrial:
         self.x = torch.randn(size, device=device.torch, generator=generator).to(dtype).requires_grad_()
         self.gradient = torch.randn(size, device=device.torch, generator=generator).mul_(1e-3).to(dtype)
         held = [*module.parameters(), *self.training.updated, *module.buffers(), self.x, self.gradient]
-        self._held = {id(one): one for one in held}
+        self._held = {id(tensor): tensor for tensor in held}
 
     @property
     def held_bytes(self) -> float:
         """Weights, masters, inputs, and their gradients."""
-        grads = [one.grad for one in self._held.values() if one.grad is not None]
-        return float(sum(one.nbytes for one in [*self._held.values(), *grads]))
+        grads = [tensor.grad for tensor in self._held.values() if tensor.grad is not None]
+        return float(sum(tensor.nbytes for tensor in [*self._held.values(), *grads]))
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`. Gradients add up, as in every micro-batch but the first."""

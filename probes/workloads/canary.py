@@ -15,7 +15,7 @@ CPU_SIZE = 512
 
 
 class Canary:
-    """The reference of the run's steadiness."""
+    """The reference that shows whether the machine drifts during a run."""
 
     name = "canary"
     summary = "one fixed matrix product, about once a minute"

@@ -39,7 +39,9 @@ class Gemm:
         groups = []
         for mnk, roles in self._shapes(plan):
             for role in roles:
-                points = [_point(plan, one, role, mnk) for one in plan.kernel_recipes if _worth(one, mnk, plan)]
+                points = [
+                    _point(plan, recipe, role, mnk) for recipe in plan.kernel_recipes if _worth(recipe, mnk, plan)
+                ]
                 if points:
                     name = f"matrix product {mnk[0]}×{mnk[1]}×{mnk[2]} {role}"
                     each = 0.35 if plan.on_gpu else 0.8
@@ -75,9 +77,9 @@ def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:
 
 
 def _worth(recipe: Recipe, mnk: MNK, plan: Plan) -> bool:
-    """FP8 needs multiples of 16; strict FP32 at the largest size takes seconds and tells nothing new."""
+    """FP8 needs multiples of 16; strict FP32 at the largest size takes seconds and adds no information."""
     M, N, K = mnk
-    if recipe.precision in ("fp8", "mxfp8") and any(one % 16 for one in mnk):
+    if recipe.precision in ("fp8", "mxfp8") and any(size % 16 for size in mnk):
         return False
     return not (plan.on_gpu and recipe.id == "fp32" and 2.0 * M * N * K > 4e12)
 

@@ -138,7 +138,7 @@ class _OpTrial:
         import torch
 
         self.op, self.function, self.inputs = op, function, inputs
-        self.held_bytes = float(sum(one.nbytes for one in inputs))
+        self.held_bytes = float(sum(tensor.nbytes for tensor in inputs))
         with torch.no_grad():
             out = function(*inputs)
         self.gradient = torch.randn_like(out) if op.backward else None

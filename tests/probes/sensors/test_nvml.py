@@ -203,7 +203,7 @@ def test_a_grace_hopper_is_metered_as_a_module_since_its_counter_is() -> None:
 def test_a_driver_without_the_power_fields_is_named() -> None:
     opened = sensor(without(StandIn(), POWER_INSTANT, POWER_AVERAGE))
 
-    assert opened.missing["power"] == "this driver does not tell the instantaneous power"
+    assert opened.missing["power"] == "this driver does not report the instantaneous power"
     assert opened.read().power_instant_w is None
 
 
@@ -241,4 +241,4 @@ def test_the_deprecated_package_of_the_same_name_is_refused(monkeypatch: pytest.
 
 
 def test_a_gpu_whose_uuid_torch_does_not_tell_has_no_sensor() -> None:
-    assert open_sensor("cuda", None).reason == "this torch does not tell the GPU's UUID"
+    assert open_sensor("cuda", None).reason == "this version of torch does not report the GPU's UUID"
