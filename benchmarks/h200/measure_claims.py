@@ -9,6 +9,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +83,13 @@ def _product_speed(points: Points, base: str, others: Sequence[str]) -> Found:
 
 def _checkpointing(points: Points, value: Callable[[Measurement, Measurement], float | None]) -> Found:
     """Layer stacks with and without recomputation, otherwise alike."""
-    blocks = {point.probe_id: point for point in points if point.kind == "block" and point.usable_time}
+    blocks = [point for point in points if point.kind == "block" and point.usable_time]
+    plain = {(point.shape, point.setup): point for point in blocks if point.setup.recompute == "none"}
     cases = []
-    for name, point in blocks.items():
-        plain = blocks.get(name.removesuffix("/recompute"))
-        if point.setup.recompute == "full" and plain is not None and (ratio := value(plain, point)) is not None:
-            cases.append({"case": name, "measured": ratio})
+    for point in blocks:
+        twin = plain.get((point.shape, replace(point.setup, recompute="none")))
+        if point.setup.recompute == "full" and twin is not None and (ratio := value(twin, point)) is not None:
+            cases.append({"case": point.probe_id, "measured": ratio})
     return cases
 
 

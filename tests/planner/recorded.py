@@ -50,7 +50,7 @@ def a_canary(**changes: object) -> Measurement:
 def write_record(path: Path, *measurements: Measurement) -> Path:
     """A record file of these lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(to_line(one) + "\n" for one in measurements), encoding="utf-8")
+    path.write_text("".join(to_line(point) + "\n" for point in measurements), encoding="utf-8")
     return path
 
 

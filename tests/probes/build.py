@@ -37,7 +37,7 @@ H200 = Device(
 
 def plan(device: Device = CPU, suite: str = "default", *, has_sensor: bool = False) -> Plan:
     """A plan with all recipes that the device runs by its own account."""
-    recipes = tuple(one for one in choose((), device.kind) if one.unsupported_on(device) is None)
+    recipes = tuple(recipe for recipe in choose((), device.kind) if recipe.unsupported_on(device) is None)
     return Plan(device=device, suite=suite, recipes=recipes, has_sensor=has_sensor)
 
 

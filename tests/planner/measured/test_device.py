@@ -88,9 +88,9 @@ def test_what_was_not_measured_is_absent_and_not_zero() -> None:
     ],
 )
 def test_power_is_kept_by_activity(changes: dict[str, object], activity: Activity) -> None:
-    one = a_measurement(power_mean_w=612.0, energy_quality="ok", **(H200 | changes))
+    point = a_measurement(power_mean_w=612.0, energy_quality="ok", **(H200 | changes))
 
-    rates = measured_rates([one])
+    rates = measured_rates([point])
 
     assert rates.power_w[activity].value == 612.0
     assert rates.power_w[activity].relative_sd == 0.02
@@ -98,18 +98,18 @@ def test_power_is_kept_by_activity(changes: dict[str, object], activity: Activit
 
 @pytest.mark.parametrize("quality", ["inconsistent", "short"])
 def test_power_from_a_bad_window_is_not_used(quality: str) -> None:
-    one = a_measurement(kind="power", role="copy", power_mean_w=612.0, energy_quality=quality, **H200)
+    point = a_measurement(kind="power", role="copy", power_mean_w=612.0, energy_quality=quality, **H200)
 
-    assert measured_rates([one]).power_w == {}
+    assert measured_rates([point]).power_w == {}
 
 
 def test_an_optimizer_is_seconds_per_parameter() -> None:
-    one = a_measurement(
+    point = a_measurement(
         kind="optimizer", optimizer="adamw", params=500_000_000, time_median_s=0.004,
         optimizer_state_bytes_per_param=8.0, **H200,
     )  # fmt: skip
 
-    rates = measured_rates([one])
+    rates = measured_rates([point])
 
     assert rates.optimizer_s_per_param["adamw"].value == pytest.approx(8e-12)
     assert rates.optimizer_state_bytes_per_param["adamw"].value == 8.0

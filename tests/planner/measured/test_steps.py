@@ -37,7 +37,7 @@ def step(layers: int, length: int, *, recompute: bool = False, noise: float = 0.
 @pytest.fixture(scope="module")
 def rates() -> MeasuredRates:
     # no attention in the made-up machine's law, so no attention among its kernels
-    return measured_rates([one for one in kernels() if one.kind != "attention"])
+    return measured_rates([point for point in kernels() if point.kind != "attention"])
 
 
 ANCHORS = [step(2, 2048), step(4, 2048), step(2, 4096), step(4, 4096), step(2, 2048, recompute=True)]

@@ -23,8 +23,8 @@ EMPTY = MeasuredRates(
 
 
 def terms(rates: MeasuredRates, *, shipped: bool = False, **parts):
-    one = recipe(**parts)
-    return measured_terms(rates, one, resolve_rates(cluster(), one).terms, shipped=shipped)
+    asked = recipe(**parts)
+    return measured_terms(rates, asked, resolve_rates(cluster(), asked).terms, shipped=shipped)
 
 
 def test_a_record_that_measured_nothing_replaces_nothing():
@@ -33,19 +33,19 @@ def test_a_record_that_measured_nothing_replaces_nothing():
 
 def test_a_measured_product_rate_replaces_rate_traffic_and_overlap_together():
     rates = replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14)}, operand_bytes_per_s={"bf16": value(3e12)})
-    found = terms(rates)
+    measured = terms(rates)
 
-    assert found["linear_flop_per_s"].value == 7.5e14
-    assert found["other_flop_per_s"].value == 7.5e14
-    assert found["operand_bytes_per_s"].value == 3e12
-    assert found["matmul_overlap"].value == 0.0  # the fit is a plain sum
-    assert found["linear_flop_per_s"].log_sd == 0.02
+    assert measured["linear_flop_per_s"].value == 7.5e14
+    assert measured["other_flop_per_s"].value == 7.5e14
+    assert measured["operand_bytes_per_s"].value == 3e12
+    assert measured["matmul_overlap"].value == 0.0  # the fit is a plain sum
+    assert measured["linear_flop_per_s"].log_sd == 0.02
 
 
 def test_no_rate_is_known_better_than_a_session_repeats():
-    found = terms(replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14, spread=0.001)}))
+    measured = terms(replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14, spread=0.001)}))
 
-    assert found["linear_flop_per_s"].log_sd == LEAST_SD
+    assert measured["linear_flop_per_s"].log_sd == LEAST_SD
 
 
 def test_attention_weighs_its_passes_by_their_flop():
@@ -80,12 +80,12 @@ def test_power_and_optimizer_come_from_the_record():
         },
         optimizer_s_per_param={"adamw": value(1e-11)},
     )
-    found = terms(rates)
+    measured = terms(rates)
 
-    assert found["power_linear_w"].value == 690.0
-    assert found["power_memory_w"].value == 430.0
+    assert measured["power_linear_w"].value == 690.0
+    assert measured["power_memory_w"].value == 430.0
     # bf16: 3 x 4 gradient, 2 x 4 master, 2 x 2 x 4 moments, 2 weight = 38 bytes per parameter in 10 ps
-    assert found["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
+    assert measured["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
 
 
 def test_layers_that_were_compiled_stand_only_for_the_compiled_stack():

@@ -53,7 +53,7 @@ def test_a_line_is_on_the_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:
 
     ledger.write(A, OK)
 
-    assert [one.probe_id for one in read_measurements(tmp_path / "r.jsonl").measurements] == ["a"]
+    assert [line.probe_id for line in read_measurements(tmp_path / "r.jsonl").measurements] == ["a"]
 
 
 def test_a_record_that_exists_is_not_touched_without_resume(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_resuming_keeps_the_run_and_skips_what_is_done(tmp_path: Path) -> None:
     assert again.run_id == first.run_id
     assert (again.is_done(A), again.is_done(point("c", call()))) == (True, False)
     lines = read_measurements(tmp_path / "r.jsonl")
-    assert [(one.probe_id, one.seq) for one in lines.measurements] == [("a", 0), ("b", 1)]
+    assert [(line.probe_id, line.seq) for line in lines.measurements] == [("a", 0), ("b", 1)]
     assert lines.problems == ()
 
 
@@ -91,7 +91,7 @@ def test_resuming_after_power_loss_cuts_the_unfinished_line_off(tmp_path: Path) 
     again = open_ledger(path, resume=True)
     again.write(B, OK)
 
-    assert [one.probe_id for one in read_measurements(path).measurements] == ["a", "b"]
+    assert [line.probe_id for line in read_measurements(path).measurements] == ["a", "b"]
     assert read_measurements(path).problems == ()
 
 
@@ -156,8 +156,8 @@ def test_a_record_goes_to_the_store_under_a_name_of_its_own_and_to_the_named_fil
 
 def test_resuming_a_named_file_goes_on_with_its_copy_in_the_store(tmp_path: Path) -> None:
     options = Options(path=str(tmp_path / "mine.jsonl"), store=str(tmp_path / "store"), resume=True)
-    for one in (A, B):
-        opened(options).write(one, OK)
+    for written in (A, B):
+        opened(options).write(written, OK)
 
     (kept,) = (tmp_path / "store").glob("*.jsonl")
 

@@ -67,14 +67,14 @@ class StandIn:
     def nvmlDeviceGetFieldValues(self, handle: str, fields: list[tuple[int, int]]) -> Any:  # noqa: N802
         if "fields" in self.failing:
             raise self.failing["fields"]
-        made = (pynvml.c_nvmlFieldValue_t * len(fields))()
-        for one, (field, scope) in zip(made, fields, strict=True):
-            one.fieldId, one.scopeId = field, scope
+        values = (pynvml.c_nvmlFieldValue_t * len(fields))()
+        for entry, (field, scope) in zip(values, fields, strict=True):
+            entry.fieldId, entry.scopeId = field, scope
             value = self.fields.get((field, scope))
-            one.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else pynvml.NVML_SUCCESS
-            one.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
-            one.value.ullVal = value or 0
-        return made
+            entry.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else pynvml.NVML_SUCCESS
+            entry.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+            entry.value.ullVal = value or 0
+        return values
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:  # noqa: N802
         return self._or_fail("counter", 5_000_000)

@@ -45,12 +45,12 @@ def failing(error: Exception):
 
 
 def test_points_come_back_in_the_order_given_with_their_figures() -> None:
-    found = run(point("a", lambda d: work()), point("b", lambda d: work()))
+    figures = run(point("a", lambda d: work()), point("b", lambda d: work()))
 
-    assert list(found) == ["a", "b"]
-    assert found["a"].status == "ok"
-    assert found["a"].time.ci_low_s <= found["a"].time.median_s <= found["a"].time.ci_high_s
-    assert found["a"].energy.reason == "no counter"
+    assert list(figures) == ["a", "b"]
+    assert figures["a"].status == "ok"
+    assert figures["a"].time.ci_low_s <= figures["a"].time.median_s <= figures["a"].time.ci_high_s
+    assert figures["a"].energy.reason == "no counter"
 
 
 def test_an_interruption_costs_the_point_under_way_and_not_those_before_it() -> None:
@@ -58,27 +58,29 @@ def test_an_interruption_costs_the_point_under_way_and_not_those_before_it() -> 
         def outcome(self) -> TrialOutcome:
             raise KeyboardInterrupt
 
-    told: list[str] = []
+    reported: list[str] = []
     points = [point("a", lambda d: work()), point("b", lambda d: Interrupted(call=lambda: X @ X))]
 
     with pytest.raises(KeyboardInterrupt):
         run_group(
-            Group(name="test", points=points, estimate_s=1.0), bench(), lambda one: told.append(one.point.probe_id)
+            Group(name="test", points=points, estimate_s=1.0),
+            bench(),
+            lambda result: reported.append(result.point.probe_id),
         )
 
-    assert told == ["a"]
+    assert reported == ["a"]
 
 
 def test_a_point_known_to_be_unsupported_is_not_built() -> None:
-    found = run(point("a", failing(AssertionError("built")), unsupported="no FP8 units"))
+    figures = run(point("a", failing(AssertionError("built")), unsupported="no FP8 units"))
 
-    assert found["a"] == Figures(status="unsupported", reason="no FP8 units")
+    assert figures["a"] == Figures(status="unsupported", reason="no FP8 units")
 
 
 def test_a_missing_package_is_a_reason() -> None:
-    found = run(point("a", call(), needs="no_such_package"))
+    figures = run(point("a", call(), needs="no_such_package"))
 
-    assert found["a"] == Figures(status="unsupported", reason="needs no_such_package, which is not installed")
+    assert figures["a"] == Figures(status="unsupported", reason="needs no_such_package, which is not installed")
 
 
 @pytest.mark.parametrize(
@@ -93,10 +95,10 @@ def test_a_missing_package_is_a_reason() -> None:
     ids=["cuda", "python", "cpu", "driver", "cublas"],
 )
 def test_out_of_memory_is_a_result_and_the_next_point_runs(error: Exception) -> None:
-    found = run(point("big", failing(error)), point("small", lambda d: work()))
+    figures = run(point("big", failing(error)), point("small", lambda d: work()))
 
-    assert found["big"] == Figures(status="oom", reason="not enough memory on the device")
-    assert found["small"].status == "ok"
+    assert figures["big"] == Figures(status="oom", reason="not enough memory on the device")
+    assert figures["small"].status == "ok"
 
 
 def test_a_point_that_does_not_fit_beside_the_others_is_measured_in_a_second_sitting() -> None:
@@ -123,9 +125,9 @@ def test_a_point_that_does_not_fit_beside_the_others_is_measured_in_a_second_sit
         def outcome(self) -> TrialOutcome:
             return TrialOutcome()
 
-    found = run(point("one", lambda d: Large("one")), point("two", lambda d: Large("two")))
+    figures = run(point("one", lambda d: Large("one")), point("two", lambda d: Large("two")))
 
-    assert [fields.status for fields in found.values()] == ["ok", "ok"]
+    assert [fields.status for fields in figures.values()] == ["ok", "ok"]
 
 
 def test_a_step_that_fails_spoils_only_its_own_point() -> None:
@@ -136,10 +138,10 @@ def test_a_step_that_fails_spoils_only_its_own_point() -> None:
         if calls[0] > 4:
             raise RuntimeError("inside the step")
 
-    found = run(point("bad", call(sometimes)), point("good", lambda d: work()))
+    figures = run(point("bad", call(sometimes)), point("good", lambda d: work()))
 
-    assert found["bad"] == Figures(status="error", reason="RuntimeError: inside the step")
-    assert found["good"].status == "ok"
+    assert figures["bad"] == Figures(status="error", reason="RuntimeError: inside the step")
+    assert figures["good"].status == "ok"
 
 
 def test_memory_running_out_only_when_all_run_together_is_found_by_running_each_alone() -> None:
@@ -164,22 +166,22 @@ def test_memory_running_out_only_when_all_run_together_is_found_by_running_each_
         def outcome(self) -> TrialOutcome:
             return TrialOutcome()
 
-    found = run(point("one", lambda d: Hungry("one")), point("two", lambda d: Hungry("two")))
+    figures = run(point("one", lambda d: Hungry("one")), point("two", lambda d: Hungry("two")))
 
-    assert [fields.status for fields in found.values()] == ["ok", "ok"]
+    assert [fields.status for fields in figures.values()] == ["ok", "ok"]
 
 
 def test_a_product_that_a_library_lacks_spoils_only_its_own_point() -> None:
     error = RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ...)`")
 
-    found = run(point("fp8", failing(error)), point("bf16", lambda d: work()))
+    figures = run(point("fp8", failing(error)), point("bf16", lambda d: work()))
 
-    assert found["fp8"].status == "error"
-    assert found["bf16"].status == "ok"
+    assert figures["fp8"].status == "error"
+    assert figures["bf16"].status == "ok"
 
 
 def test_compilation_without_a_compiler_is_unsupported_and_not_an_error() -> None:
-    found = run(
+    figures = run(
         point(
             "a",
             failing(RuntimeError("Failed to find C compiler. Please specify via CC")),
@@ -187,7 +189,7 @@ def test_compilation_without_a_compiler_is_unsupported_and_not_an_error() -> Non
         )
     )
 
-    assert found["a"] == Figures(
+    assert figures["a"] == Figures(
         status="unsupported", reason="torch.compile finds no working Triton, C compiler or Python headers"
     )
 
@@ -204,11 +206,11 @@ def test_a_reason_holds_no_path() -> None:
 
 
 def test_the_peak_of_a_step_is_measured_where_asked() -> None:
-    found = run(point("a", lambda d: work(), memory=True))
+    figures = run(point("a", lambda d: work(), memory=True))
 
     # one result of 64 x 64 in FP32 beside the operand that is held
-    assert found["a"].memory.allocated_peak_bytes == pytest.approx(2 * 64 * 64 * 4)
-    assert found["a"].memory.source == "cpu_allocator_events"
+    assert figures["a"].memory.allocated_peak_bytes == pytest.approx(2 * 64 * 64 * 4)
+    assert figures["a"].memory.source == "cpu_allocator_events"
 
 
 def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration() -> None:
@@ -227,14 +229,14 @@ def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration()
         now=time.monotonic,
     )
 
-    found = run(point("a", lambda d: work(), energy_s=1.0), sensor=sensor)["a"]
+    figures = run(point("a", lambda d: work(), energy_s=1.0), sensor=sensor)["a"]
 
-    assert found.power.mean_w == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
-    assert found.energy.j_per_iteration == pytest.approx(found.power.mean_w * found.time.median_s)
-    assert (found.energy.source, found.energy.scope, found.sampling.regime) == ("counter", "board", "sustained")
+    assert figures.power.mean_w == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
+    assert figures.energy.j_per_iteration == pytest.approx(figures.power.mean_w * figures.time.median_s)
+    assert (figures.energy.source, figures.energy.scope, figures.sampling.regime) == ("counter", "board", "sustained")
 
 
-def _as(one: object) -> dict:
+def _as(reading: object) -> dict:
     from dataclasses import asdict
 
-    return asdict(one)  # type: ignore[call-overload]
+    return asdict(reading)  # type: ignore[call-overload]

@@ -30,7 +30,7 @@ def quiet_libraries() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("case", [LLAMA, BERT, RESNET], ids=lambda one: one.family)
+@pytest.mark.parametrize("case", [LLAMA, BERT, RESNET], ids=lambda case: case.family)
 def test_a_training_step_of_each_family_runs_in_its_phases_and_records_its_loss(case: ModelCase) -> None:
     trial = build_model_trial(case, "bf16-autocast", 0, CPU)
     phases: list[str] = []
@@ -73,7 +73,7 @@ def test_bert_large_and_resnet_50_have_their_published_sizes() -> None:
     resnet = build_model(RESNET, 0, torch.device("cpu"))
 
     # one layer of BERT-Large: 4·1024² + 2·1024·4096 weights, 13 k of biases and norms; ResNet-50: 25.56 M with its head
-    layer = sum(one.numel() for one in bert.bert.encoder.layer[0].parameters())
+    layer = sum(parameter.numel() for parameter in bert.bert.encoder.layer[0].parameters())
     assert layer == 12_596_224
     assert params_of(resnet) == 25_557_032
 

@@ -30,13 +30,13 @@ def test_operands_are_read_once_and_the_result_is_written_once(role: str, size: 
 
 
 def test_a_product_counts_two_flop_per_multiply_add_in_every_role() -> None:
-    found = points(H200)
+    listed = points(H200)
 
     for role in ("forward", "dgrad", "wgrad"):
-        point = found[f"gemm/8192x8192x8192/{role}/bf16-autocast"]
+        point = listed[f"gemm/8192x8192x8192/{role}/bf16-autocast"]
         assert point.counts.flop_model == point.counts.flop_hardware == 2 * 8192**3
         assert point.counts.bytes_min == 3 * 8192**2 * 2
-    assert found["gemm/8192x8192x8192/forward/fp8"].counts.bytes_min == (1 + 1 + 2) * 8192**2
+    assert listed["gemm/8192x8192x8192/forward/fp8"].counts.bytes_min == (1 + 1 + 2) * 8192**2
 
 
 def test_the_shapes_of_a_70b_shard_are_measured_as_m_n_k() -> None:
@@ -48,12 +48,12 @@ def test_the_shapes_of_a_70b_shard_are_measured_as_m_n_k() -> None:
 
 
 def test_strict_fp32_is_left_out_where_it_takes_seconds() -> None:
-    found = points(H200)
+    listed = points(H200)
 
     # 2 x 8192³ = 1.1 TFLOP is measured, 2 x 16384³ = 8.8 TFLOP is not
-    assert "gemm/8192x8192x8192/forward/fp32" in found
-    assert "gemm/16384x16384x16384/forward/fp32" not in found
-    assert "gemm/16384x16384x16384/forward/tf32" in found
+    assert "gemm/8192x8192x8192/forward/fp32" in listed
+    assert "gemm/16384x16384x16384/forward/fp32" not in listed
+    assert "gemm/16384x16384x16384/forward/tf32" in listed
 
 
 def test_a_cpu_measures_small_products_only() -> None:
