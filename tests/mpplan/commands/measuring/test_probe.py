@@ -76,7 +76,7 @@ def test_a_run_compares_precisions_and_keeps_its_record_in_the_store_and_where_i
     record = read_measurements(home / "r.jsonl")
     steps = [one for one in record.measurements if one.kind == "end_to_end"]
     assert {one.setup.precision for one in steps} == {"fp32", "bf16"}
-    assert all(one.loss_trace and one.memory_allocated_peak_bytes and one.energy_reason for one in steps)
+    assert all(p.numerics.loss_trace and p.memory.allocated_peak_bytes and p.energy.reason for p in steps)
     (kept,) = (home.parent / "home" / "mpplan" / "records").glob("*.jsonl")
     assert kept.read_text() == (home / "r.jsonl").read_text()
 
