@@ -26,9 +26,9 @@ HEAD = "| machine | suite | of it contended | `check` trusts it | verify | time 
 
 
 @contextmanager
-def one_core_busy(wanted: bool) -> Iterator[None]:
+def one_core_busy(busy: bool) -> Iterator[None]:
     """Another process that never rests while the block runs, where wanted."""
-    burner = subprocess.Popen([sys.executable, "-c", BURN]) if wanted else None
+    burner = subprocess.Popen([sys.executable, "-c", BURN]) if busy else None
     try:
         yield
     finally:
@@ -89,18 +89,18 @@ def row(name: str, run: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def main(runs: int) -> None:
+def main(repeats: int) -> None:
     """All runs, quiet first; each line as soon as it is known."""
     sys.stdout.write(f"{HEAD}\n|{'---|' * HEAD.count(' |')}\n")
     for name, loaded in (("quiet", False), ("one core busy", True)):
-        found = []
-        for number in range(runs):
+        runs = []
+        for number in range(repeats):
             with tempfile.TemporaryDirectory() as folder, one_core_busy(loaded):
-                found.append(one_run(Path(folder)))
-            sys.stdout.write(row(f"{name}, {number + 1}", found[-1]))
+                runs.append(one_run(Path(folder)))
+            sys.stdout.write(row(f"{name}, {number + 1}", runs[-1]))
             sys.stdout.flush()
         for cases in ("all", "quiet"):
-            errors = [one[cases]["time"]["median_abs_error"] for one in found if one[cases]["time"]["n"]]
+            errors = [run[cases]["time"]["median_abs_error"] for run in runs if run[cases]["time"]["n"]]
             if errors:
                 middle = 100 * statistics.median(errors)
                 sys.stdout.write(f"{name}, {cases} cases: median of the runs' median time errors {middle:.1f} %\n")

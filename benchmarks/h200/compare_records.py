@@ -39,27 +39,31 @@ def compare(first: Path, second: Path) -> dict[str, Any]:
 
 
 def _timed(path: Path) -> dict[str, Measurement]:
-    return {one.probe_id: one for one in read_measurements(path).latest() if one.usable_time and one.kind != "canary"}
-
-
-def _row(one: Measurement, other: Measurement) -> dict[str, Any]:
-    a, b = one.time_median_s or 0.0, other.time_median_s or 0.0
-    difference = b / a - 1.0
-    allowed = math.hypot(_half(one), _half(other)) + REPEATABILITY_RATIO
     return {
-        "probe_id": one.probe_id,
+        point.probe_id: point
+        for point in read_measurements(path).latest()
+        if point.usable_time and point.kind != "canary"
+    }
+
+
+def _row(first: Measurement, second: Measurement) -> dict[str, Any]:
+    a, b = first.time.median_s or 0.0, second.time.median_s or 0.0
+    difference = b / a - 1.0
+    allowed = math.hypot(_half(first), _half(second)) + REPEATABILITY_RATIO
+    return {
+        "probe_id": first.probe_id,
         "first_s": a,
         "second_s": b,
         "difference_ratio": difference,
         "allowed_ratio": allowed,
         "agree": abs(difference) <= allowed,
-        "quality": [one.quality, other.quality],
+        "quality": [first.sampling.quality, second.sampling.quality],
     }
 
 
-def _half(one: Measurement) -> float:
+def _half(first: Measurement) -> float:
     """Half the 95 % interval over the median."""
-    return 1.96 * (one.time_relative_sd or 0.0)
+    return 1.96 * (first.time_relative_sd or 0.0)
 
 
 if __name__ == "__main__":

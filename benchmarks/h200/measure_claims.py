@@ -1,4 +1,4 @@
-"""The claims that one GPU can tell, measured value beside the claimed one, from a record alone.
+"""Claims that one GPU can test, with the measured value beside the claimed one, from a record alone.
 
 python benchmarks/h200/measure_claims.py RECORD.jsonl [OUT.json]
 """
@@ -9,6 +9,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,47 +23,56 @@ Found = list[dict[str, Any]]
 def _steps(points: Points, model: str = "") -> dict[tuple[Any, ...], dict[str, Measurement]]:
     """Whole steps by case, then by recipe."""
     cases: dict[tuple[Any, ...], dict[str, Measurement]] = {}
-    for one in points:
-        if one.kind == "end_to_end" and one.usable_time and model in (one.model or ""):
-            case = (one.model, one.layers, one.seq_len, one.micro_batch, one.recompute, one.compiled)
-            cases.setdefault(case, {})[one.recipe or ""] = one
+    for point in points:
+        if point.kind == "end_to_end" and point.usable_time and model in (point.shape.model or ""):
+            case = (
+                point.shape.model,
+                point.shape.layers,
+                point.shape.seq_len,
+                point.shape.micro_batch,
+                point.setup.recompute,
+                point.setup.compiled,
+            )
+            cases.setdefault(case, {})[point.setup.recipe or ""] = point
     return cases
 
 
 def _pairs(points: Points, base: str, others: Sequence[str], value: Callable[[Measurement, Measurement], float | None],
            model: str = "") -> Found:  # fmt: skip
     """`value(base, other)` for every case that holds both recipes."""
-    found = []
+    cases = []
     for case, recipes in _steps(points, model).items():
         for name in others:
-            if base in recipes and name in recipes and (told := value(recipes[base], recipes[name])) is not None:
-                found.append({"case": f"{case[0]}, {case[1]} layers, {name} against {base}", "measured": told})
-    return found
+            if base in recipes and name in recipes and (ratio := value(recipes[base], recipes[name])) is not None:
+                cases.append({"case": f"{case[0]}, {case[1]} layers, {name} against {base}", "measured": ratio})
+    return cases
 
 
 def _speed(a: Measurement, b: Measurement) -> float | None:
-    return (a.time_median_s or 0.0) / b.time_median_s if b.time_median_s else None
+    return (a.time.median_s or 0.0) / b.time.median_s if b.time.median_s else None
 
 
 def _time_saved(a: Measurement, b: Measurement) -> float | None:
-    return 1.0 - (b.time_median_s or 0.0) / a.time_median_s if a.time_median_s else None
+    return 1.0 - (b.time.median_s or 0.0) / a.time.median_s if a.time.median_s else None
 
 
 def _memory_saved(a: Measurement, b: Measurement) -> float | None:
-    x, y = a.memory_allocated_peak_bytes, b.memory_allocated_peak_bytes
+    x, y = a.memory.allocated_peak_bytes, b.memory.allocated_peak_bytes
     return 1.0 - y / x if x and y else None
 
 
 def _energy_saved(a: Measurement, b: Measurement) -> float | None:
-    x, y = a.energy_j_per_iteration, b.energy_j_per_iteration
+    x, y = a.energy.j_per_iteration, b.energy.j_per_iteration
     return 1.0 - y / x if x and y else None
 
 
 def _product_speed(points: Points, base: str, others: Sequence[str]) -> Found:
     by_shape: dict[str, dict[str, Measurement]] = {}
-    for one in points:
-        if one.kind == "gemm" and one.usable_time and one.role == "forward":
-            by_shape.setdefault(f"{one.gemm_m}x{one.gemm_n}x{one.gemm_k}", {})[one.recipe or ""] = one
+    for point in points:
+        if point.kind == "gemm" and point.usable_time and point.setup.role == "forward":
+            by_shape.setdefault(f"{point.shape.gemm_m}x{point.shape.gemm_n}x{point.shape.gemm_k}", {})[
+                point.setup.recipe or ""
+            ] = point
     return [
         {"case": f"{shape}, {name} against {base}", "measured": _speed(recipes[base], recipes[name])}
         for shape, recipes in by_shape.items()
@@ -73,31 +83,33 @@ def _product_speed(points: Points, base: str, others: Sequence[str]) -> Found:
 
 def _checkpointing(points: Points, value: Callable[[Measurement, Measurement], float | None]) -> Found:
     """Layer stacks with and without recomputation, otherwise alike."""
-    blocks = {one.probe_id: one for one in points if one.kind == "block" and one.usable_time}
-    found = []
-    for name, one in blocks.items():
-        plain = blocks.get(name.removesuffix("/recompute"))
-        if one.recompute == "full" and plain is not None and (told := value(plain, one)) is not None:
-            found.append({"case": name, "measured": told})
-    return found
+    blocks = [point for point in points if point.kind == "block" and point.usable_time]
+    plain = {(point.shape, point.setup): point for point in blocks if point.setup.recompute == "none"}
+    cases = []
+    for point in blocks:
+        twin = plain.get((point.shape, replace(point.setup, recompute="none")))
+        if point.setup.recompute == "full" and twin is not None and (ratio := value(twin, point)) is not None:
+            cases.append({"case": point.probe_id, "measured": ratio})
+    return cases
 
 
 def _activations_saved(plain: Measurement, recomputed: Measurement) -> float | None:
     sizes = [
-        (one.memory_allocated_peak_bytes or 0.0) - (one.memory_persistent_bytes or 0.0) for one in (plain, recomputed)
+        (point.memory.allocated_peak_bytes or 0.0) - (point.memory.persistent_bytes or 0.0)
+        for point in (plain, recomputed)
     ]
     return 1.0 - sizes[1] / sizes[0] if sizes[0] > 0 else None
 
 
 def _time_added(plain: Measurement, recomputed: Measurement) -> float | None:
-    return (recomputed.time_median_s or 0.0) / plain.time_median_s - 1.0 if plain.time_median_s else None
+    return (recomputed.time.median_s or 0.0) / plain.time.median_s - 1.0 if plain.time.median_s else None
 
 
 def _states(points: Points) -> Found:
     return [
-        {"case": one.optimizer, "measured": one.optimizer_state_bytes_per_param}
-        for one in points
-        if one.kind == "optimizer" and one.optimizer_state_bytes_per_param is not None
+        {"case": point.setup.optimizer, "measured": point.memory.optimizer_state_bytes_per_param}
+        for point in points
+        if point.kind == "optimizer" and point.memory.optimizer_state_bytes_per_param is not None
     ]
 
 
@@ -120,7 +132,7 @@ HOW: dict[str, Callable[[Points], Found]] = {
 
 
 def judge(record: Path) -> Found:
-    """Each claim with what the record says of it; an empty list where it says nothing."""
+    """Each claim with its measured values; an empty list where the record has none."""
     points = read_measurements(record).latest()
     with (Path(__file__).parent / "claims.csv").open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
@@ -132,7 +144,7 @@ if __name__ == "__main__":
     if len(sys.argv) > 2:
         Path(sys.argv[2]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for claim in result:
-        said = [one["measured"] for one in claim["measured"]]
-        span = f"{min(said):.2f} to {max(said):.2f}" if said else "not measured"
+        values = [point["measured"] for point in claim["measured"]]
+        span = f"{min(values):.2f} to {max(values):.2f}" if values else "not measured"
         claimed = f"claimed {claim['low']} to {claim['high']} {claim['unit']}"
         sys.stdout.write(f"{claim['id']} {claim['claim']}: {claimed}, measured {span}\n")

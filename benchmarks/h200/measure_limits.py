@@ -95,12 +95,18 @@ def probed_rates(record: Path | None) -> dict[str, float]:
     """Rate by probe id, FLOP/s or bytes/s, of a record."""
     if record is None or not record.exists():
         return {}
-    found = {}
-    for one in read_measurements(record).latest():
-        work = one.flop_model if one.kind == "gemm" else one.bytes_min if one.kind == "bandwidth" else None
-        if work and one.time_median_s:
-            found[one.probe_id] = work / one.time_median_s
-    return found
+    rates = {}
+    for point in read_measurements(record).latest():
+        work = (
+            point.counts.flop_model
+            if point.kind == "gemm"
+            else point.counts.bytes_min
+            if point.kind == "bandwidth"
+            else None
+        )
+        if work and point.time.median_s:
+            rates[point.probe_id] = work / point.time.median_s
+    return rates
 
 
 def main() -> None:

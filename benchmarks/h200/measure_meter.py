@@ -51,13 +51,13 @@ def main() -> None:
 def _measure(device: Device, sensor: Sensor, seconds: float, writer: RecordWriter) -> dict[str, Any]:
     plan = Plan(device=device, suite="default", recipes=(recipe_by_id("fp32"),))
     point = canary_point(plan)
-    found: dict[str, Any] = {"poll_s": _poll_cost(sensor), "scope": sensor.scope, "missing": dict(sensor.missing)}
-    found["idle"] = _steady(sensor, seconds / 3, lambda span: time.sleep(span), writer, "meter/idle")
+    traces: dict[str, Any] = {"poll_s": _poll_cost(sensor), "scope": sensor.scope, "missing": dict(sensor.missing)}
+    traces["idle"] = _steady(sensor, seconds / 3, lambda span: time.sleep(span), writer, "meter/idle")
     trial = trial_of(point, device)
     run = lambda span: run_steadily(trial, point.recipe, device.clock, span, 1.5e-3)  # noqa: E731
-    found["sustained"] = _steady(sensor, seconds, run, writer, "meter/sustained")
-    found["switching"] = _switching(sensor, seconds / 2, run, writer)
-    return found
+    traces["sustained"] = _steady(sensor, seconds, run, writer, "meter/sustained")
+    traces["switching"] = _switching(sensor, seconds / 2, run, writer)
+    return traces
 
 
 def _poll_cost(sensor: Sensor) -> float:

@@ -146,18 +146,18 @@ def result_line(point: Measurement) -> str:
     if point.status != "ok":
         return f"{point.probe_id}: {point.status}: {point.reason}"
     parts = []
-    if point.time_median_s is not None:
-        parts.append(f"{figure(point.time_median_s, MILLI)} ms")
-        if point.flop_model:
-            parts.append(f"{figure(point.flop_model / point.time_median_s, TERA, 3)} TFLOP/s")
-        elif point.bytes_min and point.kind == "bandwidth":
-            parts.append(f"{figure(point.bytes_min / point.time_median_s, 1e9, 3)} GB/s")
-    if point.memory_allocated_peak_bytes is not None:
-        parts.append(f"{figure(point.memory_allocated_peak_bytes, GIB, 3)} GiB")
-    if point.power_mean_w is not None:
-        parts.append(f"{figure(point.power_mean_w, digits=3)} W")
-    if point.quality not in (None, "ok"):
-        parts.append(str(point.quality))
+    if point.time.median_s is not None:
+        parts.append(f"{figure(point.time.median_s, MILLI)} ms")
+        if point.counts.flop_model:
+            parts.append(f"{figure(point.counts.flop_model / point.time.median_s, TERA, 3)} TFLOP/s")
+        elif point.counts.bytes_min and point.kind == "bandwidth":
+            parts.append(f"{figure(point.counts.bytes_min / point.time.median_s, 1e9, 3)} GB/s")
+    if point.memory.allocated_peak_bytes is not None:
+        parts.append(f"{figure(point.memory.allocated_peak_bytes, GIB, 3)} GiB")
+    if point.power.mean_w is not None:
+        parts.append(f"{figure(point.power.mean_w, digits=3)} W")
+    if point.sampling.quality not in (None, "ok"):
+        parts.append(str(point.sampling.quality))
     return f"{point.probe_id}: {', '.join(parts)}"
 
 

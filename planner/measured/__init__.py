@@ -1,4 +1,4 @@
-"""What does a measurement record say about a GPU?
+"""Which rates follow from a measurement record?
 
-Fits kernels and whole steps of one record and turns them into rates that replace published or assumed ones.
+Fits kernels and whole steps of one record; the rates replace published or assumed ones.
 """

@@ -1,111 +1,49 @@
-"""What a record says about a GPU, as rates: the planner's best evidence.
+"""Rates of a device from one record: the planner's best evidence.
 
-Matrix rates come from least squares over the products measured (`kernel_fit`), bandwidths and powers from order
-statistics, the composition ratio from layers measured whole against the sum of their kernels. Every value carries
-its relative standard deviation and the points it rests on; what was not measured is absent.
+Matrix rates come from least squares over the products measured (`kernels`), bandwidths and powers from order
+statistics, the composition ratio from layers measured whole against the sum of their kernels (`composition`). Every
+value carries its relative standard deviation and the points it rests on; what was not measured is absent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import replace
 
 from planner.errors import InputFileError
 from planner.evidence import Evidence, EvidenceKind
-from planner.measured.kernels import (
-    COMPUTE,
-    ELEMENT_BYTES,
-    HIGH,
-    LinearFit,
-    fit_attention,
-    fit_products,
-    log_mean,
-    product_seconds,
-    quiet_first,
-    usable,
-)
-from planner.measured.workloads import FLASH_BACKWARD, PointWork, Product, work_of
+from planner.measured.composition import composition_ratios
+from planner.measured.kernels import COMPUTE, LinearFit, fit_attention, fit_products, log_mean, quiet_first, usable
+from planner.measured.rates import Activity, ActivityKind, MeasuredRates, MeasuredValue, Values
+from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
 from planner.records.store import gpu_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredValue:
-    """One figure with its spread and the points it rests on."""
-
-    value: float
-    relative_sd: float
-    probe_ids: tuple[str, ...]
-
-
-Values = dict[str, MeasuredValue]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredRates:
-    """Rates of one device from one record. A missing key or None: not measured."""
-
-    gpu: str | None
-    """Catalogue id, or `cpu-local`."""
-    device_name: str
-    run_id: str
-    date: str | None
-    """ISO 8601 time of the last point."""
-    torch_version: str | None
-    driver_version: str | None
-    matmul_flop_per_s: Values
-    """Asymptotic rate by compute (fp32, tf32, fp16, bf16, fp8, fp8-rowwise, mxfp8): time = flop / rate + bytes /
-    `operand_bytes_per_s` + `matmul_fixed_s`."""
-    operand_bytes_per_s: Values
-    """By compute; missing where the fit found no such term."""
-    matmul_fixed_s: Values
-    best_matmul_flop_per_s: Values
-    """Fastest product measured, by compute."""
-    attention_forward_flop_per_s: Values
-    """By compute; causal half counted."""
-    attention_backward_flop_per_s: Values
-    """By compute; 2.5 times the forward FLOP counted."""
-    copy_bytes_per_s: MeasuredValue | None
-    """Read plus write of large buffers."""
-    memory_bytes_per_s: Values
-    """Memory-bound operations over their fused minimum of traffic, by mode: eager, compiled."""
-    kernel_s: MeasuredValue | None
-    """Fixed time of a kernel on the device."""
-    launch_s: MeasuredValue | None
-    """Time the host needs to launch one."""
-    optimizer_s_per_param: Values
-    """By optimizer."""
-    optimizer_state_bytes_per_param: Values
-    power_w: Values
-    """By activity: idle, context, memory, matmul:<compute>, block:<recipe>, optimizer:<optimizer>."""
-    composition_ratio: Values
-    """Layers measured whole over the sum of their kernels, by recipe (`+compiled`, `+recompute` appended)."""
-    product_fits: dict[str, LinearFit]
-    attention_fits: dict[str, tuple[LinearFit, LinearFit]]
-    """Forward and backward by compute."""
+CASTS = ("cast_fp8_tensorwise", "cast_fp8_rowwise")
+"""Memory-bound operations that only FP8 has."""
+TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
+"""Relative standard deviation of a mean power: where counter and power field agree, and where only one was read."""
 
 
 def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
-    """Everything that the points of one record say about their device.
+    """All rates that follow from the points of one record.
 
     Raises:
         InputFileError: there is no point at all.
     """
     points = tuple(records)
     if not points:
-        raise InputFileError("the record holds no usable point", hint="measure anew with `mpplan probe`")
+        raise InputFileError("the record holds no usable point", hint="measure again with `mpplan probe`")
     last = points[-1]
     products = fit_products(points)
     forward, backward = fit_attention(points, "forward"), fit_attention(points, "backward")
     rates = MeasuredRates(
         gpu=gpu_of(last),
-        device_name=last.device_name,
+        device_name=last.device.name,
         run_id=last.run_id,
-        date=max((one.timestamp_utc for one in points if one.timestamp_utc), default=None),
-        torch_version=last.torch_version,
-        driver_version=last.driver_version,
+        date=max((point.timestamp_utc for point in points if point.timestamp_utc), default=None),
+        torch_version=last.software.torch_version,
+        driver_version=last.software.driver_version,
         matmul_flop_per_s=_inverse(products, 0),
         operand_bytes_per_s=_inverse(products, 1),
         matmul_fixed_s=_direct(products, 2),
@@ -123,28 +61,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         product_fits=products,
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
-    return _with_composition(rates, points)
-
-
-def composed_seconds(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float] | None:
-    """Forward and backward time of a point's work as the sum of its kernels; None where a kernel was not measured."""
-    compute = COMPUTE.get(recipe)
-    if compute is None or compute not in rates.product_fits:
-        return None
-    high = HIGH.get(compute, compute)
-    if high not in rates.product_fits or (work.attention_flop and high not in rates.attention_fits):
-        return None
-    layers = _products_s(rates, work.products, compute, high)
-    edges = _products_s(rates, work.edge_products, compute, high)
-    attention = _attention_s(rates, work, high)
-    passes_s = _pass_seconds(rates, compute)
-    grads_s = work.weights * _gradient_bytes(recipe) / _bandwidth(rates)
-    casts_s = _cast_seconds(rates, work, compute)
-    forward = layers + attention[0] + 0.4 * (work.element_passes * passes_s) + casts_s / 3.0
-    again = forward if work.recompute else 0.0
-    backward = 2.0 * layers + attention[1] + 0.6 * (work.element_passes * passes_s) + grads_s + casts_s * 2.0 / 3.0
-    edge_memory = work.edge_passes * passes_s
-    return forward + edges + 0.4 * edge_memory, backward + again + 2.0 * edges + 0.6 * edge_memory
+    return replace(rates, composition_ratio=composition_ratios(rates, points))
 
 
 def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED) -> Evidence:
@@ -176,148 +93,95 @@ def _direct(fits: dict[str, LinearFit], column: int) -> Values:
 
 
 def _best(points: Sequence[Measurement]) -> Values:
-    found: Values = {}
-    for one in usable(points, "gemm"):
-        key = COMPUTE.get(one.recipe or "")
-        rate = (one.flop_model or 0.0) / (one.time_median_s or 1.0)
-        if key and (key not in found or rate > found[key].value):
-            found[key] = _value(rate, one)
-    return found
+    fastest: Values = {}
+    for point in usable(points, "gemm"):
+        compute = COMPUTE.get(point.setup.recipe or "")
+        rate = (point.counts.flop_model or 0.0) / (point.time.median_s or 1.0)
+        if compute and (compute not in fastest or rate > fastest[compute].value):
+            fastest[compute] = _value(rate, point)
+    return fastest
 
 
-def _value(value: float, one: Measurement) -> MeasuredValue:
-    return MeasuredValue(value=value, relative_sd=one.time_relative_sd or 0.0, probe_ids=(one.probe_id,))
+def _value(value: float, point: Measurement) -> MeasuredValue:
+    return MeasuredValue(value=value, relative_sd=point.time_relative_sd or 0.0, probe_ids=(point.probe_id,))
+
+
+def _traffic_rate(point: Measurement) -> float:
+    """Least traffic over the time, bytes/s."""
+    return (point.counts.bytes_min or 0.0) / (point.time.median_s or 1.0)
 
 
 def _copy(points: Sequence[Measurement]) -> MeasuredValue | None:
-    found = {one.role: one for one in usable(points, "bandwidth") if one.bytes_min}
-    one = found.get("copy") or found.get("add")
-    return None if one is None else _value((one.bytes_min or 0.0) / (one.time_median_s or 1.0), one)
+    by_pattern = {point.setup.role: point for point in usable(points, "bandwidth") if point.counts.bytes_min}
+    point = by_pattern.get("copy") or by_pattern.get("add")
+    return None if point is None else _value(_traffic_rate(point), point)
 
 
 def _memory_ops(points: Sequence[Measurement]) -> Values:
-    found: Values = {}
+    """Geometric mean over the operations, by mode; casts to FP8 are counted apart."""
+    rates: Values = {}
     for mode, compiled in (("eager", False), ("compiled", True)):
-        mine = quiet_first(
+        operations = quiet_first(
             [
-                one
-                for one in usable(points, "memory_op")
-                if bool(one.compiled) is compiled and not (one.role or "").startswith("cast")
+                point
+                for point in usable(points, "memory_op")
+                if bool(point.setup.compiled) is compiled and point.setup.role not in CASTS
             ]
         )
-        if mine:
-            value, spread = log_mean([(one.bytes_min or 0.0) / (one.time_median_s or 1.0) for one in mine])
-            found[mode] = MeasuredValue(value=value, relative_sd=spread, probe_ids=tuple(m.probe_id for m in mine))
-    return found
+        if operations:
+            value, spread = log_mean([_traffic_rate(point) for point in operations])
+            probe_ids = tuple(point.probe_id for point in operations)
+            rates[mode] = MeasuredValue(value=value, relative_sd=spread, probe_ids=probe_ids)
+    return rates
 
 
 def _launch(points: Sequence[Measurement], role: str) -> MeasuredValue | None:
-    found = [one for one in usable(points, "launch") if one.role == role]
-    return _value(found[-1].time_median_s or 0.0, found[-1]) if found else None
+    launches = [point for point in usable(points, "launch") if point.setup.role == role]
+    return _value(launches[-1].time.median_s or 0.0, launches[-1]) if launches else None
 
 
 def _optimizers(points: Sequence[Measurement]) -> Values:
     return {
-        one.optimizer: _value((one.time_median_s or 0.0) / one.params, one)
-        for one in usable(points, "optimizer")
-        if one.optimizer and one.params
+        point.setup.optimizer: _value((point.time.median_s or 0.0) / point.counts.params, point)
+        for point in usable(points, "optimizer")
+        if point.setup.optimizer and point.counts.params
     }
 
 
 def _states(points: Sequence[Measurement]) -> Values:
     return {
-        one.optimizer: MeasuredValue(
-            value=one.optimizer_state_bytes_per_param, relative_sd=0.0, probe_ids=(one.probe_id,)
+        point.setup.optimizer: MeasuredValue(
+            value=point.memory.optimizer_state_bytes_per_param, relative_sd=0.0, probe_ids=(point.probe_id,)
         )
-        for one in points
-        if one.kind == "optimizer" and one.optimizer and one.optimizer_state_bytes_per_param is not None
+        for point in points
+        if point.kind == "optimizer"
+        and point.setup.optimizer
+        and point.memory.optimizer_state_bytes_per_param is not None
     }
 
 
-def _powers(points: Sequence[Measurement]) -> Values:
+def _powers(points: Sequence[Measurement]) -> dict[Activity, MeasuredValue]:
     """Mean power by activity; windows that were too short or inconsistent are left out."""
-    found: Values = {}
-    for one in points:
-        if one.power_mean_w is None or one.energy_quality in ("inconsistent", "short"):
+    powers: dict[Activity, MeasuredValue] = {}
+    for point in points:
+        if point.power.mean_w is None or point.energy.quality in ("inconsistent", "short"):
             continue
-        activity = _activity(one)
+        activity = _activity(point)
         if activity is not None:
-            sd = 0.10 if one.energy_quality == "single" else 0.02
-            found[activity] = MeasuredValue(value=one.power_mean_w, relative_sd=sd, probe_ids=(one.probe_id,))
-    return found
+            sd = SINGLE_SOURCE_SD if point.energy.quality == "single" else TWO_SOURCES_SD
+            powers[activity] = MeasuredValue(value=point.power.mean_w, relative_sd=sd, probe_ids=(point.probe_id,))
+    return powers
 
 
-def _activity(one: Measurement) -> str | None:
-    if one.kind == "idle":
-        return "idle" if one.role == "bare" else "context"
-    if one.kind == "power":
-        return "memory" if one.role == "copy" else f"matmul:{COMPUTE.get(one.recipe or '', one.recipe)}"
-    if one.kind == "block" and one.recompute == "none" and not one.compiled:
-        return f"block:{one.recipe}"
-    return f"optimizer:{one.optimizer}" if one.kind == "optimizer" else None
-
-
-def _with_composition(rates: MeasuredRates, points: Sequence[Measurement]) -> MeasuredRates:
-    ratios: dict[str, list[tuple[float, str]]] = {}
-    for one in quiet_first(usable(points, "block")):
-        work = work_of(one)
-        composed = composed_seconds(rates, work, one.recipe or "") if work else None
-        if composed and one.time_median_s:
-            key = (
-                (one.recipe or "") + ("+compiled" if one.compiled else "") + ("+recompute" * (one.recompute == "full"))
-            )
-            ratios.setdefault(key, []).append((one.time_median_s / sum(composed), one.probe_id))
-    for key, found in ratios.items():
-        value, spread = log_mean([ratio for ratio, _ in found])
-        rates.composition_ratio[key] = MeasuredValue(
-            value=value, relative_sd=spread, probe_ids=tuple(probe_id for _, probe_id in found)
-        )
-    return rates
-
-
-def _way(one: Measurement) -> str:
-    """Recipe, and how the layers were run."""
-    return f"{one.recipe}{'+compiled' if one.compiled else ''}{'+recompute' if one.recompute == 'full' else ''}"
-
-
-def _products_s(rates: MeasuredRates, products: Sequence[Product], compute: str, high: str) -> float:
-    total = 0.0
-    for one in products:
-        key = compute if one.low else high
-        total += one.count * product_seconds(rates.product_fits[key], key, one.m, one.n, one.k)
-    return total
-
-
-def _attention_s(rates: MeasuredRates, work: PointWork, high: str) -> tuple[float, float]:
-    """Forward and backward of all layers."""
-    if not work.attention_flop:
-        return 0.0, 0.0
-    columns = (work.attention_flop / work.layers, 1.0)
-    forward, backward = (
-        work.layers * fit.seconds(columns, (work.attention_tokens,)) for fit in rates.attention_fits[high]
-    )
-    return forward, backward
-
-
-def _bandwidth(rates: MeasuredRates) -> float:
-    return rates.copy_bytes_per_s.value if rates.copy_bytes_per_s else float(np.inf)
-
-
-def _pass_seconds(rates: MeasuredRates, compute: str) -> float:
-    """Time of one read or write of an element by memory-bound work."""
-    eager = rates.memory_bytes_per_s.get("eager")
-    bandwidth = eager.value if eager else _bandwidth(rates)
-    return max(ELEMENT_BYTES.get(compute, 2.0), 2.0) / bandwidth
-
-
-def _gradient_bytes(recipe: str) -> float:
-    """Traffic of a weight gradient per parameter: written, read and added to the accumulated one."""
-    return {"fp32": 12.0, "tf32": 12.0, "fp16": 14.0, "bf16-autocast": 14.0, "bf16-pure": 6.0}.get(recipe, 12.0)
-
-
-def _cast_seconds(rates: MeasuredRates, work: PointWork, compute: str) -> float:
-    """FP8: each operand of the three products is read in high precision for its maximum and its cast, and written."""
-    if compute not in HIGH:
-        return 0.0
-    elements = sum(one.count * (one.m * one.k + one.m * one.n + one.n * one.k) for one in work.products if one.low)
-    return elements * 6.0 / _bandwidth(rates)
+def _activity(point: Measurement) -> Activity | None:
+    """What a window's power belongs to; None where it is no activity that plans are made of."""
+    role, recipe = point.setup.role, point.setup.recipe
+    if point.kind == "idle":
+        return Activity(kind=ActivityKind.IDLE if role == "bare" else ActivityKind.CONTEXT)
+    if point.kind == "power" and role == "copy":
+        return Activity(kind=ActivityKind.MEMORY)
+    if point.kind == "power":
+        return Activity(kind=ActivityKind.MATMUL, of=COMPUTE.get(recipe or "", recipe))
+    if point.kind == "block" and point.setup.recompute == "none" and not point.setup.compiled:
+        return Activity(kind=ActivityKind.BLOCK, of=recipe)
+    return Activity(kind=ActivityKind.OPTIMIZER, of=point.setup.optimizer) if point.kind == "optimizer" else None

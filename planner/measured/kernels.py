@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, log
+from math import exp
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class LinearFit:
         return float(np.hypot(np.sqrt(np.sum(self.residuals**2) / free), self.measurement_sd))
 
     def seconds(self, columns: Sequence[float], shape: Sequence[float]) -> float:
-        """Time at a shape: the fit, corrected by what it misses nearby."""
+        """Time at a shape: the fit, corrected by its residuals nearby."""
         plain = float(np.dot(self.coefficients, columns))
         where = np.log(np.asarray(shape, dtype=np.float64))
         distance2 = np.sum((self.points - where) ** 2, axis=1)
@@ -124,16 +124,16 @@ def _non_negative(relative: Floats, target: Floats) -> Floats:
 
 
 def usable(points: Sequence[Measurement], kind: str) -> list[Measurement]:
-    """Points of a kind that hold a time to rest on."""
-    return [one for one in points if one.kind == kind and one.usable_time]
+    """Points of a kind with a usable time."""
+    return [point for point in points if point.kind == kind and point.usable_time]
 
 
 def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
-    """The points that were measured in quiet, where at least two were; else all.
+    """The points that were measured undisturbed, if there are at least two; otherwise all.
 
     A contended point is slow by an unknown factor, so it must not pull a fit that quiet points can carry.
     """
-    quiet = [one for one in points if one.quality in (None, "ok")]
+    quiet = [point for point in points if point.sampling.quality in (None, "ok")]
     return quiet if len(quiet) >= 2 else list(points)
 
 
@@ -141,14 +141,14 @@ def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
     """Matrix products by kind of compute; columns flop, operand bytes, 1; shapes `(M, N, K)`."""
     fits = {}
     for compute in dict.fromkeys(COMPUTE.values()):
-        mine = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.recipe or "") == compute])
-        if mine:
+        products = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.setup.recipe or "") == compute])
+        if products:
             fits[compute] = fit_linear(
-                np.array([[m.flop_model or 0.0, m.bytes_min or 0.0, 1.0] for m in mine]),
-                np.array([m.time_median_s for m in mine], dtype=np.float64),
-                np.array([[m.gemm_m, m.gemm_n, m.gemm_k] for m in mine], dtype=np.float64),
-                [m.probe_id for m in mine],
-                [m.time_relative_sd for m in mine],
+                np.array([[m.counts.flop_model or 0.0, m.counts.bytes_min or 0.0, 1.0] for m in products]),
+                np.array([m.time.median_s for m in products], dtype=np.float64),
+                np.array([[m.shape.gemm_m, m.shape.gemm_n, m.shape.gemm_k] for m in products], dtype=np.float64),
+                [m.probe_id for m in products],
+                [m.time_relative_sd for m in products],
             )
     return fits
 
@@ -157,14 +157,14 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
     """Attention by kind of compute and phase; columns forward flop, 1; shapes `(length,)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
-        mine = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.recipe or "") == compute])
-        times = [m.time_forward_median_s if phase == "forward" else m.time_backward_median_s for m in mine]
-        known = [(m, t) for m, t in zip(mine, times, strict=True) if t]
+        timed = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.setup.recipe or "") == compute])
+        times = [m.time.forward_median_s if phase == "forward" else m.time.backward_median_s for m in timed]
+        known = [(m, t) for m, t in zip(timed, times, strict=True) if t]
         if known:
             fits[compute] = fit_linear(
-                np.array([[(m.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
+                np.array([[(m.counts.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
                 np.array([t for _, t in known], dtype=np.float64),
-                np.array([[m.seq_len] for m, _ in known], dtype=np.float64),
+                np.array([[m.shape.seq_len] for m, _ in known], dtype=np.float64),
                 [m.probe_id for m, _ in known],
                 [m.time_relative_sd for m, _ in known],
             )
@@ -182,8 +182,3 @@ def log_mean(values: Sequence[float]) -> tuple[float, float]:
     """Geometric mean and relative standard deviation of positive values."""
     logs = np.log(np.asarray(values, dtype=np.float64))
     return exp(float(np.mean(logs))), float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
-
-
-def relative_log(a: float, b: float) -> float:
-    """`ln(a / b)`."""
-    return log(a / b)

@@ -1,4 +1,4 @@
-"""A device that no catalogue has, from its own record: how `--gpu cpu-local` is planned with."""
+"""A device that is in no catalogue, from its own record: what `--gpu cpu-local` stands for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.errors import InputFileError
 from planner.hardware.gpu import Gpu
 from planner.measured.device import evidence_of, measured_rates
+from planner.measured.rates import Activity, ActivityKind, MeasuredValue
 from planner.records.home import CPU_LOCAL
 from planner.records.measurement import Measurement
 
@@ -15,7 +16,7 @@ CPU_PCIE_BYTES_PER_S = 1e12
 
 
 def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
-    """A row for the device that a record was measured on.
+    """A catalogue row for the device that a record was measured on.
 
     The peaks are the fastest products measured, so a utilisation on it is relative to those.
 
@@ -25,22 +26,22 @@ def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
     rates = measured_rates(measurements)
     best, copy = rates.best_matmul_flop_per_s, rates.copy_bytes_per_s
     last = measurements[-1]
-    if not best or copy is None or last.memory_total_bytes is None:
+    if not best or copy is None or last.device.memory_total_bytes is None:
         raise InputFileError(
             "the record lacks matrix products or bandwidth",
             hint="complete it with `mpplan probe --device cpu --resume`",
         )
-    power = rates.power_w.get("idle")
+    power = rates.power_w.get(Activity(kind=ActivityKind.IDLE))
     return Gpu(
         id=rates.gpu or CPU_LOCAL,
         name=rates.device_name,
-        arch="CPU" if last.device_kind == "cpu" else "unknown",
+        arch="CPU" if last.device.kind == "cpu" else "unknown",
         year=int((rates.date or "2026")[:4]),
-        memory_bytes=last.memory_total_bytes,
+        memory_bytes=last.device.memory_total_bytes,
         memory_bytes_per_s=copy.value,
-        peak_flop_per_s={key.split("-")[0]: value.value for key, value in sorted(best.items(), reverse=True)},
-        l2_bytes=last.l2_bytes,
-        sm_count=last.sm_count or last.threads,
+        peak_flop_per_s=_peaks(best),
+        l2_bytes=last.device.l2_bytes,
+        sm_count=last.device.sm_count or last.device.threads,
         boost_hz=None,
         tdp_w=max((v.value for v in rates.power_w.values()), default=power.value if power else 0.0),
         nvlink_bytes_per_s=None,
@@ -56,3 +57,10 @@ def gpu_from_record(measurements: Sequence[Measurement]) -> Gpu:
         evidence=evidence_of(rates),
         notes="peaks are the fastest products measured, not a datasheet's; power is unknown where it is 0",
     )
+
+
+def _peaks(best: dict[str, MeasuredValue]) -> dict[str, float]:
+    """Fastest product by precision; FP8 scaled per row only where it was not measured scaled per tensor."""
+    peaks = {compute: value.value for compute, value in sorted(best.items(), reverse=True)}
+    rowwise = peaks.pop("fp8-rowwise", None)
+    return peaks if rowwise is None else {"fp8": rowwise} | peaks

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.measured.device import MeasuredRates
-from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, LinearFit, fit_linear, product_seconds, quiet_first
-from planner.measured.workloads import FLASH_BACKWARD, PointWork, work_of
+from planner.measured.kernels import LinearFit, fit_linear, quiet_first
+from planner.measured.phases import PhaseSeconds, pass_seconds, phase_seconds
+from planner.measured.rates import MeasuredRates
+from planner.measured.workloads import DescribedWork, PointWork, work_of
 from planner.records.measurement import Measurement
 
 PULL = 0.1
@@ -24,6 +25,8 @@ KERNELS_FORWARD, KERNELS_BACKWARD = 15.0, 30.0
 """Kernels per layer of eager code, about; only the scale of the fixed cost's column."""
 WEIGHT_PASSES_FORWARD, WEIGHT_PASSES_BACKWARD = 3.0, 5.0
 """Reads and writes of every weight: cast to the compute type; gradient written, cast, read and added."""
+NOMINAL_LAUNCH_S = 5e-6
+"""Time to launch a kernel in a record without it; only the scale of the fixed cost's column."""
 RECOMPUTE_APART = 2.7
 """Distance of a checkpointed step from a plain one, as a factor of shape."""
 
@@ -55,8 +58,8 @@ class StepFit:
     closure: float
     probe_ids: tuple[str, ...]
 
-    def seconds(self, target: Measurement, rates: MeasuredRates) -> StepTime | None:
-        """Time of a target; only the fields of its shape are read. None where its work is unknown."""
+    def seconds(self, target: DescribedWork, rates: MeasuredRates) -> StepTime | None:
+        """Time of a step that was not run; None where its work is unknown."""
         work = work_of(target)
         if work is None:
             return None
@@ -73,20 +76,20 @@ class StepFit:
 
 
 def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | None:
-    """Fit the anchors of one recipe and implementation; None where there is none to rest on."""
-    known = [(one, work) for one in anchors if one.usable_time and (work := work_of(one)) is not None]
-    quiet = {one.probe_id for one in quiet_first([one for one, _ in known])}
+    """Fit the anchors of one recipe and implementation; None where none has usable times."""
+    known = [(point, work) for point in anchors if point.usable_time and (work := work_of(point)) is not None]
+    quiet = {point.probe_id for point in quiet_first([point for point, _ in known])}
     timed = [
-        (one, work)
-        for one, work in known
-        if one.time_forward_median_s and one.time_backward_median_s and one.probe_id in quiet
+        (point, work)
+        for point, work in known
+        if point.time.forward_median_s and point.time.backward_median_s and point.probe_id in quiet
     ]
     if not timed:
         return None
-    recipe = timed[0][0].recipe or ""
-    shapes = np.array([_shape(one) for one, _ in timed])
-    ids = [one.probe_id for one, _ in timed]
-    sds = [one.time_relative_sd for one, _ in timed]
+    recipe = timed[0][0].setup.recipe or ""
+    shapes = np.array([_shape(point) for point, _ in timed])
+    ids = [point.probe_id for point, _ in timed]
+    sds = [point.time_relative_sd for point, _ in timed]
     pull = PULL if rates.product_fits else 0.0  # a nominal rate is nothing to be pulled towards
 
     def fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -> LinearFit:
@@ -94,113 +97,69 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
 
     return StepFit(
         recipe=recipe,
-        forward=fit([_forward(rates, w, recipe) for _, w in timed], [m.time_forward_median_s or 0.0 for m, _ in timed]),
+        forward=fit([_forward(rates, w, recipe) for _, w in timed], [m.time.forward_median_s or 0.0 for m, _ in timed]),
         backward=fit(
-            [_backward(rates, w, recipe) for _, w in timed], [m.time_backward_median_s or 0.0 for m, _ in timed]
+            [_backward(rates, w, recipe) for _, w in timed], [m.time.backward_median_s or 0.0 for m, _ in timed]
         ),
         optimizer=_fit_update(timed),
-        closure=float(np.median([_closure(one) for one, _ in timed])),
+        closure=float(np.median([_closure(point) for point, _ in timed])),
         probe_ids=tuple(ids),
     )
 
 
 def _fit_update(timed: Sequence[tuple[Measurement, PointWork]]) -> LinearFit | None:
-    updates = [(m, w) for m, w in timed if m.time_optimizer_median_s and w.params]
+    updates = [(m, w) for m, w in timed if m.time.optimizer_median_s and w.params]
     if not updates:
         return None
     return fit_linear(
         np.array([[w.params, w.layers] for _, w in updates]),
-        np.array([m.time_optimizer_median_s for m, _ in updates], dtype=np.float64),
+        np.array([m.time.optimizer_median_s for m, _ in updates], dtype=np.float64),
         np.array([[w.params] for _, w in updates]),
         [m.probe_id for m, _ in updates],
         [m.time_relative_sd for m, _ in updates],
     )
 
 
-def _closure(one: Measurement) -> float:
-    phases = (one.time_forward_median_s, one.time_backward_median_s, one.time_optimizer_median_s)
-    return (one.time_median_s or 0.0) / sum(phase or 0.0 for phase in phases)
+def _closure(point: Measurement) -> float:
+    phases = (point.time.forward_median_s, point.time.backward_median_s, point.time.optimizer_median_s)
+    return (point.time.median_s or 0.0) / sum(phase or 0.0 for phase in phases)
 
 
-def _shape(one: Measurement) -> tuple[float, ...]:
-    """Where a point stands, for carrying residuals to near ones."""
+def _shape(point: DescribedWork) -> tuple[float, ...]:
+    """Position of a point, for carrying residuals to near ones."""
     return (
-        float(one.tokens or 1),
-        float(one.seq_len or 1),
-        float(one.hidden or 1),
-        float(one.layers or 1),
-        RECOMPUTE_APART if one.recompute == "full" else 1.0,
+        float(point.shape.tokens or 1),
+        float(point.shape.seq_len or 1),
+        float(point.shape.hidden or 1),
+        float(point.shape.layers or 1),
+        RECOMPUTE_APART if point.setup.recompute == "full" else 1.0,
     )
 
 
 def _forward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, ...]:
-    """Products, attention, traffic and fixed cost of the layers; products and traffic of the ends."""
-    layers, edges = _product_columns(rates, work, recipe)
-    attention = _attention_columns(rates, work, recipe)[0]
-    each = _pass_s(rates, recipe)
-    traffic = 0.4 * work.element_passes + WEIGHT_PASSES_FORWARD * work.weights
-    kernels = KERNELS_FORWARD * work.layers * _launch_s(rates)
-    return (layers, attention, traffic * each, kernels, edges, 0.4 * work.edge_passes * each)
+    """Columns of the forward phase, in seconds."""
+    seconds = phase_seconds(rates, work, recipe)[0]
+    return _columns(seconds, rates, work, recipe, kernels=KERNELS_FORWARD, weight_passes=WEIGHT_PASSES_FORWARD)
 
 
 def _backward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, ...]:
-    """With the forward pass of the layers once more where activations are checkpointed."""
-    layers, edges = _product_columns(rates, work, recipe)
-    forward, backward = _attention_columns(rates, work, recipe)
-    again = 1.0 if work.recompute else 0.0
-    each = _pass_s(rates, recipe)
-    traffic = (0.6 + 0.4 * again) * work.element_passes + WEIGHT_PASSES_BACKWARD * work.weights
-    kernels = (KERNELS_BACKWARD + again * KERNELS_FORWARD) * work.layers * _launch_s(rates)
-    return (
-        (2.0 + again) * layers,
-        backward + again * forward,
-        traffic * each,
-        kernels,
-        2.0 * edges,
-        0.6 * work.edge_passes * each,
-    )
+    """Columns of the backward phase, in seconds."""
+    seconds = phase_seconds(rates, work, recipe)[1]
+    kernels = KERNELS_BACKWARD + (KERNELS_FORWARD if work.recompute else 0.0)
+    return _columns(seconds, rates, work, recipe, kernels=kernels, weight_passes=WEIGHT_PASSES_BACKWARD)
 
 
-def _product_columns(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float]:
-    """Forward products of the layers and of the ends; by a nominal rate where a kind was not measured."""
-    compute = COMPUTE.get(recipe, recipe)
-    total = [0.0, 0.0]
-    for place, products in enumerate((work.products, work.edge_products)):
-        for one in products:
-            key = compute if one.low else HIGH.get(compute, compute)
-            fit = rates.product_fits.get(key)
-            each = (
-                product_seconds(fit, key, one.m, one.n, one.k) if fit else 2.0 * one.m * one.n * one.k / _nominal(rates)
-            )
-            total[place] += one.count * each
-    return total[0], total[1]
-
-
-def _attention_columns(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float]:
-    compute = COMPUTE.get(recipe, recipe)
-    fits = rates.attention_fits.get(HIGH.get(compute, compute))
-    if not work.attention_flop:
-        return 0.0, 0.0
-    if fits is None:
-        forward = work.attention_flop / _nominal(rates)
-        return forward, FLASH_BACKWARD * forward
-    columns = (work.attention_flop / work.layers, 1.0)
-    forward, backward = (work.layers * fit.seconds(columns, (work.attention_tokens,)) for fit in fits)
-    return forward, backward
-
-
-def _nominal(rates: MeasuredRates) -> float:
-    """Some rate for kinds that were not measured; the anchors set its scale."""
-    best = [one.value for one in rates.best_matmul_flop_per_s.values()]
-    return max(best) if best else 1e12
-
-
-def _pass_s(rates: MeasuredRates, recipe: str) -> float:
-    size = max(ELEMENT_BYTES.get(COMPUTE.get(recipe, recipe), 2.0), 2.0)
-    eager = rates.memory_bytes_per_s.get("eager")
-    bandwidth = eager or rates.copy_bytes_per_s
-    return size / (bandwidth.value if bandwidth else 1e11)
-
-
-def _launch_s(rates: MeasuredRates) -> float:
-    return rates.launch_s.value if rates.launch_s else 5e-6
+def _columns(
+    seconds: PhaseSeconds,
+    rates: MeasuredRates,
+    work: PointWork,
+    recipe: str,
+    *,
+    kernels: float,
+    weight_passes: float,
+) -> tuple[float, ...]:
+    """Products, attention, traffic and launches of the layers; products and traffic of the ends."""
+    traffic = seconds.traffic + weight_passes * work.weights * pass_seconds(rates, recipe)
+    launch_s = rates.launch_s.value if rates.launch_s else NOMINAL_LAUNCH_S
+    launches = kernels * work.layers * launch_s
+    return (seconds.products, seconds.attention, traffic, launches, seconds.end_products, seconds.end_traffic)

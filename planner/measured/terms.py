@@ -1,4 +1,4 @@
-"""From a record's rates to terms of the planner: what was measured replaces what is published or assumed."""
+"""From measured rates to the planner's terms: what was measured replaces what is published or assumed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.evidence import Evidence, EvidenceKind
-from planner.measured.device import MeasuredRates, MeasuredValue, evidence_of
+from planner.measured.device import evidence_of
+from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
 from planner.rates.terms import Term
 from planner.training.recipe import Recipe
 
 LEAST_SD = 0.01
-"""Session repeatability of a GPU: no rate is known better (probe methodology, section 2.6)."""
+"""Session repeatability of a GPU, as `benchmarks/h200/compare_records.py` allows: no rate is known better."""
 
 RECIPES = {
     "fp32": ("fp32",),
@@ -23,7 +24,7 @@ RECIPES = {
     "fp8": ("fp8", "fp8-rowwise"),
     "mxfp8": ("mxfp8",),
 }
-"""Precision to the probe's recipes that stand for it, best first."""
+"""Precision to the probe's recipes that represent it, best first."""
 
 
 def _compute(recipe: Recipe) -> str:
@@ -64,9 +65,13 @@ def _composition(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
     """Whole layers over the sum of their kernels; only for the stacks that the probe runs."""
     if recipe.fused:
         return None
-    suffix = "+compiled" if recipe.stack == "fsdp-compile" else ""
-    names = RECIPES.get(recipe.policy.precision, ())
-    return next((rates.composition_ratio[n + suffix] for n in names if n + suffix in rates.composition_ratio), None)
+    compiled = recipe.stack == "fsdp-compile"
+    runs = [LayerRun(recipe=name, compiled=compiled) for name in RECIPES.get(recipe.policy.precision, ())]
+    return next((rates.composition_ratio[run] for run in runs if run in rates.composition_ratio), None)
+
+
+def _power(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> MeasuredValue | None:
+    return rates.power_w.get(Activity(kind=kind, of=of))
 
 
 def _exactly(value: float) -> MeasuredValue:
@@ -76,7 +81,6 @@ def _exactly(value: float) -> MeasuredValue:
 def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | None]:
     compute, other = _compute(recipe), recipe.policy.other_compute
     linear = rates.matmul_flop_per_s.get(compute)
-    power = rates.power_w
     values: dict[str, MeasuredValue | None] = {
         "linear_flop_per_s": linear,
         "other_flop_per_s": rates.matmul_flop_per_s.get(other),
@@ -86,9 +90,9 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         "kernel_s": rates.kernel_s,
         "launch_s": rates.launch_s,
         "framework": _composition(rates, recipe),
-        "power_idle_w": power.get("context") or power.get("idle"),
-        "power_linear_w": power.get(f"matmul:{compute}"),
-        "power_memory_w": power.get("memory"),
+        "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
+        "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
+        "power_memory_w": _power(rates, ActivityKind.MEMORY),
     }
     if linear is not None:
         # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.
@@ -102,10 +106,10 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
 def measured_terms(
     rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term], *, shipped: bool = False
 ) -> dict[str, Term]:
-    """The terms that a record can say better than `base`, the terms without it.
+    """The terms for which a record is better evidence than `base`.
 
     Args:
-        rates: what the record says of this GPU.
+        rates: of this GPU, from the record.
         recipe: what is trained, in which precision and stack.
         base: the terms from published, datasheet and assumed evidence, for labels.
         shipped: the record came with the package.

@@ -1,18 +1,35 @@
-"""From kernels to layers and steps: the work behind a measured point, and its time when kernels are added up.
-
-The sum of separately measured kernels is systematically shorter than a layer or step that was measured whole; the
-ratio of the two is measured per recipe and carried along (`MeasuredRates.composition_ratio`). So the sum needs to be
-right in how it changes with shape, not in its absolute value.
-"""
+"""The work behind a measured layer or training step: its matrix products, attention and memory-bound passes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from planner.records.measurement import Measurement
+from planner.models.convnet import resnet
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 
-FLASH_BACKWARD = 2.5
-"""Backward over forward FLOP of fused attention (FlashAttention's own benchmark: 3.5 in total)."""
+IMAGE_SIDE = 224.0
+"""Pixels along the side of the images that ResNet's table of convolutions is for (He et al., arXiv 1512.03385)."""
+
+
+class DescribedWork(Protocol):
+    """What is known of a point's work before it is run: a measurement, or a probe's point."""
+
+    @property
+    def kind(self) -> str:
+        """One of `planner.records.measurement.KINDS`."""
+
+    @property
+    def setup(self) -> RunSetup:
+        """What is run, and with which settings."""
+
+    @property
+    def shape(self) -> WorkShape:
+        """Sizes of the work."""
+
+    @property
+    def counts(self) -> WorkCounts:
+        """Arithmetic and traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,51 +73,67 @@ class PointWork:
     recompute: bool
 
 
-def work_of(one: Measurement) -> PointWork | None:
+def work_of(point: DescribedWork) -> PointWork | None:
     """The work of a block or end-to-end point; None for other points or incomplete lines."""
-    if one.kind == "block" or (one.kind in ("end_to_end", "verify") and (one.model or "").startswith("llama")):
-        return _decoder_work(one)
-    if one.kind in ("end_to_end", "verify") and (one.model or "").startswith("bert"):
-        return _encoder_work(one)
-    return _image_work(one) if (one.model or "").startswith("resnet") else None
+    model = point.shape.model or ""
+    whole = point.kind in ("end_to_end", "verify")
+    if point.kind == "block" or (whole and model.startswith("llama")):
+        return _decoder_work(point, whole=whole)
+    if whole and model.startswith("bert"):
+        return _encoder_work(point)
+    return _image_work(point) if model.startswith("resnet") else None
 
 
-def _decoder_work(one: Measurement) -> PointWork | None:
-    sizes = (one.hidden, one.heads, one.kv_heads, one.head_dim, one.ffn_hidden, one.layers, one.tokens, one.seq_len)
+HIDDEN_PASSES, FFN_PASSES, QKV_PASSES, ROTARY_PASSES, ROUTED_PASSES = 20.0, 8.0, 6.0, 4.0, 6.0
+"""Reads and writes by fused kernels, forward and backward, of a decoder layer: of the hidden state (two norms, two
+residual additions, casts), the inner activation (SwiGLU: 3 and 5), the output of the qkv product (split, transposes),
+queries and keys (rotary embedding), and the rows sent to experts."""
+COLLECTIVE_PASSES = 8.0
+"""Of the hidden state under tensor parallelism: what the collectives would read and write."""
+LOGIT_PASSES = 12.0
+"""Of the logits: loss in FP32, forward and backward."""
+
+
+def _decoder_work(point: DescribedWork, *, whole: bool) -> PointWork | None:
+    shape = point.shape
+    sizes = (
+        shape.hidden, shape.heads, shape.kv_heads, shape.head_dim, shape.ffn_hidden, shape.layers, shape.tokens,
+        shape.seq_len,
+    )  # fmt: skip
     if any(size is None for size in sizes):
         return None
     h, n_q, n_kv, d, f, layers, rows, length = (float(size or 0) for size in sizes)
-    whole = one.kind != "block"
-    qkv, top = (n_q + 2 * n_kv) * d, float(one.top_k or 1)
-    experts = float(one.experts or 0)
-    attention = (Product(m=rows, n=qkv, k=h, count=layers), Product(m=rows, n=h, k=n_q * d, count=layers))
-    each, groups = (rows * top / experts, experts) if experts else (rows, 1.0)
-    mlp = (
-        Product(m=each, n=2 * f, k=h, count=groups * layers),
-        Product(m=each, n=h, k=f, count=groups * layers),
-    )
-    split = float(one.tp or 1)
-    vocab = float(one.vocab or 0) if whole else 0.0
-    passes = 20.0 * rows * h / split + 8.0 * rows * top * f + 6.0 * rows * qkv + 4.0 * rows * (n_q + n_kv) * d
-    passes += 6.0 * rows * top * h if experts else 0.0
-    if split > 1:
-        passes += 8.0 * rows * h  # what the collectives of tensor parallelism would read and write
+    qkv, top = (n_q + 2 * n_kv) * d, float(shape.top_k or 1)
+    experts = float(shape.experts or 0)
+    expert_rows, groups = (rows * top / experts, experts) if experts else (rows, 1.0)
+    split = float(shape.tp or 1)
+    vocab = float(shape.vocab or 0) if whole else 0.0
+    passes = HIDDEN_PASSES * rows * h / split + FFN_PASSES * rows * top * f
+    passes += QKV_PASSES * rows * qkv + ROTARY_PASSES * rows * (n_q + n_kv) * d
+    passes += ROUTED_PASSES * rows * top * h if experts else 0.0
+    passes += COLLECTIVE_PASSES * rows * h if split > 1 else 0.0
     return PointWork(
-        products=(*attention, *mlp),
+        products=(
+            Product(m=rows, n=qkv, k=h, count=layers),
+            Product(m=rows, n=h, k=n_q * d, count=layers),
+            Product(m=expert_rows, n=2 * f, k=h, count=groups * layers),
+            Product(m=expert_rows, n=h, k=f, count=groups * layers),
+        ),
         edge_products=(Product(m=rows, n=vocab, k=h, low=False),) if vocab else (),
         attention_flop=2.0 * rows * length * n_q * d * layers,
         attention_tokens=length,
         element_passes=layers * passes,
-        edge_passes=(12.0 * rows * vocab + 6.0 * rows * h) if whole else 0.0,
+        edge_passes=(LOGIT_PASSES * rows * vocab + 6.0 * rows * h) if whole else 0.0,
         weights=layers * (h * (qkv + n_q * d) + 3.0 * h * f * max(experts, 1.0)),
         layers=layers,
-        params=float(one.params or 0) if whole else 0.0,
-        recompute=one.recompute == "full",
+        params=float(point.counts.params or 0) if whole else 0.0,
+        recompute=point.setup.recompute == "full",
     )
 
 
-def _encoder_work(one: Measurement) -> PointWork | None:
-    sizes = (one.hidden, one.ffn_hidden, one.layers, one.tokens, one.seq_len, one.vocab)
+def _encoder_work(point: DescribedWork) -> PointWork | None:
+    shape = point.shape
+    sizes = (shape.hidden, shape.ffn_hidden, shape.layers, shape.tokens, shape.seq_len, shape.vocab)
     if any(size is None for size in sizes):
         return None
     h, f, layers, rows, length, vocab = (float(size or 0) for size in sizes)
@@ -114,50 +147,42 @@ def _encoder_work(one: Measurement) -> PointWork | None:
         attention_flop=4.0 * rows * length * h * layers,
         attention_tokens=length,
         element_passes=layers * rows * (40.0 * h + 5.0 * f),
-        edge_passes=12.0 * rows * vocab + 10.0 * rows * h,
+        edge_passes=LOGIT_PASSES * rows * vocab + 10.0 * rows * h,
         weights=layers * (4.0 * h * h + 2.0 * h * f),
         layers=layers,
-        params=float(one.params or 0),
-        recompute=one.recompute == "full",
+        params=float(point.counts.params or 0),
+        recompute=point.setup.recompute == "full",
     )
 
 
-RESNET50_STAGES = ((3, 64, 56), (4, 128, 28), (6, 256, 14), (3, 512, 7))
-"""Blocks, inner channels and output side of the four stages at 224 pixels (He et al. 2016, table 1)."""
+CONVOLUTION_PASSES, RESIDUAL_PASSES, LINEAR_PASSES = 10.0, 14.0, 8.0
+"""Reads and writes of a convolution's output by batch norm and ReLU, forward and backward; with a residual addition
+as well; by batch norm alone (the projections)."""
 
 
-def _image_work(one: Measurement) -> PointWork | None:
-    if one.micro_batch is None or one.seq_len is None:
+def _image_work(point: DescribedWork) -> PointWork | None:
+    """ResNet-50 at any resolution: the pixels of its convolutions grow with the image's area."""
+    if point.shape.micro_batch is None or point.shape.seq_len is None:
         return None
-    images, scale = float(one.micro_batch), (one.seq_len / 224.0) ** 2
-    first = 112.0**2 * scale * images
-    products = [Product(m=first, n=64.0, k=147.0)]
-    passes = 10.0 * first * 64.0
-    inputs = 64.0
-    for blocks, inner, side in RESNET50_STAGES:
-        rows, outer = side**2 * scale * images, 4.0 * inner
-        for block in range(blocks):
-            # The first block of a later stage halves the picture in its 3 x 3 convolution.
-            before = rows * 4.0 if block == 0 and inner > 64 else rows
-            products += [
-                Product(m=before, n=inner, k=inputs),
-                Product(m=rows, n=inner, k=9.0 * inner),
-                Product(m=rows, n=outer, k=inner),
-            ]
-            passes += 10.0 * (before * inner + rows * inner) + 14.0 * rows * outer
-            if block == 0:
-                products.append(Product(m=rows, n=outer, k=inputs))
-                passes += 8.0 * rows * outer
-            inputs = outer
+    network = resnet(50)
+    images, scale = float(point.shape.micro_batch), (point.shape.seq_len / IMAGE_SIDE) ** 2
+    products = []
+    passes = 0.0
+    for convolution in network.convolutions:
+        rows = convolution.pixels * scale * images
+        each = RESIDUAL_PASSES if convolution.residual else CONVOLUTION_PASSES if convolution.relu else LINEAR_PASSES
+        passes += each * rows * convolution.outputs
+        inner = float(convolution.inputs * convolution.kernel**2)
+        products.append(Product(m=rows, n=float(convolution.outputs), k=inner))
     return PointWork(
         products=tuple(products),
-        edge_products=(Product(m=images, n=1000.0, k=2048.0, low=False),),
+        edge_products=(Product(m=images, n=float(network.classes), k=float(network.features), low=False),),
         attention_flop=0.0,
         attention_tokens=1.0,
         element_passes=passes,
         edge_passes=0.0,
-        weights=sum(one.n * one.k for one in products),
+        weights=sum(product.n * product.k for product in products),
         layers=float(len(products)),
-        params=float(one.params or 25.6e6),
+        params=float(point.counts.params or network.params),
         recompute=False,
     )

@@ -1,4 +1,4 @@
-"""Whether a record can be trusted: what was wrong while it was measured, and what to run again."""
+"""Whether a record can be trusted: what went wrong while it was measured, and what to run again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding:
     id: str
     """contended, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary, empty."""
     what: str
-    """A sentence with the count."""
+    """What is wrong, with the number of points."""
     serious: bool
     """True: the record as a whole is not to be trusted."""
     probe_ids: tuple[str, ...]
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What `mpplan check` says."""
+    """The result of `mpplan check`."""
 
     trustworthy: bool
     points: int
@@ -47,36 +47,41 @@ class Verdict:
 def check_record(file: MeasurementFile) -> Verdict:
     """Look for everything that makes the figures of a record doubtful."""
     points = file.latest()
-    timed = [one for one in points if one.status == "ok" and one.time_median_s is not None]
-    found = [*_damaged(file), *_faults(points, timed, _drifted(file, timed))]
+    timed = [point for point in points if point.status == "ok" and point.time.median_s is not None]
+    findings = [*_damaged(file), *_faults(points, timed, _drifted(file, timed))]
     if not timed:
-        found.append(_finding("empty", "no point has a time", (), serious=True))
-    elif not any(one.kind == "canary" for one in timed):
-        found.append(_finding("no-canary", "no canary was measured, so drift cannot be seen", ()))
+        findings.append(_finding("empty", "no point has a time", (), serious=True))
+    elif not any(point.kind == "canary" for point in timed):
+        findings.append(_finding("no-canary", "no canary was measured, so drift cannot be seen", ()))
     return Verdict(
-        trustworthy=not any(one.serious for one in found),
-        points=sum(one.status == "ok" for one in points),
-        findings=tuple(found),
+        trustworthy=not any(finding.serious for finding in findings),
+        points=sum(point.status == "ok" for point in points),
+        findings=tuple(findings),
     )
 
 
 def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted: list[Measurement]) -> list[Finding]:
+    contended = [point for point in timed if point.sampling.quality == "contended"]
+    throttled = [point for point in timed if point.sampling.quality == "throttled"]
+    few = [point for point in timed if (point.sampling.samples or 0) < MIN_SAMPLES]
+    inconsistent = [point for point in points if point.energy.quality == "inconsistent"]
+    retried = [point for point in points if point.memory.alloc_retries]
     tests: list[tuple[str, list[Measurement], str]] = [
-        ("contended", [m for m in timed if m.quality == "contended"], "measured while something else ran"),
-        ("throttled", [m for m in timed if m.quality == "throttled"], "measured while the device slowed itself down"),
+        ("contended", contended, "measured while something else ran"),
+        ("throttled", throttled, "measured while the device slowed itself down"),
         ("drift", drifted, "measured next to a canary that had drifted"),
-        ("few-samples", [m for m in timed if (m.samples or 0) < MIN_SAMPLES], f"with fewer than {MIN_SAMPLES} samples"),
-        ("wide", [m for m in timed if _wide(m)], f"with a confidence interval wider than ±{MAX_CI_RATIO:.0%}"),
-        ("energy", [m for m in points if m.energy_quality == "inconsistent"], "whose energy counter and power differ"),
-        ("alloc-retries", [m for m in points if m.alloc_retries], "whose allocator had to retry: times not used"),
-        ("failed", [m for m in points if m.status in ("error", "gated")], "without a result (error, or never quiet)"),
+        ("few-samples", few, f"with fewer than {MIN_SAMPLES} samples"),
+        ("wide", [p for p in timed if _wide(p)], f"with a confidence interval wider than ±{MAX_CI_RATIO:.0%}"),
+        ("energy", inconsistent, "whose energy counter and power differ"),
+        ("alloc-retries", retried, "whose allocator had to retry: times not used"),
+        ("failed", [p for p in points if p.status in ("error", "gated")], "without a result (error, or never quiet)"),
     ]
-    found = []
+    findings = []
     for name, bad, what in tests:
         if bad:
             share = len(bad) / max(len(timed), 1)
-            found.append(_finding(name, f"{_count(len(bad))} {what}", bad, serious=share > MAX_SHARE))
-    return found
+            findings.append(_finding(name, f"{_count(len(bad))} {what}", bad, serious=share > MAX_SHARE))
+    return findings
 
 
 def _damaged(file: MeasurementFile) -> list[Finding]:
@@ -93,22 +98,22 @@ def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measur
 
     The reference is the median of the quiet canaries: the first one alone may have been disturbed.
     """
-    canaries = [m for m in file.measurements if m.kind == "canary" and m.status == "ok" and m.time_median_s]
-    quiet = [m.time_median_s or 0.0 for m in canaries if m.quality != "contended"]
-    usual = median(quiet or [m.time_median_s or 0.0 for m in canaries] or [1.0])
-    ratios = [(m.seq, (m.time_median_s or 0.0) / usual) for m in canaries]
+    canaries = [p for p in file.measurements if p.kind == "canary" and p.status == "ok" and p.time.median_s]
+    quiet_s = [p.time.median_s or 0.0 for p in canaries if p.sampling.quality != "contended"]
+    usual_s = median(quiet_s or [p.time.median_s or 0.0 for p in canaries] or [1.0])
+    ratios = [(p.seq, (p.time.median_s or 0.0) / usual_s) for p in canaries]
     bad = []
-    for one in timed:
-        before = [ratio for seq, ratio in ratios if seq <= one.seq][-1:]
-        after = [ratio for seq, ratio in ratios if seq >= one.seq][:1]
-        limit = DRIFT_RATIO.get(one.device_kind, 0.02)
-        if one.quality == "drift" or any(abs(ratio - 1) > limit for ratio in before + after):
-            bad.append(one)
+    for point in timed:
+        before = [ratio for seq, ratio in ratios if seq <= point.seq][-1:]
+        after = [ratio for seq, ratio in ratios if seq >= point.seq][:1]
+        limit = DRIFT_RATIO.get(point.device.kind, DRIFT_RATIO["cuda"])
+        if point.sampling.quality == "drift" or any(abs(ratio - 1) > limit for ratio in before + after):
+            bad.append(point)
     return bad
 
 
-def _wide(one: Measurement) -> bool:
-    sd = one.time_relative_sd
+def _wide(point: Measurement) -> bool:
+    sd = point.time_relative_sd
     return sd is not None and 1.96 * sd > MAX_CI_RATIO
 
 
@@ -118,12 +123,13 @@ def _count(number: int) -> str:
 
 def _finding(name: str, what: str, points: Iterable[Measurement], *, serious: bool = False) -> Finding:
     points = tuple(points)
-    kinds = tuple(dict.fromkeys(one.kind for one in points))
+    kinds = tuple(dict.fromkeys(point.kind for point in points))
     return Finding(id=name, what=what, serious=serious, probe_ids=tuple(p.probe_id for p in points), kinds=kinds)
 
 
-def doubtful(one: Measurement) -> bool:
+def doubtful(point: Measurement) -> bool:
     """Whether `--resume` should measure this point again."""
-    if one.status in ("error", "gated"):
+    if point.status in ("error", "gated"):
         return True
-    return one.status == "ok" and (one.quality in ("contended", "throttled", "drift") or bool(one.alloc_retries))
+    spoilt = point.sampling.quality in ("contended", "throttled", "drift") or bool(point.memory.alloc_retries)
+    return point.status == "ok" and spoilt

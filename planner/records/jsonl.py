@@ -1,6 +1,6 @@
 """Reading and writing record files: JSON Lines, one `Measurement` per line, `.gz` understood.
 
-Reading never fails on content: what cannot be used is named with its line, the rest is used.
+Reading never fails on content: unusable lines are reported with their number, the rest is used.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import types
 import typing
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, dataclass, fields
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import UsageError
+from planner.records.flat import columns, flatten, nest
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement
 
 _CHOICES = {"status": STATUSES, "kind": KINDS, "quality": QUALITIES}
@@ -55,9 +54,9 @@ class MeasurementFile:
     def latest(self) -> tuple[Measurement, ...]:
         """One line per probe id: the last, so that a point measured again replaces the earlier one."""
         newest: dict[str, Measurement] = {}
-        for one in self.measurements:
-            newest.pop(one.probe_id, None)
-            newest[one.probe_id] = one
+        for point in self.measurements:
+            newest.pop(point.probe_id, None)
+            newest[point.probe_id] = point
         return tuple(newest.values())
 
 
@@ -67,8 +66,7 @@ def to_line(measurement: Measurement) -> str:
     Raises:
         ValueError: a figure is NaN or infinite.
     """
-    kept = {k: v for k, v in asdict(measurement).items() if v is not None and v != () and v != {}}
-    return json.dumps(kept, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return json.dumps(flatten(measurement), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def read_measurements(path: Path) -> MeasurementFile:
@@ -88,11 +86,11 @@ def read_measurements(path: Path) -> MeasurementFile:
         else:
             parsed.append((number, outcome))
     kept = _one_run(_one_device(parsed, problems), problems)
-    problems.extend(_contended(number, one) for number, one in kept if one.quality == "contended")
+    problems.extend(_contended(number, point) for number, point in kept if point.sampling.quality == "contended")
     if not kept:
         problems.append(RecordProblem(line=0, key=None, what="no usable line"))
     problems.sort(key=lambda problem: problem.line)
-    return MeasurementFile(measurements=tuple(one for _, one in kept), problems=tuple(problems))
+    return MeasurementFile(measurements=tuple(point for _, point in kept), problems=tuple(problems))
 
 
 def _lines(path: Path, problems: list[RecordProblem]) -> Iterator[tuple[int, str]]:
@@ -126,36 +124,23 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
         return RecordProblem(line=number, key=None, what=f"expected one JSON object{cut}")
     if not isinstance(document, dict):
         return RecordProblem(line=number, key=None, what=f"expected a JSON object, found {type(document).__name__}")
-    found = document.get("schema")
-    if found != SCHEMA:
-        return RecordProblem(line=number, key="schema", what=f"expected `{SCHEMA}`, found `{found}`")
+    schema = document.get("schema")
+    if schema != SCHEMA:
+        return RecordProblem(line=number, key="schema", what=f"expected `{SCHEMA}`, found `{schema}`")
     values: dict[str, object] = {}
-    for name, (kind, required) in _expected().items():
-        value = document.get(name)
+    for column in columns():
+        value = document.get(column.key)
         if value is None:
-            if required:
-                return RecordProblem(line=number, key=name, what="expected, but missing")
+            if column.required:
+                return RecordProblem(line=number, key=column.key, what="expected, but missing")
             continue
         try:
-            values[name] = _value(name, kind, value)
+            values[column.key] = _value(column.key, column.type, value)
         except ValueError as error:
-            return RecordProblem(line=number, key=name, what=str(error))
+            return RecordProblem(line=number, key=column.key, what=str(error))
     if values["status"] == "ok" and values["kind"] not in _TIMELESS and "time_median_s" not in values:
         return RecordProblem(line=number, key="time_median_s", what="expected with status `ok`, but missing")
-    return Measurement(**values)  # type: ignore[arg-type]
-
-
-@cache
-def _expected() -> dict[str, tuple[object, bool]]:
-    """Name to (type without None, required) of every field."""
-    hints = typing.get_type_hints(Measurement)
-    table: dict[str, tuple[object, bool]] = {}
-    for one in fields(Measurement):
-        kind = hints[one.name]
-        if typing.get_origin(kind) is types.UnionType:
-            kind = next(a for a in typing.get_args(kind) if a is not type(None))
-        table[one.name] = (kind, one.default is MISSING and one.default_factory is MISSING)
-    return table
+    return nest(values)
 
 
 def _value(name: str, kind: object, value: object) -> object:
@@ -197,8 +182,8 @@ def _number(name: str, kind: object, value: object) -> float | int:
     return int(value) if kind is int else float(value)
 
 
-def _device(one: Measurement) -> tuple[str, str | None]:
-    return one.device_name, one.device_hash
+def _device(point: Measurement) -> tuple[str, str | None]:
+    return point.device.name, point.device.uuid_hash
 
 
 Numbered = list[tuple[int, Measurement]]
@@ -207,26 +192,26 @@ Numbered = list[tuple[int, Measurement]]
 def _one_device(parsed: Numbered, problems: list[RecordProblem]) -> Numbered:
     if not parsed:
         return parsed
-    most = Counter(_device(one) for _, one in parsed).most_common(1)[0][0]
-    for number, one in parsed:
-        if _device(one) != most:
-            what = f"measured on another device, `{one.device_name}`, than most of the file, `{most[0]}`"
+    most = Counter(_device(point) for _, point in parsed).most_common(1)[0][0]
+    for number, point in parsed:
+        if _device(point) != most:
+            what = f"measured on another device, `{point.device.name}`, than most of the file, `{most[0]}`"
             problems.append(RecordProblem(line=number, key="device_name", what=what))
-    return [(number, one) for number, one in parsed if _device(one) == most]
+    return [(number, point) for number, point in parsed if _device(point) == most]
 
 
 def _one_run(parsed: Numbered, problems: list[RecordProblem]) -> Numbered:
     if not parsed:
         return parsed
-    most = Counter(one.run_id for _, one in parsed).most_common(1)[0][0]
-    for number, one in parsed:
-        if one.run_id != most:
-            what = f"two records in one file: run `{one.run_id[:8]}` among the lines of run `{most[:8]}`"
+    most = Counter(point.run_id for _, point in parsed).most_common(1)[0][0]
+    for number, point in parsed:
+        if point.run_id != most:
+            what = f"two records in one file: run `{point.run_id[:8]}` among the lines of run `{most[:8]}`"
             problems.append(RecordProblem(line=number, key="run_id", what=what))
-    return [(number, one) for number, one in parsed if one.run_id == most]
+    return [(number, point) for number, point in parsed if point.run_id == most]
 
 
-def _contended(number: int, one: Measurement) -> RecordProblem:
-    share = "an unknown part" if one.other_load_ratio is None else f"{one.other_load_ratio:.0%}"
-    what = f"`{one.probe_id}` was measured while {share} of the machine did something else; used with a wider range"
+def _contended(number: int, point: Measurement) -> RecordProblem:
+    share = "an unknown part" if point.sampling.other_load_ratio is None else f"{point.sampling.other_load_ratio:.0%}"
+    what = f"`{point.probe_id}` was measured while {share} of the machine did something else; used with a wider range"
     return RecordProblem(line=number, key="quality", what=what, used=True)

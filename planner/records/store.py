@@ -1,7 +1,7 @@
-"""The store of records: the user's own and the shipped ones, and which of them speaks for a GPU.
+"""The store of records: the user's own and the shipped ones, and which of them is used for a GPU.
 
-Own records live in the user's data directory, shipped ones in `catalog/records/`. The newest trustworthy record of a
-GPU wins, an own one before a shipped one.
+User records are in the user's data directory, shipped ones in `catalog/records/`. The newest trustworthy record of a
+GPU is used; user records take precedence over shipped ones.
 """
 
 from __future__ import annotations
@@ -52,35 +52,36 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
         path=path,
         shipped=shipped,
         gpu=gpu_of(last) if last else None,
-        device_name=last.device_name if last else None,
-        date=max((one.timestamp_utc for one in file.measurements if one.timestamp_utc), default=None),
+        device_name=last.device.name if last else None,
+        date=max((point.timestamp_utc for point in file.measurements if point.timestamp_utc), default=None),
         verdict=check_record(file),
         file=file,
     )
 
 
-def gpu_of(one: Measurement) -> str | None:
+def gpu_of(point: Measurement) -> str | None:
     """Catalogue id of the device that a line was measured on; None where no row matches."""
-    if one.device_kind == "cpu":
+    device = point.device
+    if device.kind == "cpu":
         return CPU_LOCAL
-    if one.memory_total_bytes is None:
+    if device.memory_total_bytes is None:
         return None
-    gpu = match_device(one.device_name, one.memory_total_bytes, one.power_limit_w)
+    gpu = match_device(device.name, device.memory_total_bytes, point.device_state.power_limit_w)
     return gpu.id if gpu else None
 
 
 def list_records(directory: Path | None = None) -> tuple[StoredRecord, ...]:
-    """Own and shipped records, newest first. A missing directory holds none."""
+    """User and shipped records, newest first. A missing directory holds none."""
     own = [open_record(path) for path in _files(directory or records_dir())]
     shipped = [open_record(path, shipped=True) for path in _files(SHIPPED)]
-    return tuple(sorted([*own, *shipped], key=lambda one: one.date or "", reverse=True))
+    return tuple(sorted([*own, *shipped], key=lambda record: record.date or "", reverse=True))
 
 
 def newest_record(gpu: str, records: Iterable[StoredRecord] | None = None) -> StoredRecord | None:
-    """The newest trustworthy record of a GPU, an own one before a shipped one; None where there is none."""
-    candidates = [one for one in (list_records() if records is None else records) if one.gpu == gpu]
-    trusted = [one for one in candidates if one.verdict.trustworthy]
-    return max(trusted, key=lambda one: (not one.shipped, one.date or ""), default=None)
+    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none."""
+    listed = list_records() if records is None else records
+    trusted = [record for record in listed if record.gpu == gpu and record.verdict.trustworthy]
+    return max(trusted, key=lambda record: (not record.shipped, record.date or ""), default=None)
 
 
 def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
@@ -93,13 +94,13 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
     record = open_record(path)
     if not record.file.measurements:
         first = record.file.problems[0] if record.file.problems else RecordProblem(line=0, key=None, what="empty")
-        raise InputFileError(first.said_of(str(path)), hint="measure anew with `mpplan probe`")
+        raise InputFileError(first.said_of(str(path)), hint="measure again with `mpplan probe`")
     if gpu is not None and record.gpu != gpu:
         is_a = f", which is `{record.gpu}`" if record.gpu else ""
-        wanted = f"pass a record of `{gpu}`"
+        other_record = f"pass a record of `{gpu}`"
         raise InputFileError(
             f"{path}:1: device_name: expected a record of `{gpu}`, found `{record.device_name}`{is_a}",
-            hint=f"plan with `--gpu {record.gpu}`, or {wanted}" if record.gpu else wanted,
+            hint=f"plan with `--gpu {record.gpu}`, or {other_record}" if record.gpu else other_record,
         )
     return record
 
@@ -110,18 +111,18 @@ def find_record(name: str, records: Iterable[StoredRecord] | None = None) -> Sto
     Raises:
         UsageError: none or several match.
     """
-    found = tuple(list_records() if records is None else records)
-    exact = [one for one in found if one.name == name]
-    near = exact or [one for one in found if one.name.startswith(name)]
+    listed = tuple(list_records() if records is None else records)
+    exact = [record for record in listed if record.name == name]
+    near = exact or [record for record in listed if record.name.startswith(name)]
     if len(near) == 1:
         return near[0]
     if not near:
         raise UsageError(f"no record `{name}`", hint="`mpplan records list` lists them")
-    raise UsageError(f"`{name}` fits {len(near)} records", hint=f"name one: {', '.join(one.name for one in near)}")
+    raise UsageError(f"`{name}` fits {len(near)} records", hint=f"name one: {', '.join(r.name for r in near)}")
 
 
 def remove_record(record: StoredRecord) -> None:
-    """Delete an own record and the traces beside it.
+    """Delete a user record and its traces.
 
     Raises:
         UsageError: it came with the package, or cannot be deleted.

@@ -106,11 +106,17 @@ def measured_limits(points: Iterable[Measurement], gpu: str) -> dict[tuple[str, 
     for point in points:
         if point.kind != "end_to_end" or not point.usable_time or gpu_of(point) != gpu:
             continue
-        if point.power_limit_w and point.power_mean_w and point.tokens and point.time_median_s and point.precision:
-            rates_by_limit[point.precision, point.probe_id][point.power_limit_w] = LimitRate(
-                limit=Power(w=point.power_limit_w),
-                tokens_per_s=point.tokens / point.time_median_s,
-                mean=Power(w=point.power_mean_w),
+        if (
+            point.device_state.power_limit_w
+            and point.power.mean_w
+            and point.shape.tokens
+            and point.time.median_s
+            and point.setup.precision
+        ):
+            rates_by_limit[point.setup.precision, point.probe_id][point.device_state.power_limit_w] = LimitRate(
+                limit=Power(w=point.device_state.power_limit_w),
+                tokens_per_s=point.shape.tokens / point.time.median_s,
+                mean=Power(w=point.power.mean_w),
             )
     return {key: tuple(rates.values()) for key, rates in rates_by_limit.items() if len(rates) > 1}
 

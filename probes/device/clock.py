@@ -101,9 +101,9 @@ class CudaClock:
         last: Any = None
 
         def event() -> Any:
-            made = torch.cuda.Event(enable_timing=True)
-            made.record()
-            return made
+            moment = torch.cuda.Event(enable_timing=True)
+            moment.record()
+            return moment
 
         def mark(phase: str) -> None:
             nonlocal last
@@ -122,7 +122,7 @@ class CudaClock:
         wall = time.perf_counter() - began
         phases: dict[str, list[float]] = defaultdict(list)
         for phase, before, after in marks:
-            phases[phase].append(before.elapsed_time(after) * MILLI)  # events tell milliseconds
+            phases[phase].append(before.elapsed_time(after) * MILLI)  # CUDA events are in milliseconds
         return Batch(
             samples_s=tuple(start.elapsed_time(end) * MILLI / iterations for start, end in regions),
             phases_s={name: tuple(values) for name, values in phases.items()},

@@ -1,4 +1,4 @@
-"""The device that is measured: a CUDA GPU or the CPU, and what it says about itself."""
+"""The device that is measured: a CUDA GPU or the CPU, and what it reports about itself."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def why_no_cuda() -> tuple[str, str | None]:
 
 
 def cpu_name() -> str:
-    """The processor's name as the system tells it."""
+    """The processor's name, as the operating system reports it."""
     import platform
 
     try:

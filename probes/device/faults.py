@@ -1,4 +1,4 @@
-"""Errors of a device: which of them leave it unusable, and how they are told."""
+"""Errors of a device: which of them leave it unusable, and how they are reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeviceLost(Exception):  # noqa: N818 - a state, not a mistake
 def device_answers() -> bool:
     """Whether CUDA still works in this process; True where it was never used.
 
-    An error that was pending from an earlier launch is told once; a broken context tells it again.
+    A pending error of an earlier launch is reported once; a broken context reports it again.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
@@ -57,9 +57,9 @@ _NO_COMPILER = ("TritonMissing", "InvalidCxxCompiler", "Failed to find C compile
 
 
 def lacks_compiler(error: BaseException) -> bool:
-    """Whether `torch.compile` failed for what the machine lacks: Triton, or what it builds its launchers with."""
-    told = f"{type(error).__name__}: {error}"
-    return any(part in told for part in _NO_COMPILER)
+    """Whether `torch.compile` failed because the machine lacks Triton, or a compiler to build its launchers with."""
+    text = f"{type(error).__name__}: {error}"
+    return any(part in text for part in _NO_COMPILER)
 
 
 def cleaned(error: BaseException) -> str:

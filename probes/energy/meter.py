@@ -1,4 +1,4 @@
-"""What a meter gets wrong: the same power read over windows of several lengths and by several methods.
+"""How wrong a power meter is: the same power read over windows of several lengths and by several methods.
 
 The reference is the counter between its ticks over the whole steady trace. `edges` reads the counter at both ends of
 a window and divides by its length, as Zeus does; `ticks` is ours; `instant` and `average` are the means of the
@@ -36,7 +36,7 @@ class MeterError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeterCheck:
-    """One steady trace, judged."""
+    """How well each method reads one steady trace."""
 
     reference_w: float
     tick_period_s: float
@@ -49,12 +49,12 @@ class MeterCheck:
 
 
 def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> MeterCheck | None:
-    """Judge a trace of steady power; None where its counter does not tick.
+    """Compare the methods on a trace of steady power; None if its counter does not tick.
 
     Args:
         readings: in order of time.
-        start_s: where the power was steady from.
-        end_s: where it was steady to.
+        start_s: start of the steady part.
+        end_s: end of the steady part.
     """
     whole = power_over(readings, start_s, end_s)
     if whole.source != "counter" or whole.mean_w is None or whole.tick_period_s is None:
@@ -63,8 +63,8 @@ def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> Me
     for length_s in LENGTHS_S:
         starts = np.arange(start_s, end_s - length_s, STRIDE_S)
         for method in METHODS:
-            found = [_mean(readings, float(t), float(t) + length_s, method) for t in starts]
-            wrong = [abs(w / whole.mean_w - 1.0) for w in found if w is not None]
+            means = [_mean(readings, float(t), float(t) + length_s, method) for t in starts]
+            wrong = [abs(w / whole.mean_w - 1.0) for w in means if w is not None]
             if wrong:
                 errors.append(
                     MeterError(
@@ -96,17 +96,17 @@ def _mean(readings: Sequence[Reading], start_s: float, end_s: float, method: str
 
 def _edges(readings: Sequence[Reading], start_s: float, end_s: float) -> float | None:
     """Counter at the end less counter at the start, over the length."""
-    told = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
-    times = [t for t, _ in told]
+    counter = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
+    times = [t for t, _ in counter]
     first, last = bisect_right(times, start_s) - 1, bisect_right(times, end_s) - 1
     if first < 0 or last < 0:
         return None
-    return (told[last][1] - told[first][1]) / (end_s - start_s)
+    return (counter[last][1] - counter[first][1]) / (end_s - start_s)
 
 
 def _field_period(readings: Sequence[Reading]) -> float | None:
-    told = [(r.time_s, r.power_instant_w) for r in readings if r.power_instant_w is not None]
-    changes = [t for (_, a), (t, b) in itertools.pairwise(told) if a != b]
+    powers = [(r.time_s, r.power_instant_w) for r in readings if r.power_instant_w is not None]
+    changes = [t for (_, a), (t, b) in itertools.pairwise(powers) if a != b]
     return float(np.median(np.diff(changes))) if len(changes) > 2 else None
 
 

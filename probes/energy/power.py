@@ -75,8 +75,8 @@ def power_over(readings: Sequence[Reading], start_s: float, end_s: float) -> Pow
 
 def counter_ticks(readings: Sequence[Reading]) -> list[tuple[float, float]]:
     """Time and energy of each reading at which the counter had moved on."""
-    told = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
-    return [(t, e) for (_, before), (t, e) in itertools.pairwise(told) if e != before]
+    counter = [(r.time_s, r.energy_j) for r in readings if r.energy_j is not None]
+    return [(t, e) for (_, before), (t, e) in itertools.pairwise(counter) if e != before]
 
 
 def _quality(counter_w: float, instant_w: float | None, window_s: float, ticks: int) -> str:
@@ -87,9 +87,9 @@ def _quality(counter_w: float, instant_w: float | None, window_s: float, ticks: 
     return "ok" if instant_w is not None else "single"
 
 
-def _step_mean(told: Sequence[tuple[float, float | None]], start_s: float, end_s: float) -> float | None:
+def _step_mean(values: Sequence[tuple[float, float | None]], start_s: float, end_s: float) -> float | None:
     """Time-weighted mean of values that hold until the next one."""
-    known = [(t, v) for t, v in told if v is not None]
+    known = [(t, v) for t, v in values if v is not None]
     total = weight = 0.0
     for i, (t, value) in enumerate(known):
         until = known[i + 1][0] if i + 1 < len(known) else end_s

@@ -16,10 +16,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from planner.records.figures import DeviceState, EnergyUse, PowerDraw
 from probes.device.clock import Clock
 from probes.energy.power import PowerReading, power_over
 from probes.precisions.interface import Recipe
@@ -66,7 +66,7 @@ def measure_window(
         batches = run_steadily(trial, recipe, clock, window_s, guess_s)
         end = time.monotonic()
     trace = sampler.trace
-    states = tuple(one for one in trace.states if one.time_s >= start)
+    states = tuple(state for state in trace.states if state.time_s >= start)
     return Window(
         timing=None if idle else summarise([s for batch in batches for s in batch.samples_s]),
         power=power_over(trace.readings, start, end),
@@ -75,52 +75,58 @@ def measure_window(
     )
 
 
-def energy_fields(window: Window, scope: str, iteration_s: float | None) -> dict[str, Any]:
-    """The energy fields of a `Measurement`."""
-    power = window.power
+def energy_use(power: PowerReading, scope: str, iteration_s: float | None) -> EnergyUse:
+    """Energy of an iteration that takes `iteration_s`; None: there is no iteration (idle)."""
     known = power.mean_w is not None and iteration_s is not None
-    return {
-        "energy_j_per_iteration": power.mean_w * iteration_s if known else None,  # type: ignore[operator]
-        "power_mean_w": power.mean_w,
-        "power_p95_w": power.p95_w,
-        "power_instant_mean_w": power.instant_mean_w,
-        "power_average_mean_w": power.average_mean_w,
-        "energy_window_s": power.window_s,
-        "energy_ticks": power.ticks,
-        "energy_tick_period_s": power.tick_period_s,
-        "energy_source": power.source,
-        "energy_quality": power.quality,
-        "energy_scope": scope,
-        "energy_reason": power.reason,
-    }
+    return EnergyUse(
+        j_per_iteration=power.mean_w * iteration_s if known else None,  # type: ignore[operator]
+        window_s=power.window_s,
+        ticks=power.ticks,
+        tick_period_s=power.tick_period_s,
+        source=power.source,
+        quality=power.quality,
+        scope=scope,
+        reason=power.reason,
+    )
 
 
-def thermal_fields(states: Sequence[State]) -> dict[str, Any]:
-    """The fields on heat and clocks of a `Measurement`."""
+def power_draw(power: PowerReading, *, idle: bool = False) -> PowerDraw:
+    """The power of a window, as a record holds it."""
+    return PowerDraw(
+        mean_w=power.mean_w,
+        p95_w=power.p95_w,
+        instant_mean_w=power.instant_mean_w,
+        average_mean_w=power.average_mean_w,
+        idle_w=power.mean_w if idle else None,
+    )
+
+
+def device_state(states: Sequence[State]) -> DeviceState:
+    """Temperatures, clocks and limits over a window, as a record holds them; all None without a reading."""
     if not states:
-        return {}
-    clocks = [one.sm_clock_hz for one in states if one.sm_clock_hz is not None]
-    masks = [one.clock_event_mask for one in states if one.clock_event_mask is not None]
+        return DeviceState()
+    clocks = [state.sm_clock_hz for state in states if state.sm_clock_hz is not None]
+    masks = [state.clock_event_mask for state in states if state.clock_event_mask is not None]
     last = states[-1]
-    return {
-        "temperature_start_c": states[0].temperature_c,
-        "temperature_end_c": last.temperature_c,
-        "memory_temperature_c": last.memory_temperature_c,
-        "sm_clock_median_hz": float(np.median(clocks)) if clocks else None,
-        "sm_clock_min_hz": min(clocks) if clocks else None,
-        "memory_clock_hz": last.memory_clock_hz,
-        "clock_event_mask": int(np.bitwise_or.reduce(masks)) if masks else None,
-        "power_limit_w": last.power_limit_w,
-    }
+    return DeviceState(
+        temperature_start_c=states[0].temperature_c,
+        temperature_end_c=last.temperature_c,
+        memory_temperature_c=last.memory_temperature_c,
+        sm_clock_median_hz=float(np.median(clocks)) if clocks else None,
+        sm_clock_min_hz=min(clocks) if clocks else None,
+        memory_clock_hz=last.memory_clock_hz,
+        clock_event_mask=int(np.bitwise_or.reduce(masks)) if masks else None,
+        power_limit_w=last.power_limit_w,
+    )
 
 
 def slowed_down(states: Sequence[State]) -> bool:
-    """Whether the device was made to run slower by heat or by an external brake."""
-    return any((one.clock_event_mask or 0) & SLOWDOWN_MASK for one in states)
+    """Whether heat or an external brake slowed the device down."""
+    return any((state.clock_event_mask or 0) & SLOWDOWN_MASK for state in states)
 
 
 def heat_soak(trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor | None, *, limit_s: float = 25.0) -> float:
-    """Run a trial until the temperature rises by less than half a degree in five seconds; the time it took.
+    """Run a trial until the temperature rises by less than half a degree in five seconds; returns the seconds it took.
 
     Power rises with temperature, and training runs hot, so everything is measured hot.
     """

@@ -6,28 +6,12 @@ Both count live tensors to the byte. What the process holds beyond them (context
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from planner.records.figures import PeakMemory
 from probes.device.device import Device
 
 LIBRARY_BYTES = 2**28
 """What is live without any trial is less: workspaces of the matrix libraries."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryReading:
-    """Bytes above what was live before the trial was made."""
-
-    allocated_peak_bytes: float
-    persistent_bytes: float
-    """Live after the step."""
-    active_peak_bytes: float | None = None
-    reserved_peak_bytes: float | None = None
-    alloc_retries: int | None = None
-    ooms: int | None = None
-    phases_bytes: dict[str, float] = field(default_factory=dict)
-    """Peak by phase."""
-    source: str
 
 
 Mark = Callable[[str], None]
@@ -44,7 +28,7 @@ def live_bytes(device: Device) -> float:
 
 
 def warm_libraries(device: Device) -> None:
-    """Let the matrix libraries make what they keep for good, which is else counted to the first trial that is measured.
+    """Let the matrix libraries allocate their permanent workspaces, which would else count towards the first trial.
 
     cuBLAS holds a workspace (32 MiB on Hopper) for each thread that uses it: this one, and autograd's, which runs the
     backward pass.
@@ -56,8 +40,8 @@ def warm_libraries(device: Device) -> None:
         (x @ x).float().sum().backward()
 
 
-def peak_of(device: Device, step: Callable[[Mark], None], *, before_bytes: float, held_bytes: float) -> MemoryReading:
-    """Run a step once and read its peak.
+def peak_of(device: Device, step: Callable[[Mark], None], *, before_bytes: float, held_bytes: float) -> PeakMemory:
+    """Run a step once and read its peak, in bytes above what was live before the trial was made.
 
     Args:
         device: where it runs.
@@ -70,7 +54,7 @@ def peak_of(device: Device, step: Callable[[Mark], None], *, before_bytes: float
     return _peak_cpu(step, held_bytes)
 
 
-def _peak_cuda(step: Callable[[Mark], None], before_bytes: float) -> MemoryReading:
+def _peak_cuda(step: Callable[[Mark], None], before_bytes: float) -> PeakMemory:
     import torch
 
     phases: dict[str, float] = {}
@@ -95,19 +79,21 @@ def _peak_cuda(step: Callable[[Mark], None], before_bytes: float) -> MemoryReadi
     torch.cuda.synchronize()
     take()
     end = torch.cuda.memory_stats()
-    return MemoryReading(
+    return PeakMemory(
         allocated_peak_bytes=whole["peak"] - before_bytes,
         persistent_bytes=float(torch.cuda.memory_allocated()) - before_bytes,
         active_peak_bytes=whole["active"] - before_bytes,
         reserved_peak_bytes=whole["reserved"] if before_bytes < LIBRARY_BYTES else None,
         alloc_retries=int(end.get("num_alloc_retries", 0) - start.get("num_alloc_retries", 0)),
         ooms=int(end.get("num_ooms", 0) - start.get("num_ooms", 0)),
-        phases_bytes=phases,
+        forward_peak_bytes=phases.get("forward"),
+        backward_peak_bytes=phases.get("backward"),
+        optimizer_peak_bytes=phases.get("optimizer"),
         source="cuda_allocator",
     )
 
 
-def _peak_cpu(step: Callable[[Mark], None], held_bytes: float) -> MemoryReading:
+def _peak_cpu(step: Callable[[Mark], None], held_bytes: float) -> PeakMemory:
     """Add up the profiler's allocation events, in order of time; phases end at the moments of their marks."""
     import time
 
@@ -126,10 +112,12 @@ def _peak_cpu(step: Callable[[Mark], None], held_bytes: float) -> MemoryReading:
         phase = next((name for name, end_ns in marks if at_ns <= end_ns), None)
         if phase is not None:
             phases[phase] = max(phases.get(phase, 0.0), live + held_bytes)
-    return MemoryReading(
+    return PeakMemory(
         allocated_peak_bytes=peak + held_bytes,
         persistent_bytes=live + held_bytes,
-        phases_bytes=phases,
+        forward_peak_bytes=phases.get("forward"),
+        backward_peak_bytes=phases.get("backward"),
+        optimizer_peak_bytes=phases.get("optimizer"),
         source="cpu_allocator_events",
     )
 
@@ -152,7 +140,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release() -> None:
-    """Give everything that nobody refers to back to the device."""
+    """Return all unreferenced memory to the device."""
     import gc
 
     import torch

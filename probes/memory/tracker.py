@@ -1,4 +1,4 @@
-"""Peak memory without running: a step on fake tensors, whose storages are counted as they come and go.
+"""Peak memory without running: a step on fake tensors, whose storages are counted as they are made and freed.
 
 Fake tensors have shapes and types but no data, so a step of a model that would fill a large GPU takes a second.
 Where the machine has a GPU, the fake tensors are of that GPU, and its kernels' own rules of what they save and
@@ -24,7 +24,7 @@ ROUND_BYTES = {"cuda": 512, "cpu": 1}
 
 
 class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
-    """Adds up the storages of all tensors that pass by; `peak` since the last reset."""
+    """Counts the bytes of the storages that operations return; `peak` since the last reset."""
 
     def __init__(self, device_kind: str) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untype
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """What bookkeeping says about a step."""
+    """Result of the bookkeeping of a step."""
 
     peak_bytes: float | None
     """None where a kernel has no rules for fake tensors."""
@@ -95,7 +95,9 @@ def track(make: Callable[[], Any], device_kind: str) -> Tracked:
         trial.step(no_mark)
         counter.reset_peak()
         trial.step(no_mark)
-    return Tracked(peak_bytes=float(counter.peak), params=sum(one.numel() for one in trial.module.parameters()))
+    return Tracked(
+        peak_bytes=float(counter.peak), params=sum(parameter.numel() for parameter in trial.module.parameters())
+    )
 
 
 def count_params(case: ModelCase) -> int:

@@ -4,9 +4,11 @@ configurations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from planner.performance.compute import FLASH_BACKWARD
+from planner.records.work import WorkCounts, WorkShape
 from probes.models.shapes import LLAMA_1B, LLAMA_3B, LayerShape
 
 
@@ -69,60 +71,76 @@ RESNET_FLOP_PER_IMAGE = 2 * 4.09e9
 projection shortcuts)."""
 
 
-def facts_of(case: ModelCase) -> dict[str, Any]:
-    """Fields of the record that describe a case, its arithmetic included."""
-    facts: dict[str, Any] = {
-        "model": f"{case.family}-{case.size}",
-        "layers": case.layers,
-        "micro_batch": case.batch,
-        "seq_len": case.seq_len,
-        "tokens": case.batch if case.family == "resnet" else case.batch * case.seq_len,
-        "recompute": "full" if case.recompute else "none",
-        "compiled": case.compiled,
-    }
-    if case.family == "resnet":
-        forward = RESNET_FLOP_PER_IMAGE * case.batch * (case.seq_len / 224) ** 2
-        return facts | {"flop_model": 3 * forward, "flop_hardware": 3 * forward}
-    return facts | (_llama_facts(case) if case.family == "llama" else _bert_facts(case))
+def shape_of(case: ModelCase) -> WorkShape:
+    """Sizes of a case."""
+    common = WorkShape(
+        model=f"{case.family}-{case.size}",
+        layers=case.layers,
+        micro_batch=case.batch,
+        seq_len=case.seq_len,
+        tokens=case.batch if case.family == "resnet" else case.batch * case.seq_len,
+    )
+    if case.family == "llama":
+        layer = LLAMAS[case.size]
+        return replace(
+            common,
+            hidden=layer.hidden,
+            heads=layer.heads,
+            kv_heads=layer.kv_heads,
+            head_dim=layer.head_dim,
+            ffn_hidden=layer.ffn,
+            vocab=layer.vocab,
+        )
+    if case.family == "bert":
+        bert = BERTS[case.size]
+        return replace(
+            common,
+            hidden=bert.hidden,
+            heads=bert.heads,
+            kv_heads=bert.heads,
+            head_dim=bert.hidden // bert.heads,
+            ffn_hidden=bert.ffn,
+            vocab=bert.vocab,
+        )
+    return common
 
 
-def _llama_facts(case: ModelCase) -> dict[str, Any]:
-    shape = LLAMAS[case.size]
-    rows = float(case.batch * case.seq_len)
-    linear = case.layers * sum(2.0 * rows * k * n for k, n in shape.products)
-    head = 2.0 * rows * shape.hidden * shape.vocab
-    attention = case.layers * 2.0 * case.batch * shape.heads * shape.head_dim * float(case.seq_len) ** 2
+def counts_of(case: ModelCase) -> WorkCounts:
+    """FLOP of one training step of a case: three times forward, attention's scores once more on the hardware."""
+    linear, head, attention = {"llama": _llama_flop, "bert": _bert_flop, "resnet": _resnet_flop}[case.family](case)
     again = linear + attention if case.recompute else 0.0
-    return {
-        "hidden": shape.hidden,
-        "heads": shape.heads,
-        "kv_heads": shape.kv_heads,
-        "head_dim": shape.head_dim,
-        "ffn_hidden": shape.ffn,
-        "vocab": shape.vocab,
-        "flop_model": 3.0 * (linear + head + attention),
-        "flop_hardware": 3.0 * (linear + head) + 3.5 * attention + again,
-    }
+    return WorkCounts(
+        flop_model=3.0 * (linear + head + attention),
+        flop_hardware=3.0 * (linear + head) + (1.0 + FLASH_BACKWARD) * attention + again,
+    )
 
 
-def _bert_facts(case: ModelCase) -> dict[str, Any]:
+Flop = tuple[float, float, float]
+"""Forward FLOP of the layers' matrix products, of the head, and of attention."""
+
+
+def _llama_flop(case: ModelCase) -> Flop:
+    layer = LLAMAS[case.size]
+    rows = float(case.batch * case.seq_len)
+    linear = case.layers * sum(2.0 * rows * k * n for k, n in layer.products)
+    head = 2.0 * rows * layer.hidden * layer.vocab
+    attention = case.layers * 2.0 * case.batch * layer.heads * layer.head_dim * float(case.seq_len) ** 2
+    return linear, head, attention
+
+
+def _bert_flop(case: ModelCase) -> Flop:
     sizes = BERTS[case.size]
     rows = float(case.batch * case.seq_len)
     linear = case.layers * 2.0 * rows * (4.0 * sizes.hidden**2 + 2.0 * sizes.hidden * sizes.ffn)
     head = 2.0 * rows * (sizes.hidden * sizes.vocab + sizes.hidden**2)
     attention = case.layers * 4.0 * case.batch * sizes.hidden * float(case.seq_len) ** 2
-    return {
-        "hidden": sizes.hidden,
-        "heads": sizes.heads,
-        "kv_heads": sizes.heads,
-        "head_dim": sizes.hidden // sizes.heads,
-        "ffn_hidden": sizes.ffn,
-        "vocab": sizes.vocab,
-        "flop_model": 3.0 * (linear + head + attention),
-        "flop_hardware": 3.0 * (linear + head) + 3.5 * attention + (linear + attention if case.recompute else 0.0),
-    }
+    return linear, head, attention
+
+
+def _resnet_flop(case: ModelCase) -> Flop:
+    return RESNET_FLOP_PER_IMAGE * case.batch * (case.seq_len / 224) ** 2, 0.0, 0.0
 
 
 def params_of(module: Any) -> int:
     """Parameters of a module, shared ones once."""
-    return int(sum(one.numel() for one in module.parameters()))
+    return int(sum(parameter.numel() for parameter in module.parameters()))

@@ -37,7 +37,7 @@ BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
 
 
 def attention_backend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> str | None:
-    """Which family of kernels `causal_attention` uses, as torch chooses; None where this version does not tell.
+    """Which family of kernels `causal_attention` uses, as torch chooses; None where this version does not report it.
 
     It depends on the versions: on Hopper torch prefers cuDNN's from some release of cuDNN on.
     """
@@ -160,6 +160,6 @@ def randomise(module: nn.Module, seed: int) -> None:
     """Weights ~ N(0, 0.02), norms 1: values as in training, never zeros."""
     generator = torch.Generator(device=next(module.parameters()).device).manual_seed(seed)
     with torch.no_grad():
-        for one in module.parameters():
-            if one.dim() > 1:
-                one.normal_(0.0, 0.02, generator=generator)
+        for parameter in module.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.02, generator=generator)

@@ -70,9 +70,9 @@ def _resnet(case: ModelCase) -> nn.Module:
     from transformers import ResNetConfig, ResNetForImageClassification
 
     model = ResNetForImageClassification(ResNetConfig(num_labels=1000))
-    for one in model.parameters():  # one by one: `to` swaps parameters, which fake tensors do not allow
-        if one.dim() == 4:
-            one.data = one.data.contiguous(memory_format=torch.channels_last)
+    for parameter in model.parameters():  # one by one: `to` swaps parameters, which fake tensors do not allow
+        if parameter.dim() == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     return model
 
 

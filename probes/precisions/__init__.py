@@ -30,7 +30,7 @@ def recipe_by_id(name: str) -> Recipe:
     """The recipe of this id.
 
     Raises:
-        KeyError: there is none (a mistake of ours).
+        KeyError: there is none (a bug in the caller).
     """
     return {recipe.id: recipe for recipe in RECIPES}[name]
 
@@ -43,12 +43,12 @@ def choose(names: Iterable[str], device_kind: str = "cuda") -> tuple[Recipe, ...
     Raises:
         UsageError: a name is neither a precision nor a recipe.
     """
-    wanted: Sequence[str] = [name.strip().lower() for name in names if name.strip()]
+    asked: Sequence[str] = [name.strip().lower() for name in names if name.strip()]
     known = {recipe.id for recipe in RECIPES} | set(PRECISIONS)
-    for name in wanted:
+    for name in asked:
         if name not in known:
             listed = ", ".join(dict.fromkeys([*PRECISIONS, *(recipe.id for recipe in RECIPES)]))
             raise UsageError(f"unknown precision `{name}`", hint=f"one of {listed}")
-    if not wanted:
+    if not asked:
         return tuple(recipe for recipe in RECIPES if device_kind != "cpu" or recipe.id != "fp16")
-    return tuple(recipe for recipe in RECIPES if {recipe.id, recipe.precision} & set(wanted))
+    return tuple(recipe for recipe in RECIPES if {recipe.id, recipe.precision} & set(asked))

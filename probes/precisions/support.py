@@ -1,4 +1,4 @@
-"""Which precisions a device really runs: asked of the recipe, then shown by the error of a product against FP64.
+"""Which precisions a device really runs, shown by the error of a small product against FP64.
 
 That a setting is accepted does not mean that it is active: CPUs take `high` matrix precision and compute in FP32,
 and an environment variable can switch TF32 on behind a strict FP32 run.

@@ -1,4 +1,4 @@
-"""A module made ready to train by a recipe: its parameters held, updated and scaled as the recipe says."""
+"""A module made ready to train by a recipe: its parameters held, updated and scaled as the recipe defines."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Training:
         self.device_kind = device_kind
         hold(module, getattr(torch, recipe.held))
         self.flags = recipe.flags + (recipe.convert(module) if recipe.convert else ())
-        held = [one for one in module.parameters() if one.requires_grad]
+        held = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._copies: list[torch.Tensor] = []
         self.updated: list[torch.Tensor] = held
         """What the optimizer updates: the parameters, or their FP32 master copies."""
         if recipe.master_weights:
             self._copies = held
-            self.updated = [self._master(one) for one in held]
+            self.updated = [self._master(parameter) for parameter in held]
         self._scaler: Any = torch.amp.GradScaler(device_kind) if recipe.loss_scaling else None
 
     def region(self) -> AbstractContextManager[object]:
@@ -86,13 +86,13 @@ def _add_up(master: torch.Tensor, copy: torch.Tensor) -> None:
 def hold(module: nn.Module, dtype: torch.dtype) -> None:
     """Convert floating parameters and buffers, except the rotary frequencies, which are kept in FP32 everywhere."""
     with torch.no_grad():
-        for one in module.parameters():
-            if one.is_floating_point() and one.dtype != dtype:
-                one.data = one.data.to(dtype)
+        for tensor in module.parameters():
+            if tensor.is_floating_point() and tensor.dtype != dtype:
+                tensor.data = tensor.data.to(dtype)
         for owner in module.modules():
-            for name, one in owner._buffers.items():
-                if one is not None and one.is_floating_point() and "inv_freq" not in name:
-                    owner._buffers[name] = one.to(dtype)
+            for name, tensor in owner._buffers.items():
+                if tensor is not None and tensor.is_floating_point() and "inv_freq" not in name:
+                    owner._buffers[name] = tensor.to(dtype)
 
 
 MakeOptimizer = Callable[[list[torch.Tensor]], torch.optim.Optimizer]

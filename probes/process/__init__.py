@@ -1,1 +1,1 @@
-"""The process that measures, kept apart from the one that reports: it may hang or die without losing a line."""
+"""The measuring process, separate from the reporting one: it may hang or die without losing a line."""

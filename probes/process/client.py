@@ -1,4 +1,4 @@
-"""The parent's side of the probe process: starts it, hears its events, and starts it again where a point killed it."""
+"""The parent's side of the probe process: starts it, reads its events, and restarts it if a point killed it."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
     path: str | None = None
     began = time.monotonic()
     for crash in range(RESTARTS + 1):
-        hearing, code, said = _once(options, listener)
+        hearing, code, stderr = _once(options, listener)
         points += hearing.points
         path = hearing.path or path
         if code == 130 or (code == 0 and hearing.ended):
             return Ended(points=points, path=path, left_out=hearing.left_out, interrupted=code == 130, crashes=crash)
         if path is None:
-            raise CannotMeasureError(f"{_last_words(code, said)}", hint="run `mpplan doctor`")
-        why = "the GPU was lost" if code == EXIT_DEVICE_LOST else _last_words(code, said)
+            raise CannotMeasureError(f"{_last_words(code, stderr)}", hint="run `mpplan doctor`")
+        why = "the GPU was lost" if code == EXIT_DEVICE_LOST else _last_words(code, stderr)
         listener.noted(f"{why}; going on in a new process")
         spent_s = time.monotonic() - began
         options = replace(options, path=path, resume=True, skip_failed=True, spent_s=spent_s)
@@ -73,7 +73,7 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
 
 
 def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
-    """One process: what it told, its exit code, the end of its stderr."""
+    """Run one process; returns its events, its exit code and the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
     command = [sys.executable, "-m", "probes.process.worker", options.to_json()]
     hearing = _Hearing(listener)
@@ -132,10 +132,10 @@ class _Hearing:
         self._listener.began(path, device_name)
 
     def _measured(self, line: str) -> None:
-        one = parse_line(line)
-        if isinstance(one, Measurement):
+        measurement = parse_line(line)
+        if isinstance(measurement, Measurement):
             self.points += 1
-            self._listener.measured(one)
+            self._listener.measured(measurement)
 
     def _failed(self, message: str, hint: str | None, exit_code: int) -> None:
         raise ReportedError(message, hint=hint, exit_code=exit_code)
@@ -188,10 +188,10 @@ def _tail(errors: IO[bytes]) -> str:
     return errors.read().decode("utf-8", errors="replace")
 
 
-def _last_words(code: int, said: str) -> str:
+def _last_words(code: int, stderr: str) -> str:
     if code < 0:
         name = signal.Signals(-code).name
         why = " (the system ran out of memory?)" if name == "SIGKILL" else ""
         return f"the probe process was ended by {name}{why}"
-    lines = [line for line in said.strip().splitlines() if line.strip()]
-    return f"the probe process failed with exit code {code}: {lines[-1].strip() if lines else 'it said nothing'}"
+    lines = [line for line in stderr.strip().splitlines() if line.strip()]
+    return f"the probe process failed with exit code {code}: {lines[-1].strip() if lines else 'no message'}"

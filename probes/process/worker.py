@@ -1,7 +1,7 @@
 """The probe process: `python -m probes.process.worker OPTIONS_JSON`. The only one that imports torch.
 
-It writes the record itself and tells its parent what happens as JSON lines on stdout. Whatever libraries print goes
-to stderr.
+It writes the record itself and reports what happens to its parent as JSON lines on stdout. Whatever libraries print
+goes to stderr.
 """
 
 from __future__ import annotations
@@ -28,55 +28,55 @@ GRACE_S = 5.0
 """Time to end by itself after an interruption."""
 
 
-class _Teller:
-    """A listener that writes events."""
+class _EventWriter:
+    """A listener that writes events as JSON lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def tell(self, event: str, **values: Any) -> None:
+    def write(self, event: str, **values: Any) -> None:
         """Write one event."""
         self._stream.write(json.dumps({"event": event, **values}) + "\n")
         self._stream.flush()
 
     def began(self, path: str, device_name: str) -> None:
         """See `Listener`."""
-        self.tell("began", path=path, device_name=device_name)
+        self.write("began", path=path, device_name=device_name)
 
     def planned(self, groups: int, estimate_s: float) -> None:
         """See `Listener`."""
-        self.tell("planned", groups=groups, estimate_s=estimate_s)
+        self.write("planned", groups=groups, estimate_s=estimate_s)
 
     def started(self, progress: Progress) -> None:
         """See `Listener`."""
-        self.tell("started", **asdict(progress))
+        self.write("started", **asdict(progress))
 
     def measured(self, measurement: Measurement) -> None:
         """See `Listener`."""
-        self.tell("measured", line=to_line(measurement))
+        self.write("measured", line=to_line(measurement))
 
     def noted(self, text: str) -> None:
         """See `Listener`."""
-        self.tell("noted", text=text)
+        self.write("noted", text=text)
 
 
 def main() -> int:
     """Run what the arguments say; the exit code is 0, that of an error, 75 or 130."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of libraries must not get between the events
-    teller = _Teller(stream)
+    events = _EventWriter(stream)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     options = Options.from_json(sys.argv[1])
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that `--gpu-index` counts as nvidia-smi does
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
-        return _run(options, teller)
+        return _run(options, events)
     except MpplanError as error:
-        teller.tell("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
+        events.write("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
         return error.exit_code
     except KeyboardInterrupt:
-        teller.tell("interrupted")
+        events.write("interrupted")
         return 130
 
 
@@ -93,17 +93,17 @@ def _interrupt(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _run(options: Options, teller: _Teller) -> int:
+def _run(options: Options, events: _EventWriter) -> int:
     try:
         import torch  # noqa: F401
     except ImportError:
         message, hint = "PyTorch is not installed, and the probes need it", "pip install 'mpplan[probe]'"
-        teller.tell("failed", message=message, hint=hint, exit_code=4)
+        events.write("failed", message=message, hint=hint, exit_code=4)
         return 4
     from probes.process.run import run
 
-    outcome = run(options, teller)
-    teller.tell("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)
+    outcome = run(options, events)
+    events.write("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)
     return EXIT_DEVICE_LOST if outcome.lost_device else 0
 
 

@@ -1,4 +1,4 @@
-"""The record of a run: where it lies, what it holds already, and what is still to be measured."""
+"""The record file of a run: where it is, what it holds already, and what is still to be measured."""
 
 from __future__ import annotations
 
@@ -6,69 +6,95 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from planner.errors import UsageError
 from planner.records.check import doubtful
 from planner.records.jsonl import read_measurements
+from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.measurement import Measurement
+from probes.record.figures import Figures
 from probes.record.options import Options
-from probes.record.provenance import SUITE_VERSION
+from probes.record.provenance import SUITE_VERSION, Provenance
 from probes.record.writer import RecordWriter, UnderWay, mend
 from probes.sensors.interface import Trace
 from probes.timing.trial import Point
 
-_SAME = ("device_name", "device_hash", "torch_version", "driver_version")
-"""Fields that must agree for a record to be continued."""
+
+def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, str | None]:
+    """What must agree for a record to be continued, by its key."""
+    return {
+        "device_name": device.name,
+        "device_hash": device.uuid_hash,
+        "torch_version": software.torch_version,
+        "driver_version": software.driver_version,
+    }
 
 
 class Ledger:
     """One record, open for writing."""
 
-    def __init__(self, options: Options, facts: Mapping[str, Any]) -> None:
+    def __init__(self, options: Options, where: Provenance) -> None:
         """Begin a record, or go on with one.
 
         Args:
             options: say where.
-            facts: provenance fields of every line.
+            where: device and software, which every line names.
 
         Raises:
             UsageError: the record exists and is not to be resumed, is of another device, or cannot be written.
         """
         self._options = options
-        self._facts = facts
+        self._where = where
         earlier = self._earlier()
-        self.known: dict[str, Measurement] = {one.probe_id: one for one in earlier}
+        self.known: dict[str, Measurement] = {line.probe_id: line for line in earlier}
         """Last line of each probe id."""
         self.run_id = earlier[0].run_id if earlier else str(uuid.uuid4())
         self.written = 0
-        self._next = max((one.seq for one in earlier), default=-1) + 1
+        self._next = max((line.seq for line in earlier), default=-1) + 1
         paths = self._paths()
         self.path = paths[0]
         self._writer = RecordWriter(*paths)
         self.under_way = UnderWay(self.path)
 
-    def write(self, point: Point, fields: Mapping[str, Any], trace: Trace | None = None) -> Measurement:
-        """Add a line, and what the sensor told if there is a trace."""
-        values: dict[str, Any] = {
-            **self._facts,
-            "run_id": self.run_id,
-            "probe_id": point.probe_id,
-            "seq": self._next,
-            "kind": point.kind,
-            "workload": point.workload,
-            "precision": point.recipe.precision,
-            "recipe": point.recipe.id,
-            "seed": self._options.seed,
-            **point.facts,
-            "timestamp_utc": _now().isoformat(timespec="milliseconds"),
-            "monotonic_s": time.monotonic(),
-            **fields,
-        }
-        measurement = Measurement(**values)
+    def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
+        """Add a line, and the sensor's readings where there is a trace."""
+        setup = replace(
+            point.setup,
+            workload=point.workload,
+            precision=point.recipe.precision if point.records_recipe else None,
+            recipe=point.recipe.id if point.records_recipe else None,
+            recipe_flags=figures.recipe_flags,
+            attention_backend=figures.attention_backend,
+            seed=self._options.seed,
+        )
+        params = point.counts.params if figures.params is None else figures.params
+        measurement = Measurement(
+            suite_version=self._where.suite_version,
+            run_id=self.run_id,
+            probe_id=point.probe_id,
+            seq=self._next,
+            status=figures.status,
+            reason=figures.reason or point.note,
+            kind=point.kind,
+            setup=setup,
+            shape=point.shape,
+            counts=replace(point.counts, params=params),
+            time=figures.time,
+            sampling=figures.sampling,
+            memory=replace(figures.memory, tracker_peak_bytes=point.tracked_peak_bytes),
+            energy=figures.energy,
+            power=figures.power,
+            device_state=figures.device_state,
+            numerics=figures.numerics,
+            predicted=point.predicted,
+            device=self._where.device,
+            software=self._where.software,
+            timestamp_utc=_now().isoformat(timespec="milliseconds"),
+            monotonic_s=time.monotonic(),
+        )
         if trace is not None:
             self._writer.add_trace(self.run_id, point.probe_id, trace)
         self._writer.add(measurement)
@@ -79,15 +105,15 @@ class Ledger:
 
     def is_done(self, point: Point) -> bool:
         """Whether the record holds a result of this point that is worth keeping."""
-        one = self.known.get(point.probe_id)
-        if one is None or one.suite_version != SUITE_VERSION:
+        known = self.known.get(point.probe_id)
+        if known is None or known.suite_version != SUITE_VERSION:
             return False
-        if self._options.skip_failed and one.status == "error":
+        if self._options.skip_failed and known.status == "error":
             return True
-        return not doubtful(one)
+        return not doubtful(known)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._writer.close()
 
     def _earlier(self) -> tuple[Measurement, ...]:
@@ -97,15 +123,16 @@ class Ledger:
             return ()
         if not self._options.resume:
             raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
-        found = read_measurements(path).latest()
-        for one in found[:1]:
-            self._must_fit(one)
-        return found
+        lines = read_measurements(path).latest()
+        for first in lines[:1]:
+            self._must_fit(first)
+        return lines
 
-    def _must_fit(self, one: Measurement) -> None:
+    def _must_fit(self, first: Measurement) -> None:
         """A record is continued only on its own device and software."""
-        for name in _SAME:
-            have, want = self._facts.get(name), getattr(one, name)
+        begun = _identity(first.device, first.software)
+        for name, have in _identity(self._where.device, self._where.software).items():
+            want = begun[name]
             if have != want:
                 raise UsageError(
                     f"the record was begun with {name} `{want}`, this is `{have}`",
@@ -118,16 +145,16 @@ class Ledger:
         if self._options.store is None:
             return named
         store = Path(self._options.store)
-        found = sorted(store.glob(f"*-{self.run_id[:8]}.jsonl")) if store.is_dir() else []
-        kept = found[0] if found else store / self._name()
-        if named and named[0].exists() and not found:
+        copies = sorted(store.glob(f"*-{self.run_id[:8]}.jsonl")) if store.is_dir() else []
+        kept = copies[0] if copies else store / self._name()
+        if named and named[0].exists() and not copies:
             kept.parent.mkdir(parents=True, exist_ok=True)
             mend(named[0])
             shutil.copyfile(named[0], kept)
         return [*named, *([] if kept in named else [kept])]
 
     def _name(self) -> str:
-        slug = re.sub(r"[^a-z0-9]+", "-", str(self._facts["device_name"]).lower()).strip("-")[:40]
+        slug = re.sub(r"[^a-z0-9]+", "-", self._where.device.name.lower()).strip("-")[:40]
         return f"{slug or 'device'}-{_now():%Y%m%dT%H%M%SZ}-{self.run_id[:8]}.jsonl"
 
 

@@ -46,7 +46,7 @@ class Options:
 
     @classmethod
     def from_json(cls, text: str) -> Options:
-        """The inverse of `to_json`."""
+        """The options that `to_json` wrote."""
         values = json.loads(text)
         for name in ("precisions", "workloads"):
             values[name] = tuple(values[name])

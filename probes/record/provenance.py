@@ -1,14 +1,16 @@
-"""What the figures were measured with: versions and settings from a fixed list. No host, user, path or raw UUID."""
+"""Where figures come from: device, versions and settings from a fixed list. No host, user, path or raw UUID."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from planner.records.machine import DeviceIdentity, SoftwareVersions
 from probes.device.device import Device, cpu_name
 
 SUITE_VERSION = 1
@@ -27,7 +29,7 @@ ALLOWED_VARIABLES = (
     "DNNL_MAX_CPU_ISA",
     "ONEDNN_MAX_CPU_ISA",
 )
-"""Variables that change speed and name nobody; `PYTORCH_*ALLOC_CONF` is added below, checked."""
+"""Variables that change speed and identify nobody; `PYTORCH_*ALLOC_CONF` is added below, after a check."""
 
 _ISA = (
     "avx2",
@@ -43,63 +45,106 @@ _ISA = (
 )
 
 
-def provenance(device: Device) -> dict[str, Any]:
-    """The provenance fields of a `Measurement` for this device and process; torch must be importable."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the lines of a record come from."""
+
+    suite_version: int
+    """Version of the definitions of the points."""
+    device: DeviceIdentity
+    """The device that is measured."""
+    software: SoftwareVersions
+    """Versions and settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Board:
+    """What NVML reports about a board."""
+
+    driver_version: str | None = None
+    mig: bool | None = None
+    ecc: bool | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+
+
+def provenance(device: Device) -> Provenance:
+    """Where the lines of a record of this device and process come from; torch must be importable."""
     import torch
 
-    return {
-        "suite_version": SUITE_VERSION,
-        "device_kind": device.kind,
-        "device_name": device.name,
-        "device_hash": device.hashed,
-        "compute_capability": ".".join(map(str, device.capability)) if device.kind == "cuda" else None,
-        "sm_count": device.sm_count,
-        "l2_bytes": device.l2_bytes,
-        "memory_total_bytes": device.memory_bytes,
-        **_cuda_facts(device),
-        "torch_version": str(torch.__version__),
-        "torch_git": (torch.version.git_version or "")[:12] or None,
-        "triton_version": _version("triton"),
-        "torchao_version": _version("torchao"),
-        "transformers_version": _version("transformers"),
-        "python_version": platform.python_version(),
-        "os_kernel": f"{platform.system()} {platform.release()}",
-        "cpu_model": cpu_name(),
-        **_cpu_flags(),
-        "threads": torch.get_num_threads(),
-        "environment": _environment(),
-        "mpplan_version": _version("mpplan"),
-        **_git(),
-    }
+    board = _board(device)
+    isa, hypervisor = _cpu_flags()
+    return Provenance(
+        suite_version=SUITE_VERSION,
+        device=DeviceIdentity(
+            kind=device.kind,
+            name=device.name,
+            uuid_hash=device.hashed,
+            compute_capability=".".join(map(str, device.capability)) if device.kind == "cuda" else None,
+            sm_count=device.sm_count,
+            l2_bytes=device.l2_bytes,
+            memory_total_bytes=device.memory_bytes,
+            mig=board.mig,
+            ecc=board.ecc,
+            pcie_generation=board.pcie_generation,
+            pcie_width=board.pcie_width,
+            hypervisor=hypervisor,
+            cpu_model=cpu_name(),
+            cpu_isa=isa,
+            threads=torch.get_num_threads(),
+        ),
+        software=_with_cuda(_software(board), device),
+    )
 
 
-def _cuda_facts(device: Device) -> dict[str, Any]:
+def _software(board: _Board) -> SoftwareVersions:
+    import torch
+
+    commit, dirty = _git()
+    return SoftwareVersions(
+        driver_version=board.driver_version,
+        torch_version=str(torch.__version__),
+        torch_git=(torch.version.git_version or "")[:12] or None,
+        triton_version=_version("triton"),
+        torchao_version=_version("torchao"),
+        transformers_version=_version("transformers"),
+        python_version=platform.python_version(),
+        os_kernel=f"{platform.system()} {platform.release()}",
+        environment=_environment(),
+        mpplan_version=_version("mpplan"),
+        git_commit=commit,
+        git_dirty=dirty,
+    )
+
+
+def _with_cuda(software: SoftwareVersions, device: Device) -> SoftwareVersions:
+    """The same with CUDA's libraries, on a GPU."""
     if device.kind != "cuda":
-        return {}
+        return software
     import torch
 
     nccl = getattr(torch.cuda, "nccl", None)
     cudnn = torch.backends.cudnn.version()
-    return {
-        "cuda_version": torch.version.cuda,
-        "cudnn_version": str(cudnn) if cudnn else None,
-        "nccl_version": ".".join(map(str, nccl.version())) if nccl and torch.distributed.is_available() else None,
-        **_nvml_facts(device),
-    }
+    return replace(
+        software,
+        cuda_version=torch.version.cuda,
+        cudnn_version=str(cudnn) if cudnn else None,
+        nccl_version=".".join(map(str, nccl.version())) if nccl and torch.distributed.is_available() else None,
+    )
 
 
-def _nvml_facts(device: Device) -> dict[str, Any]:
-    """Driver, MIG, ECC and PCIe, where NVML tells."""
+def _board(device: Device) -> _Board:
+    """Driver, MIG, ECC and PCIe, where NVML reports them."""
     from planner.errors import CannotMeasureError
     from probes.sensors.nvml import handle_by_uuid, load_nvml
 
-    if device.uuid is None:
-        return {}
+    if device.kind != "cuda" or device.uuid is None:
+        return _Board()
     try:
         nvml = load_nvml()
         handle = handle_by_uuid(nvml, device.uuid)
     except CannotMeasureError:
-        return {}
+        return _Board()
 
     def ask(name: str, *arguments: Any) -> Any:
         try:
@@ -109,33 +154,34 @@ def _nvml_facts(device: Device) -> dict[str, Any]:
 
     driver = ask("nvmlSystemGetDriverVersion")
     mig, ecc = ask("nvmlDeviceGetMigMode", handle), ask("nvmlDeviceGetEccMode", handle)
-    return {
-        "driver_version": driver.decode() if isinstance(driver, bytes) else driver,
-        "mig": None if mig is None else mig[0] == 1,
-        "ecc": None if ecc is None else ecc[0] == 1,
-        "pcie_generation": ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
-        "pcie_width": ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
-    }
+    return _Board(
+        driver_version=driver.decode() if isinstance(driver, bytes) else driver,
+        mig=None if mig is None else mig[0] == 1,
+        ecc=None if ecc is None else ecc[0] == 1,
+        pcie_generation=ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
+        pcie_width=ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
+    )
 
 
-def _cpu_flags() -> dict[str, Any]:
+def _cpu_flags() -> tuple[tuple[str, ...], bool | None]:
+    """Instruction sets that matter, and whether this is a virtual machine; None where the system does not say."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return {}
-    line = next((one for one in text.splitlines() if one.startswith(("flags", "Features"))), "")
+        return (), None
+    line = next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
     flags = set(line.split(":", 1)[-1].split())
-    return {"cpu_isa": tuple(one for one in _ISA if one in flags), "hypervisor": "hypervisor" in flags}
+    return tuple(name for name in _ISA if name in flags), "hypervisor" in flags
 
 
 def _environment() -> dict[str, str]:
     """Allowed variables that are set; an allocator setting only in the form that torch documents."""
-    found = {name: os.environ[name] for name in ALLOWED_VARIABLES if name in os.environ}
+    variables = {name: os.environ[name] for name in ALLOWED_VARIABLES if name in os.environ}
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
         value = os.environ.get(name, "")
         if value and all(c.isalnum() or c in "_:,.[]" for c in value):
-            found[name] = value
-    return {name: value[:80] for name, value in found.items() if "/" not in value and "\\" not in value}
+            variables[name] = value
+    return {name: value[:80] for name, value in variables.items() if "/" not in value and "\\" not in value}
 
 
 def _version(package: str) -> str | None:
@@ -145,23 +191,19 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _git() -> dict[str, Any]:
-    """Commit of a source checkout; nothing for an installed package."""
+def _git() -> tuple[str | None, bool | None]:
+    """Commit of a source checkout and whether it has changes; None for an installed package."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
-        return {}
+        return None, None
     try:
-        commit = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
-        status = subprocess.run(
-            ["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"],
-            capture_output=True, text=True, timeout=5, check=True,
-        )  # fmt: skip
+        commit = _git_output(root, "rev-parse", "--short=12", "HEAD")
+        changes = _git_output(root, "status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
-        return {}
-    return {"git_commit": commit.stdout.strip(), "git_dirty": bool(status.stdout.strip())}
+        return None, None
+    return commit, bool(changes)
+
+
+def _git_output(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()

@@ -31,13 +31,17 @@ class SummaryRow:
 
 def summarise_run(measurements: Iterable[Measurement]) -> tuple[SummaryRow, ...]:
     """Rows for the model that was trained in the most precisions (the deepest of those), in the order measured."""
-    done = [m for m in measurements if m.kind == "end_to_end" and m.usable_time and m.tokens and m.recompute == "none"]
-    plain = [m for m in done if not m.compiled]
+    done = [
+        m
+        for m in measurements
+        if m.kind == "end_to_end" and m.usable_time and m.shape.tokens and m.setup.recompute == "none"
+    ]
+    plain = [m for m in done if not m.setup.compiled]
     if not plain:
         return ()
     counts = Counter(_case(m) for m in plain)
     chosen = max(counts, key=lambda case: (counts[case], case[1]))
-    rows = {m.recipe: m for m in plain if _case(m) == chosen}
+    rows = {m.setup.recipe: m for m in plain if _case(m) == chosen}
     return tuple(_row(m, rows.get("fp32"), rows.get("tf32")) for m in rows.values())
 
 
@@ -45,34 +49,34 @@ Case = tuple[str, int, int, int]
 
 
 def _case(m: Measurement) -> Case:
-    return (m.model or "", m.layers or 0, m.seq_len or 0, m.micro_batch or 0)
+    return (m.shape.model or "", m.shape.layers or 0, m.shape.seq_len or 0, m.shape.micro_batch or 0)
 
 
 def _row(m: Measurement, fp32: Measurement | None, tf32: Measurement | None) -> SummaryRow:
     model, layers, length, batch = _case(m)
     return SummaryRow(
-        precision=m.precision or "",
-        recipe=m.recipe or "",
+        precision=m.setup.precision or "",
+        recipe=m.setup.recipe or "",
         model=f"{model}, {layers} layers, {batch} × {length}",
-        tokens_per_s=(m.tokens or 0) / (m.time_median_s or float("nan")),
-        memory_bytes=m.memory_allocated_peak_bytes,
+        tokens_per_s=(m.shape.tokens or 0) / (m.time.median_s or float("nan")),
+        memory_bytes=m.memory.allocated_peak_bytes,
         energy_j_per_token=_per_token(m),
         speed_over_fp32=_over(_time(fp32), _time(m)),
         speed_over_tf32=_over(_time(tf32), _time(m)),
-        memory_under_fp32=_over(fp32.memory_allocated_peak_bytes if fp32 else None, m.memory_allocated_peak_bytes),
+        memory_under_fp32=_over(fp32.memory.allocated_peak_bytes if fp32 else None, m.memory.allocated_peak_bytes),
         energy_under_fp32=_over(_per_token(fp32), _per_token(m)),
-        quality=m.quality,
+        quality=m.sampling.quality,
     )
 
 
 def _time(m: Measurement | None) -> float | None:
-    return m.time_median_s if m else None
+    return m.time.median_s if m else None
 
 
 def _per_token(m: Measurement | None) -> float | None:
-    if m is None or m.energy_j_per_iteration is None or not m.tokens:
+    if m is None or m.energy.j_per_iteration is None or not m.shape.tokens:
         return None
-    return m.energy_j_per_iteration / m.tokens
+    return m.energy.j_per_iteration / m.shape.tokens
 
 
 def _over(a: float | None, b: float | None) -> float | None:

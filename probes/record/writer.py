@@ -47,7 +47,7 @@ class RecordWriter:
             _through(file, to_line(measurement))
 
     def add_trace(self, run_id: str, probe_id: str, trace: Trace) -> None:
-        """Write what a sensor told during one point, as columns."""
+        """Write the readings of a sensor during one point, as columns."""
         if not trace.readings:
             return
         document = {
@@ -62,7 +62,7 @@ class RecordWriter:
                 _through(file, json.dumps(document, separators=(",", ":")))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for file in self._files:
             file.close()
 
@@ -78,7 +78,7 @@ class UnderWay:
         self._path.write_text(json.dumps(list(probe_ids)), encoding="utf-8")
 
     def end(self) -> None:
-        """They are done, or were interrupted from outside."""
+        """Forget them: they are done, or were interrupted from outside."""
         self._path.unlink(missing_ok=True)
 
     def left_behind(self) -> tuple[str, ...]:
@@ -112,18 +112,18 @@ def mend(path: Path) -> None:
 def read_traces(path: Path) -> dict[str, Trace]:
     """Traces by probe id, from `name.trace.jsonl` or its `.gz`; unreadable lines are left out."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    found: dict[str, Trace] = {}
+    traces: dict[str, Trace] = {}
     for line in data.decode("utf-8", errors="replace").splitlines():
         try:
             document = json.loads(line)
         except json.JSONDecodeError:
             continue
         if document.get("schema") == TRACE_SCHEMA:
-            found[document["probe_id"]] = Trace(
+            traces[document["probe_id"]] = Trace(
                 readings=tuple(Reading(**row) for row in _rows(document["readings"])),
                 states=tuple(State(**row) for row in _rows(document["states"])),
             )
-    return found
+    return traces
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:

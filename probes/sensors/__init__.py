@@ -30,7 +30,7 @@ def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
     try:
         if device_kind == "cuda":
             if uuid is None:
-                return OpenedSensor(sensor=None, reason="this torch does not tell the GPU's UUID")
+                return OpenedSensor(sensor=None, reason="this version of torch does not report the GPU's UUID")
             return OpenedSensor(sensor=NvmlSensor(uuid), reason=None)
         return OpenedSensor(sensor=RaplSensor(), reason=None)
     except CannotMeasureError as error:

@@ -1,4 +1,4 @@
-"""What a sensor tells: fast readings of energy and power, slower readings of heat and clocks."""
+"""Sensor readings: fast ones of energy and power, slower ones of temperatures and clocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Energy and power at one moment; None where the device does not tell."""
+    """Energy and power at one moment; None where the device does not report them."""
 
     time_s: float
     """Monotonic clock."""
@@ -22,7 +22,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Heat, clocks and limits at one moment; None where the device does not tell."""
+    """Temperatures, clocks and limits at one moment; None where the device does not report them."""
 
     time_s: float
     temperature_c: float | None = None
@@ -39,7 +39,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What a sensor told during one window."""
+    """The readings of a sensor during one window."""
 
     readings: tuple[Reading, ...] = ()
     states: tuple[State, ...] = ()
@@ -61,10 +61,10 @@ class Sensor(Protocol):
         """Energy and power now."""
 
     def state(self) -> State:
-        """Heat, clocks and limits now."""
+        """Temperatures, clocks and limits now."""
 
     def processes(self) -> int | None:
         """Of `state`, the processes alone, which are asked for more often."""
 
     def close(self) -> None:
-        """Let go of the device."""
+        """Release the device."""

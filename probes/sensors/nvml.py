@@ -76,12 +76,12 @@ class NvmlSensor:
         self._handle = handle_by_uuid(self._nvml, uuid)
         self.scope = "board"
         self._power_scope = _SCOPE_GPU
-        found: dict[str, str] = {}
+        missing: dict[str, str] = {}
         if self._is_slice():
-            found["energy"] = found["power"] = "the device is a MIG slice; the board does not meter slices"
+            missing["energy"] = missing["power"] = "the device is a MIG slice; the board does not meter slices"
         else:
-            self._look_for_power(found)
-        self._missing = found
+            self._look_for_power(missing)
+        self._missing = missing
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -122,10 +122,10 @@ class NvmlSensor:
     def processes(self) -> int | None:
         """See `Sensor.processes`."""
         running = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
-        return None if running is None else sum(one.pid != os.getpid() for one in running)
+        return None if running is None else sum(process.pid != os.getpid() for process in running)
 
     def utilisation_ratio(self) -> float | None:
-        """Share of the last sampling period in which a kernel ran; None where the device does not tell."""
+        """Share of the last sampling period in which a kernel ran; None where the device does not report it."""
         rates = self._ask(self._nvml.nvmlDeviceGetUtilizationRates, self._handle)
         return None if rates is None else rates.gpu / 100.0
 
@@ -139,15 +139,15 @@ class NvmlSensor:
         mode = self._ask(self._nvml.nvmlDeviceGetMigMode, self._handle)
         return bool(mode) and mode[0] == 1
 
-    def _look_for_power(self, found: dict[str, str]) -> None:
-        """Find out what the device tells and in which scope; what it does not is named."""
+    def _look_for_power(self, missing: dict[str, str]) -> None:
+        """Find out what the device reports and in which scope; name what it does not report."""
         if self._fields([(ENERGY_FIELD, 0)])[0] is None and self._counter() is None:
-            found["energy"] = self._why_no_energy()
+            missing["energy"] = self._why_no_energy()
         if not self._fields([(POWER_INSTANT_FIELD, _SCOPE_GPU)])[0]:
             if self._fields([(POWER_INSTANT_FIELD, _SCOPE_MODULE)])[0]:
                 self._power_scope, self.scope = _SCOPE_MODULE, "module"
             else:
-                found["power"] = "this driver does not tell the instantaneous power"
+                missing["power"] = "this driver does not report the instantaneous power"
         elif self._fields([(POWER_INSTANT_FIELD, _SCOPE_MODULE)])[0] and "GH200" in self._device_name():
             self._power_scope, self.scope = _SCOPE_MODULE, "module"  # the counter there is of the module
 
@@ -187,7 +187,8 @@ class NvmlSensor:
         if values is None:
             return [None] * len(fields)
         return [
-            None if one.nvmlReturn != 0 else float(getattr(one.value, _VALUE_MEMBERS[one.valueType])) for one in values
+            None if value.nvmlReturn != 0 else float(getattr(value.value, _VALUE_MEMBERS[value.valueType]))
+            for value in values
         ]
 
     def _ask(self, function: Callable[..., Any] | None, *arguments: Any) -> Any:

@@ -60,11 +60,11 @@ class RaplSensor:
         return Reading(time_s=self._now(), energy_j=total, power_instant_w=None, power_average_w=None)
 
     def state(self) -> State:
-        """RAPL tells nothing but energy."""
+        """RAPL reports energy only."""
         return State(time_s=self._now())
 
     def processes(self) -> int | None:
-        """RAPL tells nothing but energy."""
+        """RAPL reports energy only."""
         return None
 
     def close(self) -> None:
@@ -78,13 +78,13 @@ def packages(root: Path = POWERCAP) -> list[Path]:
         CannotMeasureError: the machine shows no such zone.
     """
     zones = sorted(zone for zone in root.glob("*-rapl:*") if zone.name.count(":") == 1)
-    found = [zone for zone in zones if _zone_name(zone).startswith("package")]
-    if not found:
+    whole = [zone for zone in zones if _zone_name(zone).startswith("package")]
+    if not whole:
         raise CannotMeasureError(
             "this machine shows no CPU energy counter",
             hint="virtual machines hide it; on bare metal load `intel_rapl_common`",
         )
-    return found
+    return whole
 
 
 def _zone_name(zone: Path) -> str:

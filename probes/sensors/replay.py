@@ -1,4 +1,4 @@
-"""Recorded traces played back: tests and re-analysis see exactly what a real sensor told."""
+"""Recorded traces played back, so that tests and re-analysis read exactly what a real sensor read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from probes.sensors.interface import Reading, State, Trace
 
 
 class ReplaySensor:
-    """Tells, at each moment, what the recorded sensor had told last."""
+    """Returns, at each moment, the latest reading of the recorded sensor."""
 
     name = "replay"
 
@@ -28,18 +28,18 @@ class ReplaySensor:
         self.missing: Mapping[str, str] = missing or {}
         self._trace = trace
         self._now = now
-        self._reading_times = [one.time_s for one in trace.readings]
-        self._state_times = [one.time_s for one in trace.states]
+        self._reading_times = [entry.time_s for entry in trace.readings]
+        self._state_times = [entry.time_s for entry in trace.states]
 
     def read(self) -> Reading:
         """See `Sensor.read`."""
         now = self._now()
-        told = self._trace.readings[max(bisect_right(self._reading_times, now) - 1, 0)]
+        reading = self._trace.readings[max(bisect_right(self._reading_times, now) - 1, 0)]
         return Reading(
             time_s=now,
-            energy_j=told.energy_j,
-            power_instant_w=told.power_instant_w,
-            power_average_w=told.power_average_w,
+            energy_j=reading.energy_j,
+            power_instant_w=reading.power_instant_w,
+            power_average_w=reading.power_average_w,
         )
 
     def state(self) -> State:

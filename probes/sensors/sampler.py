@@ -1,4 +1,4 @@
-"""A thread that polls a sensor while the main thread works, and keeps what changed."""
+"""A thread that polls a sensor while the main thread works, and keeps the readings that changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATE_S = 0.25
 
 
 class Sampler:
-    """Polls within a `with` block; `trace` holds what was told, also while it still runs."""
+    """Polls within a `with` block; `trace` holds the readings so far, also while it still runs."""
 
     def __init__(self, sensor: Sensor, poll_s: float = POLL_S) -> None:
         self._sensor = sensor
@@ -40,7 +40,7 @@ class Sampler:
 
     @property
     def trace(self) -> Trace:
-        """What was told so far."""
+        """The readings so far."""
         return Trace(readings=tuple(self._readings), states=tuple(self._states))
 
     def _poll(self) -> None:
@@ -54,9 +54,9 @@ class Sampler:
                 next_state = now.time_s + STATE_S
 
 
-def _differs(one: Reading, other: Reading) -> bool:
-    return (one.energy_j, one.power_instant_w, one.power_average_w) != (
-        other.energy_j,
-        other.power_instant_w,
-        other.power_average_w,
+def _differs(new: Reading, old: Reading) -> bool:
+    return (new.energy_j, new.power_instant_w, new.power_average_w) != (
+        old.energy_j,
+        old.power_instant_w,
+        old.power_average_w,
     )

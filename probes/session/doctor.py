@@ -27,7 +27,7 @@ class Finding:
     topic: str
     """packages, devices, precisions or energy."""
     device: str | None
-    """The device it speaks of."""
+    """The device concerned; None: the machine."""
     what: str
     ok: bool
     detail: str
@@ -37,13 +37,13 @@ class Finding:
 
 def examine() -> tuple[Finding, ...]:
     """Everything about this machine."""
-    found = list(_packages())
+    findings = list(_packages())
     if find_spec("torch") is None:
-        return (*found, *_without_torch())
+        return (*findings, *_without_torch())
     answer = _ask_child()
     if isinstance(answer, str):
-        return (*found, Finding(topic="devices", device=None, what="torch", ok=False, detail=answer))
-    return (*found, *(Finding(**one) for one in answer))
+        return (*findings, Finding(topic="devices", device=None, what="torch", ok=False, detail=answer))
+    return (*findings, *(Finding(**fields) for fields in answer))
 
 
 _PACKAGES = (
@@ -57,7 +57,7 @@ _PACKAGES = (
 def _packages() -> list[Finding]:
     from importlib.metadata import PackageNotFoundError, version
 
-    found = []
+    findings = []
     for module, purpose, fix in _PACKAGES:
         there = find_spec(module) is not None
         try:
@@ -65,10 +65,10 @@ def _packages() -> list[Finding]:
         except PackageNotFoundError:
             number = "of unknown version"
         detail = f"{number}, for {purpose}" if there else f"missing; needed for {purpose}"
-        found.append(
+        findings.append(
             Finding(topic="packages", device=None, what=module, ok=there, detail=detail, fix=None if there else fix)
         )
-    return found
+    return findings
 
 
 def _without_torch() -> list[Finding]:
@@ -104,38 +104,38 @@ def _ask_child() -> list[dict[str, Any]] | str:
 
 
 def look() -> list[Finding]:
-    """Asked in a process that may import torch: devices, what each runs, what its sensor tells."""
+    """Asked in a process that may import torch: devices, what each runs, what its sensor reports."""
     import torch
 
     from probes.device.device import open_device, why_no_cuda
 
-    found = []
+    findings = []
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         detail, fix = why_no_cuda()
-        found.append(Finding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix=fix))
+        findings.append(Finding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix=fix))
     devices = [open_device("cuda", index) for index in range(count)] + [open_device("cpu")]
     for device in devices:
         label = f"GPU {device.index} ({device.name})" if device.kind == "cuda" else f"CPU ({device.name})"
         command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
-        found.append(
+        findings.append(
             Finding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
         )
-        found += _precisions(device, label)
-        found += _energy(device, label)
-    return found
+        findings += _precisions(device, label)
+        findings += _energy(device, label)
+    return findings
 
 
 def _precisions(device: Any, label: str) -> list[Finding]:
     from probes.precisions import RECIPES
     from probes.precisions.support import check_support
 
-    found = []
+    findings = []
     for recipe in RECIPES:
         support = check_support(recipe, device)
         missing = recipe.needs if recipe.needs and find_spec(recipe.needs) is None else None
         detail = support.reason or f"{recipe.summary}; error of a product {support.error_ratio:.0e}"
-        found.append(
+        findings.append(
             Finding(
                 topic="precisions",
                 device=label,
@@ -145,7 +145,7 @@ def _precisions(device: Any, label: str) -> list[Finding]:
                 fix="pip install 'mpplan[float8]'" if missing and "not installed" in detail else None,
             )
         )
-    return found
+    return findings
 
 
 def _energy(device: Any, label: str) -> list[Finding]:
@@ -156,19 +156,19 @@ def _energy(device: Any, label: str) -> list[Finding]:
         reason = opened.reason or "no sensor"
         return [Finding(topic="energy", device=label, what="energy", ok=False, detail=reason, fix=opened.hint)]
     missing = opened.sensor.missing
-    found = []
+    findings = []
     for what in ("energy", "power"):
         detail = missing.get(what, f"{opened.sensor.name}, scope {opened.sensor.scope}")
-        found.append(Finding(topic="energy", device=label, what=what, ok=what not in missing, detail=detail))
+        findings.append(Finding(topic="energy", device=label, what=what, ok=what not in missing, detail=detail))
     opened.sensor.close()
-    return found
+    return findings
 
 
 if __name__ == "__main__":
     from dataclasses import asdict
 
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    told = os.fdopen(os.dup(1), "w")
+    events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    told.write(json.dumps([asdict(one) for one in look()]) + "\n")
-    told.close()
+    events.write(json.dumps([asdict(finding) for finding in look()]) + "\n")
+    events.close()

@@ -8,15 +8,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
 
+from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
 from probes.device.clock import CpuClock, no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
-from probes.energy.window import energy_fields, measure_window, slowed_down, thermal_fields
-from probes.memory.peaks import MemoryReading, is_out_of_memory, live_bytes, peak_of, release
+from probes.energy.window import device_state, energy_use, measure_window, power_draw, slowed_down
+from probes.memory.peaks import is_out_of_memory, live_bytes, peak_of, release
+from probes.record.figures import Figures
 from probes.sensors.interface import Sensor, State, Trace
 from probes.timing.graphs import captured_if_short
 from probes.timing.protocol import Rules, Subject, Timing, measure
@@ -24,15 +25,13 @@ from probes.timing.quiet import Gate
 from probes.timing.statistics import Summary
 from probes.timing.trial import Group, Point, Trial
 
-Fields = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a point: fields of its line, and the trace of its energy window."""
+    """What came of a point, with the trace of its energy window."""
 
     point: Point
-    fields: Fields
+    figures: Figures
     trace: Trace | None = None
 
 
@@ -53,24 +52,23 @@ class Bench:
 class _Built:
     point: Point
     subject: Subject
-    memory: MemoryReading | None = None
+    memory: PeakMemory = field(default_factory=PeakMemory)
     first_step_s: float = 0.0
-    fields: Fields = field(default_factory=dict)
 
 
 class _Results(dict[str, Result]):
-    """Results by probe id, each told as soon as it is there."""
+    """Results by probe id, each reported as soon as it is known."""
 
-    def __init__(self, tell: Callable[[Result], object]) -> None:
+    def __init__(self, report: Callable[[Result], object]) -> None:
         super().__init__()
-        self._tell = tell
+        self._report = report
 
     def __setitem__(self, probe_id: str, result: Result) -> None:
         super().__setitem__(probe_id, result)
-        self._tell(result)
+        self._report(result)
 
 
-def run_group(group: Group, bench: Bench, tell: Callable[[Result], object] = lambda _: None) -> list[Result]:
+def run_group(group: Group, bench: Bench, report: Callable[[Result], object] = lambda _: None) -> list[Result]:
     """Measure a group; one result per point, in the order given.
 
     Points that do not fit beside the others are measured in a second sitting.
@@ -78,12 +76,12 @@ def run_group(group: Group, bench: Bench, tell: Callable[[Result], object] = lam
     Args:
         group: what to measure.
         bench: what to measure with.
-        tell: told each result when its point is done, so that an interruption costs only the point under way.
+        report: called with each result when its point is done, so that an interruption costs only the point under way.
 
     Raises:
         DeviceLost: after an error that leaves the device unusable.
     """
-    results = _Results(tell)
+    results = _Results(report)
     sittings = [list(group.points)]
     while sittings:
         sittings += _sit(sittings.pop(0), bench, results)
@@ -103,7 +101,7 @@ def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[
         if failed is None:
             continue
         release()  # only here: until the error was dropped, it held on to the memory of the failed trial
-        if failed.fields["status"] == "oom" and built:
+        if failed.figures.status == "oom" and built:
             return [*_measure_all(built, bench, results), list(points[i:])]
         results[point.probe_id] = failed
     return _measure_all(built, bench, results)
@@ -134,30 +132,30 @@ def _build(point: Point, bench: Bench) -> _Built:
 
 def _measure_all(built: list[_Built], bench: Bench, results: _Results) -> list[list[Point]]:
     """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
-    resting = [one for one in built if one.point.kind == "idle"]
-    timed = [one for one in built if one.point.kind != "idle"]
-    for one in resting:
-        _keep(one, lambda one=one: _idle(one, bench), results)  # type: ignore[misc]
+    resting = [item for item in built if item.point.kind == "idle"]
+    timed = [item for item in built if item.point.kind != "idle"]
+    for item in resting:
+        _keep(item, lambda item=item: _idle(item, bench), results)  # type: ignore[misc]
     timings: list[Timing] = []
     failed = _guarded(timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench)) if timed else None)
-    points = [one.point for one in timed]
+    points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
-    for one, timing in zip(timed, timings, strict=False):
-        _keep(one, lambda one=one, timing=timing: _finish(one, bench, timing), results)  # type: ignore[misc]
+    for item, timing in zip(timed, timings, strict=False):
+        _keep(item, lambda item=item, timing=timing: _finish(item, bench, timing), results)  # type: ignore[misc]
     built.clear()
     return [[point] for point in points] if failed is not None and len(points) > 1 else []
 
 
 def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
-    rules = max((bench.rules(one.point) for one in timed), key=lambda rules: rules.cap_s)  # the most patient of theirs
-    return measure([one.subject for one in timed], bench.device.clock, rules, bench.gate, bench.rng)
+    rules = max((bench.rules(item.point) for item in timed), key=lambda rules: rules.cap_s)
+    return measure([item.subject for item in timed], bench.device.clock, rules, bench.gate, bench.rng)
 
 
-def _keep(one: _Built, run: Callable[[], Result], results: _Results) -> None:
-    found: list[Result] = []
-    failed = _guarded(one.point, lambda: found.append(run()))
-    results[one.point.probe_id] = failed or found[0]
+def _keep(built: _Built, run: Callable[[], Result], results: _Results) -> None:
+    finished: list[Result] = []
+    failed = _guarded(built.point, lambda: finished.append(run()))
+    results[built.point.probe_id] = failed or finished[0]
 
 
 def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
@@ -175,13 +173,15 @@ def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
     return None
 
 
-def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
-    """Energy window, outcome, and all fields of one point."""
-    point, trial = one.point, one.subject.trial
-    fields: Fields = {"status": "ok", "recipe_flags": trial.flags, **timing_fields(timing, trial.steps)}
-    fields["compile_s"] = max(one.first_step_s, timing.first_call_s) if point.compiled else None
+def _finish(built: _Built, bench: Bench, timing: Timing) -> Result:
+    """Energy window, the trial's outcome, and all figures of one point."""
+    point, trial = built.point, built.subject.trial
+    time_s = time_statistics(timing, trial.steps)
+    sampling = sampling_of(timing, trial.steps)
+    if point.setup.compiled:
+        sampling = replace(sampling, compile_s=max(built.first_step_s, timing.first_call_s))
     states: tuple[State, ...] = (bench.sensor.state(),) if bench.sensor and bench.device.kind == "cuda" else ()
-    trace = None
+    energy, power, trace = EnergyUse(), PowerDraw(), None
     if point.energy_s and bench.sensor:
         window = measure_window(
             trial, point.recipe, bench.device.clock, bench.sensor,
@@ -189,83 +189,101 @@ def _finish(one: _Built, bench: Bench, timing: Timing) -> Result:
         )  # fmt: skip
         states, trace = window.states, window.trace
         if window.timing is not None:
-            fields |= {"time_burst_median_s": fields["time_median_s"], "regime": "sustained", "stop_reason": "window"}
-            fields |= summary_fields(window.timing, trial.steps)
-        fields |= energy_fields(window, bench.sensor.scope, fields["time_median_s"])
+            time_s = _sustained(time_s, window.timing, trial.steps)
+            samples = window.timing.samples
+            sampling = replace(sampling, samples=samples, regime="sustained", stop_reason="window")
+        energy = energy_use(window.power, bench.sensor.scope, time_s.median_s)
+        power = power_draw(window.power)
     elif point.energy_s or bench.sensor is None:
-        fields |= {"energy_source": "none", "energy_reason": bench.no_sensor}
-    fields |= thermal_fields(states)
+        energy = EnergyUse(source="none", reason=bench.no_sensor)
     if slowed_down(states):
-        fields["quality"] = "throttled"
-    if one.memory is not None:
-        fields |= memory_fields(one.memory)
-    return Result(point=point, fields=fields | dict(trial.outcome()), trace=trace)
+        sampling = replace(sampling, quality="throttled")
+    outcome = trial.outcome()
+    figures = Figures(
+        status="ok",
+        reason=outcome.reason,
+        recipe_flags=trial.flags,
+        attention_backend=outcome.attention_backend,
+        params=outcome.params,
+        time=time_s,
+        sampling=sampling,
+        memory=replace(built.memory, optimizer_state_bytes_per_param=outcome.optimizer_state_bytes_per_param),
+        energy=energy,
+        power=power,
+        device_state=device_state(states),
+        numerics=outcome.numerics,
+    )
+    return Result(point=point, figures=figures, trace=trace)
 
 
-def _idle(one: _Built, bench: Bench) -> Result:
+def _idle(built: _Built, bench: Bench) -> Result:
     if bench.sensor is None:
-        return _failed(one.point, "unsupported", bench.no_sensor or "no sensor")
+        return _failed(built.point, "unsupported", bench.no_sensor or "no sensor")
     window = measure_window(
-        one.subject.trial, one.point.recipe, CpuClock(), bench.sensor,
-        window_s=one.point.energy_s, guess_s=0.05, idle=True,
+        built.subject.trial, built.point.recipe, CpuClock(), bench.sensor,
+        window_s=built.point.energy_s, guess_s=0.05, idle=True,
     )  # fmt: skip
-    fields = {"status": "ok", **energy_fields(window, bench.sensor.scope, None), **thermal_fields(window.states)}
-    fields["power_idle_w"] = window.power.mean_w
-    return Result(point=one.point, fields=fields, trace=window.trace)
+    figures = Figures(
+        status="ok",
+        energy=energy_use(window.power, bench.sensor.scope, None),
+        power=power_draw(window.power, idle=True),
+        device_state=device_state(window.states),
+    )
+    return Result(point=built.point, figures=figures, trace=window.trace)
 
 
-def timing_fields(timing: Timing, steps: int = 1) -> Fields:
-    """The fields on time of a `Measurement`; `steps` is how many iterations one timed step held."""
-    phases = timing.phases_s
-    return {
-        **summary_fields(timing.summary, steps),
-        "time_forward_median_s": phases.get("forward"),
-        "time_backward_median_s": phases.get("backward"),
-        "time_optimizer_median_s": phases.get("optimizer"),
-        "samples_gated": timing.samples_gated,
-        "rounds": timing.rounds,
-        "attempts": timing.attempts,
-        "iterations_per_sample": timing.iterations_per_sample * steps,
-        "stop_reason": timing.stop_reason,
-        "regime": "burst",
-        "warmup_s": timing.warmup_s,
-        "quality": timing.quality,
-        "other_load_ratio": timing.other_load_ratio,
-    }
+def time_statistics(timing: Timing, steps: int = 1) -> TimeStatistics:
+    """Times of one iteration; `steps` is how many iterations one timed step held."""
+    return replace(
+        _statistics(timing.summary, steps),
+        forward_median_s=timing.phases_s.get("forward"),
+        backward_median_s=timing.phases_s.get("backward"),
+        optimizer_median_s=timing.phases_s.get("optimizer"),
+    )
 
 
-def summary_fields(summary: Summary, steps: int = 1) -> Fields:
+def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
+    """How a trial's times were sampled."""
+    return Sampling(
+        samples=timing.summary.samples,
+        samples_gated=timing.samples_gated,
+        rounds=timing.rounds,
+        attempts=timing.attempts,
+        iterations_per_sample=timing.iterations_per_sample * steps,
+        stop_reason=timing.stop_reason,
+        regime="burst",
+        warmup_s=timing.warmup_s,
+        quality=timing.quality,
+        other_load_ratio=timing.other_load_ratio,
+    )
+
+
+def _statistics(summary: Summary, steps: int) -> TimeStatistics:
     """The median, its interval and the spread."""
-    return {
-        "time_median_s": summary.median_s / steps,
-        "time_ci_low_s": summary.ci_low_s / steps,
-        "time_ci_high_s": summary.ci_high_s / steps,
-        "time_iqr_s": summary.iqr_s / steps,
-        "time_p05_s": summary.p05_s / steps,
-        "time_p95_s": summary.p95_s / steps,
-        "time_min_s": summary.min_s / steps,
-        "samples": summary.samples,
-    }
+    return TimeStatistics(
+        median_s=summary.median_s / steps,
+        ci_low_s=summary.ci_low_s / steps,
+        ci_high_s=summary.ci_high_s / steps,
+        iqr_s=summary.iqr_s / steps,
+        p05_s=summary.p05_s / steps,
+        p95_s=summary.p95_s / steps,
+        min_s=summary.min_s / steps,
+    )
 
 
-def memory_fields(memory: MemoryReading) -> Fields:
-    """The fields on memory of a `Measurement`."""
-    return {
-        "memory_allocated_peak_bytes": memory.allocated_peak_bytes,
-        "memory_active_peak_bytes": memory.active_peak_bytes,
-        "memory_reserved_peak_bytes": memory.reserved_peak_bytes,
-        "memory_forward_peak_bytes": memory.phases_bytes.get("forward"),
-        "memory_backward_peak_bytes": memory.phases_bytes.get("backward"),
-        "memory_optimizer_peak_bytes": memory.phases_bytes.get("optimizer"),
-        "memory_persistent_bytes": memory.persistent_bytes,
-        "memory_source": memory.source,
-        "alloc_retries": memory.alloc_retries,
-        "ooms": memory.ooms,
-    }
+def _sustained(burst: TimeStatistics, window: Summary, steps: int) -> TimeStatistics:
+    """Statistics of an energy window, with the phases and the median from before it."""
+    return replace(
+        _statistics(window, steps),
+        forward_median_s=burst.forward_median_s,
+        backward_median_s=burst.backward_median_s,
+        optimizer_median_s=burst.optimizer_median_s,
+        burst_median_s=burst.median_s,
+    )
 
 
 def _failed(point: Point, status: str, reason: str) -> Result:
-    return Result(point=point, fields={"status": status, "reason": reason})
+    return Result(point=point, figures=Figures(status=status, reason=reason))
 
 
 def failure_of(point: Point, error: Exception) -> Result:

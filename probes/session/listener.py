@@ -1,4 +1,4 @@
-"""Who is told how a run goes. A library user passes nothing and gets silence."""
+"""Callbacks that report the progress of a run. By default nothing is reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.records.measurement import Measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a run is."""
+    """Progress of a run."""
 
     label: str
     """What runs now."""
@@ -21,26 +21,26 @@ class Progress:
 
 
 class Listener(Protocol):
-    """Told of everything that happens in a run."""
+    """Called for everything that happens in a run."""
 
     def began(self, path: str, device_name: str) -> None:
-        """The device is open, and the record is begun at `path`."""
+        """The device is open, and the record at `path` has been started."""
 
     def planned(self, groups: int, estimate_s: float) -> None:
         """The plan is made."""
 
     def started(self, progress: Progress) -> None:
-        """A group of points begins."""
+        """A group of points is about to be measured."""
 
     def measured(self, measurement: Measurement) -> None:
-        """A line was written."""
+        """A line has been written."""
 
     def noted(self, text: str) -> None:
         """Something the user should know."""
 
 
 class Silence:
-    """Tells nobody."""
+    """Ignores everything."""
 
     def began(self, path: str, device_name: str) -> None:
         """See `Listener`."""

@@ -6,8 +6,8 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from planner.records.figures import Numerics
 from planner.records.measurement import Measurement
 from probes import precisions, workloads
 from probes.device.device import Device, open_device
@@ -16,6 +16,7 @@ from probes.energy.window import heat_soak
 from probes.memory.peaks import release, warm_libraries
 from probes.precisions.interface import Recipe
 from probes.precisions.support import check_support
+from probes.record.figures import Figures
 from probes.record.ledger import Ledger
 from probes.record.options import BUDGETS_S, Options
 from probes.record.provenance import provenance
@@ -30,7 +31,7 @@ from probes.workloads.canary import canary_point
 
 CANARY_EVERY_S = 60.0
 CANARY_SETTLE_S = 1.0
-"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not tell that as drift."""
+"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not take that for drift."""
 DIED = "the process died while this was measured"
 
 
@@ -82,7 +83,7 @@ class Session:
         )
         self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
         self.ledger = Ledger(options, provenance(self.device))
-        self._first_canary = self.ledger.known["canary"].time_median_s if "canary" in self.ledger.known else None
+        self._first_canary = self.ledger.known["canary"].time.median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
         self.began = time.monotonic() - options.spent_s
@@ -101,8 +102,10 @@ class Session:
 
     def groups(self) -> list[Group]:
         """What is to be measured, in order: everything asked for that the record does not hold yet."""
-        found = [group for one in self.workloads for group in one.groups(self.plan) if one.name != "canary"]
-        kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in found]
+        groups = [
+            group for workload in self.workloads for group in workload.groups(self.plan) if workload.name != "canary"
+        ]
+        kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in groups]
         return [group for group in kept if group.points]
 
     def run(self) -> Outcome:
@@ -120,7 +123,7 @@ class Session:
             self._choose_device()
             self.check_recipes()
             groups = self.groups() if self.options.measure else []
-            self.listener.planned(len(groups), sum(one.estimate_s for one in groups))
+            self.listener.planned(len(groups), sum(group.estimate_s for group in groups))
             for group, left_s in _with_rest(groups):
                 if self.elapsed_s + group.estimate_s > self.budget_s:
                     left_out.append(group.name)
@@ -146,17 +149,19 @@ class Session:
         suspects = self._suspects.intersection(point.probe_id for point in group.points)
         if suspects and len(group.points) > 1:
             single = [replace(group, points=[point]) for point in group.points]
-            return [line for one in single for line in self.measure(one, left_s)]
+            return [line for part in single for line in self.measure(part, left_s)]
         if suspects == self._suspects and suspects:
             self.ledger.under_way.end()
-            return [self.write(group.points[0], {"status": "error", "reason": DIED})]
+            return [self.write(group.points[0], Figures(status="error", reason=DIED))]
         if group.points[0].kind != "idle":  # idle power is read before anything has warmed the device
             self._keep_steady()
         self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
         self.ledger.under_way.begin([point.probe_id for point in group.points])
         lines: list[Measurement] = []
         try:
-            run_group(group, self.bench, lambda one: lines.append(self.write(one.point, one.fields, one.trace)))
+            run_group(
+                group, self.bench, lambda result: lines.append(self.write(result.point, result.figures, result.trace))
+            )
         except DeviceLost as error:
             if len(group.points) == 1:
                 self._lost(group.points[0], error)
@@ -167,14 +172,15 @@ class Session:
         self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
         return lines
 
-    def write(self, point: Point, fields: dict[str, Any], trace: Trace | None = None) -> Measurement:
-        """Add a line to the record and tell the listener."""
-        one = self.ledger.write(point, {"canary_ratio": self._canary_ratio, **fields}, trace)
-        self.listener.measured(one)
-        return one
+    def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
+        """Add a line to the record and pass it to the listener."""
+        sampling = replace(figures.sampling, canary_ratio=self._canary_ratio)
+        measurement = self.ledger.write(point, replace(figures, sampling=sampling), trace)
+        self.listener.measured(measurement)
+        return measurement
 
     def close(self) -> None:
-        """Let go of the record and the sensor."""
+        """Close the record and the sensor."""
         self.ledger.close()
         if self.sensor is not None:
             self.sensor.close()
@@ -198,10 +204,10 @@ class Session:
         """
         point = _support_point(recipe)
         if point.probe_id in self._suspects:
-            return self.write(point, {"status": "error", "reason": DIED})
+            return self.write(point, Figures(status="error", reason=DIED))
         self.ledger.under_way.begin([point.probe_id])
         try:
-            fields = _support_fields(recipe, self.device)
+            figures = _support_figures(recipe, self.device)
         except DeviceLost as error:
             self._lost(point, error)
             raise
@@ -209,11 +215,11 @@ class Session:
             self.ledger.under_way.end()
             raise
         self.ledger.under_way.end()
-        return self.write(point, fields)
+        return self.write(point, figures)
 
     def _lost(self, point: Point, error: DeviceLost) -> None:
         """Write down the one point that broke the device."""
-        self.write(point, {"status": "error", "reason": f"the device was lost: {error}"})
+        self.write(point, Figures(status="error", reason=f"the device was lost: {error}"))
         self.ledger.under_way.end()
 
     def _choose_device(self) -> None:
@@ -254,11 +260,11 @@ class Session:
     def _canary(self) -> None:
         point = canary_point(self.plan)
         (result,) = run_group(Group(name="canary", points=[point], estimate_s=0.4), self.bench)
-        median = result.fields.get("time_median_s")
+        median = result.figures.time.median_s
         if median is not None:
             self._first_canary = self._first_canary or median
             self._canary_ratio = median / self._first_canary
-        self.write(point, result.fields)
+        self.write(point, result.figures)
         self._canary_at = time.monotonic()
 
     def _gate(self) -> Gate:
@@ -281,7 +287,7 @@ class Session:
 
 
 def no_trial(device: Device) -> Trial:
-    """For points that are not run by the clock.
+    """Stands for the trial of points that are not timed.
 
     Raises:
         AssertionError: always.
@@ -290,20 +296,19 @@ def no_trial(device: Device) -> Trial:
 
 
 def _support_point(recipe: Recipe) -> Point:
-    return Point(
-        probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, facts={}, build=no_trial
-    )
+    return Point(probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, build=no_trial)
 
 
-def _support_fields(recipe: Recipe, device: Device) -> dict[str, Any]:
+def _support_figures(recipe: Recipe, device: Device) -> Figures:
     support = check_support(recipe, device)
     status = "ok" if support.reason is None else "unsupported"
-    return {"status": status, "reason": support.reason, "product_error_ratio": support.error_ratio}
+    numerics = Numerics(product_error_ratio=support.error_ratio)
+    return Figures(status=status, reason=support.reason, numerics=numerics)
 
 
 def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
     """Each group with the expected time of itself and all after it."""
-    left = sum(one.estimate_s for one in groups)
+    left = sum(group.estimate_s for group in groups)
     for group in groups:
         yield group, left
         left -= group.estimate_s

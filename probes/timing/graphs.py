@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from probes.device.clock import Clock, Mark, no_mark
-from probes.timing.trial import Trial
+from probes.timing.trial import Trial, TrialOutcome
 
 SHORT_S = 50e-6
 """Iterations shorter than this are captured."""
@@ -50,7 +47,7 @@ class GraphTrial:
         """See `Trial.step`."""
         self.graph.replay()
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """See `Trial.outcome`."""
         return self.trial.outcome()
 

@@ -34,7 +34,7 @@ PAUSE_S = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """When enough is enough. Times are per trial."""
+    """When to stop measuring. Times are per trial."""
 
     ci_ratio: float
     """Stop when half the confidence interval is below this part of the median."""
@@ -102,16 +102,16 @@ def measure(
         warm_up(subject, clock, rules)
         subject.budget_s = rules.cap_s
     judge = _Judge(gate)
-    while pending := [one for one in subjects if one.stop_reason is None]:
+    while pending := [subject for subject in subjects if subject.stop_reason is None]:
         for subject in rng.sample(pending, len(pending)):
             judge.hear(subject, _take_batch(subject, clock, rules))
-        if all(one.spent_s >= one.budget_s for one in pending):
+        if all(subject.spent_s >= subject.budget_s for subject in pending):
             judge.decide()
         for subject in pending:
             subject.stop_reason = _why_stop(subject, rules)
-        if all(one.attempts > 1 for one in pending):
+        if all(subject.attempts > 1 for subject in pending):
             time.sleep(PAUSE_S * rng.random())
-    return [result_of(one) for one in subjects]
+    return [result_of(subject) for subject in subjects]
 
 
 class _Judge:

@@ -1,4 +1,4 @@
-"""The gate on interference: what share of the machine others used while a sample was taken.
+"""Interference: the share of the machine that other processes used while a sample was taken.
 
 A confidence interval says nothing about it: with two other jobs a median "converges" within a few samples on a value
 several times too slow. So other load is looked at first, precision second.
@@ -32,7 +32,7 @@ class CpuReading:
 
 
 def read_cpu() -> CpuReading | None:
-    """The machine's and our own CPU time now; None where the system does not tell (not Linux)."""
+    """CPU time of the machine and of this process so far; None where the system does not report it (not Linux)."""
     try:
         line = _STAT.read_text(encoding="ascii").split("\n", 1)[0].split()
         ticks = [int(part) for part in line[1:9]]
@@ -51,7 +51,7 @@ def read_cpu() -> CpuReading | None:
 
 
 def other_load_ratio(start: CpuReading | None, end: CpuReading | None) -> float | None:
-    """Share of all CPUs that others used between two readings, 0 to 1; None where it cannot be read."""
+    """Share of all CPUs that other processes used between two readings, 0 to 1; None where it cannot be read."""
     if start is None or end is None or end.total_s <= start.total_s:
         return None
     others = (end.busy_s - start.busy_s) - (end.own_s - start.own_s)
@@ -59,7 +59,7 @@ def other_load_ratio(start: CpuReading | None, end: CpuReading | None) -> float 
 
 
 class Gate(Protocol):
-    """Judges windows of work."""
+    """Decides which windows of work were disturbed."""
 
     window_s: float
     """Shortest window that can be judged."""
@@ -68,7 +68,7 @@ class Gate(Protocol):
         """Note the state before a window."""
 
     def judge(self, start: object) -> float | None:
-        """Share of the machine that others used since `open`; None where it cannot be told."""
+        """Share of the machine that others used since `open`; None where it cannot be read."""
 
     def accepts(self, ratio: float | None) -> bool:
         """Whether samples of a window may be trusted."""
@@ -90,14 +90,12 @@ class LoadGate:
         return other_load_ratio(start, read_cpu()) if isinstance(start, CpuReading) else None
 
     def accepts(self, ratio: float | None) -> bool:
-        """Whether samples of a window may be trusted. An unknown load is accepted: the record says that it is
-        unknown.
-        """
+        """Whether samples of a window may be trusted. An unknown load is accepted; the record marks it as unknown."""
         return ratio is None or ratio <= self.accepted_ratio
 
 
 class DeviceGate:
-    """Other processes on a GPU. Its own work cannot be told from theirs by utilisation, so they are counted."""
+    """Other processes on a GPU. Utilisation does not distinguish our work from theirs, so processes are counted."""
 
     window_s = WINDOW_S
     """Counting takes milliseconds, in which the device rests: not after each batch."""
@@ -106,8 +104,8 @@ class DeviceGate:
         """Count processes now, before our own has a context on the device.
 
         Args:
-            processes: how many compute processes the device has, ours left out where it can be told; None where the
-                device does not tell.
+            processes: how many compute processes the device has, ours left out where it can be identified; None where
+                the device does not report them.
         """
         self._processes = processes
         self._others = processes()

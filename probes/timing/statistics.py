@@ -15,7 +15,7 @@ Z95 = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Samples in short; seconds. No sample is ever deleted for being slow."""
+    """Summary statistics of samples, in seconds. No sample is ever dropped for being slow."""
 
     median_s: float
     ci_low_s: float

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from planner.records.figures import Numerics, PredictedFigures
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.precisions.interface import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutcome:
+    """What a trial knows after its last step."""
+
+    reason: str | None = None
+    """What to know about the figures."""
+    params: int | None = None
+    """Parameters of its module."""
+    attention_backend: str | None = None
+    """Family of attention kernels that torch chose."""
+    optimizer_state_bytes_per_param: float | None = None
+    """Growth of the optimizer's state."""
+    numerics: Numerics = field(default_factory=Numerics)
+    """What the arithmetic did to the values."""
 
 
 class Trial(Protocol):
@@ -29,12 +47,8 @@ class Trial(Protocol):
     def step(self, mark: Mark) -> None:
         """One iteration. `mark` is called at the end of each phase: `forward`, `backward`, `optimizer`."""
 
-    def outcome(self) -> Mapping[str, Any]:
-        """Further fields of the record, asked for after the last step."""
-
-
-Facts = Mapping[str, Any]
-"""Fields of a `Measurement` that are known before anything runs."""
+    def outcome(self) -> TrialOutcome:
+        """What is known after the last step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +60,22 @@ class Point:
     """One of `planner.records.measurement.KINDS`."""
     workload: str
     recipe: Recipe
-    facts: Facts
     build: Callable[[Device], Trial]
     """Makes the trial on the device; may run out of memory."""
+    setup: RunSetup = field(default_factory=RunSetup)
+    """Settings known beforehand; workload, precision, recipe and seed are filled in when the line is written."""
+    shape: WorkShape = field(default_factory=WorkShape)
+    """Sizes of the work."""
+    counts: WorkCounts = field(default_factory=WorkCounts)
+    """Arithmetic and traffic of an iteration."""
+    predicted: PredictedFigures = field(default_factory=PredictedFigures)
+    """What it is expected to take."""
+    tracked_peak_bytes: float | None = None
+    """Peak memory by bookkeeping on fake tensors."""
+    note: str | None = None
+    """What to know about the figures, known beforehand."""
+    records_recipe: bool = True
+    """False: the precision means nothing to the point and is left out of its line."""
     memory: bool = False
     """True: the peak memory of a step is measured."""
     energy_s: float = 0.0
@@ -57,7 +84,6 @@ class Point:
     """Most measured time; None: the suite's default for the kind."""
     graph: bool = False
     """True: short kernels are captured in a CUDA graph, so that launching does not show."""
-    compiled: bool = False
     needs: str | None = None
     """A package that must be there."""
     unsupported: str | None = None
@@ -87,7 +113,6 @@ class Plan:
     seed: int = 0
     has_sensor: bool = False
     """Whether energy can be read."""
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def on_gpu(self) -> bool:
@@ -97,7 +122,7 @@ class Plan:
     @property
     def kernel_recipes(self) -> tuple[Recipe, ...]:
         """One recipe for each kind of matrix product."""
-        return tuple(one for one in self.recipes if one.kernel)
+        return tuple(recipe for recipe in self.recipes if recipe.kernel)
 
 
 class Workload(Protocol):
@@ -108,7 +133,7 @@ class Workload(Protocol):
     summary: str
 
     def groups(self, plan: Plan) -> Sequence[Group]:
-        """Points for this device and suite, in the order of their worth."""
+        """Points for this device and suite, most valuable first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +149,6 @@ class CallTrial:
         """See `Trial.step`."""
         self.call()
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Nothing to add."""
-        return {}
+        return TrialOutcome()

@@ -1,1 +1,1 @@
-"""The check on ourselves: models that were not run are predicted from small ones, then run, then compared."""
+"""Self-verification: models that were never run are predicted from small ones, then run and compared."""

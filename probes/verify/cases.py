@@ -27,21 +27,21 @@ class VerifyCase:
 
 def anchors(plan: Plan) -> list[VerifyCase]:
     """Small runs of the families that targets need; those of the suite are named alike and not run twice."""
-    found = _gpu_anchors(plan) if plan.on_gpu else _cpu_anchors()
-    return _kept(plan, found, 3.0 if plan.on_gpu else 1.3)
+    cases = _gpu_anchors(plan) if plan.on_gpu else _cpu_anchors()
+    return _kept(plan, cases, 3.0 if plan.on_gpu else 1.3)
 
 
 def targets(plan: Plan) -> list[VerifyCase]:
     """What is predicted, balanced over precisions, so that any beginning of the list is a fair sample."""
-    found = _gpu_targets(plan) if plan.on_gpu else _cpu_targets()
-    return _kept(plan, found, 8.0 if plan.on_gpu else 2.2)
+    cases = _gpu_targets(plan) if plan.on_gpu else _cpu_targets()
+    return _kept(plan, cases, 8.0 if plan.on_gpu else 2.2)
 
 
 Named = list[tuple[ModelCase, str]]
 
 
 def _kept(plan: Plan, named: Named, each_s: float) -> list[VerifyCase]:
-    recipes = {one.id: one for one in plan.recipes}
+    recipes = {recipe.id: recipe for recipe in plan.recipes}
     return [
         VerifyCase(model=model, recipe=recipes[name], estimate_s=each_s + (25.0 if model.compiled else 0.0))
         for model, name in named
@@ -53,55 +53,57 @@ GPU_RECIPES = ("bf16-fsdp", "fp8", "tf32", "fp16", "fp32")
 
 
 def _gpu_anchors(plan: Plan) -> Named:
-    one = ModelCase(family="llama", size="llama-3.2-1b", layers=4, batch=1, seq_len=4096, energy=plan.has_sensor)
-    small = replace(one, layers=2, energy=False)
-    three = replace(small, size="llama-3.2-3b")
+    small_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=4, batch=1, seq_len=4096, energy=plan.has_sensor)
+    small = replace(small_1b, layers=2, energy=False)
+    llama_3b = replace(small, size="llama-3.2-3b")
     bert = ModelCase(family="bert", size="bert-large", layers=6, batch=16, seq_len=512, energy=plan.has_sensor)
     resnet = ModelCase(family="resnet", size="resnet-50", layers=50, batch=128, seq_len=224, energy=plan.has_sensor)
-    found: Named = []
+    cases: Named = []
     for name in GPU_RECIPES:
         long = () if name == "fp32" else (replace(small, seq_len=8192),)
-        models = (small, one, replace(small, seq_len=2048), *long, replace(small, recompute=True), three)
-        found += [(model, name) for model in models]
+        models = (small, small_1b, replace(small, seq_len=2048), *long, replace(small, recompute=True), llama_3b)
+        cases += [(model, name) for model in models]
     for name in ("bf16-autocast", "fp16"):
-        found += [(replace(bert, layers=2, energy=False), name), (bert, name)]
-        found.append((replace(bert, layers=2, batch=32, seq_len=256, energy=False), name))
+        cases += [(replace(bert, layers=2, energy=False), name), (bert, name)]
+        cases.append((replace(bert, layers=2, batch=32, seq_len=256, energy=False), name))
     for name in ("bf16-autocast", "tf32"):
-        found += [(resnet, name), (replace(resnet, batch=64, energy=False), name)]
-    return found + [(replace(model, compiled=True), name) for name in ("bf16-fsdp", "fp8") for model in (small, one)]
+        cases += [(resnet, name), (replace(resnet, batch=64, energy=False), name)]
+    return cases + [
+        (replace(model, compiled=True), name) for name in ("bf16-fsdp", "fp8") for model in (small, small_1b)
+    ]
 
 
 def _gpu_targets(plan: Plan) -> Named:
     energy = plan.has_sensor
-    one = ModelCase(family="llama", size="llama-3.2-1b", layers=16, batch=1, seq_len=2048, energy=energy)
-    three = replace(one, size="llama-3.2-3b", layers=28)
+    llama_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=16, batch=1, seq_len=2048, energy=energy)
+    llama_3b = replace(llama_1b, size="llama-3.2-3b", layers=28)
     bert = ModelCase(family="bert", size="bert-large", layers=24, batch=32, seq_len=512, energy=energy)
     resnet = ModelCase(family="resnet", size="resnet-50", layers=50, batch=256, seq_len=224, energy=energy)
-    long = replace(one, seq_len=16384, recompute=True)
+    long = replace(llama_1b, seq_len=16384, recompute=True)
     return [
-        (one, "bf16-fsdp"),
-        (one, "fp8"),
-        (one, "tf32"),
-        (three, "bf16-fsdp"),
+        (llama_1b, "bf16-fsdp"),
+        (llama_1b, "fp8"),
+        (llama_1b, "tf32"),
+        (llama_3b, "bf16-fsdp"),
         (bert, "bf16-autocast"),
-        (one, "fp16"),
-        (one, "fp32"),
+        (llama_1b, "fp16"),
+        (llama_1b, "fp32"),
         (resnet, "bf16-autocast"),
-        (replace(one, seq_len=8192), "bf16-fsdp"),
-        (replace(one, seq_len=8192), "fp8"),
-        (replace(one, seq_len=4096, compiled=True), "bf16-fsdp"),
+        (replace(llama_1b, seq_len=8192), "bf16-fsdp"),
+        (replace(llama_1b, seq_len=8192), "fp8"),
+        (replace(llama_1b, seq_len=4096, compiled=True), "bf16-fsdp"),
         (long, "bf16-fsdp"),
-        (three, "fp8"),
-        (three, "tf32"),
-        (replace(one, seq_len=4096, recompute=True), "tf32"),
-        (replace(one, seq_len=8192), "tf32"),
+        (llama_3b, "fp8"),
+        (llama_3b, "tf32"),
+        (replace(llama_1b, seq_len=4096, recompute=True), "tf32"),
+        (replace(llama_1b, seq_len=8192), "tf32"),
         (long, "fp8"),
-        (three, "fp16"),
-        (three, "fp32"),
-        (replace(one, seq_len=4096, recompute=True), "fp32"),
-        (replace(one, seq_len=8192), "fp16"),
-        (replace(three, seq_len=8192, recompute=True), "bf16-fsdp"),
-        (replace(one, seq_len=4096, compiled=True), "fp8"),
+        (llama_3b, "fp16"),
+        (llama_3b, "fp32"),
+        (replace(llama_1b, seq_len=4096, recompute=True), "fp32"),
+        (replace(llama_1b, seq_len=8192), "fp16"),
+        (replace(llama_3b, seq_len=8192, recompute=True), "bf16-fsdp"),
+        (replace(llama_1b, seq_len=4096, compiled=True), "fp8"),
         (replace(bert, seq_len=384), "fp16"),
         (replace(resnet, batch=192), "tf32"),
         (replace(long, recompute=False), "fp8"),
@@ -120,8 +122,8 @@ def _cpu_anchors() -> Named:
         replace(_TINY, layers=2, seq_len=512, recompute=True),
         replace(_TINY, layers=2, size="tiny-wide"),
     )
-    both = [(model, name) for model in models for name in ("fp32", "bf16-autocast")]
-    return [*both, (replace(_TINY, layers=1), "bf16-pure"), (replace(_TINY, layers=3), "bf16-pure")]
+    cases = [(model, name) for model in models for name in ("fp32", "bf16-autocast")]
+    return [*cases, (replace(_TINY, layers=1), "bf16-pure"), (replace(_TINY, layers=3), "bf16-pure")]
 
 
 def _cpu_targets() -> Named:

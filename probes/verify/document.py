@@ -21,46 +21,46 @@ LOUD_ANCHORS = "predicted from small steps that were measured while something el
 """Reason of a case whose prediction cannot be blamed."""
 
 
-def is_loud(one: Measurement) -> bool:
+def is_loud(point: Measurement) -> bool:
     """Whether a point was measured while something else ran, or while the device slowed itself down."""
-    return one.quality not in (None, "ok")
+    return point.sampling.quality not in (None, "ok")
 
 
 def verify_cases(measurements: Iterable[Measurement]) -> list[Case]:
     """One entry per target and metric that was both predicted and measured."""
     cases: list[Case] = []
-    for one in measurements:
-        if one.kind != "verify" or one.status != "ok":
+    for point in measurements:
+        if point.kind != "verify" or point.status != "ok":
             continue
         pairs = {
-            "time": (one.predicted_time_s, one.time_median_s),
-            "memory": (one.predicted_memory_bytes, one.memory_allocated_peak_bytes),
-            "energy": (one.predicted_energy_j, one.energy_j_per_iteration),
+            "time": (point.predicted.time_s, point.time.median_s),
+            "memory": (point.predicted.memory_bytes, point.memory.allocated_peak_bytes),
+            "energy": (point.predicted.energy_j, point.energy.j_per_iteration),
         }
         for metric in METRICS:
             predicted, measured = pairs[metric]
             if predicted is not None and measured:
-                cases.append(_case(one, metric, predicted, measured))
+                cases.append(_case(point, metric, predicted, measured))
     return cases
 
 
 def verify_document(measurements: Iterable[Measurement]) -> dict[str, Any]:
-    """The document of the design, section 4: `error_ratio` is predicted over measured less 1.
+    """The `mpplan.verify/1` document (docs/probing.md): `error_ratio` is predicted over measured, less 1.
 
     Beside `summary` over all cases, `summary_quiet` leaves out those that were predicted or run while the machine did
     something else.
     """
     points = tuple(measurements)
     cases = verify_cases(points)
-    failed = [one for one in points if one.kind == "verify" and one.status != "ok"]
+    failed = [point for point in points if point.kind == "verify" and point.status != "ok"]
     return {
         "schema": SCHEMA,
         "cases": cases,
         "summary": {metric: summary_of(cases, metric) for metric in METRICS},
         "summary_quiet": {metric: summary_of(_quiet(cases), metric) for metric in METRICS},
-        "targets": TARGETS_RATIO.get(points[0].device_kind, {}) if points else {},
+        "targets": TARGETS_RATIO.get(points[0].device.kind, {}) if points else {},
         "contended": sorted({case["name"] for case in cases if case["quality"] != "ok"}),
-        "not_run": [{"name": _name(one), "status": one.status, "reason": one.reason} for one in failed],
+        "not_run": [{"name": _name(point), "status": point.status, "reason": point.reason} for point in failed],
     }
 
 
@@ -74,17 +74,21 @@ def summary_of(cases: Iterable[Case], metric: str) -> dict[str, Any]:
     }
 
 
-def _case(one: Measurement, metric: str, predicted: float, measured: float) -> Case:
+def _case(point: Measurement, metric: str, predicted: float, measured: float) -> Case:
     return {
-        "name": _name(one),
-        "precision": one.precision,
-        "recipe": one.recipe,
+        "name": _name(point),
+        "precision": point.setup.precision,
+        "recipe": point.setup.recipe,
         "metric": metric,
         "unit": {"time": "s", "memory": "bytes", "energy": "J"}[metric],
         "predicted": predicted,
         "measured": measured,
         "error_ratio": predicted / measured - 1.0,
-        "quality": "ok" if metric == "memory" else "contended" if one.reason == LOUD_ANCHORS else one.quality,
+        "quality": "ok"
+        if metric == "memory"
+        else "contended"
+        if point.reason == LOUD_ANCHORS
+        else point.sampling.quality,
     }
 
 
@@ -92,5 +96,5 @@ def _quiet(cases: Iterable[Case]) -> list[Case]:
     return [case for case in cases if case["quality"] in (None, "ok")]
 
 
-def _name(one: Measurement) -> str:
-    return one.probe_id.removeprefix("verify/")
+def _name(point: Measurement) -> str:
+    return point.probe_id.removeprefix("verify/")

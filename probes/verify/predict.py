@@ -3,65 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from planner.measured.device import MeasuredRates
 from planner.measured.kernels import LinearFit, fit_linear
+from planner.measured.rates import MeasuredRates
 from planner.measured.steps import fit_step
+from planner.measured.workloads import DescribedWork
+from planner.records.figures import PredictedFigures
 from planner.records.measurement import Measurement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """What a target is expected to take; None where nothing supports a prediction."""
-
-    time_s: float | None
-    memory_bytes: float | None
-    energy_j: float | None
-    probe_ids: tuple[str, ...]
-
-    def fields(self) -> dict[str, Any]:
-        """As fields of a `Measurement`."""
-        return {
-            "predicted_time_s": self.time_s,
-            "predicted_memory_bytes": self.memory_bytes,
-            "predicted_energy_j": self.energy_j,
-            "predicted_from": self.probe_ids,
-        }
-
-
 def predict(
-    target: Measurement,
+    target: DescribedWork,
     tracked_bytes: float | None,
     anchors: Sequence[tuple[Measurement, float | None]],
     rates: MeasuredRates,
-) -> Prediction:
+) -> PredictedFigures:
     """Predict a target from the anchors of its family.
 
     Args:
-        target: only the fields of its shape are read.
+        target: what is to be run.
         tracked_bytes: peak of its step by bookkeeping on fake tensors; None where that failed.
         anchors: measured points with their own tracked peaks.
         rates: kernels of the same record.
     """
-    fit = fit_step([one for one, _ in anchors], rates)
+    fit = fit_step([anchor for anchor, _ in anchors], rates)
     step = fit.seconds(target, rates) if fit else None
     time_s = step.total_s if step else None
-    power_w = mean_power([one for one, _ in anchors])
-    return Prediction(
+    power_w = mean_power([anchor for anchor, _ in anchors])
+    return PredictedFigures(
         time_s=time_s,
         memory_bytes=predict_memory(tracked_bytes, anchors),
         energy_j=time_s * power_w if time_s is not None and power_w is not None else None,
-        probe_ids=tuple(one.probe_id for one, _ in anchors),
+        probe_ids=tuple(anchor.probe_id for anchor, _ in anchors),
     )
 
 
 def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurement, float | None]]) -> float | None:
     """Bookkeeping, scaled as measured peaks of the anchors stand to theirs."""
-    known = [(m.memory_allocated_peak_bytes, t, m.probe_id) for m, t in anchors if m.memory_allocated_peak_bytes and t]
+    known = [(m.memory.allocated_peak_bytes, t, m.probe_id) for m, t in anchors if m.memory.allocated_peak_bytes and t]
     if not known or tracked_bytes is None:
         return None
     tracked = np.array([t for _, t, _ in known])
@@ -77,8 +58,10 @@ def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurem
 
 def mean_power(anchors: Sequence[Measurement]) -> float | None:
     """Mean power over the anchors whose energy was measured well, weighted by their window."""
-    good = [one for one in anchors if one.power_mean_w is not None and one.energy_quality in ("ok", "single")]
+    good = [
+        anchor for anchor in anchors if anchor.power.mean_w is not None and anchor.energy.quality in ("ok", "single")
+    ]
     if not good:
         return None
-    weights = [one.energy_window_s or 1.0 for one in good]
-    return float(np.average([one.power_mean_w or 0.0 for one in good], weights=weights))
+    weights = [anchor.energy.window_s or 1.0 for anchor in good]
+    return float(np.average([anchor.power.mean_w or 0.0 for anchor in good], weights=weights))

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from planner.measured.device import MeasuredRates, measured_rates
+from planner.measured.device import measured_rates
+from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
 from probes.device.faults import cleaned, is_lost
 from probes.memory.peaks import release
 from probes.memory.tracker import Tracked, count_params, track
-from probes.models.cases import facts_of
 from probes.session.group import failure_of
 from probes.session.listener import Progress
 from probes.session.suite import Session
@@ -38,8 +38,8 @@ def verify(session: Session) -> list[Measurement]:
         DeviceLost: the device broke; what was done is written.
     """
     planned = targets(session.plan)
-    wanted = {case.family for case in planned}
-    needed = [case for case in anchors(session.plan) if case.family in wanted]
+    families = {case.family for case in planned}
+    needed = [case for case in anchors(session.plan) if case.family in families]
     fresh = session.device.kind == "cpu"
     missing = [case for case in needed if fresh or not session.ledger.is_done(_anchor_point(session, case))]
     end_s = session.elapsed_s + BUDGETS_S[session.device.kind]
@@ -68,7 +68,7 @@ def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurem
     except Exception as error:
         failed = failure_of(point, error)
     release()  # only here: until the error was dropped, it held on to memory
-    return [checker.session.write(point, failed.fields)]
+    return [checker.session.write(point, failed.figures)]
 
 
 class _Checker:
@@ -91,28 +91,31 @@ class _Checker:
             Progress(label=f"predicting {case.model.name}", done_s=session.elapsed_s, left_s=case.estimate_s)
         )
         tracked = self._track(case)
-        shape = replace(_blank(session), **{**facts_of(case.model), "kind": "verify", "params": tracked.params})
-        prediction = predict(shape, tracked.peak_bytes, known, self._rates())
-        facts = {**point.facts, **prediction.fields(), "memory_tracker_peak_bytes": tracked.peak_bytes}
-        if sum(not is_loud(anchor) for anchor, _ in known) < MIN_QUIET_ANCHORS:
-            facts["reason"] = LOUD_ANCHORS
-        group = Group(
-            name=f"checking {case.model.name}", points=[replace(point, facts=facts)], estimate_s=case.estimate_s
+        work = replace(point, counts=replace(point.counts, params=tracked.params))
+        quiet = sum(not is_loud(anchor) for anchor, _ in known)
+        predicted = replace(
+            point,
+            predicted=predict(work, tracked.peak_bytes, known, self._rates()),
+            tracked_peak_bytes=tracked.peak_bytes,
+            note=LOUD_ANCHORS if quiet < MIN_QUIET_ANCHORS else None,
         )
+        group = Group(name=f"checking {case.model.name}", points=[predicted], estimate_s=case.estimate_s)
         return session.measure(group, case.estimate_s)
 
     def estimate_s(self, case: VerifyCase) -> float:
         """Expected time of a target, with those of its anchors that are still to be measured."""
         is_done = self.session.ledger.is_done
         family = [] if case.family in self._known else self._anchors.get(case.family, [])
-        open_ = [one for one in family if self._fresh or not is_done(_anchor_point(self.session, one))]
-        return case.estimate_s + sum(one.estimate_s for one in open_)
+        open_ = [anchor for anchor in family if self._fresh or not is_done(_anchor_point(self.session, anchor))]
+        return case.estimate_s + sum(anchor.estimate_s for anchor in open_)
 
     def _measured(self, case: VerifyCase) -> list[tuple[Measurement, float | None]]:
         """The anchors of a family with their tracked peaks, measured side by side when its first target comes."""
         if case.family not in self._known:
-            wanted = {_anchor_point(self.session, one).probe_id: one for one in self._anchors.get(case.family, [])}
-            points = [_anchor_point(self.session, one) for one in wanted.values()]
+            cases = {
+                _anchor_point(self.session, anchor).probe_id: anchor for anchor in self._anchors.get(case.family, [])
+            }
+            points = [_anchor_point(self.session, anchor) for anchor in cases.values()]
             missing = [point for point in points if self._fresh or not self.session.ledger.is_done(point)]
             for _ in range(ANCHOR_TRIES):
                 if missing:
@@ -122,7 +125,7 @@ class _Checker:
                 missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]
             lines = [self.session.ledger.known[point.probe_id] for point in points]
             self._known[case.family] = [
-                (line, self._track(wanted[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
+                (line, self._track(cases[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
             ]
         return self._known[case.family]
 
@@ -150,18 +153,3 @@ def _anchor_point(session: Session, case: VerifyCase) -> Point:
 def _target_point(session: Session, case: VerifyCase) -> Point:
     point = model_point(session.plan, case.model, case.recipe)
     return replace(point, probe_id=point.probe_id.replace("end_to_end/", "verify/", 1), kind="verify")
-
-
-def _blank(session: Session) -> Measurement:
-    """A line of this session to be filled with a shape."""
-    known = next(iter(session.ledger.known.values()))
-    return Measurement(
-        suite_version=known.suite_version,
-        run_id=known.run_id,
-        probe_id="",
-        seq=0,
-        status="ok",
-        kind="verify",
-        device_kind=known.device_kind,
-        device_name=known.device_name,
-    )

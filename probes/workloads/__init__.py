@@ -1,4 +1,4 @@
-"""Workloads: what is run. One file per workload, listed here in the order of their worth to a plan."""
+"""Workloads: what is run. One file per workload, listed here in the order of their value to a plan."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def choose(names: Iterable[str]) -> tuple[Workload, ...]:
     Raises:
         UsageError: an unknown name.
     """
-    wanted = [name.strip().lower().replace("_", "-") for name in names if name.strip()]
-    known = [one.name for one in WORKLOADS]
-    for name in wanted:
+    asked = [name.strip().lower().replace("_", "-") for name in names if name.strip()]
+    known = [workload.name for workload in WORKLOADS]
+    for name in asked:
         if name not in known:
             raise UsageError(f"unknown workload `{name}`", hint=f"one of {', '.join(known)}")
-    return tuple(one for one in WORKLOADS if not wanted or one.name in wanted or one.name == "canary")
+    return tuple(workload for workload in WORKLOADS if not asked or workload.name in asked or workload.name == "canary")

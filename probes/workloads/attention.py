@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from planner.performance.compute import FLASH_BACKWARD
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
 CPU_LENGTHS = {"quick": (512,), "default": (256, 512, 1024), "thorough": (256, 512, 1024, 2048)}
@@ -60,18 +62,20 @@ def _point(plan: Plan, recipe: Recipe, length: int) -> Point:
         kind="attention",
         workload="attention",
         recipe=recipe,
-        facts={
-            "seq_len": length,
-            "micro_batch": batch,
-            "tokens": batch * length,
-            "heads": heads[0],
-            "kv_heads": heads[1],
-            "head_dim": heads[2],
-            "flop_model": 3.0 * forward,
-            "flop_hardware": 3.5 * forward,  # the backward pass forms the scores again
-            "bytes_min": 3.0 * moved,
-            "data_distribution": "normal",
-        },
+        setup=RunSetup(data_distribution="normal"),
+        shape=WorkShape(
+            seq_len=length,
+            micro_batch=batch,
+            tokens=batch * length,
+            heads=heads[0],
+            kv_heads=heads[1],
+            head_dim=heads[2],
+        ),
+        counts=WorkCounts(
+            flop_model=3.0 * forward,
+            flop_hardware=(1.0 + FLASH_BACKWARD) * forward,
+            bytes_min=3.0 * moved,
+        ),
         build=partial(_build, recipe, heads, batch, length),
         memory=True,
         cap_s=0.6 if plan.on_gpu else None,
@@ -91,12 +95,12 @@ class _AttentionTrial:
         dtype = getattr(torch, recipe.operand)
 
         def random(count: int, *, grad: bool) -> Any:
-            made = torch.randn(batch, count, length, d, device=device.torch, dtype=torch.float32).to(dtype)
-            return made.requires_grad_(grad)
+            values = torch.randn(batch, count, length, d, device=device.torch, dtype=torch.float32).to(dtype)
+            return values.requires_grad_(grad)
 
         self.q, self.k, self.v = random(n_q, grad=True), random(n_kv, grad=True), random(n_kv, grad=True)
         self.gradient = random(n_q, grad=False)
-        self.held_bytes = float(sum(one.nbytes for one in (self.q, self.k, self.v, self.gradient)))
+        self.held_bytes = float(sum(tensor.nbytes for tensor in (self.q, self.k, self.v, self.gradient)))
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`."""
@@ -109,11 +113,11 @@ class _AttentionTrial:
         torch.autograd.grad(out, (self.q, self.k, self.v), self.gradient)
         mark("backward")
 
-    def outcome(self) -> Mapping[str, Any]:
-        """Which kernel ran."""
+    def outcome(self) -> TrialOutcome:
+        """The family of attention kernels that ran."""
         from probes.models.transformer import attention_backend
 
-        return {"attention_backend": attention_backend(self.q, self.k, self.v)}
+        return TrialOutcome(attention_backend=attention_backend(self.q, self.k, self.v))
 
 
 def _build(recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> Trial:

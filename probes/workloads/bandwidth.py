@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from planner.records.work import RunSetup, WorkCounts
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Group, Plan, Point
@@ -16,7 +17,7 @@ PATTERNS = {"read": 1.0, "write": 1.0, "copy": 2.0, "add": 3.0}
 
 
 class Bandwidth:
-    """The memory roof."""
+    """Memory bandwidth, the roof of memory-bound work."""
 
     name = "bandwidth"
     summary = "memory bandwidth: read, write, copy, add"
@@ -34,7 +35,8 @@ def _point(pattern: str, size: int) -> Point:
         kind="bandwidth",
         workload="bandwidth",
         recipe=recipe_by_id("fp32"),
-        facts={"role": pattern, "bytes_min": PATTERNS[pattern] * size, "data_distribution": "normal"},
+        setup=RunSetup(role=pattern, data_distribution="normal"),
+        counts=WorkCounts(bytes_min=PATTERNS[pattern] * size),
         build=partial(_build, pattern, size),
     )
 

@@ -6,18 +6,19 @@ shard's exact shapes, at depths 1, 4 and 8: the slope over depth is the cost of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
+from planner.performance.compute import FLASH_BACKWARD
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.models import shapes
 from probes.models.shapes import LayerShape
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 ENERGY_S = 3.0
 
@@ -76,13 +77,15 @@ Cases = list[tuple[BlockCase, list[Recipe]]]
 
 
 def _gpu_cases(plan: Plan) -> Cases:
-    """In value order: what a plan for 70B and 8B needs first."""
+    """Most valuable first: what plans for 8B and 70B models need."""
     chosen = list(plan.recipes)
-    quick = [one for one in chosen if one.id != "fp32"]
+    quick = [recipe for recipe in chosen if recipe.id != "fp32"]
     base = BlockCase(shape=shapes.LLAMA_70B_TP8, layers=4, seq_len=8192, energy=plan.has_sensor)
     small = replace(base, shape=shapes.LLAMA_8B)
-    mixed = [one for one in quick if one.id in ("bf16-fsdp", "fp8")]
-    dense = [one for one in quick if one.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "fp8-rowwise")]
+    mixed = [recipe for recipe in quick if recipe.id in ("bf16-fsdp", "fp8")]
+    dense = [
+        recipe for recipe in quick if recipe.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "fp8-rowwise")
+    ]
     cases: Cases = [(small, dense)]
     if plan.suite == "quick":
         return [(small, mixed), (replace(small, layers=1, energy=False), mixed)]
@@ -96,11 +99,14 @@ def _gpu_cases(plan: Plan) -> Cases:
         (replace(small, compiled=True), mixed),
         (
             replace(small, seq_len=2048, energy=False),
-            [one for one in chosen if one.id in ("fp32", "tf32", "bf16-fsdp")],
+            [recipe for recipe in chosen if recipe.id in ("fp32", "tf32", "bf16-fsdp")],
         ),
         (replace(base, shape=shapes.LLAMA_70B, layers=2), mixed),
         (replace(base, shape=shapes.LLAMA_405B_TP8), mixed),
-        (replace(base, shape=shapes.QWEN3_30B_EP8, energy=False), [one for one in mixed if one.id == "bf16-fsdp"]),
+        (
+            replace(base, shape=shapes.QWEN3_30B_EP8, energy=False),
+            [recipe for recipe in mixed if recipe.id == "bf16-fsdp"],
+        ),
     ]
     if plan.suite == "thorough":
         cases += (
@@ -113,7 +119,7 @@ def _gpu_cases(plan: Plan) -> Cases:
 
 def _cpu_cases(plan: Plan) -> Cases:
     chosen = list(plan.recipes)
-    main = [one for one in chosen if one.id in ("fp32", "bf16-autocast")] or chosen[:2]
+    main = [recipe for recipe in chosen if recipe.id in ("fp32", "bf16-autocast")] or chosen[:2]
     base = BlockCase(shape=shapes.TINY, layers=4, seq_len=256)
     if plan.suite == "quick":
         return [(replace(base, layers=1), main), (base, main)]
@@ -126,7 +132,7 @@ def _cpu_cases(plan: Plan) -> Cases:
         (replace(base, layers=2, seq_len=1024), main),
     ]
     if plan.suite == "thorough":
-        others = [one for one in chosen if one not in main]
+        others = [recipe for recipe in chosen if recipe not in main]
         cases += [
             (replace(base, shape=shapes.TINY_TP2), main),
             (replace(base, shape=shapes.TINY_MOE), main),
@@ -140,62 +146,68 @@ def block_point(plan: Plan, case: BlockCase, recipe: Recipe) -> Point:
     """The point of a case in one precision."""
     shape = case.shape
     low = recipe.precision in ("fp8", "mxfp8")
-    odd = low and any(one % 16 for pair in shape.products for one in pair)
+    odd = low and any(size % 16 for pair in shape.products for size in pair)
     return Point(
         probe_id=case.probe_id(recipe),
         kind="block",
         workload="block",
         recipe=recipe,
-        facts=_facts(case, recipe),
+        setup=_setup(case),
+        shape=_shape(case),
+        counts=block_counts(case),
         build=partial(_build, case, recipe.id),
         memory=True,
         energy_s=ENERGY_S if case.energy else 0.0,
         cap_s=(0.5 if plan.suite != "thorough" else 3.0) if plan.on_gpu else None,
-        compiled=case.compiled,
         unsupported="FP8 needs sizes that are multiples of 16" if odd else None,
     )
 
 
-def _facts(case: BlockCase, recipe: Recipe) -> dict[str, Any]:
+def _setup(case: BlockCase) -> RunSetup:
+    return RunSetup(
+        recompute="full" if case.recompute else "none",
+        compiled=case.compiled,
+        grad_accumulation=True,
+        data_distribution="normal",
+    )
+
+
+def _shape(case: BlockCase) -> WorkShape:
     shape = case.shape
-    return {
-        "model": shape.model,
-        "layers": case.layers,
-        "hidden": shape.hidden,
-        "heads": shape.local_heads,
-        "kv_heads": shape.local_kv_heads,
-        "head_dim": shape.head_dim,
-        "ffn_hidden": shape.local_ffn,
-        "experts": shape.local_experts or None,
-        "top_k": shape.top_k or None,
-        "seq_len": case.seq_len,
-        "micro_batch": case.micro_batch,
-        "tokens": case.rows,
-        "tp": shape.tp,
-        "ep": shape.ep,
-        "recompute": "full" if case.recompute else "none",
-        "compiled": case.compiled,
-        "grad_accumulation": True,
-        "data_distribution": "normal",
-        "params": shape.params * case.layers,
-        **block_flop(case),
-    }
+    return WorkShape(
+        model=shape.model,
+        layers=case.layers,
+        hidden=shape.hidden,
+        heads=shape.local_heads,
+        kv_heads=shape.local_kv_heads,
+        head_dim=shape.head_dim,
+        ffn_hidden=shape.local_ffn,
+        experts=shape.local_experts or None,
+        top_k=shape.top_k or None,
+        seq_len=case.seq_len,
+        micro_batch=case.micro_batch,
+        tokens=case.rows,
+        tp=shape.tp,
+        ep=shape.ep,
+    )
 
 
-def block_flop(case: BlockCase) -> dict[str, float]:
-    """FLOP of forward and backward: `2·params·tokens` forward, causal attention, twice that backward.
+def block_counts(case: BlockCase) -> WorkCounts:
+    """Parameters, and FLOP of forward and backward: `2·params·tokens` forward, causal attention, twice that backward.
 
-    Hardware FLOP add what flash attention forms again (3.5 instead of 3 times forward) and the recomputed forward pass.
+    Hardware FLOP add the scores that flash attention computes again (3.5 instead of 3 times forward) and the
+    recomputed forward pass.
     """
     shape, rows = case.shape, float(case.rows)
     qkv, out, up, down = (2.0 * rows * k * n for k, n in shape.products)
     linear = qkv + out + (up + down) * (shape.top_k or 1)
     attention = 2.0 * case.micro_batch * shape.local_heads * shape.head_dim * float(case.seq_len) ** 2
     again = linear + attention if case.recompute else 0.0
-    return {
-        "flop_model": case.layers * 3.0 * (linear + attention),
-        "flop_hardware": case.layers * (3.0 * linear + 3.5 * attention + again),
-    }
+    return WorkCounts(
+        params=shape.params * case.layers,
+        flop_model=case.layers * 3.0 * (linear + attention),
+        flop_hardware=case.layers * (3.0 * linear + (1.0 + FLASH_BACKWARD) * attention + again),
+    )
 
 
 class _BlockTrial:
@@ -222,13 +234,13 @@ class _BlockTrial:
         self.x = torch.randn(size, device=device.torch, generator=generator).to(dtype).requires_grad_()
         self.gradient = torch.randn(size, device=device.torch, generator=generator).mul_(1e-3).to(dtype)
         held = [*module.parameters(), *self.training.updated, *module.buffers(), self.x, self.gradient]
-        self._held = {id(one): one for one in held}
+        self._held = {id(tensor): tensor for tensor in held}
 
     @property
     def held_bytes(self) -> float:
         """Weights, masters, inputs, and their gradients."""
-        grads = [one.grad for one in self._held.values() if one.grad is not None]
-        return float(sum(one.nbytes for one in [*self._held.values(), *grads]))
+        grads = [tensor.grad for tensor in self._held.values() if tensor.grad is not None]
+        return float(sum(tensor.nbytes for tensor in [*self._held.values(), *grads]))
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`. Gradients add up, as in every micro-batch but the first."""
@@ -238,9 +250,9 @@ class _BlockTrial:
         self.training.backward(y, self.gradient.to(y.dtype))
         mark("backward")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Nothing to add."""
-        return {}
+        return TrialOutcome()
 
 
 def _build(case: BlockCase, recipe_id: str, device: Device) -> Trial:

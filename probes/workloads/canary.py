@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Group, Plan, Point
@@ -14,7 +15,7 @@ CPU_SIZE = 512
 
 
 class Canary:
-    """The reference of the run's steadiness."""
+    """The reference that shows whether the machine drifts during a run."""
 
     name = "canary"
     summary = "one fixed matrix product, about once a minute"
@@ -34,7 +35,9 @@ def canary_point(plan: Plan) -> Point:
         kind="canary",
         workload="canary",
         recipe=recipe,
-        facts={"gemm_m": size, "gemm_n": size, "gemm_k": size, "role": "forward", "flop_model": 2.0 * size**3},
+        setup=RunSetup(role="forward"),
+        shape=WorkShape(gemm_m=size, gemm_n=size, gemm_k=size),
+        counts=WorkCounts(flop_model=2.0 * size**3),
         build=partial(_build, recipe.id, size),
         cap_s=0.25,
     )

@@ -1,22 +1,24 @@
 """Whole training steps of models from `transformers`, built from configurations with random weights.
 
 Forward, loss, backward, gradient clipping and optimizer step; the same start and data in every precision, so that the
-loss traces can be compared. At two depths, so that the cost of a layer and of the ends can be told apart.
+loss traces can be compared. At two depths, so that the cost of a layer and of the ends can be separated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from planner.records.figures import Numerics
+from planner.records.work import RunSetup
 from probes.device.clock import Mark
 from probes.device.device import Device
-from probes.models.cases import ModelCase, facts_of, params_of
+from probes.models.cases import ModelCase, counts_of, params_of, shape_of
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 LOSS_STEPS = 12
 """Steps whose loss is kept."""
@@ -24,7 +26,7 @@ ENERGY_S = 3.0
 
 
 class EndToEnd:
-    """The check on everything below it: a real step of a real model."""
+    """Real training steps of real models, which check all smaller workloads."""
 
     name = "end-to-end"
     summary = "training steps of Llama, BERT-Large and ResNet-50"
@@ -48,21 +50,21 @@ def _cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
     bert = ModelCase(family="bert", size="bert-large", layers=24, batch=16, seq_len=512, energy=energy)
     resnet = ModelCase(family="resnet", size="resnet-50", layers=50, batch=128, seq_len=224, energy=energy)
     named = ("fp32", "tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8")
-    chosen = [one for one in plan.recipes if one.id in named]
-    short = [one for one in chosen if one.id in ("tf32", "fp16", "bf16-autocast")]
+    chosen = [recipe for recipe in plan.recipes if recipe.id in named]
+    short = [recipe for recipe in chosen if recipe.id in ("tf32", "fp16", "bf16-autocast")]
     if plan.suite == "quick":
-        return [(llama, [one for one in chosen if one.id in ("tf32", "bf16-fsdp", "fp8")])]
+        return [(llama, [recipe for recipe in chosen if recipe.id in ("tf32", "bf16-fsdp", "fp8")])]
     return [
         (llama, chosen),
         (replace(llama, layers=2, energy=False), chosen),
         (bert, short),
-        (resnet, [one for one in short if one.id != "fp16"]),
+        (resnet, [recipe for recipe in short if recipe.id != "fp16"]),
     ]
 
 
 def _cpu_cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
     chosen = list(plan.recipes)
-    main = [one for one in chosen if one.id in ("fp32", "bf16-autocast")] or chosen[:2]
+    main = [recipe for recipe in chosen if recipe.id in ("fp32", "bf16-autocast")] or chosen[:2]
     llama = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
     if plan.suite == "quick":
         return [(replace(llama, layers=1), main)]
@@ -70,7 +72,7 @@ def _cpu_cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
     if plan.suite == "thorough":
         bert = ModelCase(family="bert", size="tiny", layers=2, batch=2, seq_len=128)
         resnet = ModelCase(family="resnet", size="resnet-50", layers=50, batch=2, seq_len=96)
-        cases += [(bert, main), (resnet, main), (llama, [one for one in chosen if one not in main])]
+        cases += [(bert, main), (resnet, main), (llama, [recipe for recipe in chosen if recipe not in main])]
     return cases
 
 
@@ -81,12 +83,19 @@ def model_point(plan: Plan, case: ModelCase, recipe: Recipe) -> Point:
         kind="end_to_end",
         workload="end-to-end",
         recipe=recipe,
-        facts={**facts_of(case), "optimizer": "adamw", "grad_accumulation": False, "data_distribution": "normal"},
+        setup=RunSetup(
+            optimizer="adamw",
+            recompute="full" if case.recompute else "none",
+            compiled=case.compiled,
+            grad_accumulation=False,
+            data_distribution="normal",
+        ),
+        shape=shape_of(case),
+        counts=counts_of(case),
         build=partial(build_model_trial, case, recipe.id, plan.seed),
         memory=True,
         energy_s=ENERGY_S if case.energy else 0.0,
         cap_s=1.0 if plan.on_gpu else None,
-        compiled=case.compiled,
         needs="transformers",
     )
 
@@ -113,7 +122,7 @@ class _ModelTrial:
         states = [v for s in self.optimizer.state.values() for v in s.values() if hasattr(v, "nbytes")]
         copies = self.training.updated if self.training.recipe.master_weights else []
         held = [*self.module.parameters(), *copies, *self.module.buffers(), *states, *self.batch.values()]
-        return float(sum(one.nbytes for one in held))
+        return float(sum(tensor.nbytes for tensor in held))
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`."""
@@ -127,18 +136,17 @@ class _ModelTrial:
         self.training.update(self.optimizer)
         mark("optimizer")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Loss by step, where it stayed finite, and parameters as they are."""
         import math
 
-        trace = tuple(float(one) for one in self.losses)
-        finite = all(math.isfinite(one) for one in trace)
-        return {
-            "loss_trace": trace if finite else (),
-            "loss_scale": self.training.loss_scale,
-            "params": params_of(self.module),
-            **({} if finite else {"reason": "the loss left the finite range within the first steps"}),
-        }
+        trace = tuple(float(loss) for loss in self.losses)
+        finite = all(math.isfinite(loss) for loss in trace)
+        return TrialOutcome(
+            reason=None if finite else "the loss left the finite range within the first steps",
+            params=params_of(self.module),
+            numerics=Numerics(loss_trace=trace if finite else (), loss_scale=self.training.loss_scale),
+        )
 
 
 def build_model_trial(case: ModelCase, recipe_id: str, seed: int, device: Device) -> Trial:

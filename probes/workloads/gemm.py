@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, LLAMA_405B_TP8, SMALL, TINY, LayerShape
 from probes.precisions.interface import ROLES, Recipe
@@ -38,7 +39,9 @@ class Gemm:
         groups = []
         for mnk, roles in self._shapes(plan):
             for role in roles:
-                points = [_point(plan, one, role, mnk) for one in plan.kernel_recipes if _worth(one, mnk, plan)]
+                points = [
+                    _point(plan, recipe, role, mnk) for recipe in plan.kernel_recipes if _worth(recipe, mnk, plan)
+                ]
                 if points:
                     name = f"matrix product {mnk[0]}×{mnk[1]}×{mnk[2]} {role}"
                     each = 0.35 if plan.on_gpu else 0.8
@@ -74,9 +77,9 @@ def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:
 
 
 def _worth(recipe: Recipe, mnk: MNK, plan: Plan) -> bool:
-    """FP8 needs multiples of 16; strict FP32 at the largest size takes seconds and tells nothing new."""
+    """FP8 needs multiples of 16; strict FP32 at the largest size takes seconds and adds no information."""
     M, N, K = mnk
-    if recipe.precision in ("fp8", "mxfp8") and any(one % 16 for one in mnk):
+    if recipe.precision in ("fp8", "mxfp8") and any(size % 16 for size in mnk):
         return False
     return not (plan.on_gpu and recipe.id == "fp32" and 2.0 * M * N * K > 4e12)
 
@@ -85,27 +88,21 @@ def _point(plan: Plan, recipe: Recipe, role: str, mnk: MNK) -> Point:
     M, N, K = mnk
     size = 1 if recipe.precision in ("fp8", "mxfp8") else 4 if recipe.operand == "float32" else 2
     out = 2 if size < 4 else 4
+    flop = 2.0 * M * N * K
     return Point(
         probe_id=f"gemm/{M}x{N}x{K}/{role}/{recipe.id}",
         kind="gemm",
         workload="gemm",
         recipe=recipe,
-        facts={
-            "gemm_m": M,
-            "gemm_n": N,
-            "gemm_k": K,
-            "role": role,
-            "flop_model": 2.0 * M * N * K,
-            "flop_hardware": 2.0 * M * N * K,
-            "bytes_min": _bytes(role, mnk, size, out),
-            "data_distribution": "normal",
-        },
+        setup=RunSetup(role=role, data_distribution="normal"),
+        shape=WorkShape(gemm_m=M, gemm_n=N, gemm_k=K),
+        counts=WorkCounts(flop_model=flop, flop_hardware=flop, bytes_min=least_bytes(role, mnk, size, out)),
         build=partial(_build, recipe, role, mnk, size),
         graph=True,
     )
 
 
-def _bytes(role: str, mnk: MNK, size: int, out: int) -> float:
+def least_bytes(role: str, mnk: MNK, size: int, out: int) -> float:
     """Operands read once, result written once."""
     M, N, K = mnk
     sizes = {"forward": (M * K, N * K, M * N), "dgrad": (M * N, N * K, M * K), "wgrad": (M * N, M * K, N * K)}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
+from planner.records.work import RunSetup
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Group, Plan, Point
@@ -39,7 +40,8 @@ def _point(state: str) -> Point:
         kind="idle",
         workload="idle",
         recipe=recipe_by_id("fp32"),
-        facts={"role": state, "precision": None, "recipe": None},
+        setup=RunSetup(role=state),
+        records_recipe=False,
         build=partial(_build, state),
         energy_s=WINDOW_S,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from planner.records.work import RunSetup
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Group, Plan, Point
@@ -31,7 +32,8 @@ def _point(mode: str) -> Point:
         kind="launch",
         workload="launch",
         recipe=recipe_by_id("fp32"),
-        facts={"role": mode, "precision": None, "recipe": None},
+        setup=RunSetup(role=mode),
+        records_recipe=False,
         build=partial(_build, mode),
     )
 

@@ -4,16 +4,17 @@ FP8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 Sizes = tuple[int, int]
 """Rows (tokens) and width."""
@@ -76,7 +77,7 @@ class MemoryOps:
             ]
             if points:
                 each = 0.8 if plan.on_gpu else 0.7
-                compiling_s = COMPILE_S * sum(one.compiled for one in points)
+                compiling_s = COMPILE_S * sum(bool(point.setup.compiled) for point in points)
                 groups.append(Group(name=op.name, points=points, estimate_s=each * len(points) + compiling_s))
         return groups
 
@@ -93,16 +94,10 @@ def _point(plan: Plan, recipe: Recipe, op: MemoryOp, compiled: bool) -> Point:
         kind="memory_op",
         workload="memory-ops",
         recipe=recipe,
-        facts={
-            "role": op.name,
-            "tokens": rows,
-            "hidden": width,
-            "bytes_min": op.passes * rows * width * element,
-            "compiled": compiled,
-            "data_distribution": "normal",
-        },
+        setup=RunSetup(role=op.name, compiled=compiled, data_distribution="normal"),
+        shape=WorkShape(tokens=rows, hidden=width),
+        counts=WorkCounts(bytes_min=op.passes * rows * width * element),
         build=partial(_build, recipe.id, op, (rows, width), compiled),
-        compiled=compiled,
         cap_s=0.4 if plan.on_gpu else None,
     )
 
@@ -143,7 +138,7 @@ class _OpTrial:
         import torch
 
         self.op, self.function, self.inputs = op, function, inputs
-        self.held_bytes = float(sum(one.nbytes for one in inputs))
+        self.held_bytes = float(sum(tensor.nbytes for tensor in inputs))
         with torch.no_grad():
             out = function(*inputs)
         self.gradient = torch.randn_like(out) if op.backward else None
@@ -162,9 +157,9 @@ class _OpTrial:
         torch.autograd.grad(out, self.inputs, self.gradient)
         mark("backward")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Nothing to add."""
-        return {}
+        return TrialOutcome()
 
 
 def _build(recipe_id: str, op: MemoryOp, sizes: Sizes, compiled: bool, device: Device) -> Trial:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from planner.records.work import RunSetup, WorkCounts
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.device.faults import cleaned
 from probes.precisions import recipe_by_id
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
 
 GPU_PARAMS = 2**29
 CPU_PARAMS = 2**23
@@ -91,7 +92,7 @@ class OptimizerStep:
 
     def groups(self, plan: Plan) -> Sequence[Group]:
         """One group per optimizer: each needs much of the memory."""
-        cases = [one for one in OPTIMIZERS if plan.suite in one.suites and plan.device.kind in one.devices]
+        cases = [case for case in OPTIMIZERS if plan.suite in case.suites and plan.device.kind in case.devices]
         points = [(case, _point(plan, case)) for case in cases]
         return [
             Group(name=f"optimizer {case.id}", points=[point], estimate_s=_estimate_s(plan, case, point))
@@ -114,7 +115,8 @@ def _point(plan: Plan, case: OptimizerCase) -> Point:
         kind="optimizer",
         workload="optimizer",
         recipe=recipe,
-        facts={"optimizer": case.id, "params": count * size**2, "data_distribution": "normal"},
+        setup=RunSetup(optimizer=case.id, data_distribution="normal"),
+        counts=WorkCounts(params=count * size**2),
         build=partial(_build, case.id, count, size),
         memory=True,
         energy_s=ENERGY_S if plan.has_sensor else 0.0,
@@ -133,31 +135,31 @@ class _OptimizerTrial:
 
         dtype = getattr(torch, case.dtype)
         self.tensors = [torch.randn(size, size, device=device.torch).to(dtype) for _ in range(count)]
-        for one in self.tensors:
-            one.requires_grad_()
-            one.grad = torch.randn(size, size, device=device.torch).mul_(1e-3).to(dtype)
+        for tensor in self.tensors:
+            tensor.requires_grad_()
+            tensor.grad = torch.randn(size, size, device=device.torch).mul_(1e-3).to(dtype)
         self.optimizer = case.make(self.tensors)
 
     @property
     def held_bytes(self) -> float:
         """Parameters, gradients and states."""
-        return float(sum(2 * one.nbytes for one in self.tensors)) + self._state_bytes()
+        return float(sum(2 * tensor.nbytes for tensor in self.tensors)) + self._state_bytes()
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`."""
         self.optimizer.step()
         mark("optimizer")
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """State per parameter."""
-        params = sum(one.numel() for one in self.tensors)
-        return {"optimizer_state_bytes_per_param": self._state_bytes() / params}
+        params = sum(tensor.numel() for tensor in self.tensors)
+        return TrialOutcome(optimizer_state_bytes_per_param=self._state_bytes() / params)
 
     def _state_bytes(self) -> float:
         import torch
 
         states = [v for state in self.optimizer.state.values() for v in state.values() if isinstance(v, torch.Tensor)]
-        return float(sum(_nbytes(one) for one in states))
+        return float(sum(_nbytes(tensor) for tensor in states))
 
 
 def _nbytes(tensor: Any) -> int:
@@ -169,5 +171,5 @@ def _nbytes(tensor: Any) -> int:
 
 
 def _build(case_id: str, count: int, size: int, device: Device) -> Trial:
-    case = next(one for one in OPTIMIZERS if one.id == case_id)
+    case = next(case for case in OPTIMIZERS if case.id == case_id)
     return _OptimizerTrial(case, count, size, device)

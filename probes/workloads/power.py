@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.precisions.interface import Recipe
 from probes.timing.trial import CallTrial, Group, Plan, Point
@@ -23,31 +24,25 @@ class Power:
         """One point per kind of product and one for memory traffic; nothing without a sensor or on a CPU."""
         if not (plan.has_sensor and plan.on_gpu):
             return []
-        window = WINDOW_S[plan.suite]
-        points = [_point(plan, recipe, window) for recipe in plan.kernel_recipes]
+        window_s = WINDOW_S[plan.suite]
+        points = {recipe.id: _point(recipe, window_s) for recipe in plan.kernel_recipes}
         if points:
-            points.append(_copy_point(points[0].recipe, window))
+            points["memory"] = _copy_point(plan.kernel_recipes[0], window_s)
         return [
-            Group(name=f"sustained power {one.probe_id.split('/')[1]}", points=[one], estimate_s=window + 2.0)
-            for one in points
+            Group(name=f"sustained power {activity}", points=[point], estimate_s=window_s + 2.0)
+            for activity, point in points.items()
         ]
 
 
-def _point(plan: Plan, recipe: Recipe, window_s: float) -> Point:
+def _point(recipe: Recipe, window_s: float) -> Point:
     return Point(
         probe_id=f"power/{recipe.id}",
         kind="power",
         workload="power",
         recipe=recipe,
-        facts={
-            "gemm_m": SIZE,
-            "gemm_n": SIZE,
-            "gemm_k": SIZE,
-            "role": "forward",
-            "flop_model": 2.0 * SIZE**3,
-            "flop_hardware": 2.0 * SIZE**3,
-            "data_distribution": "normal",
-        },
+        setup=RunSetup(role="forward", data_distribution="normal"),
+        shape=WorkShape(gemm_m=SIZE, gemm_n=SIZE, gemm_k=SIZE),
+        counts=WorkCounts(flop_model=2.0 * SIZE**3, flop_hardware=2.0 * SIZE**3),
         build=partial(_build, recipe),
         energy_s=window_s,
         cap_s=0.2,
@@ -64,7 +59,9 @@ def _copy_point(recipe: Recipe, window_s: float) -> Point:
         kind="power",
         workload="power",
         recipe=recipe,
-        facts={"role": "copy", "precision": None, "recipe": None, "bytes_min": 2.0 * 2**30},
+        setup=RunSetup(role="copy"),
+        counts=WorkCounts(bytes_min=2.0 * 2**30),
+        records_recipe=False,
         build=_build_copy,
         energy_s=window_s,
         cap_s=0.2,

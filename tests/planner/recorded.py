@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planner.records.flat import nest
 from planner.records.jsonl import to_line
 from planner.records.measurement import Measurement
 
@@ -17,7 +18,7 @@ H200 = {
 
 
 def a_measurement(**changes: object) -> Measurement:
-    """A valid matrix product on a CPU, with some fields changed."""
+    """A valid matrix product on a CPU, with some keys of its line changed."""
     values: dict[str, object] = {
         "suite_version": 1,
         "run_id": "0d0e5f0e-run",
@@ -38,7 +39,7 @@ def a_measurement(**changes: object) -> Measurement:
         "device_name": "Some CPU",
         "timestamp_utc": "2026-11-20T12:00:00.000+00:00",
     }
-    return Measurement(**(values | changes))  # type: ignore[arg-type]
+    return nest(values | changes)
 
 
 def a_canary(**changes: object) -> Measurement:
@@ -49,7 +50,7 @@ def a_canary(**changes: object) -> Measurement:
 def write_record(path: Path, *measurements: Measurement) -> Path:
     """A record file of these lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(to_line(one) + "\n" for one in measurements), encoding="utf-8")
+    path.write_text("".join(to_line(point) + "\n" for point in measurements), encoding="utf-8")
     return path
 
 

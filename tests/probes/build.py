@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from probes.device.clock import Batch, Mark
 from probes.device.device import Device
 from probes.precisions import choose, recipe_by_id
-from probes.timing.trial import CallTrial, Plan, Point
+from probes.timing.trial import CallTrial, Plan, Point, TrialOutcome
 
 CPU = Device(
     kind="cpu",
@@ -35,7 +37,7 @@ H200 = Device(
 
 def plan(device: Device = CPU, suite: str = "default", *, has_sensor: bool = False) -> Plan:
     """A plan with all recipes that the device runs by its own account."""
-    recipes = tuple(one for one in choose((), device.kind) if one.unsupported_on(device) is None)
+    recipes = tuple(recipe for recipe in choose((), device.kind) if recipe.unsupported_on(device) is None)
     return Plan(device=device, suite=suite, recipes=recipes, has_sensor=has_sensor)
 
 
@@ -46,7 +48,6 @@ def point(probe_id: str, build: Callable[[Device], Any], **changes: Any) -> Poin
         "kind": "gemm",
         "workload": "gemm",
         "recipe": recipe_by_id("fp32"),
-        "facts": {},
         "build": build,
     }
     return Point(**(values | changes))
@@ -111,6 +112,17 @@ class NamedTrial:
     def step(self, mark: Mark) -> None:
         """Nothing."""
 
-    def outcome(self) -> Mapping[str, Any]:
+    def outcome(self) -> TrialOutcome:
         """Nothing to add."""
-        return {}
+        return TrialOutcome()
+
+
+@contextmanager
+def without_onednn() -> Iterator[None]:
+    """Matrix products by torch's own kernels, which take no scratch from its allocator."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TF32 acceleration on top of oneDNN")
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield

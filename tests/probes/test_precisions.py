@@ -53,7 +53,7 @@ def a_layer_stack() -> Any:
     )
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: one.id)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
 def test_a_recipe_trains_a_module(recipe: Recipe) -> None:
     recipe = emulated(recipe)
     recipe.activate()
@@ -71,11 +71,11 @@ def test_a_recipe_trains_a_module(recipe: Recipe) -> None:
         losses.append(float(loss.detach()))
 
     assert losses[-1] < losses[0] - 1e-4
-    assert {one.dtype for one in module.parameters()} == {getattr(torch, recipe.held)}
+    assert {parameter.dtype for parameter in module.parameters()} == {getattr(torch, recipe.held)}
     assert training.loss_scale == (65536.0 if recipe.loss_scaling else None)
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: one.id)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
 def test_a_linear_layer_is_as_exact_as_its_types_allow_and_no_more(recipe: Recipe) -> None:
     recipe = emulated(recipe)
     recipe.activate()
@@ -92,7 +92,7 @@ def test_a_linear_layer_is_as_exact_as_its_types_allow_and_no_more(recipe: Recip
     assert error > ERROR[recipe.precision] / 100
 
 
-@pytest.mark.parametrize("recipe", [one for one in RECIPES if one.id != "mxfp8"], ids=lambda one: one.id)
+@pytest.mark.parametrize("recipe", [recipe for recipe in RECIPES if recipe.id != "mxfp8"], ids=lambda recipe: recipe.id)
 @pytest.mark.parametrize("role", ROLES)
 def test_the_bare_products_of_a_recipe_run_in_all_three_roles(recipe: Recipe, role: str) -> None:
     product = recipe.product(recipe, role, 32, 64, 48, CPU, 2)
@@ -166,7 +166,7 @@ def test_the_output_layer_and_odd_sizes_stay_in_high_precision() -> None:
 
     swap(module, rowwise=False)
 
-    assert [type(one) is ScaledLinear for one in module.values()] == [True, False, False]
+    assert [type(layer) is ScaledLinear for layer in module.values()] == [True, False, False]
 
 
 def test_quantised_values_restore_to_within_the_format() -> None:
@@ -195,7 +195,7 @@ def test_row_wise_products_agree_with_and_without_fast_accumulation() -> None:
     a, scale_a = quantise(torch.randn(32, 64), torch.float8_e4m3fn, 1)
     b, scale_b = quantise(torch.randn(48, 64), torch.float8_e4m3fn, 1)
 
-    fast, exact = (scaled_mm(a, b.t(), scale_a, scale_b.t(), fast=one) for one in (True, False))
+    fast, exact = (scaled_mm(a, b.t(), scale_a, scale_b.t(), fast=mode) for mode in (True, False))
 
     assert exact.dtype == torch.bfloat16
     assert float((fast - exact).float().norm() / fast.float().norm()) < 0.01  # BF16 rounds before scaling
@@ -211,7 +211,7 @@ def test_master_weights_take_the_gradients_of_several_micro_batches_in_fp32() ->
 
     assert training.updated[0].grad.dtype == torch.float32
     assert torch.allclose(training.updated[0].grad, 2 * once, rtol=1e-2)
-    assert all(one.grad is None for one in module.parameters())
+    assert all(parameter.grad is None for parameter in module.parameters())
 
 
 def test_rotary_frequencies_stay_in_fp32() -> None:
@@ -236,14 +236,14 @@ def old(capability: tuple[int, int]) -> Device:
     [
         ((7, 0), {"fp32", "fp16"}),
         ((8, 0), {"fp32", "tf32", "fp16", "bf16-autocast", "bf16-fsdp", "bf16-pure"}),
-        ((9, 0), {one.id for one in RECIPES} - {"mxfp8"}),
-        ((10, 0), {one.id for one in RECIPES}),
+        ((9, 0), {recipe.id for recipe in RECIPES} - {"mxfp8"}),
+        ((10, 0), {recipe.id for recipe in RECIPES}),
     ],
 )
 def test_a_gpu_runs_what_its_generation_has(capability: tuple[int, int], supported: set[str]) -> None:
     pytest.importorskip("torchao")
 
-    assert {one.id for one in RECIPES if one.unsupported_on(old(capability)) is None} == supported
+    assert {recipe.id for recipe in RECIPES if recipe.unsupported_on(old(capability)) is None} == supported
 
 
 def test_what_is_not_supported_has_a_reason_in_words() -> None:
@@ -264,8 +264,8 @@ def test_recipes_are_named_alike_in_the_planner() -> None:
 
 
 def test_a_precision_names_all_its_recipes_and_an_id_just_one() -> None:
-    assert [one.id for one in choose(["bf16"])] == ["bf16-autocast", "bf16-fsdp", "bf16-pure"]
-    assert [one.id for one in choose(["fp8-rowwise", "FP32"])] == ["fp32", "fp8-rowwise"]
+    assert [recipe.id for recipe in choose(["bf16"])] == ["bf16-autocast", "bf16-fsdp", "bf16-pure"]
+    assert [recipe.id for recipe in choose(["fp8-rowwise", "FP32"])] == ["fp32", "fp8-rowwise"]
     assert choose([]) == RECIPES
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from probes.record.figures import Figures
 from probes.record.options import BUDGETS_S
 from probes.verify.cases import anchors, targets
 from probes.verify.document import verify_document
@@ -19,12 +20,14 @@ PLANS = {"cpu": plan(CPU), "cuda": plan(H200, has_sensor=True)}
 @pytest.mark.parametrize("kind", PLANS)
 def test_no_target_is_among_the_anchors_or_in_a_suite(kind: str) -> None:
     run_before = {(case.model.name, case.recipe.id) for case in anchors(PLANS[kind])}
-    suite = {point.probe_id for one in WORKLOADS for group in one.groups(PLANS[kind]) for point in group.points}
-    wanted = targets(PLANS[kind])
+    suite = {
+        point.probe_id for workload in WORKLOADS for group in workload.groups(PLANS[kind]) for point in group.points
+    }
+    planned = targets(PLANS[kind])
 
-    assert not {(case.model.name, case.recipe.id) for case in wanted} & run_before
-    assert not {f"end_to_end/{case.model.name}/{case.recipe.id}" for case in wanted} & suite
-    assert len({(case.model.name, case.recipe.id) for case in wanted}) == len(wanted)
+    assert not {(case.model.name, case.recipe.id) for case in planned} & run_before
+    assert not {f"end_to_end/{case.model.name}/{case.recipe.id}" for case in planned} & suite
+    assert len({(case.model.name, case.recipe.id) for case in planned}) == len(planned)
 
 
 @pytest.mark.parametrize("kind", PLANS)
@@ -35,12 +38,12 @@ def test_every_target_has_at_least_two_anchors_of_its_family(kind: str) -> None:
 
 
 def test_the_gpu_targets_are_deeper_wider_longer_and_in_every_precision() -> None:
-    wanted = targets(PLANS["cuda"])
-    llamas = [case.model for case in wanted if case.model.family == "llama"]
+    planned = targets(PLANS["cuda"])
+    llamas = [case.model for case in planned if case.model.family == "llama"]
 
-    assert 20 <= len(wanted) <= 30
-    assert {case.recipe.precision for case in wanted} == {"fp32", "tf32", "fp16", "bf16", "fp8"}
-    assert {case.model.family for case in wanted} == {"llama", "bert", "resnet"}
+    assert 20 <= len(planned) <= 30
+    assert {case.recipe.precision for case in planned} == {"fp32", "tf32", "fp16", "bf16", "fp8"}
+    assert {case.model.family for case in planned} == {"llama", "bert", "resnet"}
     assert {model.size for model in llamas} == {"llama-3.2-1b", "llama-3.2-3b"}
     assert (min(model.seq_len for model in llamas), max(model.seq_len for model in llamas)) == (2048, 16384)
     assert {model.recompute for model in llamas} == {model.compiled for model in llamas} == {True, False}
@@ -54,7 +57,9 @@ def test_the_first_eight_gpu_targets_already_cover_every_precision_and_family() 
 
 
 def test_verification_on_a_gpu_is_expected_to_fit_one_command() -> None:
-    suite = {point.probe_id for one in WORKLOADS for group in one.groups(PLANS["cuda"]) for point in group.points}
+    suite = {
+        point.probe_id for workload in WORKLOADS for group in workload.groups(PLANS["cuda"]) for point in group.points
+    }
     new = [c for c in anchors(PLANS["cuda"]) if f"end_to_end/{c.model.name}/{c.recipe.id}" not in suite]
 
     expected = sum(case.estimate_s for case in [*new, *targets(PLANS["cuda"])])
@@ -63,10 +68,10 @@ def test_verification_on_a_gpu_is_expected_to_fit_one_command() -> None:
 
 
 def anchor(tracked: float, measured: float, **changes: object) -> tuple:
-    one = a_measurement(
+    point = a_measurement(
         probe_id=f"a{tracked}", kind="end_to_end", memory_allocated_peak_bytes=measured, **(H200_FACTS | changes)
     )
-    return one, tracked
+    return point, tracked
 
 
 def test_memory_is_bookkeeping_scaled_as_measured_peaks_stand_to_theirs() -> None:
@@ -119,9 +124,9 @@ def test_the_document_has_one_entry_per_case_and_metric_with_its_error() -> None
 
 
 def test_energy_is_compared_where_both_are_known() -> None:
-    one = verified("a/bf16", 1.0, 1.0, predicted_energy_j=640.0, energy_j_per_iteration=600.0)
+    point = verified("a/bf16", 1.0, 1.0, predicted_energy_j=640.0, energy_j_per_iteration=600.0)
 
-    (case,) = [case for case in verify_document([one])["cases"] if case["metric"] == "energy"]
+    (case,) = [case for case in verify_document([point])["cases"] if case["metric"] == "energy"]
 
     assert case["error_ratio"] == pytest.approx(640 / 600 - 1)
 
@@ -158,11 +163,11 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
 
     (case,) = done
     assert case.status == "ok"
-    assert case.predicted_from == tuple(f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 3))
+    assert case.predicted.probe_ids == tuple(f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 3))
     # memory is bookkeeping and does not depend on how busy the machine is; time is only compared, not judged, in a test
-    assert case.predicted_memory_bytes == pytest.approx(case.memory_allocated_peak_bytes, rel=0.03)
-    assert case.predicted_time_s is not None
-    assert [one.kind for one in read_measurements(tmp_path / "r.jsonl").measurements][-1] == "verify"
+    assert case.predicted.memory_bytes == pytest.approx(case.memory.allocated_peak_bytes, rel=0.03)
+    assert case.predicted.time_s is not None
+    assert [point.kind for point in read_measurements(tmp_path / "r.jsonl").measurements][-1] == "verify"
 
 
 def test_a_case_predicted_from_loud_anchors_is_not_held_against_the_prediction() -> None:
@@ -194,20 +199,20 @@ def test_a_target_that_cannot_be_predicted_is_a_result_and_the_next_one_is_check
 
         def __init__(self) -> None:
             self.session = self
-            self.written: list[dict] = []
+            self.written: list[Figures] = []
 
         def check(self, case: object, point: object) -> list:
             raise NotImplementedError("no rule for aten::_some_kernel")
 
-        def write(self, point: object, fields: dict) -> dict:
-            self.written.append(fields)
-            return fields
+        def write(self, point: object, figures: Figures) -> Figures:
+            self.written.append(figures)
+            return figures
 
     checker = Checker()
 
     _checked(checker, targets(PLANS["cpu"])[0], point("verify/x", call()))  # type: ignore[arg-type]
 
-    assert checker.written == [{"status": "error", "reason": "NotImplementedError: no rule for aten::_some_kernel"}]
+    assert checker.written == [Figures(status="error", reason="NotImplementedError: no rule for aten::_some_kernel")]
 
 
 def test_parameters_are_counted_without_a_step() -> None:

@@ -51,7 +51,7 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     ]
     workloads = ",".join(dict.fromkeys(_KIND_TO_WORKLOAD.get(kind, kind) for kind in kinds))
     first = file.measurements[0] if file.measurements else None
-    device = ["--device", "cpu"] if first is not None and first.device_kind == "cpu" else []
+    device = ["--device", "cpu"] if first is not None and first.device.kind == "cpu" else []
     which = ["--workload", workloads] if workloads else []
     command = ["mpplan", "probe", *device, "--resume", *which, "-o", str(path)]
     return f"close what else runs on the machine, then `{shlex.join(command)}`"

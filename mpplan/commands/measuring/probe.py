@@ -143,7 +143,7 @@ def _newest(kind: str) -> str:
 
     own = [record for record in list_records() if not record.shipped and record.file.measurements]
     for record in own:
-        if record.file.measurements[-1].device_kind == kind:
+        if record.file.measurements[-1].device.kind == kind:
             return str(record.path)
     raise UsageError("there is no record to continue", hint="start one without `--resume`")
 
@@ -186,7 +186,8 @@ def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdo
 
 
 def _unsupported_text(points: tuple[Measurement, ...]) -> str:
-    lines = [f"{point.recipe}: {point.reason}" for point in points if point.kind == "support" and point.status != "ok"]
+    unsupported = (point for point in points if point.kind == "support" and point.status != "ok")
+    lines = [f"{point.setup.recipe}: {point.reason}" for point in unsupported]
     return "".join(f"not measured: {line}\n" for line in lines)
 
 
@@ -207,7 +208,7 @@ def _document(ended: Ended, points: tuple[Measurement, ...], settings: Options) 
         "findings": [asdict(finding) for finding in record.verdict.findings],
         "precisions": [asdict(row) for row in summarise_run(points)],
         "unsupported": [
-            {"precision": point.precision, "recipe": point.recipe, "reason": point.reason}
+            {"precision": point.setup.precision, "recipe": point.setup.recipe, "reason": point.reason}
             for point in points
             if point.kind == "support" and point.status != "ok"
         ],

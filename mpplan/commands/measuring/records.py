@@ -93,24 +93,28 @@ def _head(record: StoredRecord) -> list[tuple[str, str]]:
         ("trusted", "yes" if record.verdict.trustworthy else "no"),
     ]
     if first is not None:
-        versions = [("torch", first.torch_version), ("driver", first.driver_version), ("python", first.python_version)]
+        versions = [
+            ("torch", first.software.torch_version),
+            ("driver", first.software.driver_version),
+            ("python", first.software.python_version),
+        ]
         pairs += [(name, value) for name, value in versions if value]
     return pairs + [("finding", finding.what) for finding in record.verdict.findings]
 
 
 def _line(point: Measurement) -> tuple[str, ...]:
-    time_s, sd = point.time_median_s, point.time_relative_sd
-    rate = point.flop_model / time_s if time_s and point.flop_model else None
+    time_s, sd = point.time.median_s, point.time_relative_sd
+    rate = point.counts.flop_model / time_s if time_s and point.counts.flop_model else None
     return (
         point.probe_id,
         point.status,
         figure(time_s, MILLI),
         figure(None if sd is None else 196.0 * sd, digits=2),
         figure(rate, TERA),
-        figure(point.memory_allocated_peak_bytes, GIB),
-        figure(point.power_mean_w),
-        figure(point.energy_j_per_iteration),
-        point.quality or "-",
+        figure(point.memory.allocated_peak_bytes, GIB),
+        figure(point.power.mean_w),
+        figure(point.energy.j_per_iteration),
+        point.sampling.quality or "-",
         point.reason or "",
     )
 

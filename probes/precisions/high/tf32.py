@@ -1,4 +1,4 @@
-"""FP32 storage with TF32 matrix products: what most people who say FP32 run on Ampere and later."""
+"""FP32 storage with TF32 matrix products: what most "FP32" training on Ampere and later really uses."""
 
 from probes.precisions.interface import Recipe
 

@@ -54,7 +54,7 @@ def make_mx(role: str, M: int, N: int, K: int, device: Device, copies: int, *, e
     calls: list[Callable[[], object]] = []
     for _ in range(copies):
         left, right = high_operands(role, M, N, K, device)
-        a, b = (_cast(ao, one.to(torch.bfloat16).contiguous(), kernel) for one in (left, right.t()))
+        a, b = (_cast(ao, operand.to(torch.bfloat16).contiguous(), kernel) for operand in (left, right.t()))
         calls.append(partial(torch.mm, a, b.t()))
     return rotate(calls)
 

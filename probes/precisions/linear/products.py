@@ -51,7 +51,7 @@ def make_dense(operand: str, role: str, M: int, N: int, K: int, device: Device, 
     out = torch.empty(rows, columns, device=device.torch, dtype=dtype)
     calls: list[Callable[[], object]] = []
     for _ in range(copies):
-        left, right = (one.to(dtype) for one in high_operands(role, M, N, K, device))
+        left, right = (tensor.to(dtype) for tensor in high_operands(role, M, N, K, device))
         calls.append(partial(torch.mm, left, right, out=out))
     return rotate(calls)
 
@@ -97,5 +97,5 @@ def scaled_mm(
     multiply = partial(torch._scaled_mm, a, b, out_dtype=torch.bfloat16, use_fast_accum=fast)
     if scale_a.dim() == 0 or fast:
         return multiply(scale_a=scale_a, scale_b=scale_b)
-    one = scale_a.new_ones(())
-    return multiply(scale_a=one, scale_b=one).mul_(scale_a * scale_b)
+    unit = scale_a.new_ones(())
+    return multiply(scale_a=unit, scale_b=unit).mul_(scale_a * scale_b)

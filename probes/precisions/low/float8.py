@@ -47,7 +47,7 @@ def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool 
 def scaled_product(
     recipe: Recipe, role: str, M: int, N: int, K: int, device: Device, copies: int, *, rowwise: bool
 ) -> Product:
-    """The bare product on operands that were cast beforehand; what casts cost, the memory-bound points tell."""
+    """The bare product on operands that were cast beforehand; the memory-bound points measure what casts cost."""
     import torch
 
     from probes.precisions.linear.products import make_scaled

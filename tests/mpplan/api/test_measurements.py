@@ -9,8 +9,8 @@ import pytest
 
 from mpplan.api.measurements import damage, named_records
 from planner.errors import InputFileError, UsageError
+from planner.records.flat import nest
 from planner.records.jsonl import to_line
-from planner.records.measurement import Measurement
 
 H200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
 """As the driver names it: 143 771 MiB."""
@@ -34,7 +34,7 @@ def line(number: int, **changes: object) -> str:
         "other_load_ratio": 0.0,
         "timestamp_utc": f"2026-01-02T03:04:{number:02d}Z",
     }
-    return to_line(Measurement(**(values | H200 | changes))) + "\n"  # type: ignore[arg-type]
+    return to_line(nest(values | H200 | changes)) + "\n"  # type: ignore[arg-type]
 
 
 @pytest.fixture

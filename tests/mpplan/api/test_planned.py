@@ -34,7 +34,7 @@ def test_under_a_tariff_a_short_run_pays_by_the_hour_of_its_start(tmp_path):
 
     assert power(flat).unit_price_usd.high == power(flat).unit_price_usd.low == 0.275
     assert power(by_hour).unit_price_usd.low < 0.275 < power(by_hour).unit_price_usd.high
-    assert any("by the hour of the start" in one.what for one in by_hour.evidence)
+    assert any("by its starting hour" in row.what for row in by_hour.evidence)
 
 
 def test_python_switches_embodied_carbon_on_with_true():

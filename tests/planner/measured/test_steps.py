@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.measured.device import MeasuredRates, measured_rates
+from planner.measured.device import measured_rates
+from planner.measured.rates import MeasuredRates
 from planner.measured.steps import fit_step
 from planner.records.measurement import Measurement
 from tests.planner.recorded import H200, a_measurement, kernels
@@ -36,7 +37,7 @@ def step(layers: int, length: int, *, recompute: bool = False, noise: float = 0.
 @pytest.fixture(scope="module")
 def rates() -> MeasuredRates:
     # no attention in the made-up machine's law, so no attention among its kernels
-    return measured_rates([one for one in kernels() if one.kind != "attention"])
+    return measured_rates([point for point in kernels() if point.kind != "attention"])
 
 
 ANCHORS = [step(2, 2048), step(4, 2048), step(2, 4096), step(4, 4096), step(2, 2048, recompute=True)]
@@ -54,7 +55,7 @@ def test_a_deeper_or_longer_step_is_predicted_within_a_few_percent(target: Measu
     predicted = fit.seconds(target, rates)
 
     assert predicted is not None
-    assert predicted.total_s == pytest.approx(target.time_median_s, rel=0.025)
+    assert predicted.total_s == pytest.approx(target.time.median_s, rel=0.025)
 
 
 def test_an_anchor_is_met_closely(rates: MeasuredRates) -> None:
@@ -64,7 +65,7 @@ def test_an_anchor_is_met_closely(rates: MeasuredRates) -> None:
     predicted = fit.seconds(step(4, 4096), rates)
 
     assert predicted is not None
-    assert predicted.total_s == pytest.approx(step(4, 4096).time_median_s, rel=1e-4)
+    assert predicted.total_s == pytest.approx(step(4, 4096).time.median_s, rel=1e-4)
 
 
 def test_the_measured_time_of_the_target_is_never_looked_at(rates: MeasuredRates) -> None:
@@ -82,7 +83,7 @@ def test_two_anchors_are_enough_for_depth(rates: MeasuredRates) -> None:
     predicted = fit.seconds(step(16, 2048), rates)
 
     assert predicted is not None
-    assert predicted.total_s == pytest.approx(step(16, 2048).time_median_s, rel=0.005)
+    assert predicted.total_s == pytest.approx(step(16, 2048).time.median_s, rel=0.005)
 
 
 def test_without_an_anchor_there_is_no_prediction(rates: MeasuredRates) -> None:
@@ -98,4 +99,4 @@ def test_without_kernels_anchors_alone_still_carry_depth() -> None:
     predicted = fit.seconds(step(16, 2048), bare)
 
     assert predicted is not None
-    assert predicted.total_s == pytest.approx(step(16, 2048).time_median_s, rel=1e-6)
+    assert predicted.total_s == pytest.approx(step(16, 2048).time.median_s, rel=1e-6)

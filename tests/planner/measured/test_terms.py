@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from planner.evidence import EvidenceKind
-from planner.measured.device import MeasuredRates, MeasuredValue
+from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.measured.terms import LEAST_SD, measured_terms
 from planner.rates.ladder import resolve_rates
 from tests.planner.build import cluster, recipe
@@ -23,8 +23,8 @@ EMPTY = MeasuredRates(
 
 
 def terms(rates: MeasuredRates, *, shipped: bool = False, **parts):
-    one = recipe(**parts)
-    return measured_terms(rates, one, resolve_rates(cluster(), one).terms, shipped=shipped)
+    asked = recipe(**parts)
+    return measured_terms(rates, asked, resolve_rates(cluster(), asked).terms, shipped=shipped)
 
 
 def test_a_record_that_measured_nothing_replaces_nothing():
@@ -33,19 +33,19 @@ def test_a_record_that_measured_nothing_replaces_nothing():
 
 def test_a_measured_product_rate_replaces_rate_traffic_and_overlap_together():
     rates = replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14)}, operand_bytes_per_s={"bf16": value(3e12)})
-    found = terms(rates)
+    measured = terms(rates)
 
-    assert found["linear_flop_per_s"].value == 7.5e14
-    assert found["other_flop_per_s"].value == 7.5e14
-    assert found["operand_bytes_per_s"].value == 3e12
-    assert found["matmul_overlap"].value == 0.0  # the fit is a plain sum
-    assert found["linear_flop_per_s"].log_sd == 0.02
+    assert measured["linear_flop_per_s"].value == 7.5e14
+    assert measured["other_flop_per_s"].value == 7.5e14
+    assert measured["operand_bytes_per_s"].value == 3e12
+    assert measured["matmul_overlap"].value == 0.0  # the fit is a plain sum
+    assert measured["linear_flop_per_s"].log_sd == 0.02
 
 
 def test_no_rate_is_known_better_than_a_session_repeats():
-    found = terms(replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14, spread=0.001)}))
+    measured = terms(replace(EMPTY, matmul_flop_per_s={"bf16": value(7.5e14, spread=0.001)}))
 
-    assert found["linear_flop_per_s"].log_sd == LEAST_SD
+    assert measured["linear_flop_per_s"].log_sd == LEAST_SD
 
 
 def test_attention_weighs_its_passes_by_their_flop():
@@ -74,15 +74,32 @@ def test_the_evidence_says_whether_the_record_is_the_users_or_the_packages():
 def test_power_and_optimizer_come_from_the_record():
     rates = replace(
         EMPTY,
-        power_w={"matmul:bf16": value(690.0), "memory": value(430.0)},
+        power_w={
+            Activity(kind=ActivityKind.MATMUL, of="bf16"): value(690.0),
+            Activity(kind=ActivityKind.MEMORY): value(430.0),
+        },
         optimizer_s_per_param={"adamw": value(1e-11)},
     )
-    found = terms(rates)
+    measured = terms(rates)
 
-    assert found["power_linear_w"].value == 690.0
-    assert found["power_memory_w"].value == 430.0
+    assert measured["power_linear_w"].value == 690.0
+    assert measured["power_memory_w"].value == 430.0
     # bf16: 3 x 4 gradient, 2 x 4 master, 2 x 2 x 4 moments, 2 weight = 38 bytes per parameter in 10 ps
-    assert found["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
+    assert measured["optimizer_bytes_per_s"].value == pytest.approx(38 / 1e-11)
+
+
+def test_layers_that_were_compiled_stand_only_for_the_compiled_stack():
+    rates = replace(
+        EMPTY,
+        composition_ratio={
+            LayerRun(recipe="bf16-fsdp"): value(1.2),
+            LayerRun(recipe="bf16-fsdp", compiled=True): value(1.05),
+            LayerRun(recipe="bf16-fsdp", recomputed=True): value(1.4),
+        },
+    )
+
+    assert terms(rates, stack="eager")["framework"].value == 1.2
+    assert terms(rates, stack="fsdp-compile")["framework"].value == 1.05
 
 
 @pytest.mark.parametrize(
@@ -98,6 +115,6 @@ def test_memory_bound_work_runs_as_measured_for_its_stack_and_fused_else_as_a_co
     rates = replace(
         EMPTY, memory_bytes_per_s={mode: value(rate) for mode, rate in modes.items()}, copy_bytes_per_s=value(3.4e12)
     )
-    found = terms(rates, stack=stack).get("memory_bytes_per_s")
+    term = terms(rates, stack=stack).get("memory_bytes_per_s")
 
-    assert (found.value if found else None) == expected
+    assert (term.value if term else None) == expected

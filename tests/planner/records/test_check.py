@@ -40,7 +40,7 @@ def test_one_bad_point_among_nine_is_named_but_the_record_is_trusted(
 ) -> None:
     verdict = verdict_on(a_canary(), *points(9), a_measurement(probe_id="bad", seq=20, **fault))
 
-    assert [(one.id, one.what, one.probe_ids) for one in verdict.findings] == [(finding, what, ("bad",))]
+    assert [(f.id, f.what, f.probe_ids) for f in verdict.findings] == [(finding, what, ("bad",))]
     assert verdict.trustworthy
 
 
@@ -77,11 +77,11 @@ def test_a_first_canary_that_was_disturbed_does_not_condemn_the_record() -> None
         a_canary(seq=3, time_median_s=1.0),
     ]
 
-    assert "drift" not in [one.id for one in verdict_on(*record).findings]
+    assert "drift" not in [finding.id for finding in verdict_on(*record).findings]
 
 
 def test_a_record_without_a_canary_says_so() -> None:
-    assert [one.id for one in verdict_on(*points(3)).findings] == ["no-canary"]
+    assert [finding.id for finding in verdict_on(*points(3)).findings] == ["no-canary"]
 
 
 def test_damaged_lines_are_named() -> None:
@@ -96,7 +96,7 @@ def test_a_record_without_any_time_is_not_trusted() -> None:
     verdict = verdict_on(a_measurement(status="unsupported", time_median_s=None, reason="no FP8 units"))
 
     assert not verdict.trustworthy
-    assert [one.id for one in verdict.findings] == ["empty"]
+    assert [finding.id for finding in verdict.findings] == ["empty"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
+from planner.records.flat import nest
 from planner.records.jsonl import read_measurements, to_line
 from planner.records.measurement import SCHEMA, Measurement
 
@@ -33,7 +34,7 @@ def a_measurement(**changes: object) -> Measurement:
         "device_kind": "cpu",
         "device_name": "Some CPU",
     }
-    return Measurement(**(values | changes))  # type: ignore[arg-type]
+    return nest(values | changes)
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -45,16 +46,16 @@ def edited(measurement: Measurement, **changes: object) -> str:
     return json.dumps(json.loads(to_line(measurement)) | changes)
 
 
-def said(path: Path) -> list[str]:
+def problems_of(path: Path) -> list[str]:
     return [problem.said_of("r.jsonl") for problem in read_measurements(path).problems]
 
 
 def test_a_line_reads_back_as_the_measurement_that_was_written(tmp_path: Path) -> None:
-    one = a_measurement()
+    point = a_measurement()
 
-    read = read_measurements(write(tmp_path / "r.jsonl", to_line(one)))
+    read = read_measurements(write(tmp_path / "r.jsonl", to_line(point)))
 
-    assert read.measurements == (one,)
+    assert read.measurements == (point,)
     assert read.problems == ()
 
 
@@ -76,23 +77,23 @@ def test_the_last_line_cut_off_costs_only_that_line(tmp_path: Path) -> None:
     path.write_text(line + "\n" + line[: len(line) // 2], encoding="utf-8")
 
     assert len(read_measurements(path).measurements) == 1
-    assert said(path) == ["r.jsonl:2: expected one JSON object, the line is cut off"]
+    assert problems_of(path) == ["r.jsonl:2: expected one JSON object, the line is cut off"]
 
 
 def test_a_line_of_another_schema_version_is_named_and_left_out(tmp_path: Path) -> None:
-    one = a_measurement()
-    path = write(tmp_path / "r.jsonl", edited(one, schema="mpplan.probe/2"), to_line(one))
+    point = a_measurement()
+    path = write(tmp_path / "r.jsonl", edited(point, schema="mpplan.probe/2"), to_line(point))
 
     assert len(read_measurements(path).measurements) == 1
-    assert said(path) == [f"r.jsonl:1: schema: expected `{SCHEMA}`, found `mpplan.probe/2`"]
+    assert problems_of(path) == [f"r.jsonl:1: schema: expected `{SCHEMA}`, found `mpplan.probe/2`"]
 
 
 def test_of_two_interleaved_records_the_longer_is_used_and_the_other_named_line_by_line(tmp_path: Path) -> None:
     ours, other = a_measurement(run_id="aaaaaaaa-1"), a_measurement(run_id="bbbbbbbb-2")
-    path = write(tmp_path / "r.jsonl", *(to_line(one) for one in (ours, other, ours, other, ours)))
+    path = write(tmp_path / "r.jsonl", *(to_line(point) for point in (ours, other, ours, other, ours)))
 
-    assert {one.run_id for one in read_measurements(path).measurements} == {"aaaaaaaa-1"}
-    assert said(path) == [
+    assert {point.run_id for point in read_measurements(path).measurements} == {"aaaaaaaa-1"}
+    assert problems_of(path) == [
         f"r.jsonl:{line}: run_id: two records in one file: run `bbbbbbbb` among the lines of run `aaaaaaaa`"
         for line in (2, 4)
     ]
@@ -103,7 +104,7 @@ def test_a_line_of_another_device_is_set_aside(tmp_path: Path) -> None:
     path = write(tmp_path / "r.jsonl", to_line(ours), to_line(ours), to_line(other))
 
     assert len(read_measurements(path).measurements) == 2
-    assert said(path) == [
+    assert problems_of(path) == [
         "r.jsonl:3: device_name: measured on another device, `NVIDIA A100-SXM4-80GB`, than most of the file, `Some CPU`"
     ]
 
@@ -130,7 +131,7 @@ def test_a_figure_that_cannot_be_is_named_and_its_line_left_out(
     path = write(tmp_path / "r.jsonl", to_line(a_measurement()), edited(a_measurement(), **changes))
 
     assert len(read_measurements(path).measurements) == 1
-    assert said(path) == [f"r.jsonl:2: {problem}"]
+    assert problems_of(path) == [f"r.jsonl:2: {problem}"]
 
 
 def test_a_contended_point_is_used_with_a_wider_range_and_named(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_contended_point_is_used_with_a_wider_range_and_named(tmp_path: Path) 
 
     assert quiet.time_relative_sd == pytest.approx(0.01 / 1.96)
     assert read.time_relative_sd == pytest.approx(3**0.5 * 0.01 / 1.96)
-    assert said(path) == [
+    assert problems_of(path) == [
         "r.jsonl:1: quality: `gemm/1024x1024x1024/forward/bf16` was measured while 40% of the machine did something"
         " else; used with a wider range"
     ]
@@ -150,7 +151,7 @@ def test_a_contended_point_is_used_with_a_wider_range_and_named(tmp_path: Path) 
 def test_a_temperature_may_be_below_zero(tmp_path: Path) -> None:
     path = write(tmp_path / "r.jsonl", to_line(a_measurement(temperature_start_c=-3.0)))
 
-    assert said(path) == []
+    assert problems_of(path) == []
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "[]\n", "null\n", "{}\n", "\x00\n", "[" * 100_000 + "\n"])
@@ -159,7 +160,7 @@ def test_a_file_without_a_usable_line_says_so_and_never_raises(tmp_path: Path, t
     path.write_text(text, encoding="utf-8")
 
     assert read_measurements(path).measurements == ()
-    assert "r.jsonl: no usable line" in said(path)
+    assert "r.jsonl: no usable line" in problems_of(path)
 
 
 def test_bytes_that_are_no_text_cost_only_their_line(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_bytes_that_are_no_text_cost_only_their_line(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\n" + to_line(a_measurement()).encode() + b"\n")
 
     assert len(read_measurements(path).measurements) == 1
-    assert said(path) == ["r.jsonl:1: expected UTF-8 text"]
+    assert problems_of(path) == ["r.jsonl:1: expected UTF-8 text"]
 
 
 def test_a_compressed_record_is_read_and_one_cut_off_keeps_its_whole_lines(tmp_path: Path) -> None:
@@ -178,14 +179,14 @@ def test_a_compressed_record_is_read_and_one_cut_off_keeps_its_whole_lines(tmp_p
 
     assert len(read_measurements(whole).measurements) == 2000
     assert 0 < len(read_measurements(cut).measurements) < 2000
-    assert "the file ends early" in said(cut)[-1]
+    assert "the file ends early" in problems_of(cut)[-1]
 
 
 def test_a_point_measured_again_replaces_the_earlier_one(tmp_path: Path) -> None:
     first, again = a_measurement(time_median_s=1.0), a_measurement(time_median_s=2.0, seq=1)
     path = write(tmp_path / "r.jsonl", to_line(first), to_line(again))
 
-    assert [one.time_median_s for one in read_measurements(path).latest()] == [2.0]
+    assert [point.time.median_s for point in read_measurements(path).latest()] == [2.0]
 
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
 
     listed = records.list_records(tmp_path / "own")
 
-    assert [(one.name, one.shipped) for one in listed] == [("theirs", True), ("ours", False)]
+    assert [(record.name, record.shipped) for record in listed] == [("theirs", True), ("ours", False)]
     best = records.newest_record("h200-sxm-141gb", listed)
     assert best is not None
     assert best.name == "ours"

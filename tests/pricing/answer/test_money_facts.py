@@ -8,7 +8,7 @@ from mpplan.api.planned import planned
 from planner.answer.document import to_document
 from planner.question.asked import Ask
 from planner.question.resolve import resolve
-from planner.records.measurement import Measurement
+from planner.records.flat import nest
 from pricing.answer.money_facts import money_facts, place_here
 from pricing.answer.priced import price_question
 from pricing.exports import EXPORTS
@@ -153,7 +153,7 @@ def step(limit_w, seconds, power_w, **changes):
         "power_limit_w": limit_w, "device_kind": "cuda", "device_name": "NVIDIA H100 80GB HBM3",
         "memory_total_bytes": 85520809984.0,
     }  # fmt: skip
-    return Measurement(**(parts | changes))
+    return nest(parts | changes)
 
 
 def test_power_limits_of_records_say_what_they_do_to_time_energy_and_money(asked):

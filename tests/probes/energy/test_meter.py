@@ -10,13 +10,13 @@ from tests.probes.energy.test_power import trace
 
 @pytest.fixture(scope="module")
 def check() -> MeterCheck:
-    found = check_meter(trace(650.0, 30.0, field_w=637.0, tick_s=0.097), 1.0, 29.0)
-    assert found is not None
-    return found
+    check = check_meter(trace(650.0, 30.0, field_w=637.0, tick_s=0.097), 1.0, 29.0)
+    assert check is not None
+    return check
 
 
 def error(check: MeterCheck, method: str, length_s: float) -> float:
-    return next(one.p95_abs_error for one in check.errors if (one.method, one.length_s) == (method, length_s))
+    return next(error.p95_abs_error for error in check.errors if (error.method, error.length_s) == (method, length_s))
 
 
 def test_the_reference_and_the_period_are_the_counters(check: MeterCheck) -> None:

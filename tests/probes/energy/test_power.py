@@ -86,8 +86,8 @@ def test_without_anything_power_is_unknown_with_a_reason() -> None:
 
 
 def test_the_mean_of_the_field_weighs_each_value_by_how_long_it_held() -> None:
-    told = [(0.0, 100.0), (1.0, 400.0), (1.5, 100.0)]  # sampled when it changed
-    readings = [Reading(time_s=t, energy_j=None, power_instant_w=w, power_average_w=None) for t, w in told]
+    powers = [(0.0, 100.0), (1.0, 400.0), (1.5, 100.0)]  # sampled when it changed
+    readings = [Reading(time_s=t, energy_j=None, power_instant_w=w, power_average_w=None) for t, w in powers]
 
     # 1 s at 100 W, 0.5 s at 400 W, 2.5 s at 100 W: (100 + 200 + 250) / 4
     assert power_over(readings, 0.0, 4.0).mean_w == pytest.approx(137.5)
@@ -98,12 +98,12 @@ def test_ticks_before_and_after_the_window_do_not_count() -> None:
     last_j = quiet[-1].energy_j or 0.0
     busy = [
         Reading(
-            time_s=2.0 + one.time_s + 0.01,
-            energy_j=last_j + (one.energy_j or 0.0),
+            time_s=2.0 + reading.time_s + 0.01,
+            energy_j=last_j + (reading.energy_j or 0.0),
             power_instant_w=None,
             power_average_w=None,
         )
-        for one in trace(700.0, 5.0)
+        for reading in trace(700.0, 5.0)
     ]
 
     assert power_over([*quiet, *busy], 2.5, 6.5).mean_w == pytest.approx(700.0, rel=1e-3)

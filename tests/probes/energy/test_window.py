@@ -8,8 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from planner.records.figures import DeviceState
 from probes.device.clock import CpuClock
-from probes.energy.window import energy_fields, heat_soak, measure_window, slowed_down, thermal_fields
+from probes.energy.window import device_state, energy_use, heat_soak, measure_window, power_draw, slowed_down
 from probes.precisions import recipe_by_id
 from probes.sensors import ReplaySensor
 from probes.sensors.interface import Reading, State, Trace
@@ -38,30 +39,36 @@ def test_energy_per_iteration_is_power_times_its_time() -> None:
 
     window = measure_window(trial, recipe_by_id("fp32"), CpuClock(), sensor(), window_s=1.0, guess_s=2e-3)
 
-    fields = energy_fields(window, "board", 0.002)
+    energy, power = energy_use(window.power, "board", 0.002), power_draw(window.power)
     assert window.timing is not None
     assert window.timing.median_s > 2e-3
-    assert fields["power_mean_w"] == pytest.approx(WATTS, rel=0.02)
-    assert fields["energy_j_per_iteration"] == pytest.approx(fields["power_mean_w"] * 0.002)
-    assert fields["energy_scope"] == "board"
+    assert power.mean_w == pytest.approx(WATTS, rel=0.02)
+    assert power.idle_w is None
+    assert energy.j_per_iteration == pytest.approx(power.mean_w * 0.002)
+    assert energy.scope == "board"
 
 
-def test_without_a_time_there_is_no_energy_per_iteration() -> None:
+def test_an_idle_window_has_a_power_and_no_energy_per_iteration() -> None:
     idle = CallTrial(call=lambda: time.sleep(0.01))
 
     window = measure_window(idle, recipe_by_id("fp32"), CpuClock(), sensor(), window_s=0.5, guess_s=0.01, idle=True)
 
     assert window.timing is None
-    assert energy_fields(window, "board", None)["energy_j_per_iteration"] is None
+    assert energy_use(window.power, "board", None).j_per_iteration is None
+    assert power_draw(window.power, idle=True).idle_w == pytest.approx(WATTS, rel=0.05)
 
 
 def test_heat_and_clocks_are_summed_up_over_the_window() -> None:
-    fields = thermal_fields(STATES)
-
-    assert (fields["temperature_start_c"], fields["temperature_end_c"]) == (50.0, 66.0)
-    assert (fields["sm_clock_median_hz"], fields["sm_clock_min_hz"]) == (1.7e9, 1.5e9)
-    assert fields["clock_event_mask"] == 4
-    assert thermal_fields(()) == {}
+    # STATES: clocks of 1.98, 1.5 and 1.7 GHz; reasons 0, 4 and 0
+    assert device_state(STATES) == DeviceState(
+        temperature_start_c=50.0,
+        temperature_end_c=66.0,
+        sm_clock_median_hz=1.7e9,
+        sm_clock_min_hz=1.5e9,
+        clock_event_mask=4,
+        power_limit_w=700.0,
+    )
+    assert device_state(()) == DeviceState()
 
 
 @pytest.mark.parametrize(("mask", "slow"), [(0x0, False), (0x4, False), (0x8, True), (0x24, True), (0x80, True)])

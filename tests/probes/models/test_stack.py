@@ -24,7 +24,7 @@ def rows(shape=TINY) -> object:
 def test_a_stack_has_the_parameters_of_its_shape() -> None:
     stack = build_stack(TINY, 2, LENGTH, recompute=False, device=CPU)
 
-    matrices = sum(one.numel() for one in stack.parameters() if one.dim() > 1)
+    matrices = sum(parameter.numel() for parameter in stack.parameters() if parameter.dim() > 1)
     assert matrices == 2 * sum(k * n for k, n in TINY.products)
 
 
@@ -46,17 +46,17 @@ def test_recomputation_changes_no_gradient() -> None:
     for recompute in (False, True):
         stack = build_stack(TINY, 2, LENGTH, recompute=recompute, device=CPU)
         stack(rows()).square().sum().backward()
-        gradients.append([one.grad.clone() for one in stack.parameters()])
+        gradients.append([parameter.grad.clone() for parameter in stack.parameters()])
 
     assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(*gradients, strict=True))
 
 
 def test_a_rotation_keeps_lengths_and_makes_scores_depend_on_distance_only() -> None:
     stack = build_stack(TINY, 1, LENGTH, recompute=False, device=CPU)
-    one = torch.randn(1, 1, 1, TINY.head_dim, generator=torch.Generator().manual_seed(2))
-    turned = rotate(one.expand(1, 1, LENGTH, -1), stack.cos, stack.sin)[0, 0]
+    vector = torch.randn(1, 1, 1, TINY.head_dim, generator=torch.Generator().manual_seed(2))
+    turned = rotate(vector.expand(1, 1, LENGTH, -1), stack.cos, stack.sin)[0, 0]
 
-    assert torch.allclose(turned.norm(dim=-1), one.norm().expand(LENGTH), rtol=1e-4)
+    assert torch.allclose(turned.norm(dim=-1), vector.norm().expand(LENGTH), rtol=1e-4)
     assert torch.allclose(turned[3] @ turned[8], turned[10] @ turned[15], rtol=1e-3, atol=1e-4)
 
 
@@ -99,7 +99,7 @@ def test_a_shard_with_tensor_parallel_ranks_keeps_its_local_tokens() -> None:
 
 @pytest.mark.parametrize(("rows_", "groups"), [(64, 4), (10, 4), (3, 4)])
 def test_the_rows_of_the_experts_are_counted_as_they_are_dealt(rows_: int, groups: int) -> None:
-    dealt = [sum(1 for i in range(rows_) if i % groups <= one) for one in range(groups)]
+    dealt = [sum(1 for i in range(rows_) if i % groups <= group) for group in range(groups)]
 
     ends = ends_of_groups(rows_, groups, CPU)
 

@@ -65,8 +65,8 @@ def test_the_cpu_is_opened_with_its_name_and_memory_and_no_uuid() -> None:
 
 
 def test_the_hash_of_a_uuid_is_short_salted_and_stable() -> None:
-    one = replace(CPU, kind="cuda", uuid="GPU-11111111-2222-3333-4444-555555555555")
+    device = replace(CPU, kind="cuda", uuid="GPU-11111111-2222-3333-4444-555555555555")
 
-    assert one.hashed == replace(one, index=3).hashed
-    assert len(str(one.hashed)) == 12
-    assert str(one.hashed) not in str(one.uuid)
+    assert device.hashed == replace(device, index=3).hashed
+    assert len(str(device.hashed)) == 12
+    assert str(device.hashed) not in str(device.uuid)

@@ -59,9 +59,9 @@ def needs_torch() -> None:
 
 
 def test_options_cross_to_the_process_unchanged(tmp_path: Path) -> None:
-    one = options(tmp_path / "r.jsonl", budget_s=3.5, seed=7)
+    asked = options(tmp_path / "r.jsonl", budget_s=3.5, seed=7)
 
-    assert Options.from_json(one.to_json()) == one
+    assert Options.from_json(asked.to_json()) == asked
 
 
 def test_a_run_in_its_own_process_tells_everything_and_writes_the_record(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_a_run_in_its_own_process_tells_everything_and_writes_the_record(tmp_pat
     assert (ended.interrupted, ended.crashes, ended.path) == (False, 0, str(tmp_path / "r.jsonl"))
     assert heard.measured_ids == ["support/fp32", "canary", "launch/host", "canary"]
     record = read_measurements(tmp_path / "r.jsonl")
-    assert [one.probe_id for one in record.measurements] == heard.measured_ids
-    assert record.measurements[2].time_median_s is not None
-    assert record.measurements[2].time_median_s < 1e-3  # a kernel, not a batch of them
+    assert [point.probe_id for point in record.measurements] == heard.measured_ids
+    assert record.measurements[2].time.median_s is not None
+    assert record.measurements[2].time.median_s < 1e-3  # a kernel, not a batch of them
     assert not (tmp_path / "r.jsonl.underway").exists()
 
 
@@ -169,6 +169,6 @@ def test_a_probe_process_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path
 
     assert process.returncode == 0
     assert "ended by SIGKILL" in errors
-    points = {one.probe_id: one for one in read_measurements(path).latest()}
+    points = {point.probe_id: point for point in read_measurements(path).latest()}
     assert (points["bandwidth/copy"].status, points["launch/host"].status) == ("ok", "ok")  # one by one, none dies
-    assert len({one.run_id for one in points.values()}) == 1
+    assert len({point.run_id for point in points.values()}) == 1

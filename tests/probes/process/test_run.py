@@ -23,7 +23,7 @@ def test_a_run_measures_what_was_asked_and_closes_its_record(tmp_path) -> None:
 
     outcome = probe_run.run(options(path))
 
-    ids = [one.probe_id for one in read_measurements(path).measurements]
+    ids = [point.probe_id for point in read_measurements(path).measurements]
     assert outcome.lost_device is None
     assert "launch/host" in ids
     assert outcome.points == len(ids)

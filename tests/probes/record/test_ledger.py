@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from planner.errors import UsageError
+from planner.records.figures import Sampling, TimeStatistics
 from planner.records.jsonl import read_measurements
+from planner.records.machine import DeviceIdentity, SoftwareVersions
+from probes.record.figures import Figures
 from probes.record.ledger import Ledger
 from probes.record.options import Options
-from probes.record.provenance import SUITE_VERSION
+from probes.record.provenance import SUITE_VERSION, Provenance
 from probes.record.writer import UnderWay
 from tests.probes.build import call, point
 
-FACTS = {"suite_version": SUITE_VERSION, "device_kind": "cpu", "device_name": "Some CPU", "torch_version": "2.13.0"}
-OK = {"status": "ok", "time_median_s": 1.0, "quality": "ok"}
+WHERE = Provenance(
+    suite_version=SUITE_VERSION,
+    device=DeviceIdentity(kind="cpu", name="Some CPU"),
+    software=SoftwareVersions(torch_version="2.13.0"),
+)
+OK = Figures(status="ok", time=TimeStatistics(median_s=1.0), sampling=Sampling(quality="ok"))
 A, B = point("a", call()), point("b", call())
 
 
@@ -31,8 +39,8 @@ def close_all() -> Iterator[None]:
         OPENED.pop().close()
 
 
-def opened(options: Options, facts: dict[str, object] = FACTS) -> Ledger:
-    OPENED.append(Ledger(options, facts))
+def opened(options: Options, where: Provenance = WHERE) -> Ledger:
+    OPENED.append(Ledger(options, where))
     return OPENED[-1]
 
 
@@ -45,7 +53,7 @@ def test_a_line_is_on_the_disk_as_soon_as_it_is_written(tmp_path: Path) -> None:
 
     ledger.write(A, OK)
 
-    assert [one.probe_id for one in read_measurements(tmp_path / "r.jsonl").measurements] == ["a"]
+    assert [line.probe_id for line in read_measurements(tmp_path / "r.jsonl").measurements] == ["a"]
 
 
 def test_a_record_that_exists_is_not_touched_without_resume(tmp_path: Path) -> None:
@@ -68,7 +76,7 @@ def test_resuming_keeps_the_run_and_skips_what_is_done(tmp_path: Path) -> None:
     assert again.run_id == first.run_id
     assert (again.is_done(A), again.is_done(point("c", call()))) == (True, False)
     lines = read_measurements(tmp_path / "r.jsonl")
-    assert [(one.probe_id, one.seq) for one in lines.measurements] == [("a", 0), ("b", 1)]
+    assert [(line.probe_id, line.seq) for line in lines.measurements] == [("a", 0), ("b", 1)]
     assert lines.problems == ()
 
 
@@ -83,35 +91,40 @@ def test_resuming_after_power_loss_cuts_the_unfinished_line_off(tmp_path: Path) 
     again = open_ledger(path, resume=True)
     again.write(B, OK)
 
-    assert [one.probe_id for one in read_measurements(path).measurements] == ["a", "b"]
+    assert [line.probe_id for line in read_measurements(path).measurements] == ["a", "b"]
     assert read_measurements(path).problems == ()
 
 
 @pytest.mark.parametrize(
-    ("fields", "done"),
+    ("figures", "done"),
     [
         (OK, True),
-        ({"status": "oom", "reason": "x"}, True),
-        ({"status": "unsupported", "reason": "x"}, True),
-        ({"status": "error", "reason": "x"}, False),
-        (OK | {"quality": "contended"}, False),
-        (OK | {"quality": "throttled"}, False),
-        (OK | {"suite_version": SUITE_VERSION + 1}, False),
+        (Figures(status="oom", reason="x"), True),
+        (Figures(status="unsupported", reason="x"), True),
+        (Figures(status="error", reason="x"), False),
+        (replace(OK, sampling=Sampling(quality="contended")), False),
+        (replace(OK, sampling=Sampling(quality="throttled")), False),
     ],
 )
-def test_resume_measures_again_what_is_doubtful_or_of_another_suite(
-    tmp_path: Path, fields: dict[str, object], done: bool
-) -> None:
+def test_resume_measures_again_what_is_doubtful(tmp_path: Path, figures: Figures, done: bool) -> None:
     first = open_ledger(tmp_path / "r.jsonl")
-    first.write(A, fields)
+    first.write(A, figures)
     first.close()
 
     assert open_ledger(tmp_path / "r.jsonl", resume=True).is_done(A) is done
 
 
+def test_resume_measures_again_what_another_version_of_the_suite_measured(tmp_path: Path) -> None:
+    first = opened(Options(path=str(tmp_path / "r.jsonl")), replace(WHERE, suite_version=SUITE_VERSION + 1))
+    first.write(A, OK)
+    first.close()
+
+    assert not open_ledger(tmp_path / "r.jsonl", resume=True).is_done(A)
+
+
 def test_after_a_crash_what_failed_is_not_tried_a_second_time(tmp_path: Path) -> None:
     first = open_ledger(tmp_path / "r.jsonl")
-    first.write(A, {"status": "error", "reason": "x"})
+    first.write(A, Figures(status="error", reason="x"))
     first.close()
 
     assert open_ledger(tmp_path / "r.jsonl", resume=True, skip_failed=True).is_done(A)
@@ -123,7 +136,10 @@ def test_a_record_of_another_device_or_torch_is_not_continued(tmp_path: Path) ->
     first.close()
 
     with pytest.raises(UsageError, match=r"begun with torch_version `2\.13\.0`, this is `2\.11\.0`"):
-        opened(Options(path=str(tmp_path / "r.jsonl"), resume=True), FACTS | {"torch_version": "2.11.0"})
+        opened(
+            Options(path=str(tmp_path / "r.jsonl"), resume=True),
+            replace(WHERE, software=SoftwareVersions(torch_version="2.11.0")),
+        )
 
 
 def test_a_record_goes_to_the_store_under_a_name_of_its_own_and_to_the_named_file(tmp_path: Path) -> None:
@@ -140,8 +156,8 @@ def test_a_record_goes_to_the_store_under_a_name_of_its_own_and_to_the_named_fil
 
 def test_resuming_a_named_file_goes_on_with_its_copy_in_the_store(tmp_path: Path) -> None:
     options = Options(path=str(tmp_path / "mine.jsonl"), store=str(tmp_path / "store"), resume=True)
-    for one in (A, B):
-        opened(options).write(one, OK)
+    for written in (A, B):
+        opened(options).write(written, OK)
 
     (kept,) = (tmp_path / "store").glob("*.jsonl")
 
@@ -164,8 +180,7 @@ def test_a_line_holds_neither_host_nor_user_nor_path(tmp_path: Path) -> None:
     from probes.device.device import open_device
     from probes.record.provenance import provenance
 
-    facts = provenance(open_device("cpu"))
-    ledger = opened(Options(path=str(tmp_path / "r.jsonl")), facts)
+    ledger = opened(Options(path=str(tmp_path / "r.jsonl")), provenance(open_device("cpu")))
     ledger.write(A, OK)
 
     line = (tmp_path / "r.jsonl").read_text(encoding="utf-8")

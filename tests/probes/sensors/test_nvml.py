@@ -67,14 +67,14 @@ class StandIn:
     def nvmlDeviceGetFieldValues(self, handle: str, fields: list[tuple[int, int]]) -> Any:  # noqa: N802
         if "fields" in self.failing:
             raise self.failing["fields"]
-        made = (pynvml.c_nvmlFieldValue_t * len(fields))()
-        for one, (field, scope) in zip(made, fields, strict=True):
-            one.fieldId, one.scopeId = field, scope
+        values = (pynvml.c_nvmlFieldValue_t * len(fields))()
+        for entry, (field, scope) in zip(values, fields, strict=True):
+            entry.fieldId, entry.scopeId = field, scope
             value = self.fields.get((field, scope))
-            one.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else pynvml.NVML_SUCCESS
-            one.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
-            one.value.ullVal = value or 0
-        return made
+            entry.nvmlReturn = pynvml.NVML_ERROR_NOT_SUPPORTED if value is None else pynvml.NVML_SUCCESS
+            entry.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+            entry.value.ullVal = value or 0
+        return values
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:  # noqa: N802
         return self._or_fail("counter", 5_000_000)
@@ -203,7 +203,7 @@ def test_a_grace_hopper_is_metered_as_a_module_since_its_counter_is() -> None:
 def test_a_driver_without_the_power_fields_is_named() -> None:
     opened = sensor(without(StandIn(), POWER_INSTANT, POWER_AVERAGE))
 
-    assert opened.missing["power"] == "this driver does not tell the instantaneous power"
+    assert opened.missing["power"] == "this driver does not report the instantaneous power"
     assert opened.read().power_instant_w is None
 
 
@@ -241,4 +241,4 @@ def test_the_deprecated_package_of_the_same_name_is_refused(monkeypatch: pytest.
 
 
 def test_a_gpu_whose_uuid_torch_does_not_tell_has_no_sensor() -> None:
-    assert open_sensor("cuda", None).reason == "this torch does not tell the GPU's UUID"
+    assert open_sensor("cuda", None).reason == "this version of torch does not report the GPU's UUID"

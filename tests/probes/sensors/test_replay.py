@@ -70,14 +70,14 @@ def test_the_sampler_hears_a_sensor_while_the_main_thread_works_and_keeps_what_c
         time.sleep(1.0)
 
     readings = sampler.trace.readings
-    energies = [one.energy_j for one in readings[:-1]]
+    energies = [reading.energy_j for reading in readings[:-1]]
     assert len(energies) == len(set(energies))  # one reading per tick, not one per poll
     assert power_over(readings, 0.0, 1.0).mean_w == pytest.approx(500.0, rel=0.15)
     assert len(sampler.trace.states) >= 2
 
 
 def test_every_sensor_has_a_name_of_its_own() -> None:
-    names = [one.name for one in SENSORS]
+    names = [sensor.name for sensor in SENSORS]
 
     assert sorted(set(names)) == sorted(names)
     assert names == ["nvml", "rapl", "replay"]

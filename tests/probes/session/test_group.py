@@ -8,12 +8,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from planner.records.work import RunSetup  # noqa: E402
 from probes.device.device import Device  # noqa: E402
 from probes.device.faults import DeviceLost, cleaned  # noqa: E402
+from probes.record.figures import Figures  # noqa: E402
 from probes.sensors.interface import Sensor  # noqa: E402
 from probes.session.group import Bench, run_group  # noqa: E402
 from probes.timing.protocol import Rules  # noqa: E402
-from probes.timing.trial import CallTrial, Group, Point  # noqa: E402
+from probes.timing.trial import CallTrial, Group, Point, TrialOutcome  # noqa: E402
 from tests.probes.build import CPU, call, point  # noqa: E402
 
 X = torch.ones(64, 64)
@@ -26,9 +28,9 @@ def bench(sensor: Sensor | None = None) -> Bench:
     )
 
 
-def run(*points: Point, sensor: Sensor | None = None) -> dict[str, dict]:
+def run(*points: Point, sensor: Sensor | None = None) -> dict[str, Figures]:
     group = Group(name="test", points=points, estimate_s=1.0)
-    return {one.point.probe_id: one.fields for one in run_group(group, bench(sensor))}
+    return {result.point.probe_id: result.figures for result in run_group(group, bench(sensor))}
 
 
 def work() -> CallTrial:
@@ -43,40 +45,42 @@ def failing(error: Exception):
 
 
 def test_points_come_back_in_the_order_given_with_their_figures() -> None:
-    found = run(point("a", lambda d: work()), point("b", lambda d: work()))
+    figures = run(point("a", lambda d: work()), point("b", lambda d: work()))
 
-    assert list(found) == ["a", "b"]
-    assert found["a"]["status"] == "ok"
-    assert found["a"]["time_ci_low_s"] <= found["a"]["time_median_s"] <= found["a"]["time_ci_high_s"]
-    assert found["a"]["energy_reason"] == "no counter"
+    assert list(figures) == ["a", "b"]
+    assert figures["a"].status == "ok"
+    assert figures["a"].time.ci_low_s <= figures["a"].time.median_s <= figures["a"].time.ci_high_s
+    assert figures["a"].energy.reason == "no counter"
 
 
 def test_an_interruption_costs_the_point_under_way_and_not_those_before_it() -> None:
     class Interrupted(CallTrial):
-        def outcome(self) -> dict:
+        def outcome(self) -> TrialOutcome:
             raise KeyboardInterrupt
 
-    told: list[str] = []
+    reported: list[str] = []
     points = [point("a", lambda d: work()), point("b", lambda d: Interrupted(call=lambda: X @ X))]
 
     with pytest.raises(KeyboardInterrupt):
         run_group(
-            Group(name="test", points=points, estimate_s=1.0), bench(), lambda one: told.append(one.point.probe_id)
+            Group(name="test", points=points, estimate_s=1.0),
+            bench(),
+            lambda result: reported.append(result.point.probe_id),
         )
 
-    assert told == ["a"]
+    assert reported == ["a"]
 
 
 def test_a_point_known_to_be_unsupported_is_not_built() -> None:
-    found = run(point("a", failing(AssertionError("built")), unsupported="no FP8 units"))
+    figures = run(point("a", failing(AssertionError("built")), unsupported="no FP8 units"))
 
-    assert found["a"] == {"status": "unsupported", "reason": "no FP8 units"}
+    assert figures["a"] == Figures(status="unsupported", reason="no FP8 units")
 
 
 def test_a_missing_package_is_a_reason() -> None:
-    found = run(point("a", call(), needs="no_such_package"))
+    figures = run(point("a", call(), needs="no_such_package"))
 
-    assert found["a"] == {"status": "unsupported", "reason": "needs no_such_package, which is not installed"}
+    assert figures["a"] == Figures(status="unsupported", reason="needs no_such_package, which is not installed")
 
 
 @pytest.mark.parametrize(
@@ -91,10 +95,10 @@ def test_a_missing_package_is_a_reason() -> None:
     ids=["cuda", "python", "cpu", "driver", "cublas"],
 )
 def test_out_of_memory_is_a_result_and_the_next_point_runs(error: Exception) -> None:
-    found = run(point("big", failing(error)), point("small", lambda d: work()))
+    figures = run(point("big", failing(error)), point("small", lambda d: work()))
 
-    assert found["big"] == {"status": "oom", "reason": "not enough memory on the device"}
-    assert found["small"]["status"] == "ok"
+    assert figures["big"] == Figures(status="oom", reason="not enough memory on the device")
+    assert figures["small"].status == "ok"
 
 
 def test_a_point_that_does_not_fit_beside_the_others_is_measured_in_a_second_sitting() -> None:
@@ -118,12 +122,12 @@ def test_a_point_that_does_not_fit_beside_the_others_is_measured_in_a_second_sit
         def step(self, mark) -> None:
             return
 
-        def outcome(self) -> dict:
-            return {}
+        def outcome(self) -> TrialOutcome:
+            return TrialOutcome()
 
-    found = run(point("one", lambda d: Large("one")), point("two", lambda d: Large("two")))
+    figures = run(point("one", lambda d: Large("one")), point("two", lambda d: Large("two")))
 
-    assert [fields["status"] for fields in found.values()] == ["ok", "ok"]
+    assert [fields.status for fields in figures.values()] == ["ok", "ok"]
 
 
 def test_a_step_that_fails_spoils_only_its_own_point() -> None:
@@ -134,10 +138,10 @@ def test_a_step_that_fails_spoils_only_its_own_point() -> None:
         if calls[0] > 4:
             raise RuntimeError("inside the step")
 
-    found = run(point("bad", call(sometimes)), point("good", lambda d: work()))
+    figures = run(point("bad", call(sometimes)), point("good", lambda d: work()))
 
-    assert found["bad"] == {"status": "error", "reason": "RuntimeError: inside the step"}
-    assert found["good"]["status"] == "ok"
+    assert figures["bad"] == Figures(status="error", reason="RuntimeError: inside the step")
+    assert figures["good"].status == "ok"
 
 
 def test_memory_running_out_only_when_all_run_together_is_found_by_running_each_alone() -> None:
@@ -159,30 +163,35 @@ def test_memory_running_out_only_when_all_run_together_is_found_by_running_each_
             if all(state.values()):
                 raise MemoryError
 
-        def outcome(self) -> dict:
-            return {}
+        def outcome(self) -> TrialOutcome:
+            return TrialOutcome()
 
-    found = run(point("one", lambda d: Hungry("one")), point("two", lambda d: Hungry("two")))
+    figures = run(point("one", lambda d: Hungry("one")), point("two", lambda d: Hungry("two")))
 
-    assert [fields["status"] for fields in found.values()] == ["ok", "ok"]
+    assert [fields.status for fields in figures.values()] == ["ok", "ok"]
 
 
 def test_a_product_that_a_library_lacks_spoils_only_its_own_point() -> None:
     error = RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ...)`")
 
-    found = run(point("fp8", failing(error)), point("bf16", lambda d: work()))
+    figures = run(point("fp8", failing(error)), point("bf16", lambda d: work()))
 
-    assert found["fp8"]["status"] == "error"
-    assert found["bf16"]["status"] == "ok"
+    assert figures["fp8"].status == "error"
+    assert figures["bf16"].status == "ok"
 
 
 def test_compilation_without_a_compiler_is_unsupported_and_not_an_error() -> None:
-    found = run(point("a", failing(RuntimeError("Failed to find C compiler. Please specify via CC")), compiled=True))
+    figures = run(
+        point(
+            "a",
+            failing(RuntimeError("Failed to find C compiler. Please specify via CC")),
+            setup=RunSetup(compiled=True),
+        )
+    )
 
-    assert found["a"] == {
-        "status": "unsupported",
-        "reason": "torch.compile finds no working Triton, C compiler or Python headers",
-    }
+    assert figures["a"] == Figures(
+        status="unsupported", reason="torch.compile finds no working Triton, C compiler or Python headers"
+    )
 
 
 def test_a_broken_device_ends_the_group() -> None:
@@ -197,11 +206,11 @@ def test_a_reason_holds_no_path() -> None:
 
 
 def test_the_peak_of_a_step_is_measured_where_asked() -> None:
-    found = run(point("a", lambda d: work(), memory=True))
+    figures = run(point("a", lambda d: work(), memory=True))
 
     # one result of 64 x 64 in FP32 beside the operand that is held
-    assert found["a"]["memory_allocated_peak_bytes"] == pytest.approx(2 * 64 * 64 * 4)
-    assert found["a"]["memory_source"] == "cpu_allocator_events"
+    assert figures["a"].memory.allocated_peak_bytes == pytest.approx(2 * 64 * 64 * 4)
+    assert figures["a"].memory.source == "cpu_allocator_events"
 
 
 def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration() -> None:
@@ -220,14 +229,14 @@ def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration()
         now=time.monotonic,
     )
 
-    found = run(point("a", lambda d: work(), energy_s=1.0), sensor=sensor)["a"]
+    figures = run(point("a", lambda d: work(), energy_s=1.0), sensor=sensor)["a"]
 
-    assert found["power_mean_w"] == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
-    assert found["energy_j_per_iteration"] == pytest.approx(found["power_mean_w"] * found["time_median_s"])
-    assert (found["energy_source"], found["energy_scope"], found["regime"]) == ("counter", "board", "sustained")
+    assert figures.power.mean_w == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
+    assert figures.energy.j_per_iteration == pytest.approx(figures.power.mean_w * figures.time.median_s)
+    assert (figures.energy.source, figures.energy.scope, figures.sampling.regime) == ("counter", "board", "sustained")
 
 
-def _as(one: object) -> dict:
+def _as(reading: object) -> dict:
     from dataclasses import asdict
 
-    return asdict(one)  # type: ignore[call-overload]
+    return asdict(reading)  # type: ignore[call-overload]

@@ -31,7 +31,7 @@ def opened(path: Path, *workloads: str, **changes: Any) -> Iterator[Session]:
 
 
 def statuses(session: Session) -> dict[str, str]:
-    return {name: one.status for name, one in session.ledger.known.items()}
+    return {name: line.status for name, line in session.ledger.known.items()}
 
 
 def test_the_one_point_that_the_last_process_died_of_is_written_down_and_not_run(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_recipe_whose_product_killed_the_last_process_is_given_up_and_the_othe
         session.run()
 
     assert statuses(session)["support/bf16-pure"] == "error"
-    assert [one.id for one in session.plan.recipes] == ["fp32"]
+    assert [recipe.id for recipe in session.plan.recipes] == ["fp32"]
     assert statuses(session)["launch/host"] == "ok"
 
 

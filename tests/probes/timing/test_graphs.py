@@ -65,12 +65,12 @@ def test_each_graph_is_warmed_up_and_captured_on_a_stream_of_its_own(monkeypatch
 
 def test_a_graph_of_launches_keeps_the_tensor_that_it_writes_to(monkeypatch: pytest.MonkeyPatch) -> None:
     Capture(monkeypatch)
-    made: list[Any] = []
+    references: list[Any] = []
     real = torch.randn
 
     def remembered(*size: int, **settings: Any) -> Any:
         tensor = real(*size, **settings)
-        made.append(weakref.ref(tensor))
+        references.append(weakref.ref(tensor))
         return tensor
 
     monkeypatch.setattr(torch, "randn", remembered)
@@ -78,4 +78,4 @@ def test_a_graph_of_launches_keeps_the_tensor_that_it_writes_to(monkeypatch: pyt
     gc.collect()
 
     trial.call()
-    assert made[0]() is not None
+    assert references[0]() is not None

@@ -60,7 +60,7 @@ def test_trials_that_are_compared_take_turns_in_rounds() -> None:
     names = [trial.name for trial, samples in clock.calls if samples > 1]  # the rounds; warm-up takes one sample each
     rounds = [set(names[i : i + 2]) for i in range(0, len(names), 2)]
     assert len(rounds) >= 3
-    assert all(one == {"0", "1"} for one in rounds)
+    assert all(names == {"0", "1"} for names in rounds)
 
 
 def test_samples_under_other_load_are_set_aside_where_enough_quiet_ones_remain() -> None:

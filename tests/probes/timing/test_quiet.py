@@ -66,8 +66,8 @@ def counts(*values: int | None) -> Iterator[int | None]:
 
 
 def test_a_process_that_comes_to_the_gpu_later_closes_the_gate() -> None:
-    told = counts(0, 1, 1, 2)  # before our context, after it, while quiet, with a second process
-    gate = DeviceGate(lambda: next(told))
+    processes = counts(0, 1, 1, 2)  # before our context, after it, while quiet, with a second process
+    gate = DeviceGate(lambda: next(processes))
 
     start = gate.open()
 
@@ -77,8 +77,8 @@ def test_a_process_that_comes_to_the_gpu_later_closes_the_gate() -> None:
 
 
 def test_a_process_that_was_on_the_gpu_before_us_keeps_the_gate_closed() -> None:
-    told = counts(1, 2, 2)
-    gate = DeviceGate(lambda: next(told))
+    processes = counts(1, 2, 2)
+    gate = DeviceGate(lambda: next(processes))
 
     assert gate.judge(gate.open()) == 1.0
 

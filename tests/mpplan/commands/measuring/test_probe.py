@@ -74,9 +74,9 @@ def test_a_run_compares_precisions_and_keeps_its_record_in_the_store_and_where_i
     assert rows["bf16-autocast"]["energy_j_per_token"] is None
     assert {row["precision"] for row in document["unsupported"]} == {"tf32", "fp8", "mxfp8"}
     record = read_measurements(home / "r.jsonl")
-    steps = [point for point in record.measurements if point.kind == "end_to_end"]
-    assert {point.precision for point in steps} == {"fp32", "bf16"}
-    assert all(point.loss_trace and point.memory_allocated_peak_bytes and point.energy_reason for point in steps)
+    steps = [one for one in record.measurements if one.kind == "end_to_end"]
+    assert {one.setup.precision for one in steps} == {"fp32", "bf16"}
+    assert all(p.numerics.loss_trace and p.memory.allocated_peak_bytes and p.energy.reason for p in steps)
     (kept,) = (home.parent / "home" / "mpplan" / "records").glob("*.jsonl")
     assert kept.read_text() == (home / "r.jsonl").read_text()
 
@@ -105,9 +105,9 @@ def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run
     result = run(*QUICK, *arguments, "-o", "r.jsonl", "--strict")
 
     record = read_measurements(home / "r.jsonl")
-    timed = [point for point in record.measurements if point.time_median_s is not None]
+    timed = [one for one in record.measurements if one.time.median_s is not None]
     assert timed
-    assert all(point.quality == "contended" for point in timed)
-    assert all((point.other_load_ratio or 0.0) > 0.05 for point in timed)
+    assert all(one.sampling.quality == "contended" for one in timed)
+    assert all((one.sampling.other_load_ratio or 0.0) > 0.05 for one in timed)
     assert "measured while something else ran" in result.err
     assert result.code == 6

@@ -1,0 +1,113 @@
+"""Rates of one device from one record, with what each of them is known by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from planner.measured.kernels import LinearFit
+
+
+class ActivityKind(Enum):
+    """What a device does while its power is read."""
+
+    IDLE = "idle"
+    """Nothing, before any process has a context on it."""
+    CONTEXT = "context"
+    """Nothing, with a context and memory held."""
+    MEMORY = "memory"
+    """Copies of large buffers."""
+    MATMUL = "matmul"
+    """Matrix products of one kind of compute."""
+    BLOCK = "block"
+    """Transformer layers in one recipe."""
+    OPTIMIZER = "optimizer"
+    """Updates by one optimizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What a device did while its power was read."""
+
+    kind: ActivityKind
+    """Kind of work."""
+    of: str | None = None
+    """Kind of compute, recipe or optimizer; None where the kind of work has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRun:
+    """How layers were run as a whole."""
+
+    recipe: str
+    """The probe's recipe."""
+    compiled: bool = False
+    """True: through `torch.compile`."""
+    recomputed: bool = False
+    """True: with full activation checkpointing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredValue:
+    """One figure with its spread and the points it rests on."""
+
+    value: float
+    """In the unit that the field's name gives."""
+    relative_sd: float
+    """Relative standard deviation."""
+    probe_ids: tuple[str, ...]
+    """Points of the record."""
+
+
+Values = dict[str, MeasuredValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRates:
+    """Rates of one device from one record. A missing key or None: not measured."""
+
+    gpu: str | None
+    """Catalogue id, or `cpu-local`."""
+    device_name: str
+    """As the driver or the system reports it."""
+    run_id: str
+    """Of the record."""
+    date: str | None
+    """ISO 8601 time of the last point."""
+    torch_version: str | None
+    """PyTorch of the last point."""
+    driver_version: str | None
+    """NVIDIA driver of the last point."""
+    matmul_flop_per_s: Values
+    """Asymptotic rate by compute (fp32, tf32, fp16, bf16, fp8, fp8-rowwise, mxfp8): time = flop / rate + bytes /
+    `operand_bytes_per_s` + `matmul_fixed_s`."""
+    operand_bytes_per_s: Values
+    """By compute; missing where the fit found no such term."""
+    matmul_fixed_s: Values
+    """Fixed time of a product, by compute."""
+    best_matmul_flop_per_s: Values
+    """Fastest product measured, by compute."""
+    attention_forward_flop_per_s: Values
+    """By compute; causal half counted."""
+    attention_backward_flop_per_s: Values
+    """By compute; 2.5 times the forward FLOP counted."""
+    copy_bytes_per_s: MeasuredValue | None
+    """Read plus write of large buffers."""
+    memory_bytes_per_s: Values
+    """Memory-bound operations over their fused minimum of traffic, by mode: eager, compiled."""
+    kernel_s: MeasuredValue | None
+    """Fixed time of a kernel on the device."""
+    launch_s: MeasuredValue | None
+    """Time the host needs to launch one."""
+    optimizer_s_per_param: Values
+    """By optimizer."""
+    optimizer_state_bytes_per_param: Values
+    """By optimizer."""
+    power_w: dict[Activity, MeasuredValue]
+    """Mean power by activity."""
+    composition_ratio: dict[LayerRun, MeasuredValue]
+    """Layers measured whole over the sum of their kernels."""
+    product_fits: dict[str, LinearFit]
+    """By compute."""
+    attention_fits: dict[str, tuple[LinearFit, LinearFit]]
+    """Forward and backward, by compute."""

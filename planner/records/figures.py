@@ -1,0 +1,179 @@
+"""What a measured point found: time, memory, energy, power, temperatures, numerics, and what had been predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeStatistics:
+    """Order statistics of the time of one iteration; keys begin with `time_`."""
+
+    median_s: float | None = None
+    """Median."""
+    ci_low_s: float | None = None
+    """Lower end of the median's 95 % order-statistic confidence interval."""
+    ci_high_s: float | None = None
+    """Upper end of it."""
+    iqr_s: float | None = None
+    """Interquartile range."""
+    p05_s: float | None = None
+    """5th percentile."""
+    p95_s: float | None = None
+    """95th percentile."""
+    min_s: float | None = None
+    """Fastest sample."""
+    forward_median_s: float | None = None
+    """Median of the forward pass."""
+    backward_median_s: float | None = None
+    """Median of the backward pass."""
+    optimizer_median_s: float | None = None
+    """Median of the optimizer update."""
+    burst_median_s: float | None = None
+    """Median before heat and power limits settled, where the regime is `sustained`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How the times were sampled, and how far they can be trusted."""
+
+    samples: int | None = None
+    """Samples behind the statistics."""
+    samples_gated: int | None = None
+    """Samples taken while something else ran; they are kept out of the median where enough others remain."""
+    rounds: int | None = None
+    """Interleaved rounds in which the samples were taken."""
+    iterations_per_sample: int | None = None
+    """Iterations that one sample averages over."""
+    warmup_s: float | None = None
+    """Time spent warming up."""
+    compile_s: float | None = None
+    """Time of the first, compiling call."""
+    stop_reason: str | None = None
+    """`ci`: the interval converged; `cap`: the time limit was reached; `window`: one energy window."""
+    regime: str | None = None
+    """`sustained` (hot, inside an energy window) or `burst`."""
+    quality: str | None = None
+    """One of `QUALITIES`."""
+    other_load_ratio: float | None = None
+    """Share of the machine that other processes used while the samples were taken."""
+    canary_ratio: float | None = None
+    """The canary before this point over the first canary of the run."""
+    attempts: int | None = None
+    """Times that the point was measured until enough samples were quiet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakMemory:
+    """Device memory of one iteration; keys begin with `memory_` except for the last three."""
+
+    allocated_peak_bytes: float | None = None
+    """Peak of live tensors, weights, gradients and states included."""
+    active_peak_bytes: float | None = None
+    """Peak of the caching allocator's active blocks."""
+    reserved_peak_bytes: float | None = None
+    """What the caching allocator held from the driver; None where other points lived in it at the same time."""
+    forward_peak_bytes: float | None = None
+    """Peak during the forward pass."""
+    backward_peak_bytes: float | None = None
+    """Peak during the backward pass."""
+    optimizer_peak_bytes: float | None = None
+    """Peak during the optimizer update."""
+    persistent_bytes: float | None = None
+    """Live between iterations: weights, gradients, states."""
+    tracker_peak_bytes: float | None = None
+    """Peak of the same step by bookkeeping on fake tensors, without running it."""
+    source: str | None = None
+    """`cuda_allocator` or `cpu_allocator_events`."""
+    alloc_retries: int | None = None
+    """Allocator retries during the timed part; any retry makes the time invalid."""
+    ooms: int | None = None
+    """Out-of-memory events that the allocator recovered from."""
+    optimizer_state_bytes_per_param: float | None = None
+    """Measured growth of the optimizer's state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyUse:
+    """Energy of one iteration and how it was read; keys begin with `energy_`."""
+
+    j_per_iteration: float | None = None
+    """Mean power times the median time of an iteration in the window."""
+    window_s: float | None = None
+    """Length of the window: between the counter ticks used, or the whole window without a counter."""
+    ticks: int | None = None
+    """Counter ticks within the window."""
+    tick_period_s: float | None = None
+    """Median time between ticks."""
+    source: str | None = None
+    """`counter`, `instant`, `rapl` or `none`."""
+    quality: str | None = None
+    """`ok`; `inconsistent`: counter and power differ by more than 5 %; `short`: too few ticks; `single`: one source."""
+    scope: str | None = None
+    """`board`, `module` (Grace Hopper: CPU included) or `package` (RAPL)."""
+    reason: str | None = None
+    """Why the energy is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerDraw:
+    """Power over the energy window; keys begin with `power_`."""
+
+    mean_w: float | None = None
+    """Mean, from the best source at hand."""
+    p95_w: float | None = None
+    """95th percentile of the instantaneous field."""
+    instant_mean_w: float | None = None
+    """Mean of the instantaneous power field over the same window."""
+    average_mean_w: float | None = None
+    """Mean of the driver's one-second average field over the same window."""
+    idle_w: float | None = None
+    """Mean while nothing ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceState:
+    """Temperatures, clocks and the power limit while the point was measured."""
+
+    temperature_start_c: float | None = None
+    """Core temperature at the start."""
+    temperature_end_c: float | None = None
+    """Core temperature at the end."""
+    memory_temperature_c: float | None = None
+    """Memory temperature at the end."""
+    sm_clock_median_hz: float | None = None
+    """Median clock of the multiprocessors."""
+    sm_clock_min_hz: float | None = None
+    """Lowest clock of the multiprocessors."""
+    memory_clock_hz: float | None = None
+    """Memory clock at the end."""
+    clock_event_mask: int | None = None
+    """NVML's clock event reasons, all samples OR-ed: 4 power cap (normal under load); 8, 32, 64, 128 slow-downs."""
+    power_limit_w: float | None = None
+    """Enforced power limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numerics:
+    """What the arithmetic did to the values."""
+
+    product_error_ratio: float | None = None
+    """Relative error of a matrix product against FP64: shows which arithmetic really ran."""
+    loss_trace: tuple[float, ...] = ()
+    """Loss of successive steps, with the same start and data in every precision."""
+    loss_scale: float | None = None
+    """FP16: scale of the loss after the last step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedFigures:
+    """What `mpplan probe --verify` predicted before the point was run; keys begin with `predicted_`."""
+
+    time_s: float | None = None
+    """Median time of one iteration."""
+    memory_bytes: float | None = None
+    """Peak of live tensors."""
+    energy_j: float | None = None
+    """Energy of one iteration."""
+    probe_ids: tuple[str, ...] = ()
+    """Points that the prediction rests on; the key is `predicted_from`."""

@@ -1,0 +1,110 @@
+"""The flat keys of a record line, and the nested `Measurement` that they stand for.
+
+Each field of a group has one key: its own name, with the group's prefix where it has one. So
+`run.time.median_s` is `time_median_s`, and `run.setup.recipe` is `recipe`.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+
+from planner.records.measurement import Measurement
+
+PREFIXES = {"time": "time_", "memory": "memory_", "energy": "energy_", "power": "power_", "predicted": "predicted_"}
+"""Group to the prefix of its keys; none where not listed."""
+
+KEYS = {
+    ("memory", "alloc_retries"): "alloc_retries",
+    ("memory", "ooms"): "ooms",
+    ("memory", "optimizer_state_bytes_per_param"): "optimizer_state_bytes_per_param",
+    ("predicted", "probe_ids"): "predicted_from",
+    ("device", "kind"): "device_kind",
+    ("device", "name"): "device_name",
+    ("device", "uuid_hash"): "device_hash",
+}
+"""Group and field to its key, where the prefix does not give it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One key of a line and the field that it fills."""
+
+    key: str
+    """Key of the JSON object."""
+    group: str | None
+    """Attribute of `Measurement` that holds the field; None for a field of `Measurement` itself."""
+    name: str
+    """Name of the field."""
+    type: object
+    """Type of the field, without None."""
+    required: bool
+    """True: a line without it cannot be used."""
+
+
+@cache
+def columns() -> tuple[Column, ...]:
+    """Every key of a line, in the order in which lines are written."""
+    listed: list[Column] = []
+    for column in _columns_of(Measurement, None):
+        if is_dataclass(column.type):
+            listed += _columns_of(typing.cast(type, column.type), column.name)
+        else:
+            listed.append(column)
+    return tuple(listed)
+
+
+def _columns_of(cls: type, group: str | None) -> list[Column]:
+    """One column per field of a dataclass."""
+    hints = typing.get_type_hints(cls)
+    return [
+        Column(
+            key=KEYS.get((group or "", field.name), PREFIXES.get(group or "", "") + field.name),
+            group=group,
+            name=field.name,
+            type=_without_none(hints[field.name]),
+            required=field.default is MISSING and field.default_factory is MISSING,
+        )
+        for field in fields(cls)
+    ]
+
+
+def _without_none(hint: object) -> object:
+    if typing.get_origin(hint) is types.UnionType:
+        return next(part for part in typing.get_args(hint) if part is not types.NoneType)
+    return hint
+
+
+def flatten(measurement: Measurement) -> dict[str, object]:
+    """Key to value, in the order in which lines are written; None and empty collections are left out."""
+    values: dict[str, object] = {}
+    for column in columns():
+        owner = measurement if column.group is None else getattr(measurement, column.group)
+        value = getattr(owner, column.name)
+        if value is not None and value != () and value != {}:
+            values[column.key] = value
+    return values
+
+
+def nest(values: Mapping[str, object]) -> Measurement:
+    """The measurement with these values by key; what is not given takes its default.
+
+    Args:
+        values: of the types of the fields; all required keys are there.
+
+    Raises:
+        KeyError: a key that no line has.
+    """
+    by_key = {column.key: column for column in columns()}
+    own: dict[str, object] = {}
+    groups: dict[str, dict[str, object]] = {"device": {}}
+    for key, value in values.items():
+        column = by_key[key]
+        target = own if column.group is None else groups.setdefault(column.group, {})
+        target[column.name] = value
+    hints = typing.get_type_hints(Measurement)
+    parts = {group: hints[group](**filled) for group, filled in groups.items()}
+    return Measurement(**own, **parts)  # type: ignore[arg-type] # the types were checked where the values come from

@@ -1,0 +1,37 @@
+"""What came of one point: the part of its line that only running it can fill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from planner.records.figures import DeviceState, EnergyUse, Numerics, PeakMemory, PowerDraw, Sampling, TimeStatistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Status and figures of a point that was run, or why there are none."""
+
+    status: str
+    """One of `planner.records.measurement.STATUSES`."""
+    reason: str | None = None
+    """Why there is no figure, or what to know about it."""
+    recipe_flags: tuple[str, ...] = ()
+    """What else selected the kernels."""
+    attention_backend: str | None = None
+    """Family of attention kernels that torch chose."""
+    params: int | None = None
+    """Parameters of the module that was run; None: as counted beforehand."""
+    time: TimeStatistics = field(default_factory=TimeStatistics)
+    """Time of one iteration."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """How the times were sampled."""
+    memory: PeakMemory = field(default_factory=PeakMemory)
+    """Device memory."""
+    energy: EnergyUse = field(default_factory=EnergyUse)
+    """Energy of one iteration."""
+    power: PowerDraw = field(default_factory=PowerDraw)
+    """Power over the energy window."""
+    device_state: DeviceState = field(default_factory=DeviceState)
+    """Temperatures, clocks and the power limit."""
+    numerics: Numerics = field(default_factory=Numerics)
+    """What the arithmetic did to the values."""
