@@ -49,6 +49,8 @@ class Evidence:
     """Catalogue id of the GPU that it describes, if it describes one."""
     used_in: tuple[str, ...] = ()
     """Names of the figures that rest on it, for example `cost_usd`, `step_s.matmul`."""
+    precisions: tuple[str, ...] = ()
+    """Precisions whose plans rest on it; empty where all of an answer's do."""
     terms: tuple[str, ...] = ()
     """Names of the terms (`catalog/parameters.csv`) that it gives; empty where it gives none."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from planner.costs.prices import GpuPrice, SiteFacts
 from planner.errors import Message
@@ -17,36 +17,70 @@ from planner.units import MINUTE_S
 
 _TIME = FIGURES["time"]
 
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What one source is used for, over all cases."""
+
+    evidence: Evidence
+    figures: set[str] = field(default_factory=set)
+    terms: set[str] = field(default_factory=set)
+    precisions: set[str] = field(default_factory=set)
+
+
+class _Sources:
+    """Collects every source once, with the figures, terms and precisions that it is used for."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, _Use] = {}
+
+    def add(self, evidence: Evidence, figures: Iterable[str], *, term: str = "", precision: str = "") -> None:
+        """Note one use; without a precision it counts for all of them."""
+        use = self._uses.setdefault(evidence.id, _Use(evidence))
+        use.figures.update(figures)
+        use.terms.update([term] if term else [])
+        use.precisions.add(precision)
+
+    def collected(self, precisions: set[str]) -> tuple[Evidence, ...]:
+        """The sources; `precisions` are those of the whole answer, which need not be said."""
+        every = {"", *precisions}
+        return tuple(
+            replace(
+                use.evidence,
+                used_in=tuple(sorted(use.figures)),
+                terms=tuple(sorted(use.terms)),
+                precisions=tuple(sorted(use.precisions)) if use.precisions < every - {""} else (),
+            )
+            for use in self._uses.values()
+        )
+
+
 def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, ...]:
-    """Every source that was used, once, with the figures that rest on it."""
-    used: dict[str, tuple[Evidence, set[str], set[str]]] = {}
-
-    def add(evidence: Evidence, figures: Iterable[str]) -> None:
-        _, all_figures, all_terms = used.setdefault(evidence.id, (evidence, set(), set()))
-        all_figures.update(figures)
-        all_terms.update(evidence.terms)
-
-    billed = False
+    """Every source that was used, once, with the figures, terms and precisions that rest on it."""
+    sources, precisions, billed = _Sources(), set(), False
     for case in cases:
-        add(case.cluster.gpu.evidence, (*_TIME, "memory_gib", "mfu"))
-        add(case.policy.evidence, ("memory_gib", "step_s"))
-        add(case.recipe.optimizer.evidence, ("memory_gib", "step_s"))
+        precision = case.policy.precision
+        precisions.add(precision)
+        sources.add(case.cluster.gpu.evidence, (*_TIME, "memory_gib", "mfu", "mfu.peak"))
+        sources.add(case.policy.evidence, ("memory_gib", "step_s"), precision=precision)
+        sources.add(
+            case.recipe.optimizer.evidence,
+            ("memory_gib", "memory_gib.optimizer_states", "step_s", "step_s.optimizer"),
+        )
         if case.recipe.model.evidence is not None:
-            add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu"))
+            sources.add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu", "params_total"))
         for term in case.rates.terms.values():
             if has_effect(term, case.recipe):
-                add(replace(term.evidence, terms=(term.name,)), term.family.used_in)
+                sources.add(term.evidence, term.family.used_in, term=term.name, precision=precision)
         for row in case.price.evidence:
-            add(row, ("cost_usd",))
+            sources.add(row, ("cost_usd", "cost_usd.gpu_hour"))
         for row in case.ledger.evidence:
-            add(row, row.used_in)
+            sources.add(row, row.used_in)
         billed = billed or case.electricity_on
     for row in site.evidence(billed=billed):  # where rent includes electricity, no figure rests on its price
-        add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
-    return tuple(
-        replace(evidence, used_in=tuple(sorted(figures)), terms=tuple(sorted(terms)))
-        for evidence, figures, terms in used.values()
-    )
+        sources.add(row, row.used_in or ("energy_mwh", "carbon_tco2e"))
+    sources.add(site.pue_evidence, ("energy_items_mwh.pue_overhead",))
+    sources.add(site.grid_evidence, ("carbon_tco2e.grid_factor",))
+    return sources.collected(precisions)
 
 
 def collect_gaps(question: Question, cases: Iterable[Case], site: SiteFacts) -> tuple[Gap, ...]:

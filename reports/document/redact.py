@@ -26,6 +26,11 @@ _PRICE_FIGURES = ("cost_usd",)
 _MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets?\b|per gpu-hour", re.IGNORECASE)
 
 
+def _figure(name: str) -> str:
+    """The figure of a name in `used_in`, without its item."""
+    return name.partition(".")[0]
+
+
 def redacted(document: Doc, parts: Iterable[str]) -> Doc:
     """A copy of the document without the parts.
 
@@ -78,11 +83,11 @@ def _without_prices(doc: Doc) -> Doc:
     doc["gaps"] = [gap for gap in doc["gaps"] if not tells(gap["what"], gap["why"], gap["effect"])]
     doc |= _without_warnings(doc, tells)
     doc["evidence"] = [
-        one | {"used_in": [name for name in one["used_in"] if name not in _PRICE_FIGURES]}
+        one | {"used_in": [name for name in one["used_in"] if _figure(name) not in _PRICE_FIGURES]}
         for one in doc["evidence"]
         if not one["id"].startswith(_PRICE_IDS)
         and not tells(one["what"])
-        and set(one["used_in"]) != set(_PRICE_FIGURES)
+        and {_figure(name) for name in one["used_in"]} != set(_PRICE_FIGURES)
     ]
     for name in ("pareto", "claims"):
         doc.pop(name, None)

@@ -5,22 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isclose, prod
 
-STEP_SOURCES = {
-    "matmul": ("rate:", "record:", "parameter:operand", "parameter:small_matrix", "parameter:framework"),
-    "attention": ("parameter:attention", "record:"),
-    "memory_bound": ("parameter:memory_eff", "parameter:norm", "parameter:ffn", "parameter:qkv",
-                     "parameter:logit_bytes", "parameter:fusion", "parameter:cast", "parameter:dropout"),
-    "launch": ("parameter:kernel", "parameter:launch", "parameter:step_overhead"),
-    "tp_comm": ("parameter:nvlink", "parameter:hop", "parameter:overlap_tp"),
-    "cp_comm": ("parameter:overlap_cp",),
-    "ep_comm": ("parameter:overlap_ep", "parameter:expert"),
-    "pp_comm": ("parameter:overlap_pp",),
-    "dp_comm": ("parameter:nic", "parameter:overlap_dp"),
-    "optimizer": ("optimizer:", "parameter:optimizer"),
-    "jitter": ("parameter:jitter",),
-}  # fmt: skip
-"""Which sources an item of the step rests on, by the beginning of their ids."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:

@@ -14,7 +14,7 @@ from typing import Any
 from planner.errors import UsageError
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
-from reports.explain.derivation import STEP_SOURCES, Node, remainder
+from reports.explain.derivation import Node, remainder
 from reports.page.build import checked
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -70,20 +70,22 @@ class Derivation:
             how=how, children=tuple(parts), **more,
         )  # fmt: skip
 
-    def _ids(self, figure: str, *starts: str) -> tuple[str, ...]:
-        """Sources of a figure whose id begins so; rates and policies of other precisions are left out."""
-        own = (self._plan["precision"], self._plan["policy"], "bf16" if self._plan["precision"] == "fp8" else "")
-        found = []
-        for one in self._facts.evidence_for(figure, self._plan["gpu"]):
-            kind, _, rest = one["id"].partition(":")
-            if starts and not one["id"].startswith(starts):
-                continue
-            if kind in ("rate", "policy") and rest.partition(":")[0] not in own:
-                continue
-            if rest.endswith(".fp32") and self._plan["precision"] not in ("fp32", "tf32"):
-                continue
-            found.append(one["id"])
-        return tuple(found)
+    def _ids(self, *figures: str, whole: bool = False) -> tuple[str, ...]:
+        """Sources that one of the figures rests on in this plan's precision.
+
+        Args:
+            figures: as in `used_in`, with an item (`step_s.matmul`) or without.
+            whole: only sources of a figure as a whole, not those of one of its items.
+        """
+        sources = self._facts.evidence_for(figures[0].partition(".")[0], self._plan["gpu"])
+        ids = []
+        for source in sources:
+            names = set(source["used_in"])
+            of_item = any(name.startswith(f"{figure}.") for name in names for figure in figures)
+            precisions = source.get("precisions") or (self._plan["precision"],)
+            if names & set(figures) and not (whole and of_item) and self._plan["precision"] in precisions:
+                ids.append(source["id"])
+        return tuple(ids)
 
     def _input(self, name: str, label: str, unit: str = "", value: float | None = None, power: int = 1) -> Node:
         """A leaf that is an input of the question."""
@@ -100,7 +102,7 @@ class Derivation:
         tokens, params = float(self._facts.given("tokens") or 0), self._facts.doc["model"]["params_total"]
         if self._facts.source_of("tokens") != "default" or not tokens:
             return self._input("tokens", "Tokens", "tokens")
-        ids = self._ids("step_s", "model:")
+        ids = self._ids("params_total")
         children = [
             Node(label="Parameters", value=params, note="counted from the model's shape", evidence=ids),
             Node(label="Tokens per parameter", value=tokens / params, note=str(self._note("tokens"))),
@@ -136,19 +138,18 @@ class Derivation:
         plan = self._plan
         items = [
             Node(label=self._words.name("step", name), value=size, unit="s",
-                 evidence=self._ids("step_s", *STEP_SOURCES.get(name, ())) if name in STEP_SOURCES else ())
+                 evidence=self._ids(f"step_s.{name}"))
             for name, size in plan["step_s"].items()
             if name != "total" and size > 0
         ]  # fmt: skip
         stated = plan["step_range_s"] or plan["step_s"]["total"]
-        ids = self._ids("step_s", "policy:", "gpu:", "model:", "parameter:model_error")
+        ids = self._ids("step_s", whole=True)
         return self._made("Step time", stated, "s", "sum of its items", "sum", items, evidence=ids)
 
     def goodput(self, power: int = 1) -> Node:
         """The share of the hours that moves the training forward."""
         stated = self._plan["goodput_ratio"] or {"low": None, "mid": 1.0, "high": None}
-        ids = self._ids("duration_days", "parameter:mtbf", "parameter:restart", "parameter:checkpoint",
-                        "parameter:evaluation", "failures")  # fmt: skip
+        ids = self._ids("goodput_ratio")
         note = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"
         return self._made("Goodput", stated, "", "", "", [], evidence=ids, note=note, power=power)
 
@@ -215,17 +216,11 @@ class Derivation:
     def energy(self) -> Node:
         """Energy at the meter of the building."""
         items = self._plan["energy_items_mwh"] or {}
-        starts = {
-            "gpu": "parameter:power",
-            "host": "parameter:host",
-            "network": "parameter:network",
-            "pue_overhead": "pue",
-        }
         children = [
             self._gpu_energy(size) if name == "gpu" else
             Node(label=self._words.name("energy", name), value=size, unit="MWh",
                  note=f"PUE {self._facts.given('pue')}: {self._note('pue')}" if name == "pue_overhead" else "",
-                 evidence=self._ids("energy_mwh", starts.get(name, name)))
+                 evidence=self._ids(f"energy_items_mwh.{name}"))
             for name, size in items.items()
             if name != "total"
         ]  # fmt: skip
@@ -241,7 +236,7 @@ class Derivation:
     def power(self) -> Node:
         """Mean board power of a GPU."""
         stated = self._plan["gpu_power_w"] or {"low": None, "mid": None, "high": None}
-        ids = self._ids("energy_mwh", "parameter:power", "parameter:clock", "record:", "measured:", "power:")
+        ids = self._ids("energy_items_mwh.gpu")
         note = "mean while training: by what the GPU is doing, each item of the step at its own power"
         return self._made("Power of a GPU", stated, "W", "", "", [], evidence=ids, note=note)
 
@@ -251,7 +246,7 @@ class Derivation:
         grid = plan["carbon_tco2e"]["mid"] * KG_PER_T / (plan["energy_mwh"]["mid"] * KWH_PER_MWH)
         said = self._facts.given("grid")
         factor = float(said) if isinstance(said, int | float) else grid
-        ids = self._ids("carbon_tco2e", "grid")
+        ids = self._ids("carbon_tco2e.grid_factor")
         children = [self.energy(), Node(label="Grid factor", value=factor, unit="t per MWh", note=self._note("grid"),
                                         evidence=ids)]  # fmt: skip
         return self._made("Carbon", plan["carbon_tco2e"], "t CO2e", "energy × grid factor", "product", children)
@@ -284,7 +279,7 @@ class Derivation:
         """Model FLOP utilisation."""
         plan = self._plan
         peak = Node(label="Dense peak of the precision", value=plan["tflops_per_gpu"]["mid"] / plan["mfu"]["mid"],
-                    unit="TFLOP/s", power=-1, evidence=self._ids("mfu", "gpu:"))  # fmt: skip
+                    unit="TFLOP/s", power=-1, evidence=self._ids("mfu.peak"))  # fmt: skip
         return self._made("MFU", plan["mfu"], "", "rate ÷ peak", "product", [self.rate(), peak])
 
     def memory(self) -> Node:

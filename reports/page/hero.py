@@ -150,8 +150,8 @@ def _prices(facts: Facts, words: Words) -> str:
     """Whose prices, as of when, and how old the rows are."""
     if facts.source_of("price") in ("flag", "file", "variable"):
         return words("trust.price_given")
-    rows = [one for one in facts.evidence_for(MARKET) if one["id"].startswith("price")]
-    dates = _years([str(one["date"]) for one in rows if one["date"]])
+    rows = [row for row in facts.evidence_for(MARKET) if "cost_usd.gpu_hour" in row["used_in"]]
+    dates = _years([str(row["date"]) for row in rows if row["date"]])
     day = facts.given("as_of")
     if not rows:
         return ""
@@ -164,17 +164,14 @@ def _years(dates: list[str]) -> str:
     return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
 
 
-_RATE_IDS = ("rate:", "record:", "measured:", "measurement:", "surface:")
-
-
 def _measured(facts: Facts, words: Words) -> str:
     """The best kind of evidence behind the rates of the asked plan, with its dates."""
-    found = facts.evidence_for(DURATION)
-    rates = [one for one in found if one["id"].startswith(_RATE_IDS)]
+    sources = facts.evidence_for(DURATION)
+    rates = [source for source in sources if "linear_flop_per_s" in source.get("terms", ())]
     for kind in ("measured", "shipped", "published", "transferred", "datasheet"):
-        own = [one for one in rates or found if one["kind"] == kind]
+        own = [source for source in rates or sources if source["kind"] == kind]
         if own:
-            dates = sorted({str(one["date"]) for one in own if one["date"]})
+            dates = sorted({str(source["date"]) for source in own if source["date"]})
             exact = kind in ("measured", "shipped") and len(dates) == 1
             when = dates[0] if exact else _years(dates)
             date = words("range").format(when) if when else ""

@@ -153,6 +153,7 @@ EVIDENCE = (
         source="example/repo: README.md",
         date="2025-03-01",
         used_in=("step_s.matmul", "tokens_per_s_per_gpu"),
+        terms=("linear_flop_per_s",),
     ),
     Evidence(
         id="price:test-1",
@@ -160,7 +161,7 @@ EVIDENCE = (
         what="2.50 USD per GPU-hour, on demand (test row)",
         source="example provider",
         date="2026-08-28",
-        used_in=("cost_usd",),
+        used_in=("cost_usd", "cost_usd.gpu_hour"),
     ),
     Evidence(
         id="power:assumed",

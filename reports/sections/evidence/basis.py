@@ -205,9 +205,9 @@ _FOLLOWS = {
 
 
 def direct(used_in: list[str]) -> list[str]:
-    """The figures that a source enters first, without those that only follow from them."""
-    there = {name.partition(".")[0] for name in used_in}
-    return [name for name in used_in if not there.intersection(_FOLLOWS.get(name, ()))]
+    """The figures that a source enters first, without their items and without those that only follow from them."""
+    figures = list(dict.fromkeys(name.partition(".")[0] for name in used_in))
+    return [name for name in figures if not set(figures).intersection(_FOLLOWS.get(name, ()))]
 
 
 def _used(name: str, words: Words) -> str:

@@ -188,8 +188,8 @@ def test_a_fact_of_the_place_that_names_no_figure_bears_energy_and_carbon():
     here = site(grid_evidence=plain, pue_evidence=named)
     used = {row.id: row.used_in for row in collect_evidence(cases(params="8B"), here)}
 
-    assert used["grid:usa"] == ("carbon_tco2e", "energy_mwh")
-    assert used["pue:default"] == ("energy_mwh",)
+    assert used["grid:usa"] == ("carbon_tco2e", "carbon_tco2e.grid_factor", "energy_mwh")
+    assert used["pue:default"] == ("energy_items_mwh.pue_overhead", "energy_mwh")
 
 
 def test_electricity_of_one_gpu_of_two_is_billed_and_its_price_then_missed():
@@ -200,3 +200,13 @@ def test_electricity_of_one_gpu_of_two_is_billed_and_its_price_then_missed():
 
     assert collect_gaps(question(params="8B"), [rented], here) == ()
     assert collect_gaps(question(params="8B"), [rented, unpriced], here) == (NO_POWER,)
+
+
+def test_a_source_of_one_precision_alone_says_so():
+    rows = {row.id: row for row in collect_evidence(cases(params="8B"), site())}
+
+    assert rows["policy:fp8"].precisions == ("fp8",)
+    # strict FP32 runs on CUDA cores; attention and the output layer of FP8 and BF16 share the BF16 rate
+    assert rows["rate:fp32:h100-sxm5-80gb"].precisions == ("fp32",)
+    assert rows["rate:bf16:h100-sxm5-80gb"].precisions == ("bf16", "fp8")
+    assert rows["parameter:norm_passes"].precisions == ()
