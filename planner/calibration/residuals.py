@@ -27,7 +27,7 @@ LEAST_SD = 0.02
 LEAST_ROWS, LEAST_SOURCES = 15, 3
 """A kind of run with fewer has the error of all runs."""
 LOW = ("fp8", "mxfp8", "bf16", "fp16")
-"""Precisions whose pairs with each other set the plain `precision_error`."""
+"""Precisions whose pairs with each other set the plain `precision_error_ratio`."""
 
 
 def kind_of_run(prepared: Prepared) -> str:
@@ -52,9 +52,9 @@ def precision_rows(fit: Fit, left_out: Floats) -> list[Parameter]:
     low = widths["low"][0] / math.sqrt(2.0)
     high = math.sqrt(max(widths["high"][0] ** 2 - low**2, low**2))
     spreads = {
-        "precision_error": (low, "low"),
-        "precision_error.tf32": (high, "high"),
-        "precision_error.fp32": (high, "high"),
+        "precision_error_ratio": (low, "low"),
+        "precision_error_ratio.tf32": (high, "high"),
+        "precision_error_ratio.fp32": (high, "high"),
     }
     return [
         _left_out_row(name, sd, f"{_PRECISION_MEANINGS[name]} ({widths[kind][1]} pairs with their source left out)")
@@ -69,9 +69,9 @@ def _pair_kind(fit: Fit, i: int, j: int) -> str:
 
 
 _PRECISION_MEANINGS = {
-    "precision_error": "what the equations leave out of one precision against another",
-    "precision_error.tf32": "the same, TF32",
-    "precision_error.fp32": "the same, FP32",
+    "precision_error_ratio": "what the equations leave out of one precision against another",
+    "precision_error_ratio.tf32": "the same, TF32",
+    "precision_error_ratio.fp32": "the same, FP32",
 }
 
 
@@ -121,11 +121,11 @@ def _left_out_row(name: str, sd: float, meaning: str) -> Parameter:
 def drawn_step_sd(prepared: Prepared, parameters: Parameters) -> float:
     """Standard deviation of the logarithm of the step under the drawn inputs.
 
-    With the least `precision_error`, so that the rows of every precision keep their share of what is left out.
+    With the least `precision_error_ratio`, so that the rows of every precision keep their share of what is left out.
     """
     terms = dict(resolve_rates(prepared.cluster, prepared.recipe, None, parameters).terms)
-    plain = parameters.find("precision_error").log_sd
-    terms["precision_error"] = replace(terms["precision_error"], log_sd=plain)
+    plain = parameters.find("precision_error_ratio").log_sd
+    terms["precision_error_ratio"] = replace(terms["precision_error_ratio"], log_sd=plain)
     rates = RateSet(terms=terms).sample(Draws(count=201, seed=0))
     drawn = evaluate(prepared.recipe, prepared.cluster, prepared.layouts, rates, NO_PRICES, prepared.tokens)
     return float(np.log(np.ravel(drawn.step_s)).std())

@@ -2,7 +2,7 @@
 
 Three separate fits, since they share no parameters: time, memory, power (`fit.py`). Then each source is left out in
 turn, the parameters are fitted to the rest, and the rows left out are predicted. Those residuals are the honest error;
-what the drawn inputs do not explain of them becomes `model_error` and its siblings by kind of run (`residuals.py`).
+what the drawn inputs do not explain of them becomes `model_error_ratio` and its siblings (`residuals.py`).
 Nothing is written here: `tools/calibrate.py` does that for the shipped parameters.
 """
 
@@ -145,17 +145,17 @@ class Kind:
 
 
 KINDS = {
-    "time": Kind(sign=_time_sign, quantity=_log_step, error="model_error", drawn_sd=drawn_step_sd),
+    "time": Kind(sign=_time_sign, quantity=_log_step, error="model_error_ratio", drawn_sd=drawn_step_sd),
     "memory": Kind(
         sign=lambda prepared: 1 if prepared.run.metric == "peak_mem_gib" else None,
         quantity=log_prediction,
-        error="memory_error",
+        error="memory_error_ratio",
         drawn_sd=drawn_memory_sd,
     ),
     "power": Kind(
         sign=lambda prepared: 1 if prepared.run.metric in POWER_METRICS else None,
         quantity=log_prediction,
-        error="power_error",
+        error="power_error_ratio",
         drawn_sd=drawn_power_sd,
     ),
 }
@@ -187,7 +187,7 @@ def calibrate(kinds: Sequence[str], earlier: Mapping[str, Any], log: Log) -> Cal
         current = _with_residuals(kind, fit, left_out, start.replaced(fitted), priors)
         report |= {"date": date.today().isoformat(), name: summary}
         residuals[name] = {i.prepared.run.id: round(float(r), 4) for i, r in zip(items, left_out, strict=True)}
-    current = current.replaced([stops_row(corpus, priors.rows["stops"], current)])
+    current = current.replaced([stops_row(corpus, priors.rows["standstill_ratio"], current)])
     return Calibration(parameters=current, report=report | {"left_out_residuals": residuals})
 
 
@@ -195,14 +195,14 @@ def _with_residuals(
     kind: Kind, fit: Fit, left_out: Floats, fitted: Parameters, priors: Parameters
 ) -> Parameters:
     """The fitted parameters with the residual terms that the rows left out ask for, instead of earlier ones."""
-    families = (kind.error, "precision_error") if kind.error == "model_error" else (kind.error,)
+    families = (kind.error, "precision_error_ratio") if kind.error == "model_error_ratio" else (kind.error,)
     old = [
         row.id
         for row in fitted.rows.values()
         if row.family in families and row.kind == EvidenceKind.PUBLISHED and row.prior is None
     ]
     bare = fitted.without(old).replaced([replace(priors.find(kind.error), low=1.0, high=1.0)])
-    rows = precision_rows(fit, left_out) if "precision_error" in families else []
+    rows = precision_rows(fit, left_out) if "precision_error_ratio" in families else []
     rows += residual_error(fit, left_out, kind.error, kind.drawn_sd, bare.replaced(rows))
     kept = {row.id: row for row in priors.rows.values()}
     return fitted.without(old).replaced(

@@ -89,7 +89,7 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         "optimizer_bytes_per_s": _optimizer(rates, recipe),
         "kernel_s": rates.kernel_s,
         "launch_s": rates.launch_s,
-        "framework": _composition(rates, recipe),
+        "framework_ratio": _composition(rates, recipe),
         "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
         "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
         "power_memory_w": _power(rates, ActivityKind.MEMORY),
@@ -97,9 +97,9 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
     if linear is not None:
         # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.
         values["operand_bytes_per_s"] = rates.operand_bytes_per_s.get(compute) or _exactly(float("inf"))
-        values["matmul_overlap"] = _exactly(0.0)
+        values["matmul_overlap_ratio"] = _exactly(0.0)
     if values["memory_bytes_per_s"] is not None and values["memory_bytes_per_s"] is not rates.copy_bytes_per_s:
-        values["fusion"] = _exactly(1.0)  # the measured bandwidth is over the fused minimum already
+        values["fusion_ratio"] = _exactly(1.0)  # the measured bandwidth is over the fused minimum already
     return values
 
 

@@ -58,7 +58,7 @@ def gather_s(payload_bytes: Array | Value, group: Group, rates: Rates) -> Value:
 def all_reduce_s(payload_bytes: Array | Value, group: Group, rates: Rates) -> Value:
     """All-reduce of `payload_bytes` held by every rank."""
     n, r = group.size, group.inside
-    gain = np.where((r > 4) & (n == r), rates.nvls_gain, 1.0)
+    gain = np.where((r > 4) & (n == r), rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
     nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
     result: Value = np.maximum(nvlink, nic) + _latency(group, 2 * (n - 1), rates)

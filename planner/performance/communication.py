@@ -47,11 +47,11 @@ def _tensor(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
         pair, again = 2.0 * once, once if recipe.trains_all else 0.0 * once
     else:
         pair, again = all_reduce_s(payload, group, rates), 0.0
-    hidden = 1.0 - rates.overlap_tp
+    hidden = 1.0 - rates.overlap_tp_ratio
     blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
     forward = blocks * pair * hidden
     # The second gather runs beside the input gradient's product.
-    backward = blocks * pair * hidden + blocks * again * (1.0 - rates.overlap_dp) * hidden
+    backward = blocks * pair * hidden + blocks * again * (1.0 - rates.overlap_dp_ratio) * hidden
     alone = at.tp == 1
     return np.where(alone, 0.0, forward), np.where(alone, 0.0, forward + backward)
 
@@ -63,7 +63,7 @@ def _context(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: L
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
     width = kv_heads * (model.head_dim + model.value_dim)
     payload = work.tokens * at.cp * width * recipe.policy.activation_bytes
-    exposed = 3.0 * gather_s(payload, group, rates) - rates.overlap_cp * layer.attention
+    exposed = 3.0 * gather_s(payload, group, rates) - rates.overlap_cp_ratio * layer.attention
     return np.where(at.cp == 1, 0.0, np.maximum(exposed, 0.0))
 
 
@@ -80,9 +80,9 @@ def _expert(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
     domains = np.maximum(group.size / group.inside, 1.0)
     # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
     distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
-    once = all_to_all_s(send * rates.expert_imbalance, group, rates, np.minimum(distinct, 1.0))
+    once = all_to_all_s(send * rates.expert_imbalance_ratio, group, rates, np.minimum(distinct, 1.0))
     share = model.moe_layers / model.layers
-    return np.where(at.ep == 1, 0.0, 4.0 * once * (1.0 - rates.overlap_ep) * share)
+    return np.where(at.ep == 1, 0.0, 4.0 * once * (1.0 - rates.overlap_ep_ratio) * share)
 
 
 def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
@@ -91,7 +91,7 @@ def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rate
     split = at.tp if recipe.sequence_parallel else 1
     message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
     # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
-    hidden = np.where(at.vp > 1, rates.overlap_pp, rates.overlap_pp * 0.5)
+    hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
     return np.where(at.pp == 1, 0.0, 2.0 * send_s(message, crosses, rates) * (1.0 - hidden))
 
 
@@ -174,7 +174,7 @@ def data_parallel_s(
     window = micro_batch_s * np.where(every, at.grad_accum, _chunks_behind(at))
     busy = busy + _between_replicas_s(recipe, cluster, shards, at, trained, rates)
     tail = busy / (shards.layers_most + 1.0) / scatters
-    exposed = np.maximum(busy - rates.overlap_dp * window, tail)
+    exposed = np.maximum(busy - rates.overlap_dp_ratio * window, tail)
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, gathers, scatters, rates), 0.0)
-    slowed = rates.interference * np.minimum(busy, window) + copies
+    slowed = rates.interference_ratio * np.minimum(busy, window) + copies
     return np.where(at.dp * at.cp == 1, 0.0, exposed + slowed)

@@ -65,12 +65,12 @@ def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     low = op.low_precision and policy.linear_compute in ("fp8", "fp4")
     rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
     if op.grouped:
-        rate = rate * rates.grouped_efficiency
+        rate = rate * rates.grouped_matmul_ratio
     in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
     operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
     flop = 2.0 * op.m * op.n * op.k
     arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
-    product_s = arithmetic + traffic - rates.matmul_overlap * np.minimum(arithmetic, traffic)
+    product_s = arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
     return product_s * op.count + rates.kernel_s
 
 
@@ -80,7 +80,7 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     if not (per_element and op.low_precision):
         return 0.0
     elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
-    return elements * per_element * rates.cast_fusion / rates.memory_bytes_per_s
+    return elements * per_element * rates.cast_fusion_ratio / rates.memory_bytes_per_s
 
 
 def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Value, Value, Value]:
@@ -102,9 +102,9 @@ def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, 
     # Batched products with the head size as inner or outer dimension: bound by the score matrix as an operand.
     bytes_each = recipe.policy.activation_bytes
     operands = 2.0 * work.attention_scores * bytes_each / rates.operand_bytes_per_s
-    rate = rates.other_flop_per_s * (1.0 if recipe.heads_aligned else rates.misaligned_rate)
+    rate = rates.other_flop_per_s * (1.0 if recipe.heads_aligned else rates.misaligned_ratio)
     forward = work.attention_flop / rate + operands + 2 * rates.kernel_s
-    traffic = work.attention_scores * bytes_each * rates.score_passes * rates.fusion / rates.memory_bytes_per_s
+    traffic = work.attention_scores * bytes_each * rates.score_passes * rates.fusion_ratio / rates.memory_bytes_per_s
     return forward, 3.0 * forward, traffic if model.layers else 0.0
 
 
@@ -116,13 +116,13 @@ def _memory(recipe: Recipe, work: Work, at: Layouts, rates: Rates, moe: bool) ->
     if moe:
         routed = work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
         elements = elements + routed * rates.moe_passes
-    return elements * each * rates.fusion / rates.memory_bytes_per_s
+    return elements * each * rates.fusion_ratio / rates.memory_bytes_per_s
 
 
 def kernels(recipe: Recipe, rates: Rates) -> Value:
     """Kernels launched for the mean layer, forward and backward: routing adds many small ones."""
     share = recipe.model.moe_layers / max(recipe.model.layers, 1)
-    return rates.kernels_per_layer + share * rates.kernels_moe
+    return rates.kernels_per_layer + share * rates.kernels_per_moe_layer
 
 
 def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:

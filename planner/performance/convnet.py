@@ -31,7 +31,7 @@ def _forward_s(conv: Convolution, images: Value, recipe: Recipe, rates: Rates) -
     """Seconds of one convolution forward; each of the two backward products has the same FLOP and operands."""
     each = recipe.policy.activation_bytes
     traffic = images * (conv.input_pixels * conv.inputs + conv.elements) * each + conv.params * each
-    return images * conv.flop / (rates.linear_flop_per_s * rates.conv_efficiency) + traffic / rates.operand_bytes_per_s
+    return images * conv.flop / (rates.linear_flop_per_s * rates.conv_rate_ratio) + traffic / rates.operand_bytes_per_s
 
 
 def _passed_elements(conv: Convolution, recipe: Recipe, rates: Rates) -> Value:
@@ -60,12 +60,12 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     launch = np.maximum(0.0, kernels * rates.launch_s - busy)
     group = place(at.dp, 1, cluster.nvlink_domain)
     reduce_s = all_reduce_s(network.params * recipe.policy.reduce_bytes, group, rates)
-    hidden = rates.overlap_dp * busy * 2.0 / 3.0
+    hidden = rates.overlap_dp_ratio * busy * 2.0 / 3.0
     exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
     optimizer = network.params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s + rates.step_overhead_s
     m = at.grad_accum.astype(np.float64)
-    jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * m * busy
-    error, nothing = rates.model_error * rates.precision_error, 0.0 * busy
+    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * m * busy
+    error, nothing = rates.model_error_ratio * rates.precision_error_ratio, 0.0 * busy
     return StepTimes(
         matmul=m * matmul * error, attention=nothing, memory_bound=m * memory * error, recompute=nothing,
         launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,
@@ -90,6 +90,6 @@ def network_memory(network: Network, recipe: Recipe, at: Layouts, rates: Rates) 
         gathered_params=zero,
         comm_buffers=np.where(at.dp > 1, rates.nccl_bytes, 0.0),
         framework=zero + rates.context_bytes,
-        fragmentation=activations * rates.fragmentation,
+        fragmentation=activations * rates.fragmentation_ratio,
     )
-    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error for f in fields(MemoryItems)})
+    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error_ratio for f in fields(MemoryItems)})

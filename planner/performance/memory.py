@@ -85,10 +85,10 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     scores: Value = 0.0
     if recipe.attention == "naive":
         scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
-    none = (plain + scores) * rates.stored_extra
+    none = (plain + scores) * rates.stored_activation_ratio
     selective: Value
     if recipe.attention == "naive":
-        selective = plain * rates.stored_extra
+        selective = plain * rates.stored_activation_ratio
     elif recipe.fused:
         selective = none - attention_out * each
     else:
@@ -205,7 +205,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     if recipe.offload == "activations":
         activations = kept * 2.0 + working
     each = recipe.policy.activation_bytes
-    per_logit = each if recipe.chunked_loss else rates.logit_stored + (each - 2.0)
+    per_logit = each if recipe.chunked_loss else rates.logit_stored_bytes + (each - 2.0)
     has_head = (at.pp == 1) | last
     logits = np.where(has_head, work.logit_elements * per_logit, 0.0)
     gathered = _gathered(recipe, shards, at)
@@ -225,14 +225,14 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         gathered_params=gathered,
         comm_buffers=axes * rates.nccl_bytes,
         framework=framework,
-        fragmentation=allocated * rates.fragmentation,
+        fragmentation=allocated * rates.fragmentation_ratio,
     )
-    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error for f in fields(MemoryItems)})
+    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error_ratio for f in fields(MemoryItems)})
 
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
     """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`."""
-    work = count_work(recipe, at, rates.expert_imbalance)
+    work = count_work(recipe, at, rates.expert_imbalance_ratio)
     shards = shard_params(recipe, at)
     first = _stage(recipe, at, work, shards, rates, last=False)
     if np.all(at.pp == 1):

@@ -18,10 +18,10 @@ def goodput_ratio(gpus: Value, rates: Rates) -> Value:
     failure costs the restart and half an interval of repeated steps. What published runs stood still beyond that
     (changes of the run, people, queues) comes on top: it never makes a run shorter.
     """
-    failures_per_s = np.maximum(gpus * rates.mtbf_failures_per_gpu_h / HOUR_S, 1e-12)
+    failures_per_s = np.maximum(gpus * rates.failures_per_gpu_h / HOUR_S, 1e-12)
     interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
     lost = rates.checkpoint_s / interval_s + failures_per_s * (rates.restart_s + 0.5 * interval_s)
-    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_share) * np.maximum(rates.stops, 1.0))
+    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_ratio) * np.maximum(rates.standstill_ratio, 1.0))
     return result
 
 
@@ -43,7 +43,7 @@ class RunEnergy:
 def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
     """Board energy of one GPU over one step: seconds of each activity times its power."""
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
-    return rates.power_error * (
+    return rates.power_error_ratio * (
         step.matmul * rates.power_linear_w
         + step.recompute * rates.power_linear_w
         + step.attention * rates.power_attention_w
@@ -59,6 +59,6 @@ def run_energy(
     """Energy of `gpus` GPUs that train `busy_s` and hold their GPUs for `wall_s` (the rest of it waiting or idle)."""
     idle_s = wall_s - busy_s
     gpu = gpus * (busy_s * gpu_power_w + idle_s * 0.5 * (rates.power_idle_w + rates.power_wait_w))
-    host = gpu * rates.host_share
-    network = gpu * rates.network_share
+    host = gpu * rates.host_energy_ratio
+    network = gpu * rates.network_energy_ratio
     return RunEnergy(gpu=gpu, host=host, network=network, pue_overhead=(gpu + host + network) * (pue - 1.0))

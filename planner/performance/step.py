@@ -96,7 +96,7 @@ def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Val
 
 def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
     """Itemised step time, `[layout]`, or `[draw]` for one layout."""
-    work = count_work(recipe, at, rates.expert_imbalance)
+    work = count_work(recipe, at, rates.expert_imbalance_ratio)
     shards = shard_params(recipe, at)
     layer = layer_time(recipe, work, at, rates)
     comm = layer_comm(recipe, cluster, work, at, layer, rates)
@@ -114,9 +114,9 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, shards, at, work, busy, n, rates)
-    jitter = rates.jitter * expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
-    error = rates.model_error * rates.precision_error
-    work_error = error * rates.framework
+    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
+    error = rates.model_error_ratio * rates.precision_error_ratio
+    work_error = error * rates.framework_ratio
     return StepTimes(
         matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,
         attention=m * n * layer.attention * work_error,

@@ -173,9 +173,9 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
 
 def _model_assumptions(rates: Rates) -> Iterator[Assumption]:
     """What the model assumes of hosts, failures and stops; no input of the question replaces these."""
-    host, network = float(rates.host_share), float(rates.network_share)
+    host, network = float(rates.host_energy_ratio), float(rates.network_energy_ratio)
     yield Assumption(id="host_share", message=Message.of("assumption.host_share", host=host, network=network))
-    hours, restart_min = 1 / float(rates.mtbf_failures_per_gpu_h), float(rates.restart_s) / MINUTE_S
+    hours, restart_min = 1 / float(rates.failures_per_gpu_h), float(rates.restart_s) / MINUTE_S
     yield Assumption(id="goodput", message=Message.of("assumption.goodput", hours=hours, restart_min=restart_min))
-    longer_ratio = shipped_parameters().find("stops").high
+    longer_ratio = shipped_parameters().find("standstill_ratio").high
     yield Assumption(id="stops", message=Message.of("assumption.stops", longer_ratio=longer_ratio))

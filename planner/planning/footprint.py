@@ -80,7 +80,7 @@ def node_power(case: Case) -> NodePower:
     """A GPU at its limit, and its share of host and network at their mid shares of that."""
     gpu = case.cluster.gpu
     limit = min(case.cluster.power_limit_w or gpu.tdp_w, gpu.tdp_w)
-    host = limit * (float(case.mid.host_share) + float(case.mid.network_share))
+    host = limit * (float(case.mid.host_energy_ratio) + float(case.mid.network_energy_ratio))
     return NodePower(gpu_limit=Power(w=limit), host=Power(w=host))
 
 

@@ -25,7 +25,7 @@ class Rates:
     """Every uncertain input of the equations by name, each a scalar or draws `[draw]`.
 
     The names are those of the terms that `catalog/parameters.csv` declares: a new row there is an attribute here
-    (`rates.fusion`). A contract test holds what the equations read to what the file declares.
+    (`rates.fusion_ratio`). A contract test holds what the equations read to what the file declares.
     """
 
     def __init__(self, **values: Value) -> None:

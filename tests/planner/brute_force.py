@@ -26,13 +26,13 @@ class OneLayout(Parts):
             return 0.0, 0.0
         group = self.ranks(y.tp, 1)
         payload = self.tokens * self.m.hidden * self.a
-        seen = 1 - q.overlap_tp
+        seen = 1 - q.overlap_tp_ratio
         blocks = 1 if self.m.experts and self.etp < y.tp else 2
         if not self.r.sequence_parallel:
             forward = blocks * self.all_reduce(payload, group) * seen
             return forward, 2 * forward
         forward = blocks * 2 * self.gather(payload, group) * seen
-        again = blocks * self.gather(payload, group) * (1 - q.overlap_dp) * seen if self.r.trains_all else 0.0
+        again = blocks * self.gather(payload, group) * (1 - q.overlap_dp_ratio) * seen if self.r.trains_all else 0.0
         return forward, 2 * forward + again
 
     def context_s(self, attention_s: float) -> float:
@@ -40,7 +40,7 @@ class OneLayout(Parts):
         if y.cp == 1:
             return 0.0
         payload = self.tokens * y.cp * self.kv_heads_here() * (m.head_dim + m.value_dim) * self.a
-        return max(0.0, 3 * self.gather(payload, self.ranks(y.cp, y.tp)) - self.q.overlap_cp * attention_s)
+        return max(0.0, 3 * self.gather(payload, self.ranks(y.cp, y.tp)) - self.q.overlap_cp_ratio * attention_s)
 
     def expert_s(self) -> float:
         y, m, q = self.y, self.m, self.q
@@ -49,9 +49,9 @@ class OneLayout(Parts):
         group = self.ranks(y.ep, 1 if self.etp < y.tp else y.tp)
         domains = max(1.0, group[0] / group[1])
         met = domains * (1 - (1 - 1 / domains) ** m.top_k)
-        sent = self.tokens / self.split * m.top_k * m.hidden * self.a * q.expert_imbalance
+        sent = self.tokens / self.split * m.top_k * m.hidden * self.a * q.expert_imbalance_ratio
         once = self.all_to_all(sent, group, min(1.0, met / m.top_k))
-        return 4 * once * (1 - q.overlap_ep) * sum(self.is_moe) / m.layers
+        return 4 * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
 
     def send_s(self) -> float:
         y, q = self.y, self.q
@@ -62,7 +62,7 @@ class OneLayout(Parts):
         rate, fixed = (
             (q.nic_bytes_per_s, q.nic_latency_s) if outside else (q.nvlink_bytes_per_s, q.nvlink_latency_s)
         )
-        return 2 * (message / rate + fixed) * (1 - q.overlap_pp * (1.0 if y.vp > 1 else 0.5))
+        return 2 * (message / rate + fixed) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5))
 
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y
@@ -93,8 +93,8 @@ class OneLayout(Parts):
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
         every = y.zero == 2 or (y.zero == 3 and y.pp == 1)
         window = behind_s * (y.grad_accum if every else chunks)
-        exposed = max(busy - q.overlap_dp * window, busy / (most + 1) / times)
-        slowed = q.interference * min(busy, window)
+        exposed = max(busy - q.overlap_dp_ratio * window, busy / (most + 1) / times)
+        slowed = q.interference_ratio * min(busy, window)
         if y.zero == 3:
             reduced = p.reduce_bytes if r.trains_all else 0.0
             copied = sum(n for n, _ in groups) * (gathers * p.gather_bytes + times * reduced)
@@ -163,22 +163,22 @@ class OneLayout(Parts):
         x = math.sqrt(2 * math.log(gpus))
         worst = max(0.56, x - (math.log(math.log(gpus)) + math.log(4 * math.pi)) / (2 * x) + 0.13)
         items = {
-            "matmul": m * (n * layer["matmul"] + ends * head["matmul"]) * q.framework,
-            "attention": m * n * layer["attention"] * q.framework,
-            "memory_bound": m * (n * layer["memory"] + ends * head["memory"]) * q.framework,
-            "recompute": m * n * run_again * q.framework,
+            "matmul": m * (n * layer["matmul"] + ends * head["matmul"]) * q.framework_ratio,
+            "attention": m * n * layer["attention"] * q.framework_ratio,
+            "memory_bound": m * (n * layer["memory"] + ends * head["memory"]) * q.framework_ratio,
+            "recompute": m * n * run_again * q.framework_ratio,
             "launch": m * max(0.0, host_s - slowest),
             "tp_comm": m * n * tp,
             "cp_comm": m * n * cp,
             "ep_comm": m * n * ep,
             "pp_comm": self.send_s() * (m + y.pp - 1) * y.vp,
-            "bubble": bubble * q.framework,
+            "bubble": bubble * q.framework_ratio,
             "dp_comm": self.data_s(slowest),
             "optimizer": self.update_s(),
             "offload": self.offload_s(m * slowest, n),
-            "jitter": q.jitter * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble),
+            "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble),
         }
-        return {name: value * q.model_error * q.precision_error for name, value in items.items()}
+        return {name: value * q.model_error_ratio * q.precision_error_ratio for name, value in items.items()}
 
     # -- memory
 
@@ -197,10 +197,10 @@ class OneLayout(Parts):
             kept.append((others * a + inputs * as_input + (2 * hidden if r.dropout else 0), ffn))
         plain, ffn = (sum(one[i] for one in kept) / len(kept) for i in (0, 1))
         scores = self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
-        whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_extra
+        whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
         if y.act_ckpt == "selective":
             if r.attention == "naive":
-                return plain * self.q.stored_extra, whole
+                return plain * self.q.stored_activation_ratio, whole
             if r.stack in ("tuned", "classic"):
                 return whole - attention_out * a, whole
             return (2 * hidden + self.head_elements() / 2 + attention_out + ffn / 2 * (inner - 1)) * a, whole
@@ -237,7 +237,7 @@ class OneLayout(Parts):
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)
         items["activations"] = stored + working
-        per_logit = a if r.chunked_loss else q.logit_stored + a - 2
+        per_logit = a if r.chunked_loss else q.logit_stored_bytes + a - 2
         logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * per_logit
         items["logits"] = logits if y.pp == 1 or last else 0.0
         unit = dense + expert
@@ -250,11 +250,11 @@ class OneLayout(Parts):
         if r.stack != "tuned" and y.zero <= 1 and y.dp * y.cp > 1:
             each = a if r.stack == "classic" else p.reduce_bytes
             items["gradients"] += sum(n for n, _ in held) * self.trained * each
-        fragmentation = sum(items.values()) * q.fragmentation
+        fragmentation = sum(items.values()) * q.fragmentation_ratio
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
         items["framework"] = q.context_bytes
         items["fragmentation"] = fragmentation
-        return {name: value * q.memory_error for name, value in items.items()}
+        return {name: value * q.memory_error_ratio for name, value in items.items()}
 
     def gathered_bytes(self, unit: float) -> float:
         r, p, y = self.r, self.p, self.y
@@ -281,15 +281,15 @@ class OneLayout(Parts):
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
         watts |= {"launch": lost_w, "offload": lost_w}
-        step_j = q.power_error * sum(seconds * watts[name] for name, seconds in step.items())
+        step_j = q.power_error_ratio * sum(seconds * watts[name] for name, seconds in step.items())
         steps = math.ceil(tokens / (self.r.global_batch * self.r.seq_len))
-        per_s = max(gpus * q.mtbf_failures_per_gpu_h / 3600, 1e-12)
+        per_s = max(gpus * q.failures_per_gpu_h / 3600, 1e-12)
         interval = math.sqrt(2 * q.checkpoint_s / per_s)
         lost = q.checkpoint_s / interval + per_s * (q.restart_s + interval / 2)
         busy = steps * step_s
-        wall = busy * (1 + lost) * (1 + q.evaluation_share) * max(1.0, q.stops)
+        wall = busy * (1 + lost) * (1 + q.evaluation_ratio) * max(1.0, q.standstill_ratio)
         gpu_j = gpus * (steps * step_j + (wall - busy) * lost_w)
-        facility_kwh = gpu_j * (1 + q.host_share + q.network_share) * prices.pue / 3.6e6
+        facility_kwh = gpu_j * (1 + q.host_energy_ratio + q.network_energy_ratio) * prices.pue / 3.6e6
         cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)
         return {
             "step_s": step_s,

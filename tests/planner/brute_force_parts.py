@@ -81,7 +81,7 @@ class Parts:
             return products + (self.mlp(self.tokens, m.ffn_hidden / y.tp) if m.ffn_hidden else [])
         experts_here = m.experts / y.ep
         group_tokens = self.tokens * y.ep * (self.etp / y.tp)  # of all ranks that share the experts, once each
-        rows = group_tokens * m.top_k / m.experts * self.q.expert_imbalance
+        rows = group_tokens * m.top_k / m.experts * self.q.expert_imbalance_ratio
         products += self.mlp(rows, m.expert_ffn / self.etp, experts_here, grouped=True)
         products.append(Product(rows=self.tokens / y.tp, columns=m.experts, inner=m.hidden, low=False))
         if m.shared_experts:
@@ -105,14 +105,14 @@ class Parts:
 
     def product_s(self, one: Product) -> float:
         p, q = self.p, self.q
-        rate = (q.linear_flop_per_s if one.low else q.other_flop_per_s) * (q.grouped_efficiency if one.grouped else 1)
+        rate = (q.linear_flop_per_s if one.low else q.other_flop_per_s) * (q.grouped_matmul_ratio if one.grouped else 1)
         bytes_in = self.a
         if one.low and p.linear_compute in ("fp8", "fp4"):
             bytes_in = 1.0 if p.linear_compute == "fp8" else 0.5
         arithmetic = 2 * one.rows * one.columns * one.inner / rate
         moved = (one.rows * one.inner + one.columns * one.inner) * bytes_in + one.rows * one.columns * self.a
         traffic = moved / q.operand_bytes_per_s
-        return (arithmetic + traffic - q.matmul_overlap * min(arithmetic, traffic)) * one.count + q.kernel_s
+        return (arithmetic + traffic - q.matmul_overlap_ratio * min(arithmetic, traffic)) * one.count + q.kernel_s
 
     def layer(self, moe: bool) -> dict[str, float]:
         """Seconds of one layer and micro-batch."""
@@ -127,19 +127,19 @@ class Parts:
             times["attention"] = 3.5 * times["attention_f"]
             softmax = 0.0
         else:
-            rate = q.other_flop_per_s * (1.0 if m.head_dim * a % 16 == 0 else q.misaligned_rate)
+            rate = q.other_flop_per_s * (1.0 if m.head_dim * a % 16 == 0 else q.misaligned_ratio)
             times["attention_f"] = flop / rate + 2 * scores * a / q.operand_bytes_per_s + 2 * q.kernel_s
             times["attention"] = 3 * times["attention_f"]
-            softmax = scores * a * q.score_passes * q.fusion / q.memory_bytes_per_s
+            softmax = scores * a * q.score_passes * q.fusion_ratio / q.memory_bytes_per_s
         elements = self.tokens * m.hidden / self.split * (q.norm_passes + (q.dropout_passes if r.dropout else 0))
         elements += self.head_elements() * q.qkv_passes + self.inner_elements(moe) * q.ffn_passes
         if moe:
             elements += self.tokens * m.hidden * m.top_k / y.tp * q.moe_passes
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
-        ) * self.p.cast_bytes_per_element * q.cast_fusion  # fmt: skip
-        launched = q.kernels_per_layer + (q.kernels_moe if moe else 0)
-        run_again = (elements * a * q.fusion + cast) / q.memory_bytes_per_s + softmax + launched * q.kernel_s
+        ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio  # fmt: skip
+        launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0)
+        run_again = (elements * a * q.fusion_ratio + cast) / q.memory_bytes_per_s + softmax + launched * q.kernel_s
         gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
         times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
         times["memory_f"] = 0.4 * run_again
@@ -194,7 +194,7 @@ class Parts:
 
     def all_reduce(self, payload: float, group: tuple[int, int]) -> float:
         n, r = group
-        gain = self.q.nvls_gain if n == r and r > 4 else 1.0
+        gain = self.q.nvls_gain_ratio if n == r and r > 4 else 1.0
         inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
         outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
         return max(inner, outer) + self.latency(n, r, 2 * (n - 1))

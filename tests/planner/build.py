@@ -32,10 +32,11 @@ ROUNDING = 1 + 1e-12  # what the order of a sum may change
 SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", source="this test", date="2026-11-20")
 
 _NOTHING = (
-    "matmul_overlap", "kernels_per_layer", "kernels_moe", "kernel_s", "launch_s", "step_overhead_s",
-    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "overlap_dp", "overlap_tp", "overlap_cp", "overlap_pp",
-    "overlap_ep", "interference", "jitter", "context_bytes", "nccl_bytes", "fragmentation", "host_share",
-    "network_share", "mtbf_failures_per_gpu_h", "restart_s", "evaluation_share",
+    "matmul_overlap_ratio", "kernels_per_layer", "kernels_per_moe_layer", "kernel_s", "launch_s", "step_overhead_s",
+    "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
+    "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",
+    "fragmentation_ratio", "host_energy_ratio", "network_energy_ratio", "failures_per_gpu_h", "restart_s",
+    "evaluation_ratio",
 )  # fmt: skip
 
 

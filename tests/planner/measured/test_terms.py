@@ -38,7 +38,7 @@ def test_a_measured_product_rate_replaces_rate_traffic_and_overlap_together():
     assert measured["linear_flop_per_s"].value == 7.5e14
     assert measured["other_flop_per_s"].value == 7.5e14
     assert measured["operand_bytes_per_s"].value == 3e12
-    assert measured["matmul_overlap"].value == 0.0  # the fit is a plain sum
+    assert measured["matmul_overlap_ratio"].value == 0.0  # the fit is a plain sum
     assert measured["linear_flop_per_s"].log_sd == 0.02
 
 
@@ -98,8 +98,8 @@ def test_layers_that_were_compiled_stand_only_for_the_compiled_stack():
         },
     )
 
-    assert terms(rates, stack="eager")["framework"].value == 1.2
-    assert terms(rates, stack="fsdp-compile")["framework"].value == 1.05
+    assert terms(rates, stack="eager")["framework_ratio"].value == 1.2
+    assert terms(rates, stack="fsdp-compile")["framework_ratio"].value == 1.05
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_tokens_that_share_a_node_cross_the_network_once():
 
 
 def test_in_switch_reduction_helps_all_reduce_in_a_node_of_more_than_four_only():
-    rates = plain_rates(nvlink_bytes_per_s=400e9, nvls_gain=1.3)
-    ring = plain_rates(nvlink_bytes_per_s=400e9, nvls_gain=1.0)
+    rates = plain_rates(nvlink_bytes_per_s=400e9, nvls_gain_ratio=1.3)
+    ring = plain_rates(nvlink_bytes_per_s=400e9, nvls_gain_ratio=1.0)
 
     gains = {n: float(all_reduce_s(1e9, group(n), ring)[0] / all_reduce_s(1e9, group(n), rates)[0]) for n in (4, 8)}
     assert gains == {4: 1.0, 8: pytest.approx(1.3)}
@@ -121,7 +121,7 @@ def test_large_messages_in_a_node_come_within_a_fifth_of_the_measured_tables(row
     where = group(row.gpus)
 
     if (row.algorithm or "").startswith("Ring"):
-        rates = rates.replaced(nvls_gain=1.0)
+        rates = rates.replaced(nvls_gain_ratio=1.0)
     if row.collective == "all_reduce":
         factor, collective = 2, all_reduce_s
     else:

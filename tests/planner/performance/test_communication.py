@@ -59,7 +59,7 @@ def test_tensor_parallel_reduces_twice_forward_and_twice_backward(tp):
 def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():
     # Korthikanti et al. 2022, section 4.2.2: all-gather and reduce-scatter add up to the all-reduce
     plain, split = (recipe(gpt(8, 4096, 32), sequence_parallel=kind) for kind in (False, True))
-    hidden = links(overlap_dp=1.0)  # the second gather runs beside the input gradient's product
+    hidden = links(overlap_dp_ratio=1.0)  # the second gather runs beside the input gradient's product
 
     assert seconds(axes(split, layout(tp=8), hidden).tp) == pytest.approx(seconds(axes(plain, layout(tp=8)).tp))
     assert seconds(axes(split, layout(tp=8)).tp) == pytest.approx(1.25 * seconds(axes(plain, layout(tp=8)).tp))
@@ -70,7 +70,7 @@ def test_sequence_parallel_moves_the_same_bytes_and_gathers_the_inputs_again():
 
 def test_explicit_overlap_hides_its_share():
     one = recipe(gpt(8, 4096, 32))
-    bare, hidden = (seconds(axes(one, layout(tp=8), links(overlap_tp=share)).tp) for share in (0.0, 0.7))
+    bare, hidden = (seconds(axes(one, layout(tp=8), links(overlap_tp_ratio=share)).tp) for share in (0.0, 0.7))
 
     assert hidden == pytest.approx(0.3 * bare)
 
@@ -89,9 +89,9 @@ def test_context_parallel_passes_keys_and_values_three_times_behind_attention():
     assert bare == pytest.approx(bus / LINK)
     attention_s = 1e-3
     flop = 3.5 * 4 * (32768 / 4) * (32768 / 2) * 16 * 64
-    rates = links(overlap_cp=0.5, attention_flop_per_s=flop / attention_s)
+    rates = links(overlap_cp_ratio=0.5, attention_flop_per_s=flop / attention_s)
     assert seconds(axes(one, layout(cp=4), rates).cp) == pytest.approx(max(0.0, bare - 0.5 * attention_s))
-    assert seconds(axes(one, layout(cp=4), rates.replaced(overlap_cp=10.0)).cp) == 0
+    assert seconds(axes(one, layout(cp=4), rates.replaced(overlap_cp_ratio=10.0)).cp) == 0
 
 
 def test_expert_parallel_sends_every_chosen_token_four_times_inside_a_node():
@@ -166,8 +166,8 @@ def test_lora_reduces_the_adapters_only():
 def test_communication_hides_behind_compute_but_for_a_last_bucket():
     one = recipe(gpt(9, 2048, 16))
     bare = step(one, layout(dp=8, zero=1))
-    half = step(one, layout(dp=8, zero=1), links(overlap_dp=0.5), micro_batch_s=bare)
-    all_of_it = step(one, layout(dp=8, zero=1), links(overlap_dp=0.9), micro_batch_s=100 * bare)
+    half = step(one, layout(dp=8, zero=1), links(overlap_dp_ratio=0.5), micro_batch_s=bare)
+    all_of_it = step(one, layout(dp=8, zero=1), links(overlap_dp_ratio=0.9), micro_batch_s=100 * bare)
 
     assert half == pytest.approx(bare / 2)
     assert all_of_it == pytest.approx(bare / 10)  # nine layers and the ends
@@ -176,7 +176,7 @@ def test_communication_hides_behind_compute_but_for_a_last_bucket():
 def test_communication_slows_the_compute_beside_it():
     one = recipe(gpt(9, 2048, 16))
     bare = step(one, layout(dp=8, zero=1))
-    slowed = step(one, layout(dp=8, zero=1), links(interference=0.05), micro_batch_s=bare)
+    slowed = step(one, layout(dp=8, zero=1), links(interference_ratio=0.05), micro_batch_s=bare)
 
     assert slowed == pytest.approx(1.05 * bare)
 

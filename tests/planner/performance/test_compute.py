@@ -51,13 +51,13 @@ def test_a_product_reads_both_operands_and_writes_its_result_in_their_types(poli
 def test_the_lesser_of_arithmetic_and_traffic_hides_behind_the_greater_as_far_as_it_overlaps(overlap, expected):
     # 2 s of arithmetic and 1 s of traffic
     op = product(m=np.array([1000.0]), n=1000.0, k=1000.0)
-    rates = compute_bound(1e9, operand_bytes_per_s=6e6, matmul_overlap=overlap)
+    rates = compute_bound(1e9, operand_bytes_per_s=6e6, matmul_overlap_ratio=overlap)
 
     assert float(matmul_s(op, recipe(), rates)[0]) == pytest.approx(expected)
 
 
 def test_grouped_products_run_at_their_own_rate_in_one_kernel():
-    rates = compute_bound(kernel_s=1e-3, grouped_efficiency=0.5)
+    rates = compute_bound(kernel_s=1e-3, grouped_matmul_ratio=0.5)
     one, eight = product(grouped=True), product(grouped=True, count=8.0)
 
     assert float(matmul_s(one, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
@@ -65,7 +65,7 @@ def test_grouped_products_run_at_their_own_rate_in_one_kernel():
 
 
 def test_casts_cost_memory_traffic_in_fp8_and_nothing_otherwise():
-    rates = plain_rates(memory_bytes_per_s=1e12, cast_fusion=0.5)
+    rates = plain_rates(memory_bytes_per_s=1e12, cast_fusion_ratio=0.5)
     elements = 8192 * 1024 + 8192 * 4096 + 4096 * 1024
 
     # tensorwise scaling: 6 bytes per element (read for the maximum, read, write in both layouts)
@@ -115,7 +115,7 @@ def test_naive_attention_computes_the_square_and_moves_the_scores():
 
 def test_memory_bound_work_is_passes_over_elements():
     one = recipe(shape(), dropout=True, method="lora")  # no weight gradients to add up
-    rates = {"norm_passes": 20.0, "dropout_passes": 6.0, "qkv_passes": 6.0, "ffn_passes": 8.0, "fusion": 2.0}
+    rates = {"norm_passes": 20.0, "dropout_passes": 6.0, "qkv_passes": 6.0, "ffn_passes": 8.0, "fusion_ratio": 2.0}
     times = layer(one, memory_bytes_per_s=1e12, **rates)
 
     elements = 26 * 1024 + 6 * (1024 + 2 * 256) + 8 * 2816
@@ -140,7 +140,7 @@ ROUTED = {"experts": 8, "top_k": 2, "expert_ffn": 1408}
 def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_expert(model, tp, elements):
     one = recipe(model, method="lora")  # no weight gradients to add up
     at = layouts(tp=tp)
-    nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion": 1.5}
+    nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion_ratio": 1.5}
     rates = compute_bound(memory_bytes_per_s=1e12, moe_passes=10.0, **nothing_else)
     times = layer_time(one, count_work(one, at), at, rates)
 
@@ -150,7 +150,7 @@ def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_e
 
 
 def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
-    rates = plain_rates(kernels_per_layer=45.0, kernels_moe=150.0)
+    rates = plain_rates(kernels_per_layer=45.0, kernels_per_moe_layer=150.0)
 
     assert kernels(recipe("llama-3.1-8b"), rates) == 45
     assert kernels(recipe("mixtral-8x7b"), rates) == 195
@@ -204,7 +204,7 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
 def test_casts_and_gaps_lengthen_the_memory_bound_part_of_a_layer():
     one = recipe("llama-3.1-8b", policy="fp8", method="lora")  # no weight gradients to add up
     none = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0}
-    times = layer(one, memory_bytes_per_s=1e12, cast_fusion=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none)
+    times = layer(one, memory_bytes_per_s=1e12, cast_fusion_ratio=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none)
 
     # four products of [4096, k] x [k, n]: q, k, v; o; gate and up; down. Six bytes per element of its three matrices
     sizes = [(6144, 4096), (4096, 4096), (2 * 14336, 4096), (4096, 14336)]

@@ -94,7 +94,7 @@ def test_the_states_are_those_of_25_557_032_parameters():
 
 
 def test_communicators_are_held_only_beside_other_gpus_and_fragments_are_of_the_activations():
-    rates = plain_rates(nccl_bytes=5e8, context_bytes=1e9, fragmentation=0.1)
+    rates = plain_rates(nccl_bytes=5e8, context_bytes=1e9, fragmentation_ratio=0.1)
     alone, many = (network_memory(resnet(50), recipe("fp32"), layouts(2, gpus), rates) for gpus in (1, 8))
 
     assert (seconds(alone.comm_buffers), seconds(many.comm_buffers)) == (0, 5e8)
@@ -106,7 +106,7 @@ def test_a_convolution_runs_forward_and_twice_backward_but_images_need_no_gradie
     # 8 178 368 512 FLOP forward (4.09 G multiply-adds: torchvision), of which 2 x 2048 x 1000 in the classifier, which
     # is no convolution, and 2 x 112^2 x 64 x 3 x 7^2 in the first
     first, convolutions = 2 * 112**2 * 64 * 147, 8_178_368_512 - 4_096_000
-    rates = {"linear_flop_per_s": 1e12, "conv_efficiency": 0.7}
+    rates = {"linear_flop_per_s": 1e12, "conv_rate_ratio": 0.7}
 
     per_image = (3 * convolutions - first) / (1e12 * 0.7)
     assert seconds(plain_step("fp32", 64, **rates).matmul) == pytest.approx(64 * per_image)
@@ -141,22 +141,22 @@ def test_small_batches_wait_for_the_host_to_launch_53_times_12_kernels():
 
 def test_gradients_are_reduced_once_a_step_behind_two_thirds_of_the_last_backward_pass():
     links = {"nvlink_bytes_per_s": 1e9, "linear_flop_per_s": 1e15}
-    bare, hidden = (plain_step("fp32", 32, 8, 4, overlap_dp=share, **links) for share in (0.0, 0.9))
+    bare, hidden = (plain_step("fp32", 32, 8, 4, overlap_dp_ratio=share, **links) for share in (0.0, 0.9))
 
     # ring of 8: 2 x 7/8 of 4 bytes per parameter on the bus
     reduce_s = 2 * 7 / 8 * 25_557_032 * 4 / 1e9
     assert seconds(bare.dp_comm) == pytest.approx(reduce_s)
     assert seconds(hidden.dp_comm) == pytest.approx(reduce_s - 0.9 * seconds(hidden.compute) / 4 * 2 / 3)
     # the last of 20 buckets has nothing left to hide behind
-    assert seconds(plain_step("fp32", 512, 8, overlap_dp=1.0, nvlink_bytes_per_s=1e12).dp_comm) == pytest.approx(
+    assert seconds(plain_step("fp32", 512, 8, overlap_dp_ratio=1.0, nvlink_bytes_per_s=1e12).dp_comm) == pytest.approx(
         reduce_s / 1000 / 20
     )
     assert seconds(plain_step("fp32", 32, 1, **links).dp_comm) == 0
 
 
 def test_every_item_of_a_step_grows_with_what_the_equations_leave_out():
-    busy = {"linear_flop_per_s": 1e15, "launch_s": 1e-2, "jitter": 0.02, "optimizer_bytes_per_s": 1e12}
-    plain, off = (plain_step("fp32", 8, 8, 2, **busy, model_error=error) for error in (1.0, 1.5))
+    busy = {"linear_flop_per_s": 1e15, "launch_s": 1e-2, "jitter_ratio": 0.02, "optimizer_bytes_per_s": 1e12}
+    plain, off = (plain_step("fp32", 8, 8, 2, **busy, model_error_ratio=error) for error in (1.0, 1.5))
 
     items = {f.name: seconds(getattr(off, f.name)) / (seconds(getattr(plain, f.name)) or 1) for f in fields(off)}
     assert {name for name, ratio in items.items() if ratio} == {

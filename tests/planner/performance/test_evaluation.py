@@ -172,7 +172,7 @@ def test_fewer_bits_never_take_longer_for_the_same_layout_of_a_large_model(gpu):
 @pytest.mark.parametrize(("method", "most"), [("pretrain", 1.0), ("lora", 1.5)])
 def test_no_luck_of_a_draw_runs_faster_than_the_peak(method, most):
     one, machine = recipe("llama-3.1-8b", "fp32", method=method, global_batch=8), cluster()
-    rates = mid_rates(one, machine).replaced(model_error=np.array([0.01, 1.0]))
+    rates = mid_rates(one, machine).replaced(model_error_ratio=np.array([0.01, 1.0]))
     found = evaluate(one, machine, layouts(dp=8), rates, PRICES, tokens=1e9)
     mfu = np.asarray(found.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
 

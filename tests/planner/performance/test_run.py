@@ -22,7 +22,7 @@ def steps(**seconds: float) -> StepTimes:
 
 
 WATTS = plain_rates(
-    power_error=1.0, power_idle_w=90.0, power_linear_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
+    power_error_ratio=1.0, power_idle_w=90.0, power_linear_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
     power_wait_w=310.0,
 )  # fmt: skip
 
@@ -40,7 +40,7 @@ def test_every_second_of_a_step_draws_the_power_of_what_is_done_in_it(item, watt
 
 
 def test_a_run_is_gpus_host_and_network_times_pue():
-    rates = WATTS.replaced(host_share=0.5, network_share=0.03)
+    rates = WATTS.replaced(host_energy_ratio=0.5, network_energy_ratio=0.03)
     energy = run_energy(600.0, 1000.0, 1e6, 1e6, rates, 1.25)
 
     assert energy.gpu == pytest.approx(600 * 1000 * 1e6)
@@ -77,7 +77,7 @@ def test_the_mean_power_lies_between_idle_and_the_limit(setting):
 
 @given(pue=st.floats(1, 2), share=st.floats(0, 1))
 def test_the_items_of_a_run_sum_to_its_total(pue, share):
-    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, WATTS.replaced(host_share=share), pue)
+    energy = run_energy(500.0, 64.0, 1e5, 1.1e5, WATTS.replaced(host_energy_ratio=share), pue)
 
     assert energy.gpu + energy.host + energy.network + energy.pue_overhead == pytest.approx(energy.total, rel=1e-12)
     assert energy.pue_overhead >= 0
@@ -89,20 +89,20 @@ H100 = mid_rates(recipe(), cluster())
 
 def test_llama_3_on_16384_gpus_trains_more_than_90_percent_of_the_time():
     # arXiv 2407.21783: 419 unexpected interruptions in 54 days; effective training time above 90 %
-    assert pytest.approx(419 / (16384 * 54 * 24), rel=0.01) == H100.mtbf_failures_per_gpu_h
+    assert pytest.approx(419 / (16384 * 54 * 24), rel=0.01) == H100.failures_per_gpu_h
     assert load_failures()["llama3-effective-time"].ratio == 0.9
     assert 0.90 < float(goodput_ratio(np.array([16384.0]), H100)[0]) < 0.95
 
 
 def test_a_single_node_hardly_notices():
-    rates = H100.replaced(evaluation_share=0.0)
+    rates = H100.replaced(evaluation_ratio=0.0)
 
     assert 0.995 < float(goodput_ratio(np.array([8.0]), rates)[0]) < 1
 
 
 @given(stall=st.floats(1, 300), mtbf_h=st.floats(1, 10_000), restart=st.floats(0, 3600))
 def test_no_other_checkpoint_interval_loses_less(stall, mtbf_h, restart):
-    rates = plain_rates(checkpoint_s=stall, mtbf_failures_per_gpu_h=1 / mtbf_h, restart_s=restart)
+    rates = plain_rates(checkpoint_s=stall, failures_per_gpu_h=1 / mtbf_h, restart_s=restart)
     ours = float(goodput_ratio(np.array([1.0]), rates)[0])
 
     def at(interval_s: float) -> float:
@@ -115,7 +115,7 @@ def test_no_other_checkpoint_interval_loses_less(stall, mtbf_h, restart):
 
 
 def test_evaluation_and_start_up_come_on_top():
-    rates = plain_rates(evaluation_share=0.02)
+    rates = plain_rates(evaluation_ratio=0.02)
 
     assert float(goodput_ratio(np.array([64.0]), rates)[0]) == pytest.approx(1 / 1.02, rel=1e-3)
 
@@ -129,7 +129,7 @@ def test_more_gpus_never_lose_less_to_failures(fewer, more):
 
 def test_stops_lengthen_a_run_and_never_shorten_it():
     draws = np.array([0.5, 1.0, 1.7])
-    found = goodput_ratio(np.array([8.0]), H100.replaced(stops=draws))
+    found = goodput_ratio(np.array([8.0]), H100.replaced(standstill_ratio=draws))
     plain = float(goodput_ratio(np.array([8.0]), H100)[0])
 
     assert list(found) == pytest.approx([plain, plain, plain / 1.7])

@@ -161,7 +161,10 @@ def test_more_sequences_per_step_never_take_less_time(setting):
     assert seconds(step(one, where, machine=machine).total) < seconds(step(one, longer, machine=machine).total)
 
 
-@given(setting=settings_of_recipes(), name=st.sampled_from(("jitter", "model_error", "kernel_s", "launch_s")))
+FRICTIONS = ("jitter_ratio", "model_error_ratio", "kernel_s", "launch_s")
+
+
+@given(setting=settings_of_recipes(), name=st.sampled_from(FRICTIONS))
 def test_more_friction_never_takes_less_time(setting, name):
     one, where, machine = setting
     rates = mid_rates(one, machine)
@@ -186,7 +189,8 @@ def test_fp8_speeds_a_large_model_up_more_than_a_small_one_and_less_than_twice()
 
 EVERYTHING = plain_rates(
     **COMPUTE, memory_bytes_per_s=1e12, operand_bytes_per_s=1e12, optimizer_bytes_per_s=1e11, pcie_bytes_per_s=1e8,
-    nvlink_bytes_per_s=1e9, nic_bytes_per_s=1e9, launch_s=1.0, kernels_per_layer=1e3, jitter=0.02, step_overhead_s=0.01,
+    nvlink_bytes_per_s=1e9, nic_bytes_per_s=1e9, launch_s=1.0, kernels_per_layer=1e3, jitter_ratio=0.02,
+    step_overhead_s=0.01,
 )  # fmt: skip
 ON_EVERY_AXIS = layout(tp=2, pp=2, cp=2, ep=2, dp=2, zero=1, grad_accum=4, act_ckpt="full")
 
@@ -194,16 +198,16 @@ ON_EVERY_AXIS = layout(tp=2, pp=2, cp=2, ep=2, dp=2, zero=1, grad_accum=4, act_c
 @pytest.mark.parametrize(
     ("name", "untouched"),
     [
-        ("model_error", set()),
-        ("precision_error", set()),
+        ("model_error_ratio", set()),
+        ("precision_error_ratio", set()),
         # what a framework adds to the GPU's work: neither transfers nor the host
-        ("framework", {"launch", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "dp_comm", "optimizer", "offload",
+        ("framework_ratio", {"launch", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "dp_comm", "optimizer", "offload",
                        "jitter"}),
     ],
 )  # fmt: skip
 def test_an_error_stretches_every_item_that_it_is_about_and_no_other(name, untouched):
     one = recipe(shape(experts=8, top_k=2, expert_ffn=512), offload="optimizer", seq_len=2048)
-    plain, off = (step(one, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, replace(EVERYTHING, **{name: 1.25})))
+    plain, off = (step(one, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, EVERYTHING.replaced(**{name: 1.25})))
     ratios = {f.name: seconds(getattr(off, f.name)) / seconds(getattr(plain, f.name)) for f in fields(StepTimes)}
 
     assert ratios == pytest.approx({f.name: 1.0 if f.name in untouched else 1.25 for f in fields(StepTimes)})

@@ -32,8 +32,8 @@ def test_every_source_stands_once_with_all_figures_that_rest_on_it():
     assert len(names) == len(set(names))
     assert by_id["gpu:h100-sxm5-80gb"].used_in == tuple(sorted(by_id["gpu:h100-sxm5-80gb"].used_in))
     assert "memory_gib" in by_id["policy:bf16"].used_in
-    assert by_id["parameter:host_share"].used_in == ("carbon_tco2e", "energy_items_mwh.host", "energy_mwh")
-    assert by_id["parameter:host_share"].terms == ("host_share",)
+    assert by_id["parameter:host_energy_ratio"].used_in == ("carbon_tco2e", "energy_items_mwh.host", "energy_mwh")
+    assert by_id["parameter:host_energy_ratio"].terms == ("host_energy_ratio",)
     assert "step_s" not in by_id["parameter:restart_s"].used_in
     assert by_id["parameter:context_gib"].used_in == ("memory_gib", "memory_gib.framework")
 
@@ -41,8 +41,8 @@ def test_every_source_stands_once_with_all_figures_that_rest_on_it():
 def test_only_what_was_used_is_listed():
     dense, experts = (ids(collect_evidence(cases(model=name), site())) for name in ("llama-3.1-8b", "mixtral-8x7b"))
 
-    assert "parameter:overlap_ep" not in dense
-    assert "parameter:overlap_ep" in experts
+    assert "parameter:overlap_ep_ratio" not in dense
+    assert "parameter:overlap_ep_ratio" in experts
     assert not any(one.startswith("parameter:score_passes") for one in dense)  # fused attention stores no scores
     assert not any(one.startswith("gpu:v100") for one in dense)
 

@@ -84,8 +84,8 @@ def test_a_precision_saves_nothing_against_itself():
     same = replace(find_policy("bf16"), precision="twin", id="twin")
     twin = replace(twin, policies=(*twin.policies, same))
     # what the equations leave out of a precision is drawn apart for each: the twin shares its brother's
-    shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error"]
-    found = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error": shared}}})
+    shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error_ratio"]
+    found = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
 
     ours = [s for s in found.savings if s.frm == "bf16" and s.to == "twin"]
     assert len(ours) == 2 * len(LOWER_IS_BETTER)
@@ -259,8 +259,9 @@ def test_a_measured_rate_takes_precedence_and_narrows_the_range():
     term = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["linear_flop_per_s"]
     evidence = replace(term.evidence, id="measured:linear", kind=EvidenceKind.MEASURED)
     own = replace(term, value=term.value * 1.05, log_sd=0.005, evidence=evidence)
-    model = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["model_error"]
-    measured = {"h100-sxm5-80gb": {"bf16": {"linear_flop_per_s": own, "model_error": replace(model, log_sd=0.02)}}}
+    model = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["model_error_ratio"]
+    terms = {"linear_flop_per_s": own, "model_error_ratio": replace(model, log_sd=0.02)}
+    measured = {"h100-sxm5-80gb": {"bf16": terms}}
 
     bare = estimate(asked, prices(asked), site())
     better = estimate(asked, prices(asked), site(), measured)

@@ -62,7 +62,7 @@ def test_the_figures_of_a_plan_follow_from_each_other():
     assert 1 <= plan.duration_days.mid / (wall_s / 86400) < 1.08
     assert plan.mfu_full_attention > plan.mfu.mid
     assert plan.hfu >= plan.mfu.mid
-    beside = 1 + float(one.mid.host_share) + float(one.mid.network_share)
+    beside = 1 + float(one.mid.host_energy_ratio) + float(one.mid.network_energy_ratio)
     assert plan.peak_power_mw == pytest.approx(64 * 700e-6 * beside * 1.25)
     assert plan.gpu_power_w.high <= 700
 
@@ -156,7 +156,7 @@ def test_gpus_that_divide_into_no_layout_are_said_so():
 
 
 def test_what_sets_a_precision_apart_is_named_among_the_inputs():
-    # its spread is that of published pairs, too large to be missed (`precision_error`)
+    # its spread is that of published pairs, too large to be missed (`precision_error_ratio`)
     plan = ranged(case(params="8B", precision="fp8")).plan
 
-    assert "precision_error" in {one.term for one in plan.uncertainty}
+    assert "precision_error_ratio" in {one.term for one in plan.uncertainty}

@@ -113,7 +113,7 @@ def test_attention_of_an_older_release_is_slower_by_a_factor_per_year(gpu, stack
     assert math.log(now / then) == pytest.approx(years_behind * parameter("attention_progress").value)
 
 
-@pytest.mark.parametrize("name", ["kernels_moe", "moe_passes"])
+@pytest.mark.parametrize("name", ["kernels_per_moe_layer", "moe_passes"])
 def test_routing_of_an_older_release_costs_more_by_a_factor_per_year(name):
     # stated for 2026: two years before, e^(2 x progress) as many
     then, now = (getattr(mid(one=recipe(software_year=year)), name) for year in (2024.0, None))
@@ -190,22 +190,22 @@ def test_a_limit_below_idle_leaves_a_twentieth_of_the_board_s_power_to_work_with
 
 
 def test_hosts_stand_inside_the_reading_of_a_grace_hopper():
-    assert mid("gh200-96gb").host_share == parameter("host_share.module").value
-    assert mid("h200-sxm-141gb").host_share == parameter("host_share").value
+    assert mid("gh200-96gb").host_energy_ratio == parameter("host_energy_ratio.module").value
+    assert mid("h200-sxm-141gb").host_energy_ratio == parameter("host_energy_ratio").value
 
 
 @pytest.mark.parametrize(
     ("changes", "name", "row"),
     [
-        ({"tp_overlap": False}, "overlap_tp", "overlap_tp"),
-        ({"tp_overlap": True}, "overlap_tp", "overlap_tp.explicit"),
+        ({"tp_overlap": False}, "overlap_tp_ratio", "overlap_tp_ratio"),
+        ({"tp_overlap": True}, "overlap_tp_ratio", "overlap_tp_ratio.explicit"),
         ({"chunked_loss": False}, "logit_bytes", "logit_bytes.full"),
         ({"chunked_loss": True}, "logit_bytes", "logit_bytes.fused"),
         ({}, "ffn_passes", "ffn_passes.gated"),  # Llama 3.1: SwiGLU
         ({"model": "gpt-3-175b"}, "ffn_passes", "ffn_passes.plain"),
-        ({"stack": "eager"}, "fusion", "fusion.eager"),
-        ({"stack": "classic"}, "overlap_dp", "overlap_dp.classic"),
-        ({"stack": "fsdp-compile"}, "fragmentation", "fragmentation.fsdp-compile"),
+        ({"stack": "eager"}, "fusion_ratio", "fusion_ratio.eager"),
+        ({"stack": "classic"}, "overlap_dp_ratio", "overlap_dp_ratio.classic"),
+        ({"stack": "fsdp-compile"}, "fragmentation_ratio", "fragmentation_ratio.fsdp-compile"),
     ],
 )
 def test_what_the_recipe_says_picks_the_row(changes, name, row):
@@ -220,6 +220,8 @@ def test_memory_that_is_always_taken_is_stated_in_gib():
 
 
 def test_models_of_experts_err_by_a_range_of_their_own():
-    assert term("model_error", one=recipe("mixtral-8x7b")).evidence.id == "parameter:model_error.tuned.moe"
-    assert term("model_error", one=recipe()).evidence.id == "parameter:model_error.tuned.decoder"
-    assert term("model_error", one=recipe(stack="eager")).evidence.id == "parameter:model_error.eager.decoder"
+    recipes = (recipe("mixtral-8x7b"), recipe(), recipe(stack="eager"))
+    ids = [term("model_error_ratio", one=one).evidence.id for one in recipes]
+
+    kinds = ("tuned.moe", "tuned.decoder", "eager.decoder")
+    assert ids == [f"parameter:model_error_ratio.{kind}" for kind in kinds]

@@ -96,11 +96,11 @@ def test_a_fitted_row_shows_its_prior_and_the_runs_that_moved_it():
 
 
 def test_replacing_and_leaving_out_rows_makes_another_set():
-    changed = SHIPPED.replaced([replace(SHIPPED.rows["jitter"], value=0.5)])
+    changed = SHIPPED.replaced([replace(SHIPPED.rows["jitter_ratio"], value=0.5)])
 
-    assert changed.find("jitter").value == 0.5
-    assert SHIPPED.find("jitter").value < 0.1
-    assert "jitter" not in SHIPPED.without(["jitter"]).rows
+    assert changed.find("jitter_ratio").value == 0.5
+    assert SHIPPED.find("jitter_ratio").value < 0.1
+    assert "jitter_ratio" not in SHIPPED.without(["jitter_ratio"]).rows
 
 
 def test_the_range_of_90_percent_gives_the_spread_of_the_logarithm():
@@ -111,7 +111,7 @@ def test_the_range_of_90_percent_gives_the_spread_of_the_logarithm():
 
 
 def test_where_the_low_end_is_nothing_the_upper_half_gives_the_spread():
-    row = SHIPPED.find("evaluation_share")
+    row = SHIPPED.find("evaluation_ratio")
 
     assert row.low == 0
     assert row.value * math.exp(Z90 * row.log_sd) == pytest.approx(row.high)
@@ -120,7 +120,7 @@ def test_where_the_low_end_is_nothing_the_upper_half_gives_the_spread():
 def test_the_most_specific_row_is_found():
     assert SHIPPED.find("matmul_efficiency", "fp8", "Hopper").id == "matmul_efficiency.fp8.Hopper"
     assert SHIPPED.find("matmul_efficiency", "fp32", "Hopper").id.startswith("matmul_efficiency.")
-    assert SHIPPED.find("fusion", "eager").id == "fusion.eager"
+    assert SHIPPED.find("fusion_ratio", "eager").id == "fusion_ratio.eager"
     assert SHIPPED.find("kernel_s", "no such qualifier").id == "kernel_s"
 
 

@@ -102,7 +102,7 @@ def test_no_draw_goes_beyond_what_is_possible():
 
     assert np.max(drawn.linear_flop_per_s) <= 989e12
     assert np.max(drawn.memory_bytes_per_s) <= 3.35e12
-    for name in ("overlap_dp", "overlap_cp", "overlap_pp", "overlap_ep"):
+    for name in ("overlap_dp_ratio", "overlap_cp_ratio", "overlap_pp_ratio", "overlap_ep_ratio"):
         assert np.max(getattr(drawn, name)) <= 1
     for name in ("power_linear_w", "power_wait_w"):
         assert np.max(getattr(drawn, name)) <= 700
@@ -155,7 +155,7 @@ def test_a_limit_above_what_is_drawn_changes_nothing():
 
 def test_only_hopper_and_later_reduce_in_the_switch():
     gains = {
-        gpu: float(resolve_rates(cluster(gpu), recipe()).sample().nvls_gain)
+        gpu: float(resolve_rates(cluster(gpu), recipe()).sample().nvls_gain_ratio)
         for gpu in ("a100-sxm4-80gb", "h100-sxm5-80gb", "b200-sxm-180gb", "l40s", "mi300x-192gb")
     }
 
@@ -186,8 +186,8 @@ def test_relatives_share_the_parameters_of_an_architecture_that_has_no_rows_of_i
 def test_a_convolution_draws_its_own_terms_and_a_transformer_has_none_of_them():
     network = replace(recipe(), model=shape_of_network(resnet(50)))
 
-    assert "conv_efficiency" not in resolve_rates(H100, recipe()).terms
-    assert np.ndim(resolve_rates(H100, network).sample(Draws(count=11, seed=0)).conv_efficiency) == 1
+    assert "conv_rate_ratio" not in resolve_rates(H100, recipe()).terms
+    assert np.ndim(resolve_rates(H100, network).sample(Draws(count=11, seed=0)).conv_rate_ratio) == 1
 
 
 def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():
@@ -195,6 +195,6 @@ def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():
     bf16, fp8 = (resolve_rates(H100, recipe(policy=name)) for name in ("bf16", "fp8"))
     one, other = bf16.sample(draws), fp8.sample(draws)
 
-    assert np.array_equal(one.model_error, other.model_error)
-    assert abs(np.corrcoef(one.precision_error, other.precision_error)[0, 1]) < 0.15
-    assert bf16.terms["precision_error"].drawn_as != fp8.terms["precision_error"].drawn_as
+    assert np.array_equal(one.model_error_ratio, other.model_error_ratio)
+    assert abs(np.corrcoef(one.precision_error_ratio, other.precision_error_ratio)[0, 1]) < 0.15
+    assert bf16.terms["precision_error_ratio"].drawn_as != fp8.terms["precision_error_ratio"].drawn_as

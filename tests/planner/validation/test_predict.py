@@ -126,7 +126,7 @@ def shares() -> tuple[float, float]:
     """Mid shares of host and network of what the GPUs take."""
     one = prepared("energy_mwh")
     rates = resolve_rates(one.cluster, one.recipe).sample()
-    return float(rates.host_share), float(rates.network_share)
+    return float(rates.host_energy_ratio), float(rates.network_energy_ratio)
 
 
 def test_each_scope_adds_one_part_to_the_one_before():
