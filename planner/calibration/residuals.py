@@ -114,7 +114,7 @@ def _left_out_row(name: str, sd: float, meaning: str) -> Parameter:
     return Parameter(
         id=name, value=1.0, low=math.exp(-Z90 * sd), high=math.exp(Z90 * sd), unit="ratio", meaning=meaning,
         kind=EvidenceKind.PUBLISHED, date=date.today().isoformat(),
-        source="residuals of published runs with their source left out, `make calibrate`",
+        source="residuals of published runs with their source left out",
     )  # fmt: skip
 
 
@@ -163,6 +163,6 @@ def stops_row(corpus: Sequence[Row], prior: Parameter, parameters: Parameters) -
     ends = np.array([np.quantile(speed + np.maximum(0.0, sd * luck), 0.95) for sd in spreads])
     sd = float(spreads[min(int(np.searchsorted(ends, high)), len(spreads) - 1)])
     value = math.exp(sd * luck.mean())
-    source = f"{len(rows)} published run totals, none of which is fitted; `make calibrate`"
+    source = f"{len(rows)} published run totals, none of which is fitted"
     low, top = (value * math.exp(side * Z90 * sd) for side in (-1, 1))
     return replace(prior, value=value, low=low, high=top, source=source, date=date.today().isoformat())

@@ -81,7 +81,8 @@ def _one(value: int | None, otherwise: list[int]) -> list[int]:
 
 
 WHOLE_STATE_BYTES = 18.0
-"""Bytes per parameter of the unsharded mixed-precision state (design, section 3)."""
+"""Bytes per parameter of the unsharded mixed-precision state: 16-bit weights and gradients accumulated in FP32, FP32
+masters and two FP32 moments, 2 + 4 + 4 + 8 (ZeRO, arXiv 1910.02054, section 3.1, with FP32 accumulation)."""
 
 
 def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[int]:

@@ -185,7 +185,8 @@ def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool =
     """FLOP of forward and backward per token: 6 x matrix parameters plus attention, no recomputation.
 
     `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times
-    that with backward; `keys` is S/2 when the causal half is counted, S in the full convention (design, section 3).
+    that with backward; `keys` is S/2 when the causal half is counted, S in the full convention (Narayanan et al. 2021,
+    arXiv 2104.04473, equation 3, counts in full).
     """
     core = attention_flop_per_token(model, seq_len, causal_half=causal_half)
     return 6.0 * model.matrix_params_active + 3.0 * core

@@ -21,7 +21,7 @@ def test_it_is_plain_json_and_reads_back_as_it_was():
 
 
 def test_it_has_the_keys_of_the_design():
-    # design, section 4
+    # docs/report-schema.md
     assert DOCUMENT["schema"] == ESTIMATE_SCHEMA == "mpplan.estimate/1"
     for name in ("question", "plans", "same_deadline", "savings", "assumptions", "gaps", "evidence", "unsupported"):
         assert name in DOCUMENT

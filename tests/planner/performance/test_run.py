@@ -46,7 +46,7 @@ def test_a_run_is_gpus_host_and_network_times_pue():
     assert energy.gpu == pytest.approx(600 * 1000 * 1e6)
     assert energy.host == pytest.approx(0.5 * energy.gpu)
     assert energy.network == pytest.approx(0.03 * energy.gpu)
-    # design, section 3: (GPU + host + network) x PUE
+    # (GPU + host + network) x PUE: docs/model.md, Energy
     assert energy.total == pytest.approx((energy.gpu + energy.host + energy.network) * 1.25)
 
 

@@ -17,12 +17,12 @@ def state_bytes(name: str) -> float:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("fp32", 16),  # design, section 3
+        ("fp32", 16),  # 4 bytes each of weights, gradients and two moments
         ("tf32", 16),
         ("fp16", 16),  # autocast: FP32 weights, no second resident copy
         ("fp16-megatron", 18),
         ("fp16-zero", 16),  # 2 + 2 + 12: ZeRO paper, section 3.1
-        ("bf16", 18),  # 2 weights + 4 master + 4 gradients + 2 x 4 moments: design, section 3
+        ("bf16", 18),  # 2 weights + 4 master + 4 gradients + 2 x 4 moments (ZeRO, arXiv 1910.02054, section 3.1)
         ("bf16-autocast", 16),
         ("bf16-fsdp", 16),
         ("bf16-pure", 8),

@@ -68,7 +68,7 @@ def test_the_document_is_plain_json_with_the_keys_of_the_design(corpus):
 
 
 def test_nearly_every_row_that_has_what_is_needed_is_predicted(corpus):
-    # the design: shape (or a catalogue model), seq_len, batch, gpu, n_gpus, precision, and tokens for totals and energy
+    # docs/accuracy.md: shape (or a catalogue model), seq_len, batch, gpu, n_gpus, precision; tokens for totals, energy
     def complete(row: dict[str, str]) -> bool:
         shape = row["n_layers"] and row["hidden"] and row["n_heads"]
         batch = row["global_batch_seqs"] or row["micro_batch"]

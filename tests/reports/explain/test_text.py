@@ -32,8 +32,8 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     lines = text.splitlines()
 
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
-    assert "= gpu-hours × price × remainder = 290,956 × 3.49 × 1.07642" in text
-    assert "├─ GPU-hours = 290,956 GPU-hours (227,746 to 483,706) = GPUs × days × 24 = 448 × 27.0607 × 24" in text
+    assert "= gpu-hours × price × remainder = 295,570 × 3.49 × 1.06544" in text
+    assert "├─ GPU-hours = 295,570 GPU-hours (230,738 to 505,067) = GPUs × days × 24 = 448 × 27.4898 × 24" in text
     assert "(derived: fewest whole nodes that meet the target)" in text
     assert "Sources" in lines
     assert text.endswith("\n")
