@@ -26,7 +26,7 @@ from probes.sensors.interface import Sensor, Trace
 from probes.sensors.sampler import Sampler
 from probes.session.group import trial_of
 from probes.timing.protocol import run_steadily
-from probes.timing.trial import Plan
+from probes.timing.trial import ProbePlan
 from probes.workloads.canary import canary_point
 
 SETTLE_S = 2.0
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _measure(device: Device, sensor: Sensor, seconds: float, writer: RecordWriter) -> dict[str, Any]:
-    plan = Plan(device=device, suite="default", recipes=(recipe_by_id("fp32"),))
+    plan = ProbePlan(device=device, suite="default", recipes=(recipe_by_id("fp32"),))
     point = canary_point(plan)
     traces: dict[str, Any] = {"poll_s": _poll_cost(sensor), "scope": sensor.scope, "missing": dict(sensor.missing)}
     traces["idle"] = _steady(sensor, seconds / 3, lambda span: time.sleep(span), writer, "meter/idle")

@@ -61,6 +61,7 @@ def _gpu(row: Row) -> Gpu:
         sm_count=row.opt_integer("sm_count", low=10, high=1000),
         boost_hz=_scaled(row.opt_number("boost_mhz", low=500, high=5000), 1e6),
         tdp_w=row.number("tdp_w", low=30, high=5000),
+        power_scope=row.choice("power_scope", ("board", "module")),
         nvlink_bytes_per_s=_scaled(row.opt_number("nvlink_gb_per_s_per_direction", low=20, high=10_000), GB),
         nvlink_domain_gpus=row.integer("nvlink_domain_gpus", low=1, high=1024),
         pcie_bytes_per_s=_pcie_bytes_per_s(row),

@@ -30,6 +30,8 @@ class Gpu:
     boost_hz: float | None
     tdp_w: float
     """Board power limit as sold (module power on Grace Hopper)."""
+    power_scope: str
+    """What its power limit and NVML's readings cover: `board`, or `module` with the CPU (Grace Hopper)."""
     nvlink_bytes_per_s: float | None
     """Per direction and GPU to the other GPUs of its NVLink (xGMI) domain; None: PCIe only."""
     nvlink_domain_gpus: int

@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RankGroup:
     """The ranks of one parallel axis, per layout: `[layout]`."""
 
     size: Array
@@ -32,20 +32,20 @@ class Group:
         return self.size > self.inside
 
 
-def place(size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, domain: int) -> Group:
+def place(size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, domain: int) -> RankGroup:
     """Ranks `stride` apart in groups of `size`, on NVLink domains of `domain` GPUs."""
     inside = np.clip(domain // np.asarray(stride), 1, size)
-    return Group(size=size.astype(np.float64), inside=inside.astype(np.float64))
+    return RankGroup(size=size.astype(np.float64), inside=inside.astype(np.float64))
 
 
-def _latency(group: Group, steps: Array | Value, rates: Rates) -> Value:
+def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
     fixed = np.where(group.crosses, rates.nic_latency_s, rates.nvlink_latency_s)
     hops = np.minimum(steps, 64.0)  # trees take over from rings on many ranks: latency stops growing linearly
     result: Value = np.where(group.size > 1, fixed + hops * rates.hop_latency_s, 0.0)
     return result
 
 
-def gather_s(payload_bytes: Array | Value, group: Group, rates: Rates) -> Value:
+def gather_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
     """All-gather or reduce-scatter of `payload_bytes` (the whole, not one rank's part)."""
     n, r = group.size, group.inside
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
@@ -55,7 +55,7 @@ def gather_s(payload_bytes: Array | Value, group: Group, rates: Rates) -> Value:
     return result
 
 
-def all_reduce_s(payload_bytes: Array | Value, group: Group, rates: Rates) -> Value:
+def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
     """All-reduce of `payload_bytes` held by every rank."""
     n, r = group.size, group.inside
     gain = np.where((r > 4) & (n == r), rates.nvls_gain_ratio, 1.0)
@@ -65,7 +65,9 @@ def all_reduce_s(payload_bytes: Array | Value, group: Group, rates: Rates) -> Va
     return result
 
 
-def all_to_all_s(send_bytes: Array | Value, group: Group, rates: Rates, copies_per_node: Array | Value = 1.0) -> Value:
+def all_to_all_s(
+    send_bytes: Array | Value, group: RankGroup, rates: Rates, copies_per_node: Array | Value = 1.0
+) -> Value:
     """All-to-all in which every rank sends `send_bytes` in total, spread evenly.
 
     `copies_per_node` below 1: a token bound for several experts of one node crosses the network once.

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Group(StrEnum):
+class InputGroup(StrEnum):
     """The section of the help in which an input is shown."""
 
     MODEL = "The model"
@@ -27,7 +27,7 @@ class Input(Generic[T_co]):
 
     name: str
     """In Python, in the answer and in `mpplan.toml`, for example `seq_len`."""
-    group: Group
+    group: InputGroup
     metavar: str | None
     """What stands for the value in the help, often its unit; None for a switch, which takes no value."""
     help: str

@@ -8,7 +8,7 @@ in the answer are made from these declarations. To add an input, declare it here
 from __future__ import annotations
 
 from planner.question import names
-from planner.question.input import Group, Input
+from planner.question.input import Input, InputGroup
 from planner.question.parsers import number, one_of, parse_date, parse_switch, parse_text, parse_usd, whole_number
 from planner.rows import unknown_name
 from planner.units import parse_count, parse_duration_s, parse_power_w
@@ -21,14 +21,14 @@ DEFAULT_DEADLINE = "30d"
 
 PARAMS = Input(
     name="params",
-    group=Group.MODEL,
+    group=InputGroup.MODEL,
     metavar="N",
     help="Parameters, like 70B; the shape is derived and shown.",
     parse=parse_count,
 )
 MODEL = Input(
     name="model",
-    group=Group.MODEL,
+    group=InputGroup.MODEL,
     metavar="NAME",
     help="A catalogue model or a Hugging Face config.json.",
     parse=parse_text,
@@ -37,7 +37,7 @@ MODEL = Input(
 
 METHOD = Input(
     name="method",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="NAME",
     help="pretrain, sft, lora or qlora.",
     default="pretrain",
@@ -46,7 +46,7 @@ METHOD = Input(
 )
 TOKENS = Input(
     name="tokens",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="N",
     help="Tokens to train on, like 1.5T.",
     default=f"{TOKENS_PER_PARAM:g} per parameter",
@@ -54,7 +54,7 @@ TOKENS = Input(
 )
 SEQ_LEN = Input(
     name="seq_len",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="N",
     help="Sequence length in tokens.",
     default=f"{DEFAULT_SEQ_LEN} or the model's",
@@ -62,7 +62,7 @@ SEQ_LEN = Input(
 )
 GLOBAL_BATCH = Input(
     name="global_batch",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="N",
     help="Sequences per step.",
     default="the model's, or by model size",
@@ -70,7 +70,7 @@ GLOBAL_BATCH = Input(
 )
 PRECISION = Input(
     name="precision",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="NAME",
     help="The precision asked for: fp32, tf32, fp16, bf16, fp8 (mxfp8, nvfp4). All are compared.",
     parse=one_of(names.precisions),
@@ -78,7 +78,7 @@ PRECISION = Input(
 )
 POLICY = Input(
     name="policy",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="NAME",
     help="Named recipe behind the precision, like bf16-fsdp.",
     parse=parse_text,
@@ -86,7 +86,7 @@ POLICY = Input(
 )
 OPTIMIZER = Input(
     name="optimizer",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="NAME",
     help="Optimizer.",
     default="adamw",
@@ -95,7 +95,7 @@ OPTIMIZER = Input(
 )
 ACT_CKPT = Input(
     name="act_ckpt",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="MODE",
     help="none, selective or full.",
     default="the planner's choice",
@@ -104,7 +104,7 @@ ACT_CKPT = Input(
 )
 OFFLOAD = Input(
     name="offload",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="WHAT",
     help="none, optimizer or activations.",
     default="none",
@@ -113,7 +113,7 @@ OFFLOAD = Input(
 )
 STACK = Input(
     name="stack",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="NAME",
     help="tuned, fsdp-compile or eager.",
     default="tuned",
@@ -122,7 +122,7 @@ STACK = Input(
 )
 ATTENTION = Input(
     name="attention",
-    group=Group.TRAINING,
+    group=InputGroup.TRAINING,
     metavar="NAME",
     help="flash or naive.",
     default="flash where the GPU has it",
@@ -132,23 +132,23 @@ ATTENTION = Input(
 
 GPU = Input(
     name="gpu",
-    group=Group.MACHINES,
+    group=InputGroup.MACHINES,
     metavar="ID,...",
     help="GPUs of the catalogue; several are compared.",
     parse=parse_text,
     choices=names.gpus,
 )
-GPUS = Input(name="gpus", group=Group.MACHINES, metavar="N", help="Number of GPUs.", parse=whole_number())
+GPUS = Input(name="gpus", group=InputGroup.MACHINES, metavar="N", help="Number of GPUs.", parse=whole_number())
 BUDGET = Input(
     name="budget",
-    group=Group.MACHINES,
+    group=InputGroup.MACHINES,
     metavar="USD",
     help="Spend at most, like 2M; sets the GPUs.",
     parse=parse_usd,
 )
 DEADLINE = Input(
     name="deadline",
-    group=Group.MACHINES,
+    group=InputGroup.MACHINES,
     metavar="TIME",
     help="Finish within, like 30d.",
     default=f"{DEFAULT_DEADLINE} without {GPUS.flag} or {BUDGET.flag}",
@@ -157,7 +157,7 @@ DEADLINE = Input(
 )
 GPUS_PER_NODE = Input(
     name="gpus_per_node",
-    group=Group.MACHINES,
+    group=InputGroup.MACHINES,
     metavar="N",
     help="GPUs per server.",
     default="the GPU's",
@@ -165,7 +165,7 @@ GPUS_PER_NODE = Input(
 )
 NETWORK = Input(
     name="network",
-    group=Group.MACHINES,
+    group=InputGroup.MACHINES,
     metavar="RATE",
     help="Between servers: 400Gb/s (per GPU), 8x400Gb/s, ib-ndr.",
     default="the GPU's",
@@ -174,28 +174,30 @@ NETWORK = Input(
 )
 POWER_LIMIT = Input(
     name="power_limit",
-    group=Group.MACHINES,
+    group=InputGroup.MACHINES,
     metavar="W",
     help="Power limit per GPU.",
     default="the board's",
     parse=number(0, above=True, example="500"),
 )
 
-TP = Input(name="tp", group=Group.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())
-PP = Input(name="pp", group=Group.LAYOUT, metavar="N", help="Pipeline parallel.", parse=whole_number())
-VP = Input(name="vp", group=Group.LAYOUT, metavar="N", help="Virtual stages per pipeline stage.", parse=whole_number())
-CP = Input(name="cp", group=Group.LAYOUT, metavar="N", help="Context parallel.", parse=whole_number())
-EP = Input(name="ep", group=Group.LAYOUT, metavar="N", help="Expert parallel.", parse=whole_number())
+TP = Input(name="tp", group=InputGroup.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())
+PP = Input(name="pp", group=InputGroup.LAYOUT, metavar="N", help="Pipeline parallel.", parse=whole_number())
+VP = Input(
+    name="vp", group=InputGroup.LAYOUT, metavar="N", help="Virtual stages per pipeline stage.", parse=whole_number()
+)
+CP = Input(name="cp", group=InputGroup.LAYOUT, metavar="N", help="Context parallel.", parse=whole_number())
+EP = Input(name="ep", group=InputGroup.LAYOUT, metavar="N", help="Expert parallel.", parse=whole_number())
 ZERO = Input(
     name="zero",
-    group=Group.LAYOUT,
+    group=InputGroup.LAYOUT,
     metavar="STAGE",
     help="ZeRO stage 0 to 3 (3 is FSDP).",
     parse=whole_number(low=0, high=3),
 )
 MICRO_BATCH = Input(
     name="micro_batch",
-    group=Group.LAYOUT,
+    group=InputGroup.LAYOUT,
     metavar="N",
     help="Sequences per micro-batch and rank.",
     parse=whole_number(),
@@ -203,19 +205,21 @@ MICRO_BATCH = Input(
 
 PRICE = Input(
     name="price",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="USD",
     help="Per GPU-hour.",
     default="the median over providers",
     parse=number(0, above=True),
 )
 PROVIDER = Input(
-    name="provider", group=Group.MONEY, metavar="NAME", help="Provider of the price book.", parse=parse_text
+    name="provider", group=InputGroup.MONEY, metavar="NAME", help="Provider of the price book.", parse=parse_text
 )
-REGION = Input(name="region", group=Group.MONEY, metavar="NAME", help="Region, for price and grid.", parse=parse_text)
+REGION = Input(
+    name="region", group=InputGroup.MONEY, metavar="NAME", help="Region, for price and grid.", parse=parse_text
+)
 COMMITMENT = Input(
     name="commitment",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="NAME",
     help="on-demand, spot, 1y or 3y.",
     default="on-demand",
@@ -223,7 +227,7 @@ COMMITMENT = Input(
 )
 AS_OF = Input(
     name="as_of",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="DATE",
     help="Day of the prices, YYYY-MM-DD.",
     default="today",
@@ -232,28 +236,28 @@ AS_OF = Input(
 )
 QUOTE = Input(
     name="quote",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="FILE",
     help="quote.toml: a vendor's offer, with its term and fee.",
     parse=parse_text,
 )
 OWN = Input(
     name="own",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="FILE",
     help="own.toml: your own machines, beside what renting costs.",
     parse=parse_text,
 )
 BESIDE = Input(
     name="beside",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="FILE",
     help="beside.toml: storage, egress, hosts, experiments.",
     parse=parse_text,
 )
 PUE = Input(
     name="pue",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="X",
     help="Power usage effectiveness.",
     default="1.25, or the operator's",
@@ -261,21 +265,21 @@ PUE = Input(
 )
 ELECTRICITY = Input(
     name="electricity",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="USD",
     help="Electricity per kWh, where it is paid apart.",
     parse=number(0, above=True, example="0.12"),
 )
 TARIFF = Input(
     name="tariff",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="FILE",
     help="tariff.toml: electricity by hour of the week.",
     parse=parse_text,
 )
 POWER_CAP = Input(
     name="power_cap",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="POWER",
     help="What the facility can deliver at the peak, like 2MW.",
     parse=parse_power_w,
@@ -283,7 +287,7 @@ POWER_CAP = Input(
 )
 GRID = Input(
     name="grid",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="ZONE|G",
     help="Grid zone, or g CO2e per kWh (live:ZONE asks Electricity Maps).",
     default="the US average",
@@ -291,14 +295,14 @@ GRID = Input(
 )
 MARKET_GRID = Input(
     name="market_grid",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar="G",
     help="Market-based g CO2e per kWh of your contracts; 0 is allowed.",
     parse=number(0, example="0 for a wholly renewable contract"),
 )
 EMBODIED = Input(
     name="embodied",
-    group=Group.MONEY,
+    group=InputGroup.MONEY,
     metavar=None,
     help="Also carbon with that of making the GPUs, as a second number.",
     parse=parse_switch,
@@ -306,7 +310,7 @@ EMBODIED = Input(
 
 RECORDS = Input(
     name="records",
-    group=Group.EVIDENCE,
+    group=InputGroup.EVIDENCE,
     metavar="PATH",
     help="Measurement file or folder.",
     default="your own records",
@@ -314,7 +318,7 @@ RECORDS = Input(
 )
 SEED = Input(
     name="seed",
-    group=Group.EVIDENCE,
+    group=InputGroup.EVIDENCE,
     metavar="N",
     help="Seed of the draws behind the ranges.",
     parse=whole_number(low=0),

@@ -75,7 +75,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "mlp": lambda s: "gated" if s.recipe.model.gated_mlp else "plain",
     "loss": lambda s: "fused" if s.recipe.chunked_loss else "full",
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
-    "power_reading": lambda s: "module" if "GH200" in s.gpu.name else "",
+    "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
     "memory_format": lambda s: "fused" if s.recipe.channels_last else "plain",
 }

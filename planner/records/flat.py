@@ -30,7 +30,7 @@ KEYS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class FlatKey:
     """One key of a line and the field that it fills."""
 
     key: str
@@ -46,9 +46,9 @@ class Column:
 
 
 @cache
-def columns() -> tuple[Column, ...]:
+def columns() -> tuple[FlatKey, ...]:
     """Every key of a line, in the order in which lines are written."""
-    listed: list[Column] = []
+    listed: list[FlatKey] = []
     for column in _columns_of(Measurement, None):
         if is_dataclass(column.type):
             listed += _columns_of(typing.cast(type, column.type), column.name)
@@ -57,11 +57,11 @@ def columns() -> tuple[Column, ...]:
     return tuple(listed)
 
 
-def _columns_of(cls: type, group: str | None) -> list[Column]:
+def _columns_of(cls: type, group: str | None) -> list[FlatKey]:
     """One column per field of a dataclass."""
     hints = typing.get_type_hints(cls)
     return [
-        Column(
+        FlatKey(
             key=KEYS.get((group or "", field.name), PREFIXES.get(group or "", "") + field.name),
             group=group,
             name=field.name,

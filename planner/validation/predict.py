@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation, evaluate
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws, Rates, RateSet, Value
@@ -15,7 +16,6 @@ from planner.validation.flop_convention import counted_flop_per_token, peak_of_c
 from planner.validation.runs import PublishedRun, Rejected
 from planner.validation.setup import NO_PRICES, Prepared
 
-QUANTILES = (0.05, 0.5, 0.95)
 PSU_EFFICIENCY = 0.95
 """Node power at the power supplies' output over their input: 80 PLUS Titanium at half load is 96 %, Platinum 94 %."""
 
@@ -79,14 +79,14 @@ def predict_prepared(
         result=evaluate(prepared.recipe, prepared.cluster, prepared.layouts, sampled, NO_PRICES, prepared.tokens),
     )
     values = np.atleast_1d(np.asarray(_METRICS[prepared.run.metric](evaluated), dtype=np.float64))
-    low, mid, high = (float(q) for q in np.quantile(values, QUANTILES)) if len(values) > 1 else (float(values[0]),) * 3
+    drawn = Estimate.of_draws(values)
     memory = float(np.median(np.asarray(evaluated.result.memory_bytes)))
     return Prediction(
         id=prepared.run.id,
         metric=prepared.run.metric,
-        low=low,
-        mid=mid,
-        high=high,
+        low=drawn.low,
+        mid=drawn.mid,
+        high=drawn.high,
         filled=prepared.filled,
         fits=memory <= prepared.cluster.gpu.memory_bytes,
         memory_gib=memory / GIB,

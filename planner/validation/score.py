@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.errors import Message
-from planner.validation.predict import QUANTILES, Prediction
+from planner.evidence import Estimate
+from planner.validation.predict import Prediction
 from planner.validation.runs import PublishedResult, PublishedRun, Rejected
 from planner.validation.setup import Prepared
 
@@ -168,11 +169,11 @@ def _pair(wide: ScoredRun, narrow: ScoredRun) -> ScoredPair:
     assert top.prediction is not None
     assert bottom.prediction is not None
     ratio = top.prediction.values / bottom.prediction.values
-    low, mid, high = (float(q) for q in np.quantile(ratio, QUANTILES))
+    drawn = Estimate.of_draws(ratio)
     published = top.published / bottom.published if top.published and bottom.published else None
     return ScoredPair(
         pair=wide.run.pair, metric=wide.metric, frm=wide.run.precision or "", to=narrow.run.precision or "",
-        ids=(wide.id, narrow.id), published_ratio=published, low=low, mid=mid, high=high,
+        ids=(wide.id, narrow.id), published_ratio=published, low=drawn.low, mid=drawn.mid, high=drawn.high,
     )  # fmt: skip
 
 

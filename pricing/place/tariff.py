@@ -117,7 +117,8 @@ def tariff_fact(tariff: Tariff, source: str, wall_h: float | None = None) -> Fac
     low, high, over = mean, mean, ""
     if wall_h is not None:
         starts = [mean_usd_per_kwh(tariff, wall_h, hour) for hour in range(WEEK_HOURS)]
-        low, high = (float(price) for price in np.percentile(starts, (5.0, 95.0)))
+        by_start = Estimate.of_draws(np.array(starts))
+        low, high = by_start.low, by_start.high
         over = f", {low:.4g} to {high:.4g} for a run of {wall_h:.4g} hours, by its starting hour"
     what = f"tariff {tariff.name}: {mean:.4g} USD per kWh over the week{over}"
     evidence = Evidence(

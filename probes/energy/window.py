@@ -22,11 +22,11 @@ import numpy as np
 from planner.records.figures import DeviceState, EnergyUse, PowerDraw
 from probes.device.clock import Clock
 from probes.energy.power import PowerReading, power_over
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 from probes.sensors.interface import Sensor, State, Trace
 from probes.sensors.sampler import Sampler
 from probes.timing.protocol import run_steadily
-from probes.timing.statistics import Summary, summarise
+from probes.timing.statistics import SampleSummary, summarise
 from probes.timing.trial import Trial
 
 SETTLE_S = 1.2
@@ -39,7 +39,7 @@ SLOWDOWN_MASK = 0x8 | 0x20 | 0x40 | 0x80
 class Window:
     """One energy window."""
 
-    timing: Summary | None
+    timing: SampleSummary | None
     """None while idle."""
     power: PowerReading
     states: tuple[State, ...]
@@ -47,7 +47,14 @@ class Window:
 
 
 def measure_window(
-    trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor, *, window_s: float, guess_s: float, idle: bool = False
+    trial: Trial,
+    recipe: PrecisionRecipe,
+    clock: Clock,
+    sensor: Sensor,
+    *,
+    window_s: float,
+    guess_s: float,
+    idle: bool = False,
 ) -> Window:
     """Run a trial through one window.
 
@@ -125,7 +132,9 @@ def slowed_down(states: Sequence[State]) -> bool:
     return any((state.clock_event_mask or 0) & SLOWDOWN_MASK for state in states)
 
 
-def heat_soak(trial: Trial, recipe: Recipe, clock: Clock, sensor: Sensor | None, *, limit_s: float = 25.0) -> float:
+def heat_soak(
+    trial: Trial, recipe: PrecisionRecipe, clock: Clock, sensor: Sensor | None, *, limit_s: float = 25.0
+) -> float:
     """Run a trial until the temperature rises by less than half a degree in five seconds; returns the seconds it took.
 
     Power rises with temperature, and training runs hot, so everything is measured hot.

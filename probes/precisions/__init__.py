@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from planner.errors import UsageError
 from probes.precisions.high import bf16_autocast, bf16_fsdp, bf16_pure, fp16_autocast, fp32, tf32
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 from probes.precisions.low import fp8_rowwise, fp8_tensorwise, mxfp8
 
-RECIPES: tuple[Recipe, ...] = (
+RECIPES: tuple[PrecisionRecipe, ...] = (
     fp32.RECIPE,
     tf32.RECIPE,
     fp16_autocast.RECIPE,
@@ -26,7 +26,7 @@ PRECISIONS: tuple[str, ...] = tuple(dict.fromkeys(recipe.precision for recipe in
 """What a user can ask for."""
 
 
-def recipe_by_id(name: str) -> Recipe:
+def recipe_by_id(name: str) -> PrecisionRecipe:
     """The recipe of this id.
 
     Raises:
@@ -35,7 +35,7 @@ def recipe_by_id(name: str) -> Recipe:
     return {recipe.id: recipe for recipe in RECIPES}[name]
 
 
-def choose(names: Iterable[str], device_kind: str = "cuda") -> tuple[Recipe, ...]:
+def choose(names: Iterable[str], device_kind: str = "cuda") -> tuple[PrecisionRecipe, ...]:
     """Recipes of the given precisions or ids, in the order of the registry; all where no name is given.
 
     On a CPU FP16 comes only by name: it is ten times slower than FP32 there.

@@ -18,14 +18,14 @@ ROLES = ("forward", "dgrad", "wgrad")
 Product = Callable[[], None]
 """Runs one matrix product; operands rotate from call to call."""
 
-MakeProduct = Callable[["Recipe", str, int, int, int, "Device", int], Product]
+MakeProduct = Callable[["PrecisionRecipe", str, int, int, int, "Device", int], Product]
 """`(recipe, role, M, N, K, device, copies)`: makes the operands of a product and returns it."""
 
 Convert = Callable[["torch.nn.Module"], tuple[str, ...]]
 """Swaps the linear layers of a module in place; returns flags that say how."""
 
 
-def dense_product(recipe: Recipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
+def dense_product(recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
     """A plain matrix product in the recipe's operand type."""
     from probes.precisions.linear.products import make_dense
 
@@ -33,7 +33,7 @@ def dense_product(recipe: Recipe, role: str, M: int, N: int, K: int, device: Dev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class PrecisionRecipe:
     """How a precision is applied: what is stored in which type, and in what the matrix products run.
 
     Types are named as in torch, without importing it.

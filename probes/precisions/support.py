@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
 SIZE = 512
 FP32_ERROR_RATIO = 1e-5
@@ -21,14 +21,14 @@ FP32_ERROR_RATIO = 1e-5
 class Support:
     """Whether a recipe runs here."""
 
-    recipe: Recipe
+    recipe: PrecisionRecipe
     reason: str | None
     """Why not; None where it does."""
     error_ratio: float | None
     """Of one linear layer's output."""
 
 
-def check_support(recipe: Recipe, device: Device) -> Support:
+def check_support(recipe: PrecisionRecipe, device: Device) -> Support:
     """Run one small linear layer in a recipe."""
     reason = recipe.unsupported_on(device)
     if reason is not None:
@@ -48,7 +48,7 @@ def check_support(recipe: Recipe, device: Device) -> Support:
     return Support(recipe=recipe, reason=None, error_ratio=error)
 
 
-def product_error(recipe: Recipe, device: Device) -> float:
+def product_error(recipe: PrecisionRecipe, device: Device) -> float:
     """Relative error of a linear layer's output against FP64 (Frobenius norm)."""
     import torch
 

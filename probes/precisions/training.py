@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
 CLIP_NORM = 1.0
 """Gradients are clipped to this norm before an update, as nearly every large run does."""
@@ -19,7 +19,7 @@ CLIP_NORM = 1.0
 class Training:
     """Forward context, backward and update of one module under one recipe."""
 
-    def __init__(self, module: nn.Module, recipe: Recipe, device_kind: str) -> None:
+    def __init__(self, module: nn.Module, recipe: PrecisionRecipe, device_kind: str) -> None:
         """Convert the module in place: types first, then linear layers, then master weights."""
         self.module = module
         self.recipe = recipe

@@ -33,7 +33,7 @@ def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, s
     }
 
 
-class Ledger:
+class PointLedger:
     """One record, open for writing."""
 
     def __init__(self, options: Options, where: Provenance) -> None:

@@ -21,7 +21,7 @@ TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at."""
 
     topic: str
@@ -35,15 +35,15 @@ class Finding:
     """What to do where it is not; None where nothing helps."""
 
 
-def examine() -> tuple[Finding, ...]:
+def examine() -> tuple[DoctorFinding, ...]:
     """Everything about this machine."""
     findings = list(_packages())
     if find_spec("torch") is None:
         return (*findings, *_without_torch())
     answer = _ask_child()
     if isinstance(answer, str):
-        return (*findings, Finding(topic="devices", device=None, what="torch", ok=False, detail=answer))
-    return (*findings, *(Finding(**fields) for fields in answer))
+        return (*findings, DoctorFinding(topic="devices", device=None, what="torch", ok=False, detail=answer))
+    return (*findings, *(DoctorFinding(**fields) for fields in answer))
 
 
 _PACKAGES = (
@@ -54,7 +54,7 @@ _PACKAGES = (
 )
 
 
-def _packages() -> list[Finding]:
+def _packages() -> list[DoctorFinding]:
     from importlib.metadata import PackageNotFoundError, version
 
     findings = []
@@ -66,22 +66,26 @@ def _packages() -> list[Finding]:
             number = "of unknown version"
         detail = f"{number}, for {purpose}" if there else f"missing; needed for {purpose}"
         findings.append(
-            Finding(topic="packages", device=None, what=module, ok=there, detail=detail, fix=None if there else fix)
+            DoctorFinding(
+                topic="packages", device=None, what=module, ok=there, detail=detail, fix=None if there else fix
+            )
         )
     return findings
 
 
-def _without_torch() -> list[Finding]:
+def _without_torch() -> list[DoctorFinding]:
     from probes.sensors.nvml import load_nvml
 
     try:
         nvml = load_nvml()
         count = nvml.nvmlDeviceGetCount()
     except CannotMeasureError as error:
-        return [Finding(topic="devices", device=None, what="gpu", ok=False, detail=error.message, fix=error.hint)]
+        return [DoctorFinding(topic="devices", device=None, what="gpu", ok=False, detail=error.message, fix=error.hint)]
     detail = f"{count} NVIDIA GPU{'s' if count != 1 else ''}, not measurable without torch"
     return [
-        Finding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix="pip install 'mpplan[probe]'")
+        DoctorFinding(
+            topic="devices", device=None, what="gpu", ok=False, detail=detail, fix="pip install 'mpplan[probe]'"
+        )
     ]
 
 
@@ -103,7 +107,7 @@ def _ask_child() -> list[dict[str, Any]] | str:
     return answer
 
 
-def look() -> list[Finding]:
+def look() -> list[DoctorFinding]:
     """Asked in a process that may import torch: devices, what each runs, what its sensor reports."""
     import torch
 
@@ -113,20 +117,20 @@ def look() -> list[Finding]:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if not count:
         detail, fix = why_no_cuda()
-        findings.append(Finding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix=fix))
+        findings.append(DoctorFinding(topic="devices", device=None, what="gpu", ok=False, detail=detail, fix=fix))
     devices = [open_device("cuda", index) for index in range(count)] + [open_device("cpu")]
     for device in devices:
         label = f"GPU {device.index} ({device.name})" if device.kind == "cuda" else f"CPU ({device.name})"
         command = "mpplan probe" if device.kind == "cuda" else "mpplan probe --device cpu"
         findings.append(
-            Finding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
+            DoctorFinding(topic="devices", device=label, what=device.kind, ok=True, detail=f"`{command}` measures it")
         )
         findings += _precisions(device, label)
         findings += _energy(device, label)
     return findings
 
 
-def _precisions(device: Any, label: str) -> list[Finding]:
+def _precisions(device: Any, label: str) -> list[DoctorFinding]:
     from probes.precisions import RECIPES
     from probes.precisions.support import check_support
 
@@ -136,7 +140,7 @@ def _precisions(device: Any, label: str) -> list[Finding]:
         missing = recipe.needs if recipe.needs and find_spec(recipe.needs) is None else None
         detail = support.reason or f"{recipe.summary}; error of a product {support.error_ratio:.0e}"
         findings.append(
-            Finding(
+            DoctorFinding(
                 topic="precisions",
                 device=label,
                 what=recipe.id,
@@ -148,18 +152,18 @@ def _precisions(device: Any, label: str) -> list[Finding]:
     return findings
 
 
-def _energy(device: Any, label: str) -> list[Finding]:
+def _energy(device: Any, label: str) -> list[DoctorFinding]:
     from probes.sensors import open_sensor
 
     opened = open_sensor(device.kind, device.uuid)
     if opened.sensor is None:
         reason = opened.reason or "no sensor"
-        return [Finding(topic="energy", device=label, what="energy", ok=False, detail=reason, fix=opened.hint)]
+        return [DoctorFinding(topic="energy", device=label, what="energy", ok=False, detail=reason, fix=opened.hint)]
     missing = opened.sensor.missing
     findings = []
     for what in ("energy", "power"):
         detail = missing.get(what, f"{opened.sensor.name}, scope {opened.sensor.scope}")
-        findings.append(Finding(topic="energy", device=label, what=what, ok=what not in missing, detail=detail))
+        findings.append(DoctorFinding(topic="energy", device=label, what=what, ok=what not in missing, detail=detail))
     opened.sensor.close()
     return findings
 

@@ -22,12 +22,12 @@ from probes.sensors.interface import Sensor, State, Trace
 from probes.timing.graphs import captured_if_short
 from probes.timing.protocol import Rules, Subject, Timing, measure
 from probes.timing.quiet import Gate
-from probes.timing.statistics import Summary
-from probes.timing.trial import Group, Point, Trial
+from probes.timing.statistics import SampleSummary
+from probes.timing.trial import Point, PointGroup, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class PointResult:
     """What came of a point, with the trace of its energy window."""
 
     point: Point
@@ -56,19 +56,21 @@ class _Built:
     first_step_s: float = 0.0
 
 
-class _Results(dict[str, Result]):
+class _Results(dict[str, PointResult]):
     """Results by probe id, each reported as soon as it is known."""
 
-    def __init__(self, report: Callable[[Result], object]) -> None:
+    def __init__(self, report: Callable[[PointResult], object]) -> None:
         super().__init__()
         self._report = report
 
-    def __setitem__(self, probe_id: str, result: Result) -> None:
+    def __setitem__(self, probe_id: str, result: PointResult) -> None:
         super().__setitem__(probe_id, result)
         self._report(result)
 
 
-def run_group(group: Group, bench: Bench, report: Callable[[Result], object] = lambda _: None) -> list[Result]:
+def run_group(
+    group: PointGroup, bench: Bench, report: Callable[[PointResult], object] = lambda _: None
+) -> list[PointResult]:
     """Measure a group; one result per point, in the order given.
 
     Points that do not fit beside the others are measured in a second sitting.
@@ -152,13 +154,13 @@ def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
     return measure([item.subject for item in timed], bench.device.clock, rules, bench.gate, bench.rng)
 
 
-def _keep(built: _Built, run: Callable[[], Result], results: _Results) -> None:
-    finished: list[Result] = []
+def _keep(built: _Built, run: Callable[[], PointResult], results: _Results) -> None:
+    finished: list[PointResult] = []
     failed = _guarded(built.point, lambda: finished.append(run()))
     results[built.point.probe_id] = failed or finished[0]
 
 
-def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
+def _guarded(point: Point | None, run: Callable[[], object]) -> PointResult | None:
     """Run something; what went wrong as the point's result, None where nothing did.
 
     Raises:
@@ -173,7 +175,7 @@ def _guarded(point: Point | None, run: Callable[[], object]) -> Result | None:
     return None
 
 
-def _finish(built: _Built, bench: Bench, timing: Timing) -> Result:
+def _finish(built: _Built, bench: Bench, timing: Timing) -> PointResult:
     """Energy window, the trial's outcome, and all figures of one point."""
     point, trial = built.point, built.subject.trial
     time_s = time_statistics(timing, trial.steps)
@@ -213,10 +215,10 @@ def _finish(built: _Built, bench: Bench, timing: Timing) -> Result:
         device_state=device_state(states),
         numerics=outcome.numerics,
     )
-    return Result(point=point, figures=figures, trace=trace)
+    return PointResult(point=point, figures=figures, trace=trace)
 
 
-def _idle(built: _Built, bench: Bench) -> Result:
+def _idle(built: _Built, bench: Bench) -> PointResult:
     if bench.sensor is None:
         return _failed(built.point, "unsupported", bench.no_sensor or "no sensor")
     window = measure_window(
@@ -229,7 +231,7 @@ def _idle(built: _Built, bench: Bench) -> Result:
         power=power_draw(window.power, idle=True),
         device_state=device_state(window.states),
     )
-    return Result(point=built.point, figures=figures, trace=window.trace)
+    return PointResult(point=built.point, figures=figures, trace=window.trace)
 
 
 def time_statistics(timing: Timing, steps: int = 1) -> TimeStatistics:
@@ -258,7 +260,7 @@ def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
     )
 
 
-def _statistics(summary: Summary, steps: int) -> TimeStatistics:
+def _statistics(summary: SampleSummary, steps: int) -> TimeStatistics:
     """The median, its interval and the spread."""
     return TimeStatistics(
         median_s=summary.median_s / steps,
@@ -271,7 +273,7 @@ def _statistics(summary: Summary, steps: int) -> TimeStatistics:
     )
 
 
-def _sustained(burst: TimeStatistics, window: Summary, steps: int) -> TimeStatistics:
+def _sustained(burst: TimeStatistics, window: SampleSummary, steps: int) -> TimeStatistics:
     """Statistics of an energy window, with the phases and the median from before it."""
     return replace(
         _statistics(window, steps),
@@ -282,11 +284,11 @@ def _sustained(burst: TimeStatistics, window: Summary, steps: int) -> TimeStatis
     )
 
 
-def _failed(point: Point, status: str, reason: str) -> Result:
-    return Result(point=point, figures=Figures(status=status, reason=reason))
+def _failed(point: Point, status: str, reason: str) -> PointResult:
+    return PointResult(point=point, figures=Figures(status=status, reason=reason))
 
 
-def failure_of(point: Point, error: Exception) -> Result:
+def failure_of(point: Point, error: Exception) -> PointResult:
     """What an error makes of a point: out of memory, not supported here, or failed.
 
     Raises:

@@ -14,10 +14,10 @@ from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
 from probes.energy.window import heat_soak
 from probes.memory.peaks import release, warm_libraries
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 from probes.precisions.support import check_support
 from probes.record.figures import Figures
-from probes.record.ledger import Ledger
+from probes.record.ledger import PointLedger
 from probes.record.options import BUDGETS_S, Options
 from probes.record.provenance import provenance
 from probes.sensors import open_sensor
@@ -26,7 +26,7 @@ from probes.session.group import Bench, run_group, trial_of
 from probes.session.listener import Listener, Progress, Silence
 from probes.timing.protocol import Rules
 from probes.timing.quiet import DeviceGate, Gate, LoadGate
-from probes.timing.trial import Group, Plan, Point, Trial
+from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
 from probes.workloads.canary import canary_point
 
 CANARY_EVERY_S = 60.0
@@ -66,7 +66,7 @@ class Session:
             torch.set_num_threads(options.threads)
         opened = open_sensor(self.device.kind, self.device.uuid)
         self.sensor = opened.sensor
-        self.plan = Plan(
+        self.plan = ProbePlan(
             device=self.device,
             suite=options.suite,
             recipes=precisions.choose(options.precisions, self.device.kind),
@@ -82,7 +82,7 @@ class Session:
             rules=self._rules,
         )
         self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
-        self.ledger = Ledger(options, provenance(self.device))
+        self.ledger = PointLedger(options, provenance(self.device))
         self._first_canary = self.ledger.known["canary"].time.median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
@@ -100,7 +100,7 @@ class Session:
         """Time since the run began, in this process and in those before it."""
         return time.monotonic() - self.began
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[PointGroup]:
         """What is to be measured, in order: everything asked for that the record does not hold yet."""
         groups = [
             group for workload in self.workloads for group in workload.groups(self.plan) if workload.name != "canary"
@@ -137,7 +137,7 @@ class Session:
             self.listener.noted(f"no time was left for {len(left_out)} of {len(groups)} groups of points")
         return Outcome(points=self.ledger.written, left_out=tuple(left_out))
 
-    def measure(self, group: Group, left_s: float) -> list[Measurement]:
+    def measure(self, group: PointGroup, left_s: float) -> list[Measurement]:
         """Measure one group and write it down.
 
         A group that the last process died of is measured point by point, which shows the one to blame; a point that it
@@ -196,7 +196,7 @@ class Session:
                 kept.append(recipe)
         self.plan = replace(self.plan, recipes=tuple(kept))
 
-    def _try_recipe(self, recipe: Recipe) -> Measurement:
+    def _try_recipe(self, recipe: PrecisionRecipe) -> Measurement:
         """Whether a recipe runs here, as a line of the record; one that the last process died of does not.
 
         Raises:
@@ -259,7 +259,7 @@ class Session:
 
     def _canary(self) -> None:
         point = canary_point(self.plan)
-        (result,) = run_group(Group(name="canary", points=[point], estimate_s=0.4), self.bench)
+        (result,) = run_group(PointGroup(name="canary", points=[point], estimate_s=0.4), self.bench)
         median = result.figures.time.median_s
         if median is not None:
             self._first_canary = self._first_canary or median
@@ -295,18 +295,18 @@ def no_trial(device: Device) -> Trial:
     raise AssertionError("this point has no trial")
 
 
-def _support_point(recipe: Recipe) -> Point:
+def _support_point(recipe: PrecisionRecipe) -> Point:
     return Point(probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, build=no_trial)
 
 
-def _support_figures(recipe: Recipe, device: Device) -> Figures:
+def _support_figures(recipe: PrecisionRecipe, device: Device) -> Figures:
     support = check_support(recipe, device)
     status = "ok" if support.reason is None else "unsupported"
     numerics = Numerics(product_error_ratio=support.error_ratio)
     return Figures(status=status, reason=support.reason, numerics=numerics)
 
 
-def _with_rest(groups: Sequence[Group]) -> Iterator[tuple[Group, float]]:
+def _with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
     """Each group with the expected time of itself and all after it."""
     left = sum(group.estimate_s for group in groups)
     for group in groups:

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from probes.device.clock import MIN_REGION_S, Batch, Clock, Mark, no_mark
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 from probes.timing.quiet import Gate
-from probes.timing.statistics import Summary, is_steady, summarise
+from probes.timing.statistics import SampleSummary, is_steady, summarise
 from probes.timing.trial import Trial
 
 MIN_QUIET_SAMPLES = 5
@@ -53,7 +53,7 @@ class Rules:
 class Timing:
     """Result of one trial."""
 
-    summary: Summary
+    summary: SampleSummary
     phases_s: dict[str, float]
     """Median by phase."""
     quality: str
@@ -74,7 +74,7 @@ class Subject:
     """A trial while it is measured."""
 
     trial: Trial
-    recipe: Recipe
+    recipe: PrecisionRecipe
     first_call_s: float = 0.0
     warmup_s: float = 0.0
     guess_s: float = 0.0
@@ -226,7 +226,7 @@ def _compilations() -> int:
     return int(counters["stats"]["unique_graphs"]) if counters else 0
 
 
-def run_steadily(trial: Trial, recipe: Recipe, clock: Clock, seconds: float, guess_s: float) -> list[Batch]:
+def run_steadily(trial: Trial, recipe: PrecisionRecipe, clock: Clock, seconds: float, guess_s: float) -> list[Batch]:
     """Keep a trial running for a while, in batches of about a quarter of a second."""
     recipe.activate()
     count = max(1, round(0.25 / max(guess_s, 1e-6)))

@@ -14,7 +14,7 @@ Z95 = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class SampleSummary:
     """Summary statistics of samples, in seconds. No sample is ever dropped for being slow."""
 
     median_s: float
@@ -32,7 +32,7 @@ class Summary:
         return (self.ci_high_s - self.ci_low_s) / (2.0 * self.median_s)
 
 
-def summarise(samples: Sequence[float]) -> Summary:
+def summarise(samples: Sequence[float]) -> SampleSummary:
     """Median with its 95 % order-statistic confidence interval.
 
     The ranks are `n/2 ∓ 1.96 √n / 2` (binomial, normal approximation); with fewer than six samples the interval is
@@ -47,7 +47,7 @@ def summarise(samples: Sequence[float]) -> Summary:
     low = max(math.floor(n / 2.0 - half), 0)
     high = min(math.ceil(n / 2.0 + half) - 1, n - 1)
     p05, p25, median, p75, p95 = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
-    return Summary(
+    return SampleSummary(
         median_s=float(median),
         ci_low_s=float(min(values[low], median)),
         ci_high_s=float(max(values[max(high, low)], median)),

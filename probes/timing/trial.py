@@ -10,7 +10,7 @@ from planner.records.figures import Numerics, PredictedFigures
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Point:
     kind: str
     """One of `planner.records.measurement.KINDS`."""
     workload: str
-    recipe: Recipe
+    recipe: PrecisionRecipe
     build: Callable[[Device], Trial]
     """Makes the trial on the device; may run out of memory."""
     setup: RunSetup = field(default_factory=RunSetup)
@@ -91,7 +91,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class PointGroup:
     """Points that are compared, and so measured in interleaved rounds."""
 
     name: str
@@ -102,13 +102,13 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ProbePlan:
     """What to measure, for a workload to list its points."""
 
     device: Device
     suite: str
     """quick, default or thorough."""
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[PrecisionRecipe, ...]
     """Recipes to measure: asked for, and supported by the device."""
     seed: int = 0
     has_sensor: bool = False
@@ -120,7 +120,7 @@ class Plan:
         return self.device.kind == "cuda"
 
     @property
-    def kernel_recipes(self) -> tuple[Recipe, ...]:
+    def kernel_recipes(self) -> tuple[PrecisionRecipe, ...]:
         """One recipe for each kind of matrix product."""
         return tuple(recipe for recipe in self.recipes if recipe.kernel)
 
@@ -132,7 +132,7 @@ class Workload(Protocol):
     """What `--workload` takes."""
     summary: str
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """Points for this device and suite, most valuable first."""
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from probes.models.cases import ModelCase
-from probes.precisions.interface import Recipe
-from probes.timing.trial import Plan
+from probes.precisions.interface import PrecisionRecipe
+from probes.timing.trial import ProbePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class VerifyCase:
     """A model in a precision."""
 
     model: ModelCase
-    recipe: Recipe
+    recipe: PrecisionRecipe
     estimate_s: float
 
     @property
@@ -25,13 +25,13 @@ class VerifyCase:
         return (self.model.family, self.recipe.id, self.model.compiled)
 
 
-def anchors(plan: Plan) -> list[VerifyCase]:
+def anchors(plan: ProbePlan) -> list[VerifyCase]:
     """Small runs of the families that targets need; those of the suite are named alike and not run twice."""
     cases = _gpu_anchors(plan) if plan.on_gpu else _cpu_anchors()
     return _kept(plan, cases, 3.0 if plan.on_gpu else 1.3)
 
 
-def targets(plan: Plan) -> list[VerifyCase]:
+def targets(plan: ProbePlan) -> list[VerifyCase]:
     """What is predicted, balanced over precisions, so that any beginning of the list is a fair sample."""
     cases = _gpu_targets(plan) if plan.on_gpu else _cpu_targets()
     return _kept(plan, cases, 8.0 if plan.on_gpu else 2.2)
@@ -40,7 +40,7 @@ def targets(plan: Plan) -> list[VerifyCase]:
 Named = list[tuple[ModelCase, str]]
 
 
-def _kept(plan: Plan, named: Named, each_s: float) -> list[VerifyCase]:
+def _kept(plan: ProbePlan, named: Named, each_s: float) -> list[VerifyCase]:
     recipes = {recipe.id: recipe for recipe in plan.recipes}
     return [
         VerifyCase(model=model, recipe=recipes[name], estimate_s=each_s + (25.0 if model.compiled else 0.0))
@@ -52,7 +52,7 @@ def _kept(plan: Plan, named: Named, each_s: float) -> list[VerifyCase]:
 GPU_RECIPES = ("bf16-fsdp", "fp8", "tf32", "fp16", "fp32")
 
 
-def _gpu_anchors(plan: Plan) -> Named:
+def _gpu_anchors(plan: ProbePlan) -> Named:
     small_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=4, batch=1, seq_len=4096, energy=plan.has_sensor)
     small = replace(small_1b, layers=2, energy=False)
     llama_3b = replace(small, size="llama-3.2-3b")
@@ -73,7 +73,7 @@ def _gpu_anchors(plan: Plan) -> Named:
     ]
 
 
-def _gpu_targets(plan: Plan) -> Named:
+def _gpu_targets(plan: ProbePlan) -> Named:
     energy = plan.has_sensor
     llama_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=16, batch=1, seq_len=2048, energy=energy)
     llama_3b = replace(llama_1b, size="llama-3.2-3b", layers=28)

@@ -15,7 +15,7 @@ from probes.memory.tracker import Tracked, count_params, track
 from probes.session.group import failure_of
 from probes.session.listener import Progress
 from probes.session.suite import Session
-from probes.timing.trial import Group, Point
+from probes.timing.trial import Point, PointGroup
 from probes.verify.cases import VerifyCase, anchors, targets
 from probes.verify.document import LOUD_ANCHORS, is_loud
 from probes.verify.predict import predict
@@ -99,7 +99,7 @@ class _Checker:
             tracked_peak_bytes=tracked.peak_bytes,
             note=LOUD_ANCHORS if quiet < MIN_QUIET_ANCHORS else None,
         )
-        group = Group(name=f"checking {case.model.name}", points=[predicted], estimate_s=case.estimate_s)
+        group = PointGroup(name=f"checking {case.model.name}", points=[predicted], estimate_s=case.estimate_s)
         return session.measure(group, case.estimate_s)
 
     def estimate_s(self, case: VerifyCase) -> float:
@@ -121,7 +121,7 @@ class _Checker:
                 if missing:
                     estimate_s = case.estimate_s * len(missing)
                     name = f"small steps of {case.model.family} in {case.recipe.id}"
-                    self.session.measure(Group(name=name, points=missing, estimate_s=estimate_s), estimate_s)
+                    self.session.measure(PointGroup(name=name, points=missing, estimate_s=estimate_s), estimate_s)
                 missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]
             lines = [self.session.ledger.known[point.probe_id] for point in points]
             self._known[case.family] = [

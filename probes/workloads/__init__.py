@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from planner.errors import UsageError
 from probes.timing.trial import Workload
-from probes.workloads.attention import Attention
+from probes.workloads.attention import AttentionWorkload
 from probes.workloads.bandwidth import Bandwidth
 from probes.workloads.block import Block
 from probes.workloads.canary import Canary
@@ -16,7 +16,7 @@ from probes.workloads.idle import Idle
 from probes.workloads.launch import Launch
 from probes.workloads.memory_ops import MemoryOps
 from probes.workloads.optimizer import OptimizerStep
-from probes.workloads.power import Power
+from probes.workloads.power import PowerWorkload
 
 WORKLOADS: tuple[Workload, ...] = (
     Idle(),
@@ -26,9 +26,9 @@ WORKLOADS: tuple[Workload, ...] = (
     Block(),
     EndToEnd(),
     Gemm(),
-    Attention(),
+    AttentionWorkload(),
     OptimizerStep(),
-    Power(),
+    PowerWorkload(),
     MemoryOps(),
 )
 """All workloads; a run that is cut off has measured the first ones."""

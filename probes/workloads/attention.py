@@ -10,8 +10,8 @@ from planner.performance.compute import FLASH_BACKWARD
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
-from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
+from probes.precisions.interface import PrecisionRecipe
+from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 
 GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
 CPU_LENGTHS = {"quick": (512,), "default": (256, 512, 1024), "thorough": (256, 512, 1024, 2048)}
@@ -23,13 +23,13 @@ GPU_HEADS: Heads = (32, 8, 128)
 CPU_HEADS: Heads = (8, 4, 64)
 
 
-class Attention:
+class AttentionWorkload:
     """Rate of fused attention."""
 
     name = "attention"
     summary = "causal attention forward and backward by length"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One group per length, all types side by side."""
         lengths = (GPU_LENGTHS if plan.on_gpu else CPU_LENGTHS)[plan.suite]
         groups = []
@@ -37,11 +37,11 @@ class Attention:
             points = [_point(plan, recipe, length) for recipe in plan.kernel_recipes if _has_own_kernel(recipe)]
             if points:
                 each = 0.7 if plan.on_gpu else 0.8
-                groups.append(Group(name=f"attention {length}", points=points, estimate_s=each * len(points)))
+                groups.append(PointGroup(name=f"attention {length}", points=points, estimate_s=each * len(points)))
         return groups
 
 
-def _has_own_kernel(recipe: Recipe) -> bool:
+def _has_own_kernel(recipe: PrecisionRecipe) -> bool:
     """FP8 recipes run attention in BF16; TF32 and FP32 share a kernel but not its products."""
     return not recipe.operand.startswith("float8")
 
@@ -51,7 +51,7 @@ def attention_flop(batch: int, heads: int, head_dim: int, length: int) -> float:
     return 2.0 * batch * heads * head_dim * float(length) ** 2
 
 
-def _point(plan: Plan, recipe: Recipe, length: int) -> Point:
+def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int) -> Point:
     heads = GPU_HEADS if plan.on_gpu else CPU_HEADS
     batch = max(TOKENS // length, 1) if plan.on_gpu else 1
     forward = attention_flop(batch, heads[0], heads[2], length)
@@ -88,7 +88,7 @@ class _AttentionTrial:
     flags: tuple[str, ...] = ()
     steps = 1
 
-    def __init__(self, recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> None:
+    def __init__(self, recipe: PrecisionRecipe, heads: Heads, batch: int, length: int, device: Device) -> None:
         import torch
 
         n_q, n_kv, d = heads
@@ -120,5 +120,5 @@ class _AttentionTrial:
         return TrialOutcome(attention_backend=attention_backend(self.q, self.k, self.v))
 
 
-def _build(recipe: Recipe, heads: Heads, batch: int, length: int, device: Device) -> Trial:
+def _build(recipe: PrecisionRecipe, heads: Heads, batch: int, length: int, device: Device) -> Trial:
     return _AttentionTrial(recipe, heads, batch, length, device)

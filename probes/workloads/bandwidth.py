@@ -8,7 +8,7 @@ from functools import partial
 from planner.records.work import RunSetup, WorkCounts
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.timing.trial import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 GPU_BYTES = 2**30
 CPU_BYTES = 2**27
@@ -22,11 +22,11 @@ class Bandwidth:
     name = "bandwidth"
     summary = "memory bandwidth: read, write, copy, add"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """All patterns side by side."""
         size = GPU_BYTES if plan.on_gpu else CPU_BYTES
         points = [_point(pattern, size) for pattern in (PATTERNS if plan.suite != "quick" else ("copy", "add"))]
-        return [Group(name="memory bandwidth", points=points, estimate_s=2.0 if plan.on_gpu else 2.5)]
+        return [PointGroup(name="memory bandwidth", points=points, estimate_s=2.0 if plan.on_gpu else 2.5)]
 
 
 def _point(pattern: str, size: int) -> Point:

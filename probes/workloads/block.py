@@ -17,8 +17,8 @@ from probes.device.device import Device
 from probes.models import shapes
 from probes.models.shapes import LayerShape
 from probes.precisions import recipe_by_id
-from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
+from probes.precisions.interface import PrecisionRecipe
+from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 
 ENERGY_S = 3.0
 
@@ -40,7 +40,7 @@ class BlockCase:
         """Tokens of one iteration."""
         return self.seq_len * self.micro_batch
 
-    def probe_id(self, recipe: Recipe) -> str:
+    def probe_id(self, recipe: PrecisionRecipe) -> str:
         """Stable name."""
         extra = ("/recompute" if self.recompute else "") + ("/compiled" if self.compiled else "")
         return f"block/{self.shape.name}/L{self.layers}/s{self.seq_len}b{self.micro_batch}/{recipe.id}{extra}"
@@ -52,13 +52,15 @@ class Block:
     name = "block"
     summary = "transformer layer shards, forward and backward, at depths 1, 4 and 8"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """Cases of the suite, all their precisions side by side."""
         groups = []
         for case, recipes in (_gpu_cases if plan.on_gpu else _cpu_cases)(plan):
             points = [block_point(plan, case, recipe) for recipe in recipes]
             if points:
-                groups.append(Group(name=_label(case), points=points, estimate_s=_estimate_s(plan, case, len(points))))
+                groups.append(
+                    PointGroup(name=_label(case), points=points, estimate_s=_estimate_s(plan, case, len(points)))
+                )
         return groups
 
 
@@ -67,16 +69,16 @@ def _label(case: BlockCase) -> str:
     return f"{case.layers} × {case.shape.name}, {case.seq_len} tokens{extra}"
 
 
-def _estimate_s(plan: Plan, case: BlockCase, points: int) -> float:
+def _estimate_s(plan: ProbePlan, case: BlockCase, points: int) -> float:
     if not plan.on_gpu:
         return points * (1.0 + 0.15 * case.layers * (case.shape.hidden / 256) * case.rows / 256)
     return points * (1.0 + (ENERGY_S + 1.0 if case.energy else 0.0) + (20.0 if case.compiled else 0.0))
 
 
-Cases = list[tuple[BlockCase, list[Recipe]]]
+Cases = list[tuple[BlockCase, list[PrecisionRecipe]]]
 
 
-def _gpu_cases(plan: Plan) -> Cases:
+def _gpu_cases(plan: ProbePlan) -> Cases:
     """Most valuable first: what plans for 8B and 70B models need."""
     chosen = list(plan.recipes)
     quick = [recipe for recipe in chosen if recipe.id != "fp32"]
@@ -117,7 +119,7 @@ def _gpu_cases(plan: Plan) -> Cases:
     return cases
 
 
-def _cpu_cases(plan: Plan) -> Cases:
+def _cpu_cases(plan: ProbePlan) -> Cases:
     chosen = list(plan.recipes)
     main = [recipe for recipe in chosen if recipe.id in ("fp32", "bf16-autocast")] or chosen[:2]
     base = BlockCase(shape=shapes.TINY, layers=4, seq_len=256)
@@ -142,7 +144,7 @@ def _cpu_cases(plan: Plan) -> Cases:
     return cases
 
 
-def block_point(plan: Plan, case: BlockCase, recipe: Recipe) -> Point:
+def block_point(plan: ProbePlan, case: BlockCase, recipe: PrecisionRecipe) -> Point:
     """The point of a case in one precision."""
     shape = case.shape
     low = recipe.precision in ("fp8", "mxfp8")
@@ -215,7 +217,7 @@ class _BlockTrial:
 
     steps = 1
 
-    def __init__(self, case: BlockCase, recipe: Recipe, device: Device) -> None:
+    def __init__(self, case: BlockCase, recipe: PrecisionRecipe, device: Device) -> None:
         import torch
 
         from probes.models.stack import build_stack

@@ -8,7 +8,7 @@ from functools import partial
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.timing.trial import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 GPU_SIZE = 8192
 CPU_SIZE = 512
@@ -20,12 +20,12 @@ class Canary:
     name = "canary"
     summary = "one fixed matrix product, about once a minute"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One point; the session repeats it."""
-        return [Group(name="canary", points=[canary_point(plan)], estimate_s=0.4)]
+        return [PointGroup(name="canary", points=[canary_point(plan)], estimate_s=0.4)]
 
 
-def canary_point(plan: Plan) -> Point:
+def canary_point(plan: ProbePlan) -> Point:
     """The canary of a device: BF16 where it has it, FP32 otherwise."""
     bf16 = recipe_by_id("bf16-autocast")
     recipe = bf16 if bf16.unsupported_on(plan.device) is None else recipe_by_id("fp32")

@@ -17,8 +17,8 @@ from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.models.cases import ModelCase, counts_of, params_of, shape_of
 from probes.precisions import recipe_by_id
-from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
+from probes.precisions.interface import PrecisionRecipe
+from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 
 LOSS_STEPS = 12
 """Steps whose loss is kept."""
@@ -31,18 +31,18 @@ class EndToEnd:
     name = "end-to-end"
     summary = "training steps of Llama, BERT-Large and ResNet-50"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """Cases of the suite, all their precisions side by side where they fit."""
         groups = []
         for case, recipes in _cases(plan):
             points = [model_point(plan, case, recipe) for recipe in recipes]
             if points:
                 each = 6.0 if plan.on_gpu else 1.2
-                groups.append(Group(name=case.name, points=points, estimate_s=each * len(points)))
+                groups.append(PointGroup(name=case.name, points=points, estimate_s=each * len(points)))
         return groups
 
 
-def _cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
+def _cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
     if not plan.on_gpu:
         return _cpu_cases(plan)
     energy = plan.has_sensor
@@ -62,7 +62,7 @@ def _cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
     ]
 
 
-def _cpu_cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
+def _cpu_cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
     chosen = list(plan.recipes)
     main = [recipe for recipe in chosen if recipe.id in ("fp32", "bf16-autocast")] or chosen[:2]
     llama = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
@@ -76,7 +76,7 @@ def _cpu_cases(plan: Plan) -> list[tuple[ModelCase, list[Recipe]]]:
     return cases
 
 
-def model_point(plan: Plan, case: ModelCase, recipe: Recipe) -> Point:
+def model_point(plan: ProbePlan, case: ModelCase, recipe: PrecisionRecipe) -> Point:
     """The point of a whole model in one precision."""
     return Point(
         probe_id=f"end_to_end/{case.name}/{recipe.id}",
@@ -105,7 +105,7 @@ class _ModelTrial:
 
     steps = 1
 
-    def __init__(self, case: ModelCase, recipe: Recipe, seed: int, device: Device) -> None:
+    def __init__(self, case: ModelCase, recipe: PrecisionRecipe, seed: int, device: Device) -> None:
         from probes.models.whole import build_model, make_batch
         from probes.precisions.training import Training, fused_adamw
 

@@ -8,8 +8,8 @@ from functools import partial
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, LLAMA_405B_TP8, SMALL, TINY, LayerShape
-from probes.precisions.interface import ROLES, Recipe
-from probes.timing.trial import CallTrial, Group, Plan, Point
+from probes.precisions.interface import ROLES, PrecisionRecipe
+from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 MNK = tuple[int, int, int]
 TOKENS = 8192
@@ -34,7 +34,7 @@ class Gemm:
     name = "gemm"
     summary = "matrix products at squares and shard shapes, forward and both gradients"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One group per shape and role, all precisions side by side."""
         groups = []
         for mnk, roles in self._shapes(plan):
@@ -45,10 +45,10 @@ class Gemm:
                 if points:
                     name = f"matrix product {mnk[0]}×{mnk[1]}×{mnk[2]} {role}"
                     each = 0.35 if plan.on_gpu else 0.8
-                    groups.append(Group(name=name, points=points, estimate_s=each * len(points)))
+                    groups.append(PointGroup(name=name, points=points, estimate_s=each * len(points)))
         return groups
 
-    def _shapes(self, plan: Plan) -> list[tuple[MNK, tuple[str, ...]]]:
+    def _shapes(self, plan: ProbePlan) -> list[tuple[MNK, tuple[str, ...]]]:
         if not plan.on_gpu:
             return _cpu_shapes(plan.suite)
         squares: list[tuple[MNK, tuple[str, ...]]] = [
@@ -76,7 +76,7 @@ def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:
     return list(dict([*squares, *roles]).items())
 
 
-def _worth(recipe: Recipe, mnk: MNK, plan: Plan) -> bool:
+def _worth(recipe: PrecisionRecipe, mnk: MNK, plan: ProbePlan) -> bool:
     """FP8 needs multiples of 16; strict FP32 at the largest size takes seconds and adds no information."""
     M, N, K = mnk
     if recipe.precision in ("fp8", "mxfp8") and any(size % 16 for size in mnk):
@@ -84,7 +84,7 @@ def _worth(recipe: Recipe, mnk: MNK, plan: Plan) -> bool:
     return not (plan.on_gpu and recipe.id == "fp32" and 2.0 * M * N * K > 4e12)
 
 
-def _point(plan: Plan, recipe: Recipe, role: str, mnk: MNK) -> Point:
+def _point(plan: ProbePlan, recipe: PrecisionRecipe, role: str, mnk: MNK) -> Point:
     M, N, K = mnk
     size = 1 if recipe.precision in ("fp8", "mxfp8") else 4 if recipe.operand == "float32" else 2
     out = 2 if size < 4 else 4
@@ -110,7 +110,7 @@ def least_bytes(role: str, mnk: MNK, size: int, out: int) -> float:
     return float((left + right) * size + result * out)
 
 
-def _build(recipe: Recipe, role: str, mnk: MNK, size: int, device: Device) -> CallTrial:
+def _build(recipe: PrecisionRecipe, role: str, mnk: MNK, size: int, device: Device) -> CallTrial:
     M, N, K = mnk
     operands = float((M * K + N * K) * size)
     copies = int(min(max(-(-COPIES_BYTES // operands), 3), 16)) if device.kind == "cuda" else 2

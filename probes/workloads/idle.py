@@ -9,7 +9,7 @@ from functools import partial
 from planner.records.work import RunSetup
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.timing.trial import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 WINDOW_S = 4.0
 HELD_BYTES = 2**30
@@ -21,7 +21,7 @@ class Idle:
     name = "idle"
     summary = "idle power with and without a context"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """Both states; nothing where there is no sensor.
 
         Without a context comes first, and only if nothing has made one yet.
@@ -30,7 +30,8 @@ class Idle:
             return []
         states = ("bare", "context") if plan.on_gpu else ("bare",)
         return [
-            Group(name=f"idle power ({state})", points=[_point(state)], estimate_s=WINDOW_S + 0.5) for state in states
+            PointGroup(name=f"idle power ({state})", points=[_point(state)], estimate_s=WINDOW_S + 0.5)
+            for state in states
         ]
 
 

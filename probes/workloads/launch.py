@@ -8,7 +8,7 @@ from functools import partial
 from planner.records.work import RunSetup
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.timing.trial import CallTrial, Group, Plan, Point
+from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 KERNELS = 200
 """Kernels per iteration."""
@@ -20,10 +20,10 @@ class Launch:
     name = "launch"
     summary = "time to launch a kernel, and to start one from a graph"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One by one; on a GPU also from a graph."""
         modes = ("host", "graph") if plan.on_gpu else ("host",)
-        return [Group(name="kernel launch", points=[_point(mode) for mode in modes], estimate_s=1.0)]
+        return [PointGroup(name="kernel launch", points=[_point(mode) for mode in modes], estimate_s=1.0)]
 
 
 def _point(mode: str) -> Point:

@@ -13,8 +13,8 @@ from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
-from probes.precisions.interface import Recipe
-from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
+from probes.precisions.interface import PrecisionRecipe
+from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 
 Sizes = tuple[int, int]
 """Rows (tokens) and width."""
@@ -61,7 +61,7 @@ class MemoryOps:
     name = "memory-ops"
     summary = "norms, rotary embedding, activation, loss, FP8 casts; eager and compiled"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One group per operation."""
         recipes = [recipe for recipe in plan.kernel_recipes if recipe.id in ("fp32", "bf16-autocast")]
         compiled = (False, True) if plan.on_gpu and plan.suite != "quick" else (False,)
@@ -78,11 +78,11 @@ class MemoryOps:
             if points:
                 each = 0.8 if plan.on_gpu else 0.7
                 compiling_s = COMPILE_S * sum(bool(point.setup.compiled) for point in points)
-                groups.append(Group(name=op.name, points=points, estimate_s=each * len(points) + compiling_s))
+                groups.append(PointGroup(name=op.name, points=points, estimate_s=each * len(points) + compiling_s))
         return groups
 
 
-def _point(plan: Plan, recipe: Recipe, op: MemoryOp, compiled: bool) -> Point:
+def _point(plan: ProbePlan, recipe: PrecisionRecipe, op: MemoryOp, compiled: bool) -> Point:
     rows, width = GPU_SIZES if plan.on_gpu else CPU_SIZES
     if op.name == "cross_entropy":
         width = GPU_VOCAB if plan.on_gpu else CPU_VOCAB

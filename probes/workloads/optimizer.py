@@ -13,7 +13,7 @@ from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.device.faults import cleaned
 from probes.precisions import recipe_by_id
-from probes.timing.trial import Group, Plan, Point, Trial, TrialOutcome
+from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 
 GPU_PARAMS = 2**29
 CPU_PARAMS = 2**23
@@ -90,23 +90,23 @@ class OptimizerStep:
     name = "optimizer"
     summary = "optimizer updates: time, energy and state per parameter"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One group per optimizer: each needs much of the memory."""
         cases = [case for case in OPTIMIZERS if plan.suite in case.suites and plan.device.kind in case.devices]
         points = [(case, _point(plan, case)) for case in cases]
         return [
-            Group(name=f"optimizer {case.id}", points=[point], estimate_s=_estimate_s(plan, case, point))
+            PointGroup(name=f"optimizer {case.id}", points=[point], estimate_s=_estimate_s(plan, case, point))
             for case, point in points
         ]
 
 
-def _estimate_s(plan: Plan, case: OptimizerCase, point: Point) -> float:
+def _estimate_s(plan: ProbePlan, case: OptimizerCase, point: Point) -> float:
     if point.unsupported:
         return 0.0
     return 1.5 + case.compile_s + (ENERGY_S + 1.0 if plan.has_sensor else 0.0) if plan.on_gpu else 0.8
 
 
-def _point(plan: Plan, case: OptimizerCase) -> Point:
+def _point(plan: ProbePlan, case: OptimizerCase) -> Point:
     size = MATRIX[plan.device.kind]
     count = (GPU_PARAMS if plan.on_gpu else CPU_PARAMS) // size**2
     recipe = recipe_by_id("fp32" if case.dtype == "float32" else "bf16-pure")

@@ -7,20 +7,20 @@ from functools import partial
 
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
-from probes.precisions.interface import Recipe
-from probes.timing.trial import CallTrial, Group, Plan, Point
+from probes.precisions.interface import PrecisionRecipe
+from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 SIZE = 8192
 WINDOW_S = {"quick": 3.0, "default": 3.0, "thorough": 10.0}
 
 
-class Power:
+class PowerWorkload:
     """What a precision draws when its matrix units never wait, and what memory traffic draws."""
 
     name = "power"
     summary = "sustained power and clock per precision"
 
-    def groups(self, plan: Plan) -> Sequence[Group]:
+    def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One point per kind of product and one for memory traffic; nothing without a sensor or on a CPU."""
         if not (plan.has_sensor and plan.on_gpu):
             return []
@@ -29,12 +29,12 @@ class Power:
         if points:
             points["memory"] = _copy_point(plan.kernel_recipes[0], window_s)
         return [
-            Group(name=f"sustained power {activity}", points=[point], estimate_s=window_s + 2.0)
+            PointGroup(name=f"sustained power {activity}", points=[point], estimate_s=window_s + 2.0)
             for activity, point in points.items()
         ]
 
 
-def _point(recipe: Recipe, window_s: float) -> Point:
+def _point(recipe: PrecisionRecipe, window_s: float) -> Point:
     return Point(
         probe_id=f"power/{recipe.id}",
         kind="power",
@@ -49,11 +49,11 @@ def _point(recipe: Recipe, window_s: float) -> Point:
     )
 
 
-def _build(recipe: Recipe, device: Device) -> CallTrial:
+def _build(recipe: PrecisionRecipe, device: Device) -> CallTrial:
     return CallTrial(call=recipe.product(recipe, "forward", SIZE, SIZE, SIZE, device, 3), flags=recipe.flags)
 
 
-def _copy_point(recipe: Recipe, window_s: float) -> Point:
+def _copy_point(recipe: PrecisionRecipe, window_s: float) -> Point:
     return Point(
         probe_id="power/memory",
         kind="power",

@@ -10,7 +10,7 @@ from typing import Any
 from probes.device.clock import Batch, Mark
 from probes.device.device import Device
 from probes.precisions import choose, recipe_by_id
-from probes.timing.trial import CallTrial, Plan, Point, TrialOutcome
+from probes.timing.trial import CallTrial, Point, ProbePlan, TrialOutcome
 
 CPU = Device(
     kind="cpu",
@@ -35,10 +35,10 @@ H200 = Device(
 """What torch says of an H200; the UUID is made up."""
 
 
-def plan(device: Device = CPU, suite: str = "default", *, has_sensor: bool = False) -> Plan:
+def plan(device: Device = CPU, suite: str = "default", *, has_sensor: bool = False) -> ProbePlan:
     """A plan with all recipes that the device runs by its own account."""
     recipes = tuple(recipe for recipe in choose((), device.kind) if recipe.unsupported_on(device) is None)
-    return Plan(device=device, suite=suite, recipes=recipes, has_sensor=has_sensor)
+    return ProbePlan(device=device, suite=suite, recipes=recipes, has_sensor=has_sensor)
 
 
 def point(probe_id: str, build: Callable[[Device], Any], **changes: Any) -> Point:

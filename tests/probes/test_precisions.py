@@ -15,7 +15,7 @@ from planner.errors import UsageError  # noqa: E402
 from planner.training.policies import load_policies  # noqa: E402
 from probes.device.device import Device  # noqa: E402
 from probes.precisions import PRECISIONS, RECIPES, choose, recipe_by_id  # noqa: E402
-from probes.precisions.interface import ROLES, Recipe  # noqa: E402
+from probes.precisions.interface import ROLES, PrecisionRecipe  # noqa: E402
 from probes.precisions.linear.products import make_scaled, quantise, scaled_mm  # noqa: E402
 from probes.precisions.training import Training, fused_adamw  # noqa: E402
 from tests.probes.build import CPU, H200  # noqa: E402
@@ -33,7 +33,7 @@ def quiet_libraries() -> Iterator[None]:
     torch.set_float32_matmul_precision("highest")
 
 
-def emulated(recipe: Recipe) -> Recipe:
+def emulated(recipe: PrecisionRecipe) -> PrecisionRecipe:
     """FP8 recipes with arithmetic that a CPU has; the code around it is the same."""
     if recipe.id == "mxfp8":
         from probes.precisions.linear import mx_linear
@@ -54,7 +54,7 @@ def a_layer_stack() -> Any:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
-def test_a_recipe_trains_a_module(recipe: Recipe) -> None:
+def test_a_recipe_trains_a_module(recipe: PrecisionRecipe) -> None:
     recipe = emulated(recipe)
     recipe.activate()
     module = a_layer_stack()
@@ -76,7 +76,7 @@ def test_a_recipe_trains_a_module(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
-def test_a_linear_layer_is_as_exact_as_its_types_allow_and_no_more(recipe: Recipe) -> None:
+def test_a_linear_layer_is_as_exact_as_its_types_allow_and_no_more(recipe: PrecisionRecipe) -> None:
     recipe = emulated(recipe)
     recipe.activate()
     torch.manual_seed(1)
@@ -94,7 +94,7 @@ def test_a_linear_layer_is_as_exact_as_its_types_allow_and_no_more(recipe: Recip
 
 @pytest.mark.parametrize("recipe", [recipe for recipe in RECIPES if recipe.id != "mxfp8"], ids=lambda recipe: recipe.id)
 @pytest.mark.parametrize("role", ROLES)
-def test_the_bare_products_of_a_recipe_run_in_all_three_roles(recipe: Recipe, role: str) -> None:
+def test_the_bare_products_of_a_recipe_run_in_all_three_roles(recipe: PrecisionRecipe, role: str) -> None:
     product = recipe.product(recipe, role, 32, 64, 48, CPU, 2)
 
     for _ in range(3):

@@ -8,14 +8,14 @@ from planner.errors import UsageError
 from planner.records.measurement import KINDS
 from probes.models.shapes import LLAMA_8B, LLAMA_70B, LLAMA_70B_TP8, LLAMA_405B_TP8, QWEN3_30B_EP8
 from probes.record.options import BUDGETS_S, SUITES
-from probes.timing.trial import Group, Point, TrialOutcome, Workload
+from probes.timing.trial import Point, PointGroup, TrialOutcome, Workload
 from probes.workloads import WORKLOADS, choose
 from tests.probes.build import CPU, H200, plan
 
 DEVICES = {"cpu": CPU, "cuda": H200}
 
 
-def groups(workload: Workload, kind: str, suite: str) -> list[Group]:
+def groups(workload: Workload, kind: str, suite: str) -> list[PointGroup]:
     return list(workload.groups(plan(DEVICES[kind], suite, has_sensor=kind == "cuda")))
 
 

@@ -13,7 +13,7 @@ import typer
 from mpplan.ui import options
 
 if TYPE_CHECKING:
-    from probes.session.doctor import Finding
+    from probes.session.doctor import DoctorFinding
 
 SCHEMA = "mpplan.doctor/1"
 
@@ -33,7 +33,7 @@ def doctor(json: options.JsonFlag = False) -> None:
         typer.echo("\n".join(_text(findings)))
 
 
-def _text(findings: Sequence[Finding]) -> list[str]:
+def _text(findings: Sequence[DoctorFinding]) -> list[str]:
     lines: list[str] = []
     for device, of_device in groupby(findings, key=lambda finding: finding.device):
         lines.append(device or "this machine")

@@ -1,8 +1,8 @@
 """BF16 autocast over FP32 weights."""
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="bf16-autocast",
     precision="bf16",
     summary="FP32 weights, BF16 autocast",

@@ -1,8 +1,8 @@
 """BF16 as FSDP and Megatron run it: BF16 compute copy, FP32 master weights, gradients added up in FP32."""
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="bf16-fsdp",
     precision="bf16",
     summary="BF16 compute copy, FP32 master weights and gradients",

@@ -1,8 +1,8 @@
 """BF16 throughout: weights, gradients and optimizer states."""
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="bf16-pure",
     precision="bf16",
     summary="weights, gradients and states in BF16",

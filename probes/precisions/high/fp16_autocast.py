@@ -1,8 +1,8 @@
 """FP16 autocast over FP32 weights with dynamic loss scaling."""
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="fp16",
     precision="fp16",
     summary="FP32 weights, FP16 autocast, dynamic loss scaling",

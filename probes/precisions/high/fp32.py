@@ -1,5 +1,5 @@
 """Strict FP32: TF32 switched off."""
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
-RECIPE = Recipe(id="fp32", precision="fp32", summary="FP32 throughout, TF32 off", operand="float32")
+RECIPE = PrecisionRecipe(id="fp32", precision="fp32", summary="FP32 throughout, TF32 off", operand="float32")

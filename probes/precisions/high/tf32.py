@@ -1,8 +1,8 @@
 """FP32 storage with TF32 matrix products: what most "FP32" training on Ampere and later really uses."""
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="tf32",
     precision="tf32",
     summary="FP32 storage, TF32 matrix products",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from probes.precisions.interface import Product, Recipe
+from probes.precisions.interface import PrecisionRecipe, Product
 
 if TYPE_CHECKING:
     import torch
@@ -45,7 +45,7 @@ def convert_linears(module: torch.nn.Module, recipe_name: str, *, emulate: bool 
 
 
 def scaled_product(
-    recipe: Recipe, role: str, M: int, N: int, K: int, device: Device, copies: int, *, rowwise: bool
+    recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, device: Device, copies: int, *, rowwise: bool
 ) -> Product:
     """The bare product on operands that were cast beforehand; the memory-bound points measure what casts cost."""
     import torch

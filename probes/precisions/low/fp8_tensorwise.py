@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from probes.precisions.interface import Recipe
+from probes.precisions.interface import PrecisionRecipe
 from probes.precisions.low.float8 import convert_linears, scaled_product
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="fp8",
     precision="fp8",
     summary="bf16-fsdp with FP8 linear layers, one scale per tensor",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from probes.precisions.interface import Product, Recipe
+from probes.precisions.interface import PrecisionRecipe, Product
 
 if TYPE_CHECKING:
     import torch
@@ -20,14 +20,14 @@ def convert(module: torch.nn.Module) -> tuple[str, ...]:
     return ("torchao", "rceil_scales")
 
 
-def product(recipe: Recipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
+def product(recipe: PrecisionRecipe, role: str, M: int, N: int, K: int, device: Device, copies: int) -> Product:
     """The bare product on operands that were cast beforehand."""
     from probes.precisions.linear.mx_linear import make_mx
 
     return make_mx(role, M, N, K, device, copies, emulate=False)
 
 
-RECIPE = Recipe(
+RECIPE = PrecisionRecipe(
     id="mxfp8",
     precision="mxfp8",
     summary="bf16-fsdp with MXFP8 linear layers",

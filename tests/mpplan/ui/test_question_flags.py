@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mpplan.ui.question_flags import ask_from
-from planner.question.input import Group
+from planner.question.input import InputGroup
 
 
 def test_the_help_of_estimate_has_the_sections_in_order(run):
     text = run("estimate", "--help").out
-    places = [text.index(f"\n{section}:\n") for section in (*Group, "Output", "Limits")]
+    places = [text.index(f"\n{section}:\n") for section in (*InputGroup, "Output", "Limits")]
 
     assert places == sorted(places)
 

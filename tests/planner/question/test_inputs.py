@@ -11,7 +11,7 @@ import pytest
 
 from planner.errors import UsageError
 from planner.question import inputs
-from planner.question.input import Group, Input
+from planner.question.input import Input, InputGroup
 from planner.question.inputs import INPUT_BY_NAME, INPUTS, find_input
 
 SOURCES = sorted(Path(inputs.__file__).parent.glob("*.py"))
@@ -25,10 +25,10 @@ def test_every_declared_input_is_listed_once_under_the_name_of_its_constant():
 
 
 def test_the_inputs_of_a_group_stand_together_in_the_order_of_the_help():
-    assert list(dict.fromkeys(item.group for item in INPUTS)) == list(Group)
+    assert list(dict.fromkeys(item.group for item in INPUTS)) == list(InputGroup)
     changes = sum(a.group is not b.group for a, b in pairwise(INPUTS))
 
-    assert changes == len(Group) - 1
+    assert changes == len(InputGroup) - 1
 
 
 def test_an_input_knows_its_flag_and_its_help_with_the_default():

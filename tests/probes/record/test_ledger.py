@@ -14,7 +14,7 @@ from planner.records.figures import Sampling, TimeStatistics
 from planner.records.jsonl import read_measurements
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from probes.record.figures import Figures
-from probes.record.ledger import Ledger
+from probes.record.ledger import PointLedger
 from probes.record.options import Options
 from probes.record.provenance import SUITE_VERSION, Provenance
 from probes.record.writer import UnderWay
@@ -29,7 +29,7 @@ OK = Figures(status="ok", time=TimeStatistics(median_s=1.0), sampling=Sampling(q
 A, B = point("a", call()), point("b", call())
 
 
-OPENED: list[Ledger] = []
+OPENED: list[PointLedger] = []
 
 
 @pytest.fixture(autouse=True)
@@ -39,12 +39,12 @@ def close_all() -> Iterator[None]:
         OPENED.pop().close()
 
 
-def opened(options: Options, where: Provenance = WHERE) -> Ledger:
-    OPENED.append(Ledger(options, where))
+def opened(options: Options, where: Provenance = WHERE) -> PointLedger:
+    OPENED.append(PointLedger(options, where))
     return OPENED[-1]
 
 
-def open_ledger(path: Path, *, resume: bool = False, **changes: object) -> Ledger:
+def open_ledger(path: Path, *, resume: bool = False, **changes: object) -> PointLedger:
     return opened(Options(path=str(path), resume=resume, **changes))  # type: ignore[arg-type]
 
 

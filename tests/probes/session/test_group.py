@@ -15,7 +15,7 @@ from probes.record.figures import Figures  # noqa: E402
 from probes.sensors.interface import Sensor  # noqa: E402
 from probes.session.group import Bench, run_group  # noqa: E402
 from probes.timing.protocol import Rules  # noqa: E402
-from probes.timing.trial import CallTrial, Group, Point, TrialOutcome  # noqa: E402
+from probes.timing.trial import CallTrial, Point, PointGroup, TrialOutcome  # noqa: E402
 from tests.probes.build import CPU, call, point  # noqa: E402
 
 X = torch.ones(64, 64)
@@ -29,7 +29,7 @@ def bench(sensor: Sensor | None = None) -> Bench:
 
 
 def run(*points: Point, sensor: Sensor | None = None) -> dict[str, Figures]:
-    group = Group(name="test", points=points, estimate_s=1.0)
+    group = PointGroup(name="test", points=points, estimate_s=1.0)
     return {result.point.probe_id: result.figures for result in run_group(group, bench(sensor))}
 
 
@@ -63,7 +63,7 @@ def test_an_interruption_costs_the_point_under_way_and_not_those_before_it() -> 
 
     with pytest.raises(KeyboardInterrupt):
         run_group(
-            Group(name="test", points=points, estimate_s=1.0),
+            PointGroup(name="test", points=points, estimate_s=1.0),
             bench(),
             lambda result: reported.append(result.point.probe_id),
         )
