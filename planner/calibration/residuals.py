@@ -68,10 +68,11 @@ def _pair_kind(fit: Fit, i: int, j: int) -> str:
     return "low" if precisions <= set(LOW) else "high" if precisions & {"fp32", "tf32"} else "other"
 
 
+_BETWEEN_PRECISIONS = "what the equations leave out of one precision against another"
 _PRECISION_MEANINGS = {
-    "precision_error_ratio": "what the equations leave out of one precision against another",
-    "precision_error_ratio.tf32": "the same, TF32",
-    "precision_error_ratio.fp32": "the same, FP32",
+    "precision_error_ratio": _BETWEEN_PRECISIONS,
+    "precision_error_ratio.tf32": f"{_BETWEEN_PRECISIONS}, TF32",
+    "precision_error_ratio.fp32": f"{_BETWEEN_PRECISIONS}, FP32",
 }
 
 
