@@ -80,8 +80,8 @@ class Facts:
         return clean(entry.get("source")) if isinstance(entry, dict) else ""
 
     def _asked(self) -> str:
-        said = self.given("precision")
-        first = said[0] if isinstance(said, list) and said else said
+        given = self.given("precision")
+        first = given[0] if isinstance(given, list) and given else given
         there = [plan["precision"] for plan in self.doc["plans"]]
         for name in (first, *(p["policy"] == first and p["precision"] for p in self.doc["plans"])):
             if name in there:
@@ -101,17 +101,17 @@ class Facts:
 
     def plan(self, precision: str, gpu: str | None = None, view: str = "plans") -> Doc | None:
         """The plan of a precision on a GPU (the leading one by default) in `plans` or `same_deadline`."""
-        wanted = self.gpu if gpu is None else gpu
+        target_gpu = self.gpu if gpu is None else gpu
         for plan in self.doc.get(view) or ():
-            if plan["precision"] == precision and plan["gpu"] == wanted:
-                found: Doc = plan
-                return found
+            if plan["precision"] == precision and plan["gpu"] == target_gpu:
+                match: Doc = plan
+                return match
         return None
 
     def plans(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
         """All plans of a GPU, lowest precision first."""
-        wanted = self.gpu if gpu is None else gpu
-        own = [plan for plan in self.doc.get(view) or () if plan["gpu"] == wanted]
+        target_gpu = self.gpu if gpu is None else gpu
+        own = [plan for plan in self.doc.get(view) or () if plan["gpu"] == target_gpu]
         return sorted(own, key=lambda plan: SHOWN.index(plan["precision"]) if plan["precision"] in SHOWN else 99)
 
     def fitting(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
@@ -134,33 +134,33 @@ class Facts:
 
     def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
         """How much less of a metric the asked precision takes than another, from the draws of the planner."""
-        wanted = self.gpu if gpu is None else gpu
-        for one in self.doc.get("savings") or ():
-            key = (one["view"], one["metric"], one["from"], one["to"])
-            if key == (view, metric, frm, self.asked) and one.get("gpu", wanted) == wanted:
-                found: Doc = one
-                return found
+        target_gpu = self.gpu if gpu is None else gpu
+        for saving in self.doc.get("savings") or ():
+            key = (saving["view"], saving["metric"], saving["from"], saving["to"])
+            if key == (view, metric, frm, self.asked) and saving.get("gpu", target_gpu) == target_gpu:
+                match: Doc = saving
+                return match
         return None
 
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
         """Sources that a figure rests on, best kind first; those of other GPUs are left out."""
         names = RESTS_ON.get(metric, (metric,))
-        wanted = self.gpu if gpu is None else gpu
-        found = [
-            one
-            for one in self.doc.get("evidence") or ()
-            if one.get("gpu") in (None, wanted)
-            and any(used == name or used.startswith(name + ".") for used in one["used_in"] for name in names)
+        target_gpu = self.gpu if gpu is None else gpu
+        sources = [
+            source
+            for source in self.doc.get("evidence") or ()
+            if source.get("gpu") in (None, target_gpu)
+            and any(used == name or used.startswith(name + ".") for used in source["used_in"] for name in names)
         ]
-        return sorted(found, key=lambda one: rung_of(one["kind"]))
+        return sorted(sources, key=lambda source: rung_of(source["kind"]))
 
     def evidence(self, evidence_id: str) -> Doc | None:
         """A source by its id."""
-        return next((one for one in self.doc.get("evidence") or () if one["id"] == evidence_id), None)
+        return next((source for source in self.doc.get("evidence") or () if source["id"] == evidence_id), None)
 
     def kinds_for(self, metric: str) -> list[str]:
         """Kinds of evidence behind a figure, best first."""
-        return list(dict.fromkeys(one["kind"] for one in self.evidence_for(metric)))
+        return list(dict.fromkeys(source["kind"] for source in self.evidence_for(metric)))
 
     @property
     def model_name(self) -> str:

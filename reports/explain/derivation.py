@@ -33,13 +33,13 @@ def remainder(label: str, stated: float, children: list[Node], how: str) -> Node
     values = [child.value for child in children]
     if any(value is None for value in values):
         return None
-    found = made_of(children, how)
-    if isclose(found, stated, rel_tol=1e-9):
+    computed = made_of(children, how)
+    if isclose(computed, stated, rel_tol=1e-9):
         return None
     note = "the middle is the median of the draws, which is not made of the medians of its parts"
     if how == "sum":
-        return Node(label=label, value=stated - found, note=note)
-    return Node(label=label, value=stated / found, note=note) if found else None
+        return Node(label=label, value=stated - computed, note=note)
+    return Node(label=label, value=stated / computed, note=note) if computed else None
 
 
 def made_of(children: list[Node] | tuple[Node, ...], how: str) -> float:

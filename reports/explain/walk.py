@@ -90,8 +90,8 @@ class Derivation:
     def _input(self, name: str, label: str, unit: str = "", value: float | None = None, power: int = 1) -> Node:
         """A leaf that is an input of the question."""
         entry = self._facts.doc["question"].get(name) or {}
-        said = entry.get("value")
-        number = value if value is not None else float(said) if isinstance(said, int | float) else None
+        given = entry.get("value")
+        number = value if value is not None else float(given) if isinstance(given, int | float) else None
         notes = [text for text in (entry.get("source"), entry.get("note")) if text]
         return Node(label=label, value=number, unit=unit, power=power, note=": ".join(notes))
 
@@ -244,8 +244,8 @@ class Derivation:
         """Carbon, location-based."""
         plan = self._plan
         grid = plan["carbon_tco2e"]["mid"] * KG_PER_T / (plan["energy_mwh"]["mid"] * KWH_PER_MWH)
-        said = self._facts.given("grid")
-        factor = float(said) if isinstance(said, int | float) else grid
+        given = self._facts.given("grid")
+        factor = float(given) if isinstance(given, int | float) else grid
         ids = self._ids("carbon_tco2e.grid_factor")
         children = [self.energy(), Node(label="Grid factor", value=factor, unit="t per MWh", note=self._note("grid"),
                                         evidence=ids)]  # fmt: skip
@@ -320,28 +320,28 @@ def explain(
         InputFileError: the document is no estimate.
         UsageError: an unknown figure, or no plan that fits for this precision and GPU.
     """
-    wanted = ALIASES.get(figure.lower(), figure.lower())
-    if wanted not in FIGURES:
+    canonical = ALIASES.get(figure.lower(), figure.lower())
+    if canonical not in FIGURES:
         raise UsageError(f"no figure `{figure}`", hint=f"one of {', '.join(FIGURES)}")
     facts, words = Facts(checked(document, name)), words_for("en")
     plan = _chosen(facts, precision or facts.asked, gpu or facts.gpu)
     facts.gpu = plan["gpu"]
-    root = Derivation(facts, plan, words).figures()[wanted]()
+    root = Derivation(facts, plan, words).figures()[canonical]()
     ids = list(dict.fromkeys(_evidence_ids(root)))
-    rows = (facts.evidence(one) for one in ids)
-    return Explanation(figure=wanted, precision=plan["precision"], gpu=plan["gpu"], root=root,
+    rows = (facts.evidence(evidence_id) for evidence_id in ids)
+    return Explanation(figure=canonical, precision=plan["precision"], gpu=plan["gpu"], root=root,
                        sources=tuple(row for row in rows if row is not None))  # fmt: skip
 
 
 def _chosen(facts: Facts, precision: str, gpu: str) -> Doc:
     plan = facts.plan(precision, gpu)
     if plan is None:
-        there = ", ".join(dict.fromkeys(f"{one['precision']} on {one['gpu']}" for one in facts.doc["plans"]))
-        raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {there}")
+        available = dict.fromkeys(f"{row['precision']} on {row['gpu']}" for row in facts.doc["plans"])
+        raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {', '.join(available)}")
     if not plan["fits"]:
         raise UsageError(f"{precision} has no figures on {pretty_gpu(gpu)}: {plan['why_not']}", hint="choose another")
     return plan
 
 
 def _evidence_ids(node: Node) -> list[str]:
-    return [*node.evidence, *(one for child in node.children for one in _evidence_ids(child))]
+    return [*node.evidence, *(evidence_id for child in node.children for evidence_id in _evidence_ids(child))]

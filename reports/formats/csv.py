@@ -29,8 +29,14 @@ def table_of(document: dict[str, Any]) -> str:
         for plan in document[key]
     ]
     rows += [
-        {"view": "", "precision": one["precision"], "gpu": one.get("gpu"), "fits": False, "why_not": one["reason"]}
-        for one in document.get("unsupported") or ()
+        {
+            "view": "",
+            "precision": entry["precision"],
+            "gpu": entry.get("gpu"),
+            "fits": False,
+            "why_not": entry["reason"],
+        }
+        for entry in document.get("unsupported") or ()
     ]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()

@@ -28,7 +28,7 @@ def render(view: View) -> str:
     css, js = style(), script()
     w = view.words
     whatif = view.data.get("whatif") or {}
-    names = [one["precision"] for one in whatif.get("plans", ())]
+    names = [plan["precision"] for plan in whatif.get("plans", ())]
     rows = [("cost_usd", "metric.cost_usd"), ("days", "metric.duration_days"), ("gpu_hours", "metric.gpu_hours"),
             ("energy_mwh", "metric.energy_mwh"), ("carbon_t", "metric.carbon_tco2e"),
             ("bill_usd", "whatif.bill")]  # fmt: skip

@@ -36,8 +36,8 @@ def browser() -> str | None:
     named = os.environ.get("MPPLAN_BROWSER")
     if named:
         return shutil.which(named)
-    found = (shutil.which(name) for name in BROWSERS)
-    return next((path for path in found if path), next((path for path in PLACES if Path(path).exists()), None))
+    located = (shutil.which(name) for name in BROWSERS)
+    return next((path for path in located if path), next((path for path in PLACES if Path(path).exists()), None))
 
 
 def render(view: View) -> bytes:

@@ -53,8 +53,8 @@ def _section(pen: _Pen, section: Section) -> None:
 
 
 def _width(width: int | None) -> int:
-    found = width or (shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80)
-    return max(LEAST, min(found, WIDEST))
+    columns = width or (shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80)
+    return max(LEAST, min(columns, WIDEST))
 
 
 def _color(color: bool | None) -> bool:

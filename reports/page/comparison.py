@@ -227,8 +227,10 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
     rows = []
     for name in names:
         texts = [
-            input_text(name, one[name], words) if name in one and one[name]["value"] is not None else words("none")
-            for one in asked
+            input_text(name, entries[name], words)
+            if name in entries and entries[name]["value"] is not None
+            else words("none")
+            for entries in asked
         ]
         if texts[0] != texts[1]:
             cells = (Cell(text=text) for text in (words.name("input", name), *texts))
@@ -246,16 +248,18 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
 def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
     """Assumptions, gaps and sources that only one of the two has."""
     blocks: list[Block] = []
-    for own, other, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
+    for own, counterpart, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
         for key, title in (("assumptions", "compare.only_assumptions"), ("gaps", "compare.only_gaps")):
-            theirs = {_identity(row) for row in other.doc[key]}
+            theirs = {_identity(row) for row in counterpart.doc[key]}
             items = [_basis_cell(row, words) for row in own.doc[key] if _identity(row) not in theirs]
             if items:
                 blocks.append(Items(title=words(title, name=name), items=tuple(items)))
-        known = {one["id"] for one in other.doc["evidence"]}
-        only = [one for one in own.doc["evidence"] if one["id"] not in known]
+        known = {source["id"] for source in counterpart.doc["evidence"]}
+        only = [source for source in own.doc["evidence"] if source["id"] not in known]
         if only:
-            sources = tuple(Cell(text=one["what"], detail=one["id"], foreign=words.lang != "en") for one in only)
+            sources = tuple(
+                Cell(text=source["what"], detail=source["id"], foreign=words.lang != "en") for source in only
+            )
             blocks.append(Items(title=words("compare.only_sources", name=name), items=sources))
     if not blocks:
         return None

@@ -47,8 +47,8 @@ def model_phrase(facts: Facts, words: Words) -> str:
 
 def asked_size(facts: Facts, words: Words) -> str:
     """The model's size as it was asked for, else as it was counted."""
-    said = facts.given("params")
-    return words.value("params", float(said) if isinstance(said, int | float) else facts.doc["model"]["params_total"])
+    given = facts.given("params")
+    return words.value("params", float(given) if isinstance(given, int | float) else facts.doc["model"]["params_total"])
 
 
 def _verb(facts: Facts, words: Words) -> str:
@@ -82,19 +82,19 @@ def why_none(facts: Facts, words: Words) -> str:
     plan = facts.plan(facts.asked)
     if plan is not None and plan["why_not"]:
         return sentence(plan, "why_not", words.lang).text
-    for one in facts.doc.get("unsupported") or ():
-        if one["precision"] == facts.asked:
-            return sentence(one, "reason", words.lang).text
+    for entry in facts.doc.get("unsupported") or ():
+        if entry["precision"] == facts.asked:
+            return sentence(entry, "reason", words.lang).text
     return words("reason.unknown")
 
 
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
     parts: list[str] = []
-    for other in facts.references():
-        saving = facts.saving(metric, other)
-        if saving is not None and (other != "fp32" or not parts) and len(parts) < 2:
-            parts.append(saving_phrase(saving, words.name("precision", other), words))
+    for reference in facts.references():
+        saving = facts.saving(metric, reference)
+        if saving is not None and (reference != "fp32" or not parts) and len(parts) < 2:
+            parts.append(saving_phrase(saving, words.name("precision", reference), words))
     return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
 
 
@@ -186,9 +186,9 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
     if facts.answer is not None:
         left_out = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
         left_out += [
-            words.name("precision", one["precision"])
-            for one in facts.doc.get("unsupported") or ()
-            if one.get("gpu") in (None, facts.gpu)
+            words.name("precision", entry["precision"])
+            for entry in facts.doc.get("unsupported") or ()
+            if entry.get("gpu") in (None, facts.gpu)
         ]
         if left_out:
             alerts.append(words("alert.left_out", names=words.join(left_out)))
@@ -208,14 +208,16 @@ def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
         text=figure.text,
         span=figure.span,
         budget=words("tile.budget", high=figure.high) if figure.span else "",
-        versus=tuple(_versus(facts, metric, other, words) for other in facts.references() if other != "fp16")[:3],
+        versus=tuple(
+            _versus(facts, metric, reference, words) for reference in facts.references() if reference != "fp16"
+        )[:3],
         evidence=evidence_line(facts, metric, words),
     )
 
 
-def _versus(facts: Facts, metric: str, other: str, words: Words) -> Versus:
-    label = words("versus.label", other=words.name("precision", other))
-    saving = facts.saving(metric, other)
+def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
+    label = words("versus.label", other=words.name("precision", reference))
+    saving = facts.saving(metric, reference)
     if saving is None:
         return Versus(label=label, text=words("none"))
     change = words.figure("change", {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
@@ -243,6 +245,6 @@ def evidence_line(facts: Facts, metric: str, words: Words) -> str:
     """Kinds of evidence behind a figure, best first, in words."""
     kinds = facts.kinds_for(metric)
     if metric in (MARKET, ENERGY):
-        kinds = [one["kind"] for name in (metric, DURATION) for one in facts.evidence_for(name)]
+        kinds = [source["kind"] for name in (metric, DURATION) for source in facts.evidence_for(name)]
     names = [words.name("evidence", kind) for kind in sorted(set(kinds), key=rung_of)]
     return " · ".join(names)

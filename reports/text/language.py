@@ -117,7 +117,7 @@ class Words:
         """A figure in a given unit. The range decides how many decimals it is worth."""
         scaled = (low / rung.per, mid / rung.per, high / rung.per)
         decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
-        texts = [grouped(one, decimals) for one in scaled]
+        texts = [grouped(value, decimals) for value in scaled]
         exact = texts[0] == texts[1] == texts[2]
         if exact and "." in texts[1] and rung.least < 0:
             texts = [texts[1].rstrip("0").rstrip(".")] * 3
@@ -186,12 +186,12 @@ _MARKED = re.compile("([\x02\x04])([^\x03]*)\x03")
 def split_spans(text: str) -> tuple[Span, ...]:
     """Cut a sentence at the marks that `strong` and `Words.ranged` set."""
     spans, at = [], 0
-    for found in _MARKED.finditer(text):
-        if found.start() > at:
-            spans.append(Span(text=text[at : found.start()]))
-        inner = found[2]
-        spans.append(Span(text=inner, strong=found[1] == "\x02", span=found[1] == "\x04"))
-        at = found.end()
+    for match in _MARKED.finditer(text):
+        if match.start() > at:
+            spans.append(Span(text=text[at : match.start()]))
+        inner = match[2]
+        spans.append(Span(text=inner, strong=match[1] == "\x02", span=match[1] == "\x04"))
+        at = match.end()
     if at < len(text):
         spans.append(Span(text=text[at:]))
     return tuple(spans)

@@ -21,8 +21,10 @@ def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) ->
         for plan in stack.plans:
             items = stack.read(plan)
             size = items.get(name, 0.0)
-            told = plan["precision"] == facts.asked and name != "total" and size > 0
-            cells.append(size_cell(stack, size, words, words.value("percent", size / items["total"]) if told else ""))
+            show_share = plan["precision"] == facts.asked and name != "total" and size > 0
+            cells.append(
+                size_cell(stack, size, words, words.value("percent", size / items["total"]) if show_share else "")
+            )
         swatch = LETTERS[number] if name != "total" else ""
         head = Cell(text=words.name(stack.group, name), swatch=swatch, colour=number if swatch else None)
         rows.append(TableRow(cells=(head, *cells), strong=name == "total"))

@@ -85,7 +85,7 @@ def _table(facts: Facts, words: Words) -> Table:
 
 
 def _why_missing(facts: Facts, gpu: str, words: Words) -> str:
-    for one in facts.doc.get("unsupported") or ():
-        if one["precision"] == facts.asked and one.get("gpu") == gpu:
-            return sentence(one, "reason", words.lang).text
+    for entry in facts.doc.get("unsupported") or ():
+        if entry["precision"] == facts.asked and entry.get("gpu") == gpu:
+            return sentence(entry, "reason", words.lang).text
     return words("reason.unknown")

@@ -43,12 +43,14 @@ def layout_text(chosen: Doc) -> str:
 
 
 def _axes(layouts: list[Doc]) -> list[str]:
-    return [axis for axis in AXES if axis in ALWAYS or any(one[axis] > 1 for one in layouts)]
+    return [axis for axis in AXES if axis in ALWAYS or any(layout[axis] > 1 for layout in layouts)]
 
 
-def _cells(one: Doc, axes: list[str], words: Words) -> list[Cell]:
+def _cells(layout: Doc, axes: list[str], words: Words) -> list[Cell]:
     return [
-        Cell(text=words.name("ckpt", one[axis])) if axis == "act_ckpt" else Cell(text=f"{one[axis]:,}", sort=one[axis])
+        Cell(text=words.name("ckpt", layout[axis]))
+        if axis == "act_ckpt"
+        else Cell(text=f"{layout[axis]:,}", sort=layout[axis])
         for axis in axes
     ]
 
@@ -83,7 +85,7 @@ def _chosen(facts: Facts, plans: list[Doc], words: Words) -> Table:
 
 
 def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
-    axes = _axes([one["layout"] for one in [*lost, answer]])
+    axes = _axes([plan["layout"] for plan in [*lost, answer]])
     seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
     gib = words.ladder("gib")[0]
     entries = [(answer["layout"], answer["step_s"]["total"], answer["memory_gib"]["total"], words("layout.chosen"))]

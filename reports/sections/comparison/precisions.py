@@ -37,9 +37,9 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     )
     bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
     bars += [
-        Bar(label=words.name("precision", one["precision"]), text=words("fits.unsupported"), missing=True)
-        for one in facts.doc.get("unsupported") or ()
-        if one.get("gpu") in (None, gpu or facts.gpu)
+        Bar(label=words.name("precision", entry["precision"]), text=words("fits.unsupported"), missing=True)
+        for entry in facts.doc.get("unsupported") or ()
+        if entry.get("gpu") in (None, gpu or facts.gpu)
     ]
     title = words("chart.metric", metric=words.name("metric", metric))
     return RangeChart(
@@ -83,14 +83,14 @@ def metric_columns(
 ) -> list[tuple[str, Column, Rung]]:
     """Metrics that any plan has, each with its column and the unit that the column shares."""
     plans = facts.fitting(gpu, view)
-    found = []
+    columns = []
     for metric in metrics:
         values = [plan[metric] for plan in plans if plan[metric]]
         if values:
             rung = words.shared(QUANTITY[metric], values)
             head = words.head(words.name("metric", metric), rung)
-            found.append((metric, Column(head=head, numeric=True), rung))
-    return found
+            columns.append((metric, Column(head=head, numeric=True), rung))
+    return columns
 
 
 def figure_cell(figure: Figure | None, words: Words) -> Cell:
@@ -129,12 +129,12 @@ def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[Ta
     return [
         TableRow(
             cells=(
-                Cell(text=words.name("precision", one["precision"])),
-                Cell(text=words("fits.unsupported"), detail=sentence(one, "reason", words.lang).text, tone="bad"),
+                Cell(text=words.name("precision", entry["precision"])),
+                Cell(text=words("fits.unsupported"), detail=sentence(entry, "reason", words.lang).text, tone="bad"),
             )
         )
-        for one in facts.doc.get("unsupported") or ()
-        if one.get("gpu") in (None, gpu or facts.gpu)
+        for entry in facts.doc.get("unsupported") or ()
+        if entry.get("gpu") in (None, gpu or facts.gpu)
     ]
 
 

@@ -82,18 +82,19 @@ def _summary(summary: Doc, words: Words) -> Table:
     for part in ("by_precision", "by_gpu", "by_group"):
         groups += sorted((summary.get(part) or {}).items())
     rows = []
-    for name, one in groups:
-        if not one or not one.get("n"):
+    for name, group in groups:
+        if not group or not group.get("n"):
             continue
         label = words("accuracy.overall") if name == "overall" else words.name("precision", name)
-        ratios = [one.get(key) for key in ("median_abs_error", "p90_abs_error", "bias", "coverage")]
+        ratios = [group.get(key) for key in ("median_abs_error", "p90_abs_error", "bias", "coverage")]
         cells = [
             Cell(text=words.value("percent", ratio), sort=ratio) if ratio is not None else Cell(text=words("none"))
             for ratio in ratios
         ]
         rows.append(
             TableRow(
-                cells=(Cell(text=label), Cell(text=f"{one['n']:,}", sort=one["n"]), *cells), strong=name == "overall"
+                cells=(Cell(text=label), Cell(text=f"{group['n']:,}", sort=group["n"]), *cells),
+                strong=name == "overall",
             )
         )
     heads = ("runs", "median_error", "p90_error", "bias", "coverage")

@@ -29,9 +29,7 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     warnings = [_cell(warning) for warning in sentences(doc, "warnings", words.lang)]
     if warnings:
         blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
-    taken = [
-        _cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]
-    ]
+    taken = [_cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]]
     if taken:
         blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
     if not blocks:
@@ -126,7 +124,7 @@ def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
     if isinstance(value, int | float):
         return words.value(_INPUT_QUANTITY[name], value) if name in _INPUT_QUANTITY else _number(value)
     if isinstance(value, list):
-        return ", ".join(pretty_gpu(str(one)) if name == "gpu" else clean(one) for one in value)
+        return ", ".join(pretty_gpu(str(item)) if name == "gpu" else clean(item) for item in value)
     if isinstance(value, dict):
         return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
     return pretty_gpu(str(value)) if name == "gpu" else sentence(entry, "value", words.lang).text
@@ -138,30 +136,32 @@ def _number(value: float) -> str:
 
 def sources(facts: Facts, words: Words) -> Section | None:
     """Every source that was used, a table per kind, best kind first."""
-    found = sorted(facts.doc["evidence"], key=lambda one: rung_of(one["kind"]))
-    if not found:
+    evidence = sorted(facts.doc["evidence"], key=lambda source: rung_of(source["kind"]))
+    if not evidence:
         return None
-    kinds = {kind: [one for one in found if one["kind"] == kind] for kind in dict.fromkeys(e["kind"] for e in found)}
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for source in evidence:
+        kinds.setdefault(source["kind"], []).append(source)
     counts = [
         words("sources.count", n=f"{len(own):,}", kind=words.name("evidence", kind)) for kind, own in kinds.items()
     ]
-    tables = tuple(_source_table(kind, own, found, words) for kind, own in kinds.items())
+    tables = tuple(_source_table(kind, own, evidence, words) for kind, own in kinds.items())
     note = Prose(spans=words.spans("note.sources"), tone="note")
-    lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
+    lead = words.spans("sources.lead", n=f"{len(evidence):,}", counts=words.join(counts))
     return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(*tables, note))
 
 
-def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, Any]], words: Words) -> Table:
+def _source_table(kind: str, own: list[dict[str, Any]], evidence: list[dict[str, Any]], words: Words) -> Table:
     rows = tuple(
         TableRow(
             cells=(
-                Cell(text=clean(one["what"]), foreign=words.lang != "en"),
-                _source_cell(one, found, words),
-                _date_cell(one["date"], words),
-                Cell(text=words.join([_used(name, words) for name in direct(one["used_in"])])),
+                Cell(text=clean(source["what"]), foreign=words.lang != "en"),
+                _source_cell(source, evidence, words),
+                _date_cell(source["date"], words),
+                Cell(text=words.join([_used(name, words) for name in direct(source["used_in"])])),
             )
         )
-        for one in own
+        for source in own
     )
     return Table(
         caption=words("table.sources", kind=words.name("evidence", kind)),
@@ -174,12 +174,12 @@ LONG_SOURCE = 80
 """A source of this length that ends another one is named there instead of repeated."""
 
 
-def _source_cell(one: dict[str, Any], found: list[dict[str, Any]], words: Words) -> Cell:
-    text = clean(one["source"])
-    for other in found:
-        shared = clean(other["source"])
+def _source_cell(source: dict[str, Any], evidence: list[dict[str, Any]], words: Words) -> Cell:
+    text = clean(source["source"])
+    for candidate in evidence:
+        shared = clean(candidate["source"])
         if len(shared) >= LONG_SOURCE and text != shared and text.endswith(f"; {shared}"):
-            named = words("sources.as_for", what=clean(other["what"]).partition(":")[0])
+            named = words("sources.as_for", what=clean(candidate["what"]).partition(":")[0])
             return Cell(text=f"{text[: -len(shared)]}{named}", foreign=words.lang != "en")
     return Cell(text=text, href=web_address(text))
 
