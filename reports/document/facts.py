@@ -1,4 +1,4 @@
-"""Reading a document: which precision was asked, which GPU leads, where a plan, a saving or a source is."""
+"""Reading a document: the requested precision, the leading GPU, and lookups of plans, savings and sources."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RESTS_ON = {
 
 
 class Facts:
-    """A cleaned document with the questions that every section asks of it."""
+    """A cleaned document, with the lookups that every section needs."""
 
     __slots__ = ("asked", "doc", "gpu", "gpus")
 
@@ -75,7 +75,7 @@ class Facts:
         return entry.get("value") if isinstance(entry, dict) else None
 
     def source_of(self, name: str) -> str:
-        """Where an input came from (flag, file, default …); empty where there is no such input."""
+        """Where an input came from (flag, file, default …); empty if there is no such input."""
         entry = self.doc["question"].get(name)
         return clean(entry.get("source")) if isinstance(entry, dict) else ""
 
@@ -120,12 +120,12 @@ class Facts:
 
     @property
     def answer(self) -> Doc | None:
-        """The plan of the asked precision on the leading GPU, if it fits."""
+        """The plan of the requested precision on the leading GPU, if it fits."""
         plan = self.plan(self.asked)
         return plan if plan is not None and plan["fits"] else None
 
     def references(self) -> list[str]:
-        """Precisions to compare the asked one with: BF16 and TF32 first, strict FP32 as a reference, last."""
+        """Precisions to compare the requested one with: BF16 and TF32 first, strict FP32 last, as a reference."""
         there = {plan["precision"] for plan in self.fitting()}
         order = ("bf16", "tf32", "fp16", "fp8", "fp32")
         if self.asked in ("fp8", "mxfp8", "nvfp4", "bf16"):
@@ -133,7 +133,7 @@ class Facts:
         return [name for name in order if name in there and name != self.asked]
 
     def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
-        """How much less of a metric the asked precision takes than another, from the draws of the planner."""
+        """How much less of a metric the requested precision needs than another, from the planner's draws."""
         target_gpu = self.gpu if gpu is None else gpu
         for saving in self.doc.get("savings") or ():
             key = (saving["view"], saving["metric"], saving["from"], saving["to"])
@@ -143,7 +143,7 @@ class Facts:
         return None
 
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
-        """Sources that a figure rests on, best kind first; those of other GPUs are left out."""
+        """Sources that a figure is based on, best kind first, without those of other GPUs."""
         names = RESTS_ON.get(metric, (metric,))
         target_gpu = self.gpu if gpu is None else gpu
         sources = [
@@ -169,7 +169,7 @@ class Facts:
 
 
 def rung_of(kind: str) -> int:
-    """Position of a kind of evidence on the ladder, 0 the best."""
+    """Rank of a kind of evidence, 0 for the best."""
     return LADDER.index(kind) if kind in LADDER else len(LADDER)
 
 

@@ -1,4 +1,4 @@
-"""What a copy of the answer leaves out: `prices` or `names`. Done on the document, before anything is made from it."""
+"""Removes `prices` or `names` from a copy of the answer, in the document, before anything is made from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.errors import UsageError
 from reports.document.facts import Doc
 
 PARTS = ("prices", "names")
-"""What can be left out."""
+"""The parts that can be left out."""
 
 KNOWN = (
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
@@ -27,12 +27,12 @@ _MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets
 
 
 def _figure(name: str) -> str:
-    """The figure of a name in `used_in`, without its item."""
+    """The figure that a name in `used_in` refers to, without its item."""
     return name.partition(".")[0]
 
 
 def redacted(document: Doc, parts: Iterable[str]) -> Doc:
-    """A copy of the document without the parts.
+    """A copy of the document without the given parts.
 
     Raises:
         UsageError: a part is not one of `PARTS`.
@@ -57,7 +57,7 @@ _PRICE_IDS = ("price", "discount", "electricity", "quote", "own", "rate_of_excha
 
 
 def _price_texts(doc: Doc) -> list[str]:
-    """How the secret prices and who asks them would be written in a sentence."""
+    """The secret prices and the provider's name as they would appear in a sentence."""
     values = [
         doc["question"][name]["value"] for name in ("price", "provider", "electricity") if name in doc["question"]
     ]
@@ -98,7 +98,7 @@ def _without_prices(doc: Doc) -> Doc:
 
 
 def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:
-    """The warnings that speak of no price, each with its message where the document has them."""
+    """The warnings that mention no price, each with its message if the document has messages."""
     texts = doc.get("warnings") or []
     kept = [number for number, text in enumerate(texts) if not tells(text)]
     lists = {name: doc[name] for name in ("warnings", "warnings_message") if doc.get(name)}
@@ -106,7 +106,10 @@ def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:
 
 
 def _without_names(doc: Doc) -> Doc:
-    """Names of the model, of providers and of files; the model's shape and the sources of hardware facts stay."""
+    """The document without names of the model, of providers and of files.
+
+    The model's shape and the sources of hardware facts stay.
+    """
     secret = [str(doc["model"].get("name") or "")]
     secret += [
         str(entry["value"]) for name, entry in doc["question"].items() if name in _NAME_INPUTS and entry["value"]

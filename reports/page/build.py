@@ -30,7 +30,7 @@ def checked(document: Any, name: str = "document") -> Doc:
     """A cleaned copy of an estimate, with every key that the report reads.
 
     Raises:
-        InputFileError: it is no estimate, or a key that the report needs is missing.
+        InputFileError: it is not an estimate, or a key that the report needs is missing.
     """
     hint = "pass the document that `mpplan estimate --json` printed"
     schema = document.get("schema") if isinstance(document, dict) else None

@@ -1,4 +1,4 @@
-"""Two answers beside each other: what changes from the first to the second, and which inputs changed it."""
+"""Two answers side by side: what changes from the first to the second, and which inputs changed it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_comparison(
     """The view of two plans.
 
     Raises:
-        InputFileError: one of the two is no estimate.
+        InputFileError: one of the two is not an estimate.
         UsageError: an unknown language or part to leave out.
     """
     words, parts = words_for(lang), tuple(redact)
@@ -68,7 +68,7 @@ def build_comparison(
 
 
 def change_of(before: Doc | None, after: Doc | None, metric: str) -> float | None:
-    """Change of the middle, after over before less one; None where one is missing."""
+    """Relative change of the middle, after / before - 1; None if either is missing."""
     if not (before and after and before[metric] and after[metric] and before[metric]["mid"]):
         return None
     return float(after[metric]["mid"]) / float(before[metric]["mid"]) - 1.0
@@ -186,7 +186,7 @@ def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
-    """The same comparison for every precision that both have, and how each is laid out."""
+    """The same comparison for every precision that both have, with their layouts."""
     blocks: list[Block] = []
     for plan in pair[1].plans():
         before = pair[0].plan(plan["precision"])
@@ -221,7 +221,7 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
-    """Inputs that differ; those that are the same are counted."""
+    """Inputs that differ, with a count of those that are the same."""
     asked = [facts.doc["question"] for facts in pair]
     names = list(dict.fromkeys([*asked[0], *asked[1]]))
     rows = []
@@ -268,7 +268,7 @@ def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
 
 
 def _identity(row: Doc) -> str:
-    """What tells one assumption or gap from another."""
+    """What distinguishes one assumption or gap from another."""
     return str(row["text"]) if "text" in row else f"{row['what']}: {row['why']}"
 
 

@@ -1,4 +1,4 @@
-"""The first screen: the answer as a sentence with its range, what it rests on, three figures, all precisions."""
+"""The first screen: the answer as a sentence with its range, what it is based on, three figures, all precisions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
 
 def hero(facts: Facts, words: Words) -> Hero:
-    """Build the first screen; where the asked precision does not fit, it says so instead of an answer."""
+    """Build the first screen; if the requested precision does not fit, it says so instead of giving an answer."""
     answer = facts.answer
     metric = lead_metric(facts)
     return Hero(
@@ -30,7 +30,7 @@ def hero(facts: Facts, words: Words) -> Hero:
 
 
 def lead_metric(facts: Facts) -> str:
-    """Cost where there is one, else GPU-hours."""
+    """Cost if there is one, else GPU-hours."""
     return MARKET if any(plan[MARKET] for plan in facts.fitting()) else "gpu_hours"
 
 
@@ -39,14 +39,14 @@ def _chart(facts: Facts, metric: str, words: Words) -> RangeChart | None:
 
 
 def model_phrase(facts: Facts, words: Words) -> str:
-    """`this 70B model` for a shape that was asked for by size, else the model's name."""
+    """`this 70B model` if the model was given by size, else the model's name."""
     if facts.given("params") and not facts.given("model"):
         return words("model.by_size", size=asked_size(facts, words))
     return words("model.by_name", name=facts.model_name)
 
 
 def asked_size(facts: Facts, words: Words) -> str:
-    """The model's size as it was asked for, else as it was counted."""
+    """The model's size as given, else as counted."""
     given = facts.given("params")
     return words.value("params", float(given) if isinstance(given, int | float) else facts.doc["model"]["params_total"])
 
@@ -78,7 +78,7 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
 
 
 def why_none(facts: Facts, words: Words) -> str:
-    """Why the asked precision has no plan."""
+    """Why the requested precision has no plan."""
     plan = facts.plan(facts.asked)
     if plan is not None and plan["why_not"]:
         return sentence(plan, "why_not", words.lang).text
@@ -99,7 +99,7 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
 
 
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:
-    """A saving in words; its figure between the marks that `Words.spans` understands."""
+    """A saving in words, with its figure marked for `Words.spans`."""
     less = saving["mid"] >= 0
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
     figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
@@ -134,7 +134,7 @@ def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
 
 
 def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
-    """What the figures rest on, in a line; each part leads to where the page says more."""
+    """What the figures are based on, in a line; each part links to the details on the page."""
     doc = facts.doc
     parts = [Cell(text=_measured(facts, words), href="#sources")]
     prices = _prices(facts, words)
@@ -147,7 +147,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
 
 
 def _prices(facts: Facts, words: Words) -> str:
-    """Whose prices, as of when, and how old the rows are."""
+    """The source of the prices, their date and the age of the rows."""
     if facts.source_of("price") in ("flag", "file", "variable"):
         return words("trust.price_given")
     rows = [row for row in facts.evidence_for(MARKET) if "cost_usd.gpu_hour" in row["used_in"]]
@@ -159,13 +159,13 @@ def _prices(facts: Facts, words: Words) -> str:
 
 
 def _years(dates: list[str]) -> str:
-    """First and last year that dates, or intervals of dates, name."""
+    """First and last year among dates or date intervals."""
     years = sorted({part[:4] for date in dates for part in date.split("/")})
     return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
 
 
 def _measured(facts: Facts, words: Words) -> str:
-    """The best kind of evidence behind the rates of the asked plan, with its dates."""
+    """The best kind of evidence for the rates of the requested plan, with its dates."""
     sources = facts.evidence_for(DURATION)
     rates = [source for source in sources if "linear_flop_per_s" in source.get("terms", ())]
     for kind in ("measured", "shipped", "published", "transferred", "datasheet"):
@@ -232,7 +232,7 @@ def signed(change: Figure, words: Words) -> str:
 
 
 def _flat_span(saving: Doc, words: Words) -> str:
-    """The range of a change, without signs where both ends have the same."""
+    """The range of a change, without signs if both ends have the same one."""
     low, high = saving["low"], saving["high"]
     if high < 0:
         low, high = -high, -low
@@ -242,7 +242,7 @@ def _flat_span(saving: Doc, words: Words) -> str:
 
 
 def evidence_line(facts: Facts, metric: str, words: Words) -> str:
-    """Kinds of evidence behind a figure, best first, in words."""
+    """Kinds of evidence for a figure, best first, in words."""
     kinds = facts.kinds_for(metric)
     if metric in (MARKET, ENERGY):
         kinds = [source["kind"] for name in (metric, DURATION) for source in facts.evidence_for(name)]

@@ -1,6 +1,6 @@
 """The closed form behind the sliders, and the sliders themselves.
 
-Only what enters in proportion can be moved without planning anew: price, electricity, PUE, grid factor, tokens,
+Only inputs with a proportional effect can change without planning again: price, electricity, PUE, grid factor, tokens,
 goodput and the number of runs. `templates/report.js` holds the same arithmetic; a test runs both over random inputs.
 """
 
@@ -20,18 +20,18 @@ ENDS = ("low", "mid", "high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """What the sliders say."""
+    """The values of the sliders."""
 
     price: float | None
-    """USD per GPU-hour; None where the plan has no price."""
+    """USD per GPU-hour; None if the plan has no price."""
     electricity: float
-    """USD per kWh; 0 where the plan bills none (rent holds it)."""
+    """USD per kWh; 0 if the plan bills none (the rent includes it)."""
     pue: float
     grid: float
     """kg CO2e per kWh."""
     tokens: float
     goodput: float
-    """Share of the hours that moves the training forward."""
+    """Share of the hours that advances the training."""
     runs: float = 1.0
 
 
@@ -55,7 +55,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What the knobs make of a plan, each as (low, mid, high)."""
+    """The figures of a plan at given knobs, each as (low, mid, high)."""
 
     cost_usd: tuple[float, float, float] | None
     days: tuple[float, float, float]
@@ -77,7 +77,7 @@ class Slider:
     high: float
     step: float
     quantity: str
-    """Ladder that its value is shown with."""
+    """Ladder of units for its value."""
 
 
 def _times(ends: tuple[float, float, float], factor: float) -> tuple[float, float, float]:
@@ -90,7 +90,7 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
     Args:
         base: the plan.
         plan: the knobs at which it was made.
-        knobs: the knobs wanted.
+        knobs: the knobs to evaluate.
     """
     work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput)
     hours = work * knobs.runs
@@ -106,7 +106,7 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
 
 
 def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
-    """Each part of the middle moves with its own factor; the range keeps the plan's proportions."""
+    """Each part of the middle is scaled by its own factor; the range keeps the plan's proportions."""
     if base.cost_usd is None:
         return None
     price = knobs.price / plan.price if knobs.price is not None and plan.price else 1.0
@@ -150,7 +150,7 @@ def base_of(plan: Doc) -> Base:
 
 
 def _pue(facts: Facts, plan: Doc) -> float | None:
-    """The PUE that was asked for, else the one that the items of the energy imply."""
+    """The given PUE, else the one implied by the energy items."""
     given = facts.given("pue")
     if isinstance(given, int | float) and given >= 1:
         return float(given)
@@ -160,7 +160,7 @@ def _pue(facts: Facts, plan: Doc) -> float | None:
 
 
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
-    """The knobs at which a plan was made, read from the plan itself; None where it has no energy to start from."""
+    """The knobs at which a plan was made, read from the plan itself; None if it has no energy."""
     pue, tokens = _pue(facts, plan), facts.given("tokens")
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
@@ -202,7 +202,7 @@ def _at_least(plan: Doc) -> bool:
 
 
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
-    """What the page's script needs to do the same arithmetic and writing, and the sliders to draw."""
+    """What the page's script needs for the same arithmetic and number formats, and the sliders to draw."""
     answer = facts.answer
     knobs = knobs_of(facts, answer) if answer else None
     if answer is None or knobs is None:

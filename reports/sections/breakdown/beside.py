@@ -1,4 +1,4 @@
-"""Beside the plan: the same run in other places, on own machines, at other hours, under other power limits."""
+"""Alternatives to the plan: the same run elsewhere, on owned machines, at other hours, under other power limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def beside(facts: Facts, words: Words) -> Section | None:
 
 
 def _change(saved: float | None, kind: str, words: Words) -> Cell:
-    """What is saved; a place that costs more has a minus."""
+    """The amount saved, negative if it costs more."""
     if saved is None:
         return Cell(text=words("none"), tone="quiet")
     figure = words.figure(kind, saved)

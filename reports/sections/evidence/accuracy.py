@@ -1,4 +1,4 @@
-"""Predicted against what really happened: published runs, and this machine's own verification."""
+"""Predictions against what really happened: published runs, and this machine's own verification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ROWS = 24
 
 
 def accuracy(facts: Facts, words: Words) -> Section | None:
-    """The points of `accuracy`, with the leading GPU's marked; absent where the document has none."""
+    """The points of `accuracy`, with the leading GPU's marked; absent if the document has none."""
     carried = facts.doc.get("accuracy") or {}
     points = [p for p in carried.get("points", ()) if (p.get("published") or 0) > 0 and (p.get("mid") or 0) > 0]
     if not points:
@@ -135,7 +135,7 @@ def _table(points: list[Doc], words: Words, *, own: bool) -> Table:
 
 
 def verify(facts: Facts, words: Words) -> Section | None:
-    """Predicted against measured on this machine, where the document carries `verify`."""
+    """Predicted against measured on this machine, if the document has `verify`."""
     carried = facts.doc.get("verify") or {}
     cases = [c for c in carried.get("cases", ()) if c.get("measured") and c.get("predicted") is not None]
     if not cases:

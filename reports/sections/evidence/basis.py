@@ -1,4 +1,4 @@
-"""What the answer stands on: assumptions and gaps in plain words, every input, every source, how to read it."""
+"""What the answer is based on: assumptions and gaps in plain words, every input, every source, how to read it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHOD = ("work", "memory", "time", "run", "energy", "cost", "carbon", "ranges")
 
 
 def assumptions(facts: Facts, words: Words) -> Section | None:
-    """What is missing, what was taken for granted, and which flag says it better."""
+    """What is missing, what was assumed, and which flag replaces each assumption."""
     doc = facts.doc
     blocks: list[Block] = []
     gaps = [gap_cell(gap, words) for gap in doc["gaps"]]
@@ -43,7 +43,7 @@ def _cell(worded: Sentence, detail: str = "") -> Cell:
 
 
 def gap_cell(gap: dict[str, Any], words: Words) -> Cell:
-    """What is missing, why, and what that does, in one sentence."""
+    """What is missing, why, and its effect, in one sentence."""
     parts = {name: sentence(gap, name, words.lang) for name in ("what", "why", "effect")}
     text = words("gap", **{name: part.text for name, part in parts.items()})
     return Cell(text=text, foreign=any(part.foreign for part in parts.values()))
@@ -171,7 +171,7 @@ def _source_table(kind: str, own: list[dict[str, Any]], evidence: list[dict[str,
 
 
 LONG_SOURCE = 80
-"""A source of this length that ends another one is named there instead of repeated."""
+"""A source at least this long that another one ends with is referred to there instead of repeated."""
 
 
 def _source_cell(source: dict[str, Any], evidence: list[dict[str, Any]], words: Words) -> Cell:
@@ -185,7 +185,7 @@ def _source_cell(source: dict[str, Any], evidence: list[dict[str, Any]], words: 
 
 
 def _date_cell(date: object, words: Words) -> Cell:
-    """A day or a year; of an interval the months."""
+    """A day or a year; for an interval, its months."""
     text = clean(date) if date else words("undated")
     first, dash, last = text.partition("/")
     return Cell(text=words("range.dates", first=first[:7], last=last[:7]) if dash else text)
@@ -201,11 +201,11 @@ _FOLLOWS = {
     "energy_mwh": ("gpu_power_w", "gpu_hours", "duration_days", "step_s"),
     "carbon_tco2e": ("energy_mwh", "gpu_hours", "duration_days", "step_s"),
 }
-"""Figures that follow from others: a source of those is a source of these, which need not be said."""
+"""Figures that follow from others: a source of those is implicitly a source of these."""
 
 
 def direct(used_in: list[str]) -> list[str]:
-    """The figures that a source enters first, without their items and without those that only follow from them."""
+    """The figures that a source affects directly, without their items and without derived figures."""
     figures = list(dict.fromkeys(name.partition(".")[0] for name in used_in))
     return [name for name in figures if not set(figures).intersection(_FOLLOWS.get(name, ()))]
 
@@ -220,7 +220,7 @@ def _used(name: str, words: Words) -> str:
 
 
 def reading(_facts: Facts, words: Words) -> Section | None:
-    """How to read the page and what would make it wrong."""
+    """How to read the page, and what would make it wrong."""
     pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in READING)
     wrong = Items(
         title=words("reading.wrong"),
@@ -237,6 +237,6 @@ def method(_facts: Facts, words: Words) -> Section | None:
 
 
 def glossary(_facts: Facts, words: Words) -> Section | None:
-    """The field's words, each in a sentence."""
+    """Technical terms, each explained in a sentence."""
     pairs = tuple((words(f"glossary.{key}.term"), words(f"glossary.{key}.text")) for key in GLOSSARY)
     return Section(id="glossary", title=words("glossary.title"), lead=(), blocks=(Pairs(pairs=pairs),))

@@ -1,4 +1,4 @@
-"""What matters most: the inputs that make the range, and what the answer does when one of them moves."""
+"""What matters most: the inputs that determine the range, and how the answer changes with one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableR
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
-    """Shares of the variance of the asked plan, and the sensitivity rows of the document."""
+    """Shares of the variance of the requested plan, and the sensitivity rows of the document."""
     blocks: list[Block] = []
     answer = facts.answer
     shares = answer["uncertainty"] if answer else []
@@ -30,7 +30,7 @@ def drivers(facts: Facts, words: Words) -> Section | None:
 
 
 def driver_name(driver: Doc, words: Words) -> str:
-    """The name of an uncertain input: ours where we know its term, else the planner's."""
+    """The name of an uncertain input: the report's own if the term is known, else the planner's."""
     term = str(driver["term"])
     key = f"driver.{term if words.has(f'driver.{term}') else term.partition('.')[0]}"
     return words(key) if words.has(key) else clean(driver["label"])
