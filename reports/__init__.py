@@ -70,7 +70,7 @@ def render_comparison(
     width: int | None = None,
     color: bool | None = None,
 ) -> str | bytes:
-    """Render what changes from `first` to `second`, which are called by `names`; the rest is as for `render`."""
+    """Render what changes from `first` to `second`, labelled with `names`; other arguments as for `render`."""
     from reports.page.comparison import build_comparison
 
     _known(fmt)

@@ -1,4 +1,4 @@
-"""Geometry of the charts: numbers in, positions in percent out. Pure functions, no text and no drawing.
+"""Geometry of the charts: numbers in, positions in percent out. Pure functions, without text or drawing.
 
 Positions along the page's width are percentages, so that one drawing fits a phone and a sheet of paper; the templates
 turn them into SVG. Rounded to hundredths of a percent, so that the same plan gives the same bytes.
@@ -24,12 +24,12 @@ class Tick:
     anchor: str = "middle"
     """SVG text-anchor: the labels at both ends stay inside the drawing."""
     tight: bool = False
-    """True: the label has no room on a narrow screen."""
+    """True if the label does not fit on a narrow screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What a row of a range chart shows."""
+    """The content of one row of a range chart."""
 
     label: str
     text: str
@@ -38,15 +38,15 @@ class Bar:
     high: float = 0.0
     """In the metric's unit."""
     strong: bool = False
-    """The asked one."""
+    """True for the precision that was asked for."""
     at_least: bool = False
     """A lower bound: drawn hatched."""
     quiet: bool = False
-    """A reference only."""
+    """True if it is shown only as a reference."""
     missing: bool = False
-    """No figure: the text says why."""
+    """True if there is no figure; the text gives the reason."""
     beyond: bool = False
-    """Longer than the axis: drawn to its end and broken off there."""
+    """True if longer than the axis: drawn to its end and broken off there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class RangeRow:
     """Base line of the value."""
     y_bar: int
     value_below: bool
-    """True: the value has a line of its own under the label."""
+    """True if the value goes on its own line under the label."""
     strong: bool
     at_least: bool
     quiet: bool
@@ -84,7 +84,7 @@ class RangeDrawing:
     rows: tuple[RangeRow, ...]
     ticks: tuple[Tick, ...]
     height: int
-    """Pixels of all rows."""
+    """Height of all rows in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Segment:
     label: str
     """Name and value."""
     show_letter: bool
-    """Whether the letter has room."""
+    """Whether the letter fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +111,9 @@ class StackRow:
     said: str = ""
     """All parts in words."""
     limit: float | None = None
-    """Where the capacity line stands."""
+    """Position of the capacity line."""
     beyond: bool = False
-    """Longer than the axis: its text says so, and no bar is drawn."""
+    """True if longer than the axis: the text says so, and no bar is drawn."""
     strong: bool = False
 
 
@@ -144,7 +144,7 @@ class Mark:
     """For the tooltip."""
     strong: bool = False
     name: str = ""
-    """Written beside the point where it is worth it."""
+    """Label written beside the point; empty for none."""
     name_anchor: str = "start"
 
 
@@ -184,7 +184,7 @@ def percent(value: float) -> float:
 
 
 def nice_step(span: float, most: int) -> float:
-    """Smallest step of 1, 2, 2.5 or 5 times a power of ten that cuts a span into at most `most` pieces."""
+    """Smallest step of 1, 2, 2.5 or 5 times a power of ten that divides a span into at most `most` pieces."""
     if not (span > 0 and math.isfinite(span)):
         return 1.0
     power = 10.0 ** math.floor(math.log10(span / most))
@@ -202,7 +202,7 @@ def linear_ticks(top: float, most: int = 5) -> tuple[float, ...]:
 
 
 def log_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Round values 1, 2, 5 times powers of ten that enclose a positive span; only the powers where it is long."""
+    """Round values 1, 2, 5 times powers of ten that enclose a positive span; only powers of ten if it is long."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     last = max(last, first + 1)
     if last - first > 2:
@@ -215,7 +215,7 @@ def log_ticks(low: float, high: float) -> tuple[float, ...]:
 
 
 def end_anchor(index: int, count: int) -> str:
-    """How a tick's label hangs: inwards at both ends."""
+    """Text anchor of a tick's label: inwards at both ends."""
     return "start" if index == 0 else "end" if index == count - 1 else "middle"
 
 
@@ -224,22 +224,22 @@ BEYOND = 1.5
 
 
 def scale_top(sizes: Sequence[float], references: Sequence[float]) -> float:
-    """What the axis must cover: all sizes, and the references unless they dwarf the sizes."""
+    """The largest value that the axis must cover: all sizes, and the references unless they dwarf the sizes."""
     own = max(sizes, default=0.0)
     others = max(references, default=0.0)
     return own if own and others > BEYOND * own else max(own, others)
 
 
 NARROW = 280
-"""Pixels of the narrowest chart."""
+"""Width of the narrowest chart in pixels."""
 DIGIT = 6.6
-"""Pixels of a letter of a tick's label."""
+"""Width of one letter of a tick's label in pixels."""
 
 
 def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
     """Ticks of a linear axis that begins at zero and ends at the last value.
 
-    The last label carries the unit and hangs inwards; where it would run into the one before it on a narrow screen,
+    The last label has the unit and extends inwards; where it would run into the one before it on a narrow screen,
     that one is marked as tight.
     """
     top, count = values[-1] or 1.0, len(values)
@@ -253,17 +253,17 @@ def ticks_on(values: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]
 
 
 LINE = 36
-"""Columns of text that a chart of 280 pixels, the narrowest, has room for."""
+"""Columns of text that fit in the narrowest chart (280 pixels)."""
 LINE_PIXELS = 17
 
 
 def columns_of(text: str) -> int:
-    """Width of a text in columns: wide characters take two."""
+    """Width of a text in columns; wide characters take two."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def broken(text: str, width: int = LINE) -> tuple[str, ...]:
-    """A label cut at spaces into lines of at most `width` columns; a longer word is cut inside."""
+    """A label wrapped at spaces into lines of at most `width` columns; a longer word is split."""
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}".strip()
@@ -280,7 +280,7 @@ def broken(text: str, width: int = LINE) -> tuple[str, ...]:
 
 
 def place_rows(bars: Sequence[Bar], ticks: tuple[Tick, ...], top: float) -> RangeDrawing:
-    """Lay bars under each other on an axis from 0 to `top`; a value that has no room beside its label goes below it."""
+    """Lay bars under each other on an axis from 0 to `top`; a value without room beside its label goes below."""
     rows, y = [], 0
     for bar in bars:
         lines = broken(bar.label)
@@ -329,7 +329,7 @@ def segments_of(parts: Sequence[tuple[int, float, str]], top: float, least_ratio
 
 
 def on_log(value: float, ticks: Sequence[float]) -> float:
-    """Position of a positive value on a logarithmic axis, in percent, kept inside."""
+    """Position of a positive value on a logarithmic axis, in percent, clamped to the axis."""
     low, high = math.log10(ticks[0]), math.log10(ticks[-1])
     return percent(min(100.0, max(0.0, 100 * (math.log10(value) - low) / (high - low))))
 

@@ -19,9 +19,9 @@ class Cell:
 
     text: str
     detail: str = ""
-    """Second, quieter piece: the range beside the value."""
+    """Second piece in a quieter style, such as the range of the value."""
     sort: float | None = None
-    """What a sorted column compares; None sorts by the text."""
+    """Sort key; None sorts by the text."""
     href: str | None = None
     """An `http(s)` address or a `#place` in the page."""
     tone: str = ""
@@ -31,7 +31,7 @@ class Cell:
     colour: int | None = None
     """Number of that segment's colour."""
     foreign: bool = False
-    """True for text of the document that is not in the report's language."""
+    """True for text from the document that is not in the report's language."""
 
     @property
     def plain(self) -> str:
@@ -45,7 +45,7 @@ class TableRow:
 
     cells: tuple[Cell, ...]
     strong: bool = False
-    """The asked precision, or a total."""
+    """True for the requested precision, or a total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +54,12 @@ class Column:
 
     head: str
     numeric: bool = False
-    """Numbers: aligned right, sorted by value."""
+    """True for numbers: aligned right, sorted by value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under heads, with a caption that says what they are."""
+    """Rows under column heads, with a caption."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -67,11 +67,11 @@ class Table:
     notes: tuple[str, ...] = ()
     """Lines under the table."""
     wide: bool = True
-    """False: narrow, may stand beside its chart."""
+    """False for a narrow table, which may be placed beside its chart."""
     folded: bool = False
-    """The same as a chart just above: shown when it is asked for, and in print."""
+    """True if it repeats the chart above: shown on demand and in print."""
     sortable: bool = True
-    """False where the order of the rows says something (items before their total)."""
+    """False if the order of the rows matters (items before their total)."""
 
     @property
     def numeric(self) -> bool:
@@ -85,7 +85,7 @@ class RangeChart:
 
     title: str
     description: str
-    """The chart in words, for readers who do not see it."""
+    """The chart in words, for readers who cannot see it."""
     drawing: RangeDrawing
 
 
@@ -161,10 +161,10 @@ class Section:
     id: str
     title: str
     lead: tuple[Span, ...]
-    """What the reader should take from it, in a sentence or two."""
+    """The main message, in a sentence or two."""
     blocks: tuple[Block, ...]
     group: str = ""
-    """Key of the part of the page that it begins (`part.*`), or empty."""
+    """Key of the part of the page that starts here (`part.*`), or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +185,10 @@ class Tile:
     text: str
     span: str
     budget: str
-    """The high, in a sentence of its own."""
+    """The high, in its own sentence."""
     versus: tuple[Versus, ...]
     evidence: str
-    """The kinds of evidence that it rests on, best first."""
+    """The kinds of evidence that it is based on, best first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,7 @@ class Hero:
     setting: tuple[Span, ...]
     """Machines, time, GPU-hours."""
     trust: tuple[Cell, ...]
-    """What was measured, prices as of, assumptions, gaps: each with the place that says more."""
+    """What was measured, prices as of, assumptions, gaps: each with a link to the details."""
     alerts: tuple[str, ...]
     """What a reader must not miss: lower bounds, a precision that does not fit."""
     tiles: tuple[Tile, ...]

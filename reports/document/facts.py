@@ -1,4 +1,4 @@
-"""Reading a document: which precision was asked, which GPU leads, where a plan, a saving or a source is."""
+"""Reading a document: the requested precision, the leading GPU, and lookups of plans, savings and sources."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RESTS_ON = {
 
 
 class Facts:
-    """A cleaned document with the questions that every section asks of it."""
+    """A cleaned document, with the lookups that every section needs."""
 
     __slots__ = ("asked", "doc", "gpu", "gpus")
 
@@ -75,13 +75,13 @@ class Facts:
         return entry.get("value") if isinstance(entry, dict) else None
 
     def source_of(self, name: str) -> str:
-        """Where an input came from (flag, file, default …); empty where there is no such input."""
+        """Where an input came from (flag, file, default …); empty if there is no such input."""
         entry = self.doc["question"].get(name)
         return clean(entry.get("source")) if isinstance(entry, dict) else ""
 
     def _asked(self) -> str:
-        said = self.given("precision")
-        first = said[0] if isinstance(said, list) and said else said
+        given = self.given("precision")
+        first = given[0] if isinstance(given, list) and given else given
         there = [plan["precision"] for plan in self.doc["plans"]]
         for name in (first, *(p["policy"] == first and p["precision"] for p in self.doc["plans"])):
             if name in there:
@@ -101,17 +101,17 @@ class Facts:
 
     def plan(self, precision: str, gpu: str | None = None, view: str = "plans") -> Doc | None:
         """The plan of a precision on a GPU (the leading one by default) in `plans` or `same_deadline`."""
-        wanted = self.gpu if gpu is None else gpu
+        target_gpu = self.gpu if gpu is None else gpu
         for plan in self.doc.get(view) or ():
-            if plan["precision"] == precision and plan["gpu"] == wanted:
-                found: Doc = plan
-                return found
+            if plan["precision"] == precision and plan["gpu"] == target_gpu:
+                match: Doc = plan
+                return match
         return None
 
     def plans(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
         """All plans of a GPU, lowest precision first."""
-        wanted = self.gpu if gpu is None else gpu
-        own = [plan for plan in self.doc.get(view) or () if plan["gpu"] == wanted]
+        target_gpu = self.gpu if gpu is None else gpu
+        own = [plan for plan in self.doc.get(view) or () if plan["gpu"] == target_gpu]
         return sorted(own, key=lambda plan: SHOWN.index(plan["precision"]) if plan["precision"] in SHOWN else 99)
 
     def fitting(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
@@ -120,12 +120,12 @@ class Facts:
 
     @property
     def answer(self) -> Doc | None:
-        """The plan of the asked precision on the leading GPU, if it fits."""
+        """The plan of the requested precision on the leading GPU, if it fits."""
         plan = self.plan(self.asked)
         return plan if plan is not None and plan["fits"] else None
 
     def references(self) -> list[str]:
-        """Precisions to compare the asked one with: BF16 and TF32 first, strict FP32 as a reference, last."""
+        """Precisions to compare the requested one with: BF16 and TF32 first, strict FP32 last, as a reference."""
         there = {plan["precision"] for plan in self.fitting()}
         order = ("bf16", "tf32", "fp16", "fp8", "fp32")
         if self.asked in ("fp8", "mxfp8", "nvfp4", "bf16"):
@@ -133,34 +133,34 @@ class Facts:
         return [name for name in order if name in there and name != self.asked]
 
     def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
-        """How much less of a metric the asked precision takes than another, from the draws of the planner."""
-        wanted = self.gpu if gpu is None else gpu
-        for one in self.doc.get("savings") or ():
-            key = (one["view"], one["metric"], one["from"], one["to"])
-            if key == (view, metric, frm, self.asked) and one.get("gpu", wanted) == wanted:
-                found: Doc = one
-                return found
+        """How much less of a metric the requested precision needs than another, from the planner's draws."""
+        target_gpu = self.gpu if gpu is None else gpu
+        for saving in self.doc.get("savings") or ():
+            key = (saving["view"], saving["metric"], saving["from"], saving["to"])
+            if key == (view, metric, frm, self.asked) and saving.get("gpu", target_gpu) == target_gpu:
+                match: Doc = saving
+                return match
         return None
 
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
-        """Sources that a figure rests on, best kind first; those of other GPUs are left out."""
+        """Sources that a figure is based on, best kind first, without those of other GPUs."""
         names = RESTS_ON.get(metric, (metric,))
-        wanted = self.gpu if gpu is None else gpu
-        found = [
-            one
-            for one in self.doc.get("evidence") or ()
-            if one.get("gpu") in (None, wanted)
-            and any(used == name or used.startswith(name + ".") for used in one["used_in"] for name in names)
+        target_gpu = self.gpu if gpu is None else gpu
+        sources = [
+            source
+            for source in self.doc.get("evidence") or ()
+            if source.get("gpu") in (None, target_gpu)
+            and any(used == name or used.startswith(name + ".") for used in source["used_in"] for name in names)
         ]
-        return sorted(found, key=lambda one: rung_of(one["kind"]))
+        return sorted(sources, key=lambda source: rung_of(source["kind"]))
 
     def evidence(self, evidence_id: str) -> Doc | None:
         """A source by its id."""
-        return next((one for one in self.doc.get("evidence") or () if one["id"] == evidence_id), None)
+        return next((source for source in self.doc.get("evidence") or () if source["id"] == evidence_id), None)
 
     def kinds_for(self, metric: str) -> list[str]:
         """Kinds of evidence behind a figure, best first."""
-        return list(dict.fromkeys(one["kind"] for one in self.evidence_for(metric)))
+        return list(dict.fromkeys(source["kind"] for source in self.evidence_for(metric)))
 
     @property
     def model_name(self) -> str:
@@ -169,7 +169,7 @@ class Facts:
 
 
 def rung_of(kind: str) -> int:
-    """Position of a kind of evidence on the ladder, 0 the best."""
+    """Rank of a kind of evidence, 0 for the best."""
     return LADDER.index(kind) if kind in LADDER else len(LADDER)
 
 

@@ -1,4 +1,4 @@
-"""What a copy of the answer leaves out: `prices` or `names`. Done on the document, before anything is made from it."""
+"""Removes `prices` or `names` from a copy of the answer, in the document, before anything is made from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.errors import UsageError
 from reports.document.facts import Doc
 
 PARTS = ("prices", "names")
-"""What can be left out."""
+"""The parts that can be left out."""
 
 KNOWN = (
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
@@ -27,29 +27,29 @@ _MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets
 
 
 def _figure(name: str) -> str:
-    """The figure of a name in `used_in`, without its item."""
+    """The figure that a name in `used_in` refers to, without its item."""
     return name.partition(".")[0]
 
 
 def redacted(document: Doc, parts: Iterable[str]) -> Doc:
-    """A copy of the document without the parts.
+    """A copy of the document without the given parts.
 
     Raises:
         UsageError: a part is not one of `PARTS`.
     """
-    wanted = tuple(dict.fromkeys(parts))
-    for part in wanted:
+    chosen = tuple(dict.fromkeys(parts))
+    for part in chosen:
         if part not in PARTS:
             raise UsageError(f"--redact: unknown `{part}`", hint=f"one of {', '.join(PARTS)}")
     result = dict(document)
-    if "prices" in wanted:
+    if "prices" in chosen:
         result = _without_prices(result)
-    if "names" in wanted:
+    if "names" in chosen:
         result = _without_names(result)
-    if wanted:
+    if chosen:
         result = {key: value for key, value in result.items() if key in KNOWN}
         result["command"] = []
-        result["redacted"] = list(wanted)
+        result["redacted"] = list(chosen)
     return result
 
 
@@ -57,20 +57,22 @@ _PRICE_IDS = ("price", "discount", "electricity", "quote", "own", "rate_of_excha
 
 
 def _price_texts(doc: Doc) -> list[str]:
-    """How the secret prices and who asks them would be written in a sentence."""
-    said = [doc["question"][name]["value"] for name in ("price", "provider", "electricity") if name in doc["question"]]
+    """The secret prices and the provider's name as they would appear in a sentence."""
+    values = [
+        doc["question"][name]["value"] for name in ("price", "provider", "electricity") if name in doc["question"]
+    ]
     lines = [line for view in ("plans", "same_deadline") for plan in doc.get(view) or () for line in plan["cost_lines"]]
-    said += [line["unit_price_usd"]["mid"] for line in lines if line.get("unit_price_usd")]
-    return sorted({str(value) for value in said if value is not None and len(str(value)) > 2})
+    values += [line["unit_price_usd"]["mid"] for line in lines if line.get("unit_price_usd")]
+    return sorted({str(value) for value in values if value is not None and len(str(value)) > 2})
 
 
 def _without_prices(doc: Doc) -> Doc:
     secret = _price_texts(doc)
 
     def tells(*texts: Any) -> bool:
-        return any(_MONEY.search(str(text)) or any(one in str(text) for one in secret) for text in texts if text)
+        return any(_MONEY.search(str(text)) or any(phrase in str(text) for phrase in secret) for text in texts if text)
 
-    doc["question"] = {name: one for name, one in doc["question"].items() if name not in _PRICE_INPUTS}
+    doc["question"] = {name: entry for name, entry in doc["question"].items() if name not in _PRICE_INPUTS}
     for view in ("plans", "same_deadline"):
         doc[view] = [
             plan
@@ -78,16 +80,16 @@ def _without_prices(doc: Doc) -> Doc:
             | {"uncertainty": [u for u in plan["uncertainty"] if not tells(u["term"], u["label"])]}
             for plan in doc.get(view) or ()
         ]
-    doc["savings"] = [one for one in doc["savings"] if one["metric"] not in _PRICE_FIGURES]
+    doc["savings"] = [saving for saving in doc["savings"] if saving["metric"] not in _PRICE_FIGURES]
     doc["assumptions"] = [a for a in doc["assumptions"] if not tells(a["id"], a["text"], a["change_with"])]
     doc["gaps"] = [gap for gap in doc["gaps"] if not tells(gap["what"], gap["why"], gap["effect"])]
     doc |= _without_warnings(doc, tells)
     doc["evidence"] = [
-        one | {"used_in": [name for name in one["used_in"] if _figure(name) not in _PRICE_FIGURES]}
-        for one in doc["evidence"]
-        if not one["id"].startswith(_PRICE_IDS)
-        and not tells(one["what"])
-        and {_figure(name) for name in one["used_in"]} != set(_PRICE_FIGURES)
+        source | {"used_in": [name for name in source["used_in"] if _figure(name) not in _PRICE_FIGURES]}
+        for source in doc["evidence"]
+        if not source["id"].startswith(_PRICE_IDS)
+        and not tells(source["what"])
+        and {_figure(name) for name in source["used_in"]} != set(_PRICE_FIGURES)
     ]
     for name in ("pareto", "claims"):
         doc.pop(name, None)
@@ -96,7 +98,7 @@ def _without_prices(doc: Doc) -> Doc:
 
 
 def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:
-    """The warnings that speak of no price, each with its message where the document has them."""
+    """The warnings that mention no price, each with its message if the document has messages."""
     texts = doc.get("warnings") or []
     kept = [number for number, text in enumerate(texts) if not tells(text)]
     lists = {name: doc[name] for name in ("warnings", "warnings_message") if doc.get(name)}
@@ -104,13 +106,20 @@ def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:
 
 
 def _without_names(doc: Doc) -> Doc:
-    """Names of the model, of providers and of files; the model's shape and the sources of hardware facts stay."""
+    """The document without names of the model, of providers and of files.
+
+    The model's shape and the sources of hardware facts stay.
+    """
     secret = [str(doc["model"].get("name") or "")]
-    secret += [str(one["value"]) for name, one in doc["question"].items() if name in _NAME_INPUTS and one["value"]]
+    secret += [
+        str(entry["value"]) for name, entry in doc["question"].items() if name in _NAME_INPUTS and entry["value"]
+    ]
     secret = sorted({text for text in secret if len(text) > 2}, key=len, reverse=True)
-    doc["question"] = {name: one for name, one in doc["question"].items() if name not in _NAME_INPUTS}
+    doc["question"] = {name: entry for name, entry in doc["question"].items() if name not in _NAME_INPUTS}
     doc["model"] = doc["model"] | {"name": ""}
-    doc["evidence"] = [one for one in doc["evidence"] if not one["id"].startswith(("price", "model", "quote", "own"))]
+    doc["evidence"] = [
+        source for source in doc["evidence"] if not source["id"].startswith(("price", "model", "quote", "own"))
+    ]
     return {key: _masked(value, secret) for key, value in doc.items()}
 
 

@@ -8,17 +8,17 @@ from math import isclose, prod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One number with how it comes from others."""
+    """One number and how it is computed from others."""
 
     label: str
     value: float | None
     unit: str = ""
     formula: str = ""
-    """How the children make the value, in words; empty for an input."""
+    """How the value is computed from the children, in words; empty for an input."""
     how: str = ""
-    """`product`, `sum` or empty: what the children's values, each to its power, do."""
+    """How the children's values, each raised to its power, combine: `product`, `sum` or empty."""
     power: int = 1
-    """-1 where the parent divides by this."""
+    """-1 if the parent divides by this."""
     low: float | None = None
     high: float | None = None
     note: str = ""
@@ -29,20 +29,20 @@ class Node:
 
 
 def remainder(label: str, stated: float, children: list[Node], how: str) -> Node | None:
-    """The node that makes the children come out at the stated value; None where they do already."""
+    """The node that brings the children to the stated value; None if they already agree with it."""
     values = [child.value for child in children]
     if any(value is None for value in values):
         return None
-    found = made_of(children, how)
-    if isclose(found, stated, rel_tol=1e-9):
+    computed = made_of(children, how)
+    if isclose(computed, stated, rel_tol=1e-9):
         return None
     note = "the middle is the median of the draws, which is not made of the medians of its parts"
     if how == "sum":
-        return Node(label=label, value=stated - found, note=note)
-    return Node(label=label, value=stated / found, note=note) if found else None
+        return Node(label=label, value=stated - computed, note=note)
+    return Node(label=label, value=stated / computed, note=note) if computed else None
 
 
 def made_of(children: list[Node] | tuple[Node, ...], how: str) -> float:
-    """What the children's values come to."""
+    """The sum or product of the children's values."""
     values = [(child.value or 0.0, child.power) for child in children]
     return sum(value for value, _ in values) if how == "sum" else prod(value**power for value, power in values)

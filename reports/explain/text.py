@@ -1,4 +1,4 @@
-"""An explanation as an indented tree of text, or as plain JSON values."""
+"""An explanation as an indented text tree, or as plain JSON values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.text.names import pretty_gpu
 DIGITS = 6
 """Significant digits of the tree: enough to check it with a calculator."""
 WIDTH = 96
-"""Columns after which a remark is broken."""
+"""Columns after which a remark is wrapped."""
 NAMED = 4
 """Sources named on a line; the list below the tree has them all."""
 
@@ -26,7 +26,7 @@ def figure(value: float | None) -> str:
     if value and not 1e-4 <= abs(value) < 1e13:
         return f"{value:.{DIGITS - 1}e}"
     if value != 1 and abs(value - 1) < 1e-4:
-        return f"{value:.9f}".rstrip("0")  # a rounding: its first digits would say 1
+        return f"{value:.9f}".rstrip("0")  # a rounding remainder: its first digits would show as 1
     text = f"{value:,.{max(0, DIGITS - len(f'{abs(value):.0f}'))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -46,8 +46,8 @@ def to_text(explanation: Explanation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _said(node: Node) -> str:
-    """One line: what it is, how it comes about, where from."""
+def _line(node: Node) -> str:
+    """One line: label, value, range and formula."""
     unit = f" {node.unit}" if node.unit else ""
     text = f"{node.label} = {figure(node.value)}{unit}"
     if node.low is not None and node.high is not None and node.low != node.high:
@@ -59,7 +59,7 @@ def _said(node: Node) -> str:
 
 
 def _remarks(node: Node) -> list[str]:
-    """What stands under a line: where an input came from, and its sources."""
+    """The remarks under a line: where an input came from, and its sources."""
     remarks = [f"({node.note})"] if node.note else []
     if node.evidence:
         more = len(node.evidence) - NAMED
@@ -76,8 +76,8 @@ def _arithmetic(node: Node) -> str:
 
 
 def _branch(node: Node, first: str, rest: str, lines: list[str]) -> None:
-    """A node's line, its remarks, its children; `first` stands before the line, `rest` before what is under it."""
-    lines.append(f"{first}{_said(node)}")
+    """A node's line, its remarks, its children; `first` is the prefix of the line, `rest` of everything under it."""
+    lines.append(f"{first}{_line(node)}")
     stem = rest + ("│  " if node.children else "   ")
     for remark in _remarks(node):
         lines += [f"{stem}  {line}" for line in wrap(remark, max(40, WIDTH - len(stem)))]

@@ -1,4 +1,4 @@
-"""From a number of an answer down to its inputs and their sources: a tree whose arithmetic really comes out.
+"""From a number of an answer down to its inputs and their sources: a tree whose arithmetic adds up.
 
 The middle of a range is the median of the draws, and the median of a product is not exactly the product of the
 medians. Where the two differ, the difference is a node of its own, so that each line can be checked with a calculator.
@@ -30,7 +30,7 @@ FLOP_PER_PARAM = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A figure of a plan, taken apart."""
+    """The derivation of one figure of a plan."""
 
     figure: str
     precision: str
@@ -41,7 +41,7 @@ class Explanation:
 
 
 class Derivation:
-    """The trees of one plan."""
+    """The derivation trees of one plan."""
 
     def __init__(self, facts: Facts, plan: Doc, words: Words) -> None:
         self._facts = facts
@@ -49,7 +49,7 @@ class Derivation:
         self._words = words
 
     def figures(self) -> dict[str, Callable[[], Node]]:
-        """Every figure that can be taken apart."""
+        """Every figure that can be derived."""
         return {
             "cost": self.cost, "gpu-hours": self.gpu_hours, "time": self.time, "steps": self.steps,
             "tokens": self.tokens, "step": self.step, "goodput": self.goodput, "throughput": self.throughput,
@@ -71,7 +71,7 @@ class Derivation:
         )  # fmt: skip
 
     def _ids(self, *figures: str, whole: bool = False) -> tuple[str, ...]:
-        """Sources that one of the figures rests on in this plan's precision.
+        """Ids of the sources that one of the figures is based on, in this plan's precision.
 
         Args:
             figures: as in `used_in`, with an item (`step_s.matmul`) or without.
@@ -90,15 +90,15 @@ class Derivation:
     def _input(self, name: str, label: str, unit: str = "", value: float | None = None, power: int = 1) -> Node:
         """A leaf that is an input of the question."""
         entry = self._facts.doc["question"].get(name) or {}
-        said = entry.get("value")
-        number = value if value is not None else float(said) if isinstance(said, int | float) else None
+        given = entry.get("value")
+        number = value if value is not None else float(given) if isinstance(given, int | float) else None
         notes = [text for text in (entry.get("source"), entry.get("note")) if text]
         return Node(label=label, value=number, unit=unit, power=power, note=": ".join(notes))
 
     # the run
 
     def tokens(self) -> Node:
-        """Tokens, from the parameters where they were not given."""
+        """Tokens, derived from the parameters if they were not given."""
         tokens, params = float(self._facts.given("tokens") or 0), self._facts.doc["model"]["params_total"]
         if self._facts.source_of("tokens") != "default" or not tokens:
             return self._input("tokens", "Tokens", "tokens")
@@ -147,7 +147,7 @@ class Derivation:
         return self._made("Step time", stated, "s", "sum of its items", "sum", items, evidence=ids)
 
     def goodput(self, power: int = 1) -> Node:
-        """The share of the hours that moves the training forward."""
+        """The share of the hours that advances the training."""
         stated = self._plan["goodput_ratio"] or {"low": None, "mid": 1.0, "high": None}
         ids = self._ids("goodput_ratio")
         note = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"
@@ -244,8 +244,8 @@ class Derivation:
         """Carbon, location-based."""
         plan = self._plan
         grid = plan["carbon_tco2e"]["mid"] * KG_PER_T / (plan["energy_mwh"]["mid"] * KWH_PER_MWH)
-        said = self._facts.given("grid")
-        factor = float(said) if isinstance(said, int | float) else grid
+        given = self._facts.given("grid")
+        factor = float(given) if isinstance(given, int | float) else grid
         ids = self._ids("carbon_tco2e.grid_factor")
         children = [self.energy(), Node(label="Grid factor", value=factor, unit="t per MWh", note=self._note("grid"),
                                         evidence=ids)]  # fmt: skip
@@ -307,41 +307,41 @@ FIGURES = tuple(Derivation(None, {}, None).figures())  # type: ignore[arg-type]
 def explain(
     document: Any, figure: str, *, precision: str | None = None, gpu: str | None = None, name: str = "document"
 ) -> Explanation:
-    """Take a figure of a plan apart.
+    """Derive a figure of a plan from its inputs.
 
     Args:
         document: an estimate (`mpplan.estimate/1`).
         figure: one of `FIGURES`, or a key of the document.
-        precision: of the plan; default the asked one.
-        gpu: of the plan; default the leading one.
+        precision: of the plan; by default the requested one.
+        gpu: of the plan; by default the leading one.
         name: what an error calls the document.
 
     Raises:
-        InputFileError: the document is no estimate.
+        InputFileError: the document is not an estimate.
         UsageError: an unknown figure, or no plan that fits for this precision and GPU.
     """
-    wanted = ALIASES.get(figure.lower(), figure.lower())
-    if wanted not in FIGURES:
+    canonical = ALIASES.get(figure.lower(), figure.lower())
+    if canonical not in FIGURES:
         raise UsageError(f"no figure `{figure}`", hint=f"one of {', '.join(FIGURES)}")
     facts, words = Facts(checked(document, name)), words_for("en")
     plan = _chosen(facts, precision or facts.asked, gpu or facts.gpu)
     facts.gpu = plan["gpu"]
-    root = Derivation(facts, plan, words).figures()[wanted]()
+    root = Derivation(facts, plan, words).figures()[canonical]()
     ids = list(dict.fromkeys(_evidence_ids(root)))
-    rows = (facts.evidence(one) for one in ids)
-    return Explanation(figure=wanted, precision=plan["precision"], gpu=plan["gpu"], root=root,
+    rows = (facts.evidence(evidence_id) for evidence_id in ids)
+    return Explanation(figure=canonical, precision=plan["precision"], gpu=plan["gpu"], root=root,
                        sources=tuple(row for row in rows if row is not None))  # fmt: skip
 
 
 def _chosen(facts: Facts, precision: str, gpu: str) -> Doc:
     plan = facts.plan(precision, gpu)
     if plan is None:
-        there = ", ".join(dict.fromkeys(f"{one['precision']} on {one['gpu']}" for one in facts.doc["plans"]))
-        raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {there}")
+        available = dict.fromkeys(f"{row['precision']} on {row['gpu']}" for row in facts.doc["plans"])
+        raise UsageError(f"the answer has no plan in {precision} on {gpu}", hint=f"it has {', '.join(available)}")
     if not plan["fits"]:
         raise UsageError(f"{precision} has no figures on {pretty_gpu(gpu)}: {plan['why_not']}", hint="choose another")
     return plan
 
 
 def _evidence_ids(node: Node) -> list[str]:
-    return [*node.evidence, *(one for child in node.children for one in _evidence_ids(child))]
+    return [*node.evidence, *(evidence_id for child in node.children for evidence_id in _evidence_ids(child))]

@@ -1,4 +1,4 @@
-"""The forms of a report: one file each, listed here; a module is imported only when its form is asked for."""
+"""The formats of a report, one module each; a module is imported only when its format is requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans as a table for spreadsheets: one row per view, GPU and precision; units in the heads."""
+"""The plans as a table for spreadsheets: one row per view, GPU and precision; units in the column heads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _RANGES = ("duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e
            "tflops_per_gpu", "mfu", "goodput_ratio", "gpu_power_w")  # fmt: skip
 _LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the start of a formula (OWASP, CSV injection)."""
+"""Characters that a spreadsheet takes for the start of a formula (OWASP, CSV injection)."""
 
 
 def render(view: View) -> str:
-    """CSV with CRLF line ends (RFC 4180); a text that looks like a formula gets a quote mark in front."""
+    """CSV with CRLF line ends (RFC 4180); a text that looks like a formula is prefixed with a quote mark."""
     held = view.data.get("csv")
     return held if isinstance(held, str) else table_of(view.data["document"])
 
@@ -29,8 +29,14 @@ def table_of(document: dict[str, Any]) -> str:
         for plan in document[key]
     ]
     rows += [
-        {"view": "", "precision": one["precision"], "gpu": one.get("gpu"), "fits": False, "why_not": one["reason"]}
-        for one in document.get("unsupported") or ()
+        {
+            "view": "",
+            "precision": entry["precision"],
+            "gpu": entry.get("gpu"),
+            "fits": False,
+            "why_not": entry["reason"],
+        }
+        for entry in document.get("unsupported") or ()
     ]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""One HTML file that holds everything: no request, no script needed to read it, nothing in the document can inject."""
+"""One self-contained HTML file: no requests, readable without scripts, safe from injection by the document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def render(view: View) -> str:
     css, js = style(), script()
     w = view.words
     whatif = view.data.get("whatif") or {}
-    names = [one["precision"] for one in whatif.get("plans", ())]
+    names = [plan["precision"] for plan in whatif.get("plans", ())]
     rows = [("cost_usd", "metric.cost_usd"), ("days", "metric.duration_days"), ("gpu_hours", "metric.gpu_hours"),
             ("energy_mwh", "metric.energy_mwh"), ("carbon_t", "metric.carbon_tco2e"),
             ("bill_usd", "whatif.bill")]  # fmt: skip
@@ -51,7 +51,7 @@ def render(view: View) -> str:
 def page_data(view: View) -> list[Any]:
     """What the page holds for download: the document in two parts with its CSV between them.
 
-    The same numbers stand close together so, which makes the compressed text a tenth smaller.
+    This puts equal numbers close together, which makes the compressed text a tenth smaller.
     """
     items = list(view.data["document"].items())
     cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
@@ -65,7 +65,7 @@ def packed(value: Any) -> str:
 
 
 def embedded(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it ends the element or starts a comment."""
+    """JSON that is safe inside a script element: nothing in it ends the element or starts a comment."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
@@ -73,7 +73,7 @@ def embedded(value: Any) -> str:
 
 
 def policy(css: str, js: str) -> str:
-    """Content security policy: this one style, this one script, pictures inside the page, nothing else."""
+    """Content security policy: only this style, this script and embedded pictures."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js)]
     return (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
@@ -82,12 +82,12 @@ def policy(css: str, js: str) -> str:
 
 
 def short(value: float) -> str:
-    """A number for an attribute: six significant digits, no idle zeros."""
+    """A number for an attribute: six significant digits, no trailing zeros."""
     return f"{value:.6g}"
 
 
 def with_code(text: str) -> Markup:
-    """Text with what stands between backticks as code, everything escaped."""
+    """Escaped text, with the parts between backticks as code."""
     from markupsafe import Markup, escape
 
     parts = [escape(part) for part in text.split("`")]

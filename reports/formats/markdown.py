@@ -11,7 +11,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is: no emphasis, link, HTML, image or table cell comes out of it."""
+    """Text escaped so that Markdown shows it literally, without emphasis, links, HTML, images or table cells."""
     return _SPECIAL.sub(r"\\\1", text).replace("&", "&amp;").replace("://", ":\u2060//")
 
 

@@ -1,4 +1,4 @@
-"""The page as a PDF, printed by a browser without a window, if there is one."""
+"""The page as a PDF, printed by a headless browser, if one is installed."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ LIMIT_S = 60.0
 
 
 def browser() -> str | None:
-    """The browser to print with: `MPPLAN_BROWSER`, else the first that is there; None where there is none."""
+    """The browser to print with: `MPPLAN_BROWSER`, else the first one installed; None if there is none."""
     named = os.environ.get("MPPLAN_BROWSER")
     if named:
         return shutil.which(named)
-    found = (shutil.which(name) for name in BROWSERS)
-    return next((path for path in found if path), next((path for path in PLACES if Path(path).exists()), None))
+    located = (shutil.which(name) for name in BROWSERS)
+    return next((path for path in located if path), next((path for path in PLACES if Path(path).exists()), None))
 
 
 def render(view: View) -> bytes:
-    """The page on A4, as its own style sheet prints it.
+    """The page on A4, printed with its own style sheet.
 
     Raises:
         UsageError: there is no browser, or it could not print.
@@ -58,7 +58,7 @@ def render(view: View) -> bytes:
         command = [program, "--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer",
                    f"--user-data-dir={folder}/profile", f"--print-to-pdf={result}", page.as_uri()]  # fmt: skip
         if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.insert(1, "--no-sandbox")  # Chromium refuses its sandbox to root
+            command.insert(1, "--no-sandbox")  # Chromium's sandbox does not work for root
         try:
             done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,4 +1,4 @@
-"""The answer as plain text in aligned columns, readable from 80 columns on, without colour too."""
+"""The answer as plain text in aligned columns, readable at 80 columns and without colour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def render(view: View, *, width: int | None = None, color: bool | None = None) -
     pen.paragraph((Span(text=" · ".join(part.text for part in hero.trust)),), quiet=True)
     for alert in hero.alerts:
         pen.paragraph((Span(text=f"! {alert}"),))
-    if hero.table is not None and not hero.tiles:  # with an answer, the first part says the same and more
+    if hero.table is not None and not hero.tiles:  # with an answer, the first part already says this and more
         pen.table(hero.table)
     for section in view.sections:
         if section.id in IN_SHORT:
@@ -53,8 +53,8 @@ def _section(pen: _Pen, section: Section) -> None:
 
 
 def _width(width: int | None) -> int:
-    found = width or (shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80)
-    return max(LEAST, min(found, WIDEST))
+    columns = width or (shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80)
+    return max(LEAST, min(columns, WIDEST))
 
 
 def _color(color: bool | None) -> bool:
@@ -69,13 +69,13 @@ def cells_wide(text: str) -> int:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    """The text filled up to a width."""
+    """The text padded to a width."""
     space = " " * max(0, width - cells_wide(text))
     return space + text if right else text + space
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, cut at spaces, or anywhere between wide characters."""
+    """Lines of at most `width` columns, wrapped at spaces or between wide characters."""
     lines: list[str] = [""]
     for word in _words(text):
         glued = lines[-1] + word
@@ -90,7 +90,7 @@ _NOT_FIRST = frozenset("，。；：、）！？％%”）")
 
 
 def _words(text: str) -> list[str]:
-    """Pieces between which a line may end."""
+    """Pieces between which a line may break."""
     pieces: list[str] = []
     for c in text:
         wide = unicodedata.east_asian_width(c) in "WF"
@@ -141,7 +141,7 @@ class _Pen:
         self._lines.append("")
 
     def table(self, table: Table) -> None:
-        """A table whose columns that do not fit are carried into a second block, each with its first column."""
+        """A table; columns that do not fit continue in further blocks, each with the first column."""
         rows = [row for row in table.rows if len(row.cells) == len(table.columns)][:MOST_ROWS]
         short = [row for row in table.rows if len(row.cells) != len(table.columns)]
         widths = [
@@ -182,12 +182,12 @@ def _head_lines(column: Column, width: int) -> list[str]:
 
 
 def _head_width(column: Column) -> int:
-    """A head may be broken over lines, but not inside a word."""
+    """Width of a head, which may wrap over lines but not inside a word."""
     return max(cells_wide(word.strip()) for word in column.head.split(" ")) if column.head else 0
 
 
 def _parts(widths: list[int], width: int) -> list[list[int]]:
-    """Columns in groups that fit a line, each beginning with the first column."""
+    """Groups of columns that fit on a line, each starting with the first column."""
     groups: list[list[int]] = [[0]]
     for n in range(1, len(widths)):
         used = sum(widths[k] + 2 for k in groups[-1])

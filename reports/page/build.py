@@ -30,12 +30,12 @@ def checked(document: Any, name: str = "document") -> Doc:
     """A cleaned copy of an estimate, with every key that the report reads.
 
     Raises:
-        InputFileError: it is no estimate, or a key that the report needs is missing.
+        InputFileError: it is not an estimate, or a key that the report needs is missing.
     """
     hint = "pass the document that `mpplan estimate --json` printed"
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != ESTIMATE_SCHEMA:
-        raise InputFileError(f"{name}: schema: expected `{ESTIMATE_SCHEMA}`, found `{clean(found)}`", hint=hint)
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != ESTIMATE_SCHEMA:
+        raise InputFileError(f"{name}: schema: expected `{ESTIMATE_SCHEMA}`, found `{clean(schema)}`", hint=hint)
     for key in _NEEDED:
         if key not in document:
             raise InputFileError(f"{name}: {key}: missing", hint=hint)

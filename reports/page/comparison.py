@@ -1,4 +1,4 @@
-"""Two answers beside each other: what changes from the first to the second, and which inputs changed it."""
+"""Two answers side by side: what changes from the first to the second, and which inputs changed it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_comparison(
     """The view of two plans.
 
     Raises:
-        InputFileError: one of the two is no estimate.
+        InputFileError: one of the two is not an estimate.
         UsageError: an unknown language or part to leave out.
     """
     words, parts = words_for(lang), tuple(redact)
@@ -68,7 +68,7 @@ def build_comparison(
 
 
 def change_of(before: Doc | None, after: Doc | None, metric: str) -> float | None:
-    """Change of the middle, after over before less one; None where one is missing."""
+    """Relative change of the middle, after / before - 1; None if either is missing."""
     if not (before and after and before[metric] and after[metric] and before[metric]["mid"]):
         return None
     return float(after[metric]["mid"]) / float(before[metric]["mid"]) - 1.0
@@ -186,7 +186,7 @@ def _answer_table(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _figures(pair: Pair, called: tuple[str, str], words: Words) -> Section:
-    """The same comparison for every precision that both have, and how each is laid out."""
+    """The same comparison for every precision that both have, with their layouts."""
     blocks: list[Block] = []
     for plan in pair[1].plans():
         before = pair[0].plan(plan["precision"])
@@ -221,14 +221,16 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
 
 
 def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
-    """Inputs that differ; those that are the same are counted."""
+    """Inputs that differ, with a count of those that are the same."""
     asked = [facts.doc["question"] for facts in pair]
     names = list(dict.fromkeys([*asked[0], *asked[1]]))
     rows = []
     for name in names:
         texts = [
-            input_text(name, one[name], words) if name in one and one[name]["value"] is not None else words("none")
-            for one in asked
+            input_text(name, entries[name], words)
+            if name in entries and entries[name]["value"] is not None
+            else words("none")
+            for entries in asked
         ]
         if texts[0] != texts[1]:
             cells = (Cell(text=text) for text in (words.name("input", name), *texts))
@@ -246,16 +248,18 @@ def _inputs(pair: Pair, called: tuple[str, str], words: Words) -> Section | None
 def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
     """Assumptions, gaps and sources that only one of the two has."""
     blocks: list[Block] = []
-    for own, other, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
+    for own, counterpart, name in ((pair[0], pair[1], called[0]), (pair[1], pair[0], called[1])):
         for key, title in (("assumptions", "compare.only_assumptions"), ("gaps", "compare.only_gaps")):
-            theirs = {_identity(row) for row in other.doc[key]}
+            theirs = {_identity(row) for row in counterpart.doc[key]}
             items = [_basis_cell(row, words) for row in own.doc[key] if _identity(row) not in theirs]
             if items:
                 blocks.append(Items(title=words(title, name=name), items=tuple(items)))
-        known = {one["id"] for one in other.doc["evidence"]}
-        only = [one for one in own.doc["evidence"] if one["id"] not in known]
+        known = {source["id"] for source in counterpart.doc["evidence"]}
+        only = [source for source in own.doc["evidence"] if source["id"] not in known]
         if only:
-            sources = tuple(Cell(text=one["what"], detail=one["id"], foreign=words.lang != "en") for one in only)
+            sources = tuple(
+                Cell(text=source["what"], detail=source["id"], foreign=words.lang != "en") for source in only
+            )
             blocks.append(Items(title=words("compare.only_sources", name=name), items=sources))
     if not blocks:
         return None
@@ -264,7 +268,7 @@ def _basis(pair: Pair, called: tuple[str, str], words: Words) -> Section | None:
 
 
 def _identity(row: Doc) -> str:
-    """What tells one assumption or gap from another."""
+    """What distinguishes one assumption or gap from another."""
     return str(row["text"]) if "text" in row else f"{row['what']}: {row['why']}"
 
 

@@ -1,4 +1,4 @@
-"""The first screen: the answer as a sentence with its range, what it rests on, three figures, all precisions."""
+"""The first screen: the answer as a sentence with its range, what it is based on, three figures, all precisions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.view import Cell, Hero, RangeChart, Tile, Versus
 
 
 def hero(facts: Facts, words: Words) -> Hero:
-    """Build the first screen; where the asked precision does not fit, it says so instead of an answer."""
+    """Build the first screen; if the requested precision does not fit, it says so instead of giving an answer."""
     answer = facts.answer
     metric = lead_metric(facts)
     return Hero(
@@ -30,7 +30,7 @@ def hero(facts: Facts, words: Words) -> Hero:
 
 
 def lead_metric(facts: Facts) -> str:
-    """Cost where there is one, else GPU-hours."""
+    """Cost if there is one, else GPU-hours."""
     return MARKET if any(plan[MARKET] for plan in facts.fitting()) else "gpu_hours"
 
 
@@ -39,16 +39,16 @@ def _chart(facts: Facts, metric: str, words: Words) -> RangeChart | None:
 
 
 def model_phrase(facts: Facts, words: Words) -> str:
-    """`this 70B model` for a shape that was asked for by size, else the model's name."""
+    """`this 70B model` if the model was given by size, else the model's name."""
     if facts.given("params") and not facts.given("model"):
         return words("model.by_size", size=asked_size(facts, words))
     return words("model.by_name", name=facts.model_name)
 
 
 def asked_size(facts: Facts, words: Words) -> str:
-    """The model's size as it was asked for, else as it was counted."""
-    said = facts.given("params")
-    return words.value("params", float(said) if isinstance(said, int | float) else facts.doc["model"]["params_total"])
+    """The model's size as given, else as counted."""
+    given = facts.given("params")
+    return words.value("params", float(given) if isinstance(given, int | float) else facts.doc["model"]["params_total"])
 
 
 def _verb(facts: Facts, words: Words) -> str:
@@ -78,28 +78,28 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
 
 
 def why_none(facts: Facts, words: Words) -> str:
-    """Why the asked precision has no plan."""
+    """Why the requested precision has no plan."""
     plan = facts.plan(facts.asked)
     if plan is not None and plan["why_not"]:
         return sentence(plan, "why_not", words.lang).text
-    for one in facts.doc.get("unsupported") or ():
-        if one["precision"] == facts.asked:
-            return sentence(one, "reason", words.lang).text
+    for entry in facts.doc.get("unsupported") or ():
+        if entry["precision"] == facts.asked:
+            return sentence(entry, "reason", words.lang).text
     return words("reason.unknown")
 
 
 def _compared(facts: Facts, metric: str, words: Words) -> str:
     """`, 31% less than BF16 (28–34) and 65% less than TF32 (62–68)`; marks the shares as strong."""
     parts: list[str] = []
-    for other in facts.references():
-        saving = facts.saving(metric, other)
-        if saving is not None and (other != "fp32" or not parts) and len(parts) < 2:
-            parts.append(saving_phrase(saving, words.name("precision", other), words))
+    for reference in facts.references():
+        saving = facts.saving(metric, reference)
+        if saving is not None and (reference != "fp32" or not parts) and len(parts) < 2:
+            parts.append(saving_phrase(saving, words.name("precision", reference), words))
     return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
 
 
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:
-    """A saving in words; its figure between the marks that `Words.spans` understands."""
+    """A saving in words, with its figure marked for `Words.spans`."""
     less = saving["mid"] >= 0
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
     figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
@@ -134,7 +134,7 @@ def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
 
 
 def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
-    """What the figures rest on, in a line; each part leads to where the page says more."""
+    """What the figures are based on, in a line; each part links to the details on the page."""
     doc = facts.doc
     parts = [Cell(text=_measured(facts, words), href="#sources")]
     prices = _prices(facts, words)
@@ -147,7 +147,7 @@ def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
 
 
 def _prices(facts: Facts, words: Words) -> str:
-    """Whose prices, as of when, and how old the rows are."""
+    """The source of the prices, their date and the age of the rows."""
     if facts.source_of("price") in ("flag", "file", "variable"):
         return words("trust.price_given")
     rows = [row for row in facts.evidence_for(MARKET) if "cost_usd.gpu_hour" in row["used_in"]]
@@ -159,13 +159,13 @@ def _prices(facts: Facts, words: Words) -> str:
 
 
 def _years(dates: list[str]) -> str:
-    """First and last year that dates, or intervals of dates, name."""
+    """First and last year among dates or date intervals."""
     years = sorted({part[:4] for date in dates for part in date.split("/")})
     return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
 
 
 def _measured(facts: Facts, words: Words) -> str:
-    """The best kind of evidence behind the rates of the asked plan, with its dates."""
+    """The best kind of evidence for the rates of the requested plan, with its dates."""
     sources = facts.evidence_for(DURATION)
     rates = [source for source in sources if "linear_flop_per_s" in source.get("terms", ())]
     for kind in ("measured", "shipped", "published", "transferred", "datasheet"):
@@ -186,9 +186,9 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
     if facts.answer is not None:
         left_out = [words.name("precision", plan["precision"]) for plan in facts.plans() if not plan["fits"]]
         left_out += [
-            words.name("precision", one["precision"])
-            for one in facts.doc.get("unsupported") or ()
-            if one.get("gpu") in (None, facts.gpu)
+            words.name("precision", entry["precision"])
+            for entry in facts.doc.get("unsupported") or ()
+            if entry.get("gpu") in (None, facts.gpu)
         ]
         if left_out:
             alerts.append(words("alert.left_out", names=words.join(left_out)))
@@ -208,14 +208,16 @@ def _tile(facts: Facts, answer: Doc, metric: str, words: Words) -> Tile:
         text=figure.text,
         span=figure.span,
         budget=words("tile.budget", high=figure.high) if figure.span else "",
-        versus=tuple(_versus(facts, metric, other, words) for other in facts.references() if other != "fp16")[:3],
+        versus=tuple(
+            _versus(facts, metric, reference, words) for reference in facts.references() if reference != "fp16"
+        )[:3],
         evidence=evidence_line(facts, metric, words),
     )
 
 
-def _versus(facts: Facts, metric: str, other: str, words: Words) -> Versus:
-    label = words("versus.label", other=words.name("precision", other))
-    saving = facts.saving(metric, other)
+def _versus(facts: Facts, metric: str, reference: str, words: Words) -> Versus:
+    label = words("versus.label", other=words.name("precision", reference))
+    saving = facts.saving(metric, reference)
     if saving is None:
         return Versus(label=label, text=words("none"))
     change = words.figure("change", {"low": -saving["high"], "mid": -saving["mid"], "high": -saving["low"]})
@@ -230,7 +232,7 @@ def signed(change: Figure, words: Words) -> str:
 
 
 def _flat_span(saving: Doc, words: Words) -> str:
-    """The range of a change, without signs where both ends have the same."""
+    """The range of a change, without signs if both ends have the same one."""
     low, high = saving["low"], saving["high"]
     if high < 0:
         low, high = -high, -low
@@ -240,9 +242,9 @@ def _flat_span(saving: Doc, words: Words) -> str:
 
 
 def evidence_line(facts: Facts, metric: str, words: Words) -> str:
-    """Kinds of evidence behind a figure, best first, in words."""
+    """Kinds of evidence for a figure, best first, in words."""
     kinds = facts.kinds_for(metric)
     if metric in (MARKET, ENERGY):
-        kinds = [one["kind"] for name in (metric, DURATION) for one in facts.evidence_for(name)]
+        kinds = [source["kind"] for name in (metric, DURATION) for source in facts.evidence_for(name)]
     names = [words.name("evidence", kind) for kind in sorted(set(kinds), key=rung_of)]
     return " · ".join(names)

@@ -22,7 +22,7 @@ def data_address(path: Path) -> str:
 
     Raises:
         UsageError: it cannot be read.
-        InputFileError: it is no PNG, JPEG, GIF, WebP or SVG, or larger than `MOST_BYTES`.
+        InputFileError: it is not a PNG, JPEG, GIF, WebP or SVG, or larger than `MOST_BYTES`.
     """
     try:
         content = path.read_bytes()

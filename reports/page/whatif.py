@@ -1,6 +1,6 @@
 """The closed form behind the sliders, and the sliders themselves.
 
-Only what enters in proportion can be moved without planning anew: price, electricity, PUE, grid factor, tokens,
+Only inputs with a proportional effect can change without planning again: price, electricity, PUE, grid factor, tokens,
 goodput and the number of runs. `templates/report.js` holds the same arithmetic; a test runs both over random inputs.
 """
 
@@ -20,18 +20,18 @@ ENDS = ("low", "mid", "high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """What the sliders say."""
+    """The values of the sliders."""
 
     price: float | None
-    """USD per GPU-hour; None where the plan has no price."""
+    """USD per GPU-hour; None if the plan has no price."""
     electricity: float
-    """USD per kWh; 0 where the plan bills none (rent holds it)."""
+    """USD per kWh; 0 if the plan bills none (the rent includes it)."""
     pue: float
     grid: float
     """kg CO2e per kWh."""
     tokens: float
     goodput: float
-    """Share of the hours that moves the training forward."""
+    """Share of the hours that advances the training."""
     runs: float = 1.0
 
 
@@ -55,7 +55,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What the knobs make of a plan, each as (low, mid, high)."""
+    """The figures of a plan at given knobs, each as (low, mid, high)."""
 
     cost_usd: tuple[float, float, float] | None
     days: tuple[float, float, float]
@@ -77,7 +77,7 @@ class Slider:
     high: float
     step: float
     quantity: str
-    """Ladder that its value is shown with."""
+    """Ladder of units for its value."""
 
 
 def _times(ends: tuple[float, float, float], factor: float) -> tuple[float, float, float]:
@@ -90,7 +90,7 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
     Args:
         base: the plan.
         plan: the knobs at which it was made.
-        knobs: the knobs wanted.
+        knobs: the knobs to evaluate.
     """
     work = knobs.tokens / plan.tokens * (plan.goodput / knobs.goodput)
     hours = work * knobs.runs
@@ -106,7 +106,7 @@ def outcome(base: Base, plan: Knobs, knobs: Knobs) -> WhatIf:
 
 
 def _cost(base: Base, plan: Knobs, knobs: Knobs, hours: float) -> tuple[float, float, float] | None:
-    """Each part of the middle moves with its own factor; the range keeps the plan's proportions."""
+    """Each part of the middle is scaled by its own factor; the range keeps the plan's proportions."""
     if base.cost_usd is None:
         return None
     price = knobs.price / plan.price if knobs.price is not None and plan.price else 1.0
@@ -124,8 +124,8 @@ GPU_LINES = ("gpu_rental", "gpu_owned")
 """Lines that are GPU-hours times a price."""
 
 
-def _lines(plan: Doc, *wanted: str) -> list[Doc]:
-    return [line for line in plan["cost_lines"] if line["id"] in wanted]
+def _lines(plan: Doc, *ids: str) -> list[Doc]:
+    return [line for line in plan["cost_lines"] if line["id"] in ids]
 
 
 def base_of(plan: Doc) -> Base:
@@ -135,34 +135,32 @@ def base_of(plan: Doc) -> Base:
     cost = _ends(plan[MARKET]) if plan[MARKET] and plan[MARKET]["mid"] > 0 else None
     if cost and not plan["cost_lines"]:
         rental = cost[1]
-    other = (
-        sum(float(line["usd"]["mid"]) for line in plan["cost_lines"]) - rental - power if plan["cost_lines"] else 0.0
-    )
+    rest = sum(float(line["usd"]["mid"]) for line in plan["cost_lines"]) - rental - power if plan["cost_lines"] else 0.0
     return Base(
         precision=plan["precision"],
         gpu_hours=_ends(plan["gpu_hours"]),
         days=_ends(plan[DURATION]),
         energy_mwh=_ends(plan[ENERGY]),
         carbon_t=_ends(plan[CARBON]),
-        cost_usd=cost if rental + power + other > 0 else None,
+        cost_usd=cost if rental + power + rest > 0 else None,
         rental_usd=rental,
         electricity_usd=power,
-        other_usd=max(other, 0.0),
+        other_usd=max(rest, 0.0),
     )
 
 
 def _pue(facts: Facts, plan: Doc) -> float | None:
-    """The PUE that was asked for, else the one that the items of the energy imply."""
-    said = facts.given("pue")
-    if isinstance(said, int | float) and said >= 1:
-        return float(said)
+    """The given PUE, else the one implied by the energy items."""
+    given = facts.given("pue")
+    if isinstance(given, int | float) and given >= 1:
+        return float(given)
     items = plan["energy_items_mwh"] or {}
     machines = sum(size for name, size in items.items() if name not in ("pue_overhead", "total"))
     return 1.0 + float(items.get("pue_overhead", 0.0)) / machines if machines > 0 else None
 
 
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
-    """The knobs at which a plan was made, read from the plan itself; None where it has no energy to start from."""
+    """The knobs at which a plan was made, read from the plan itself; None if it has no energy."""
     pue, tokens = _pue(facts, plan), facts.given("tokens")
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
@@ -187,16 +185,16 @@ def sliders(knobs: Knobs, words: Words) -> tuple[Slider, ...]:
         return Slider(name=name, label=words(f"whatif.{name}"), value=value, low=low, high=high,
                       step=(high - low) / 400, quantity=quantity)  # fmt: skip
 
-    found = []
+    built = []
     if knobs.price:
-        found.append(slider("price", knobs.price, knobs.price * 0.25, knobs.price * 2.25, "unit_price"))
-    found.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
-    found.append(slider("pue", knobs.pue, 1.0, max(2.0, knobs.pue), "plain"))
-    found.append(slider("grid", knobs.grid, 0.0, max(1.0, knobs.grid), "plain"))
-    found.append(slider("tokens", knobs.tokens, knobs.tokens * 0.1, knobs.tokens * 4, "tokens"))
-    found.append(slider("goodput", knobs.goodput, 0.5, 1.0, "percent"))
-    found.append(Slider(name="runs", label=words("whatif.runs"), value=1, low=1, high=10, step=1, quantity="plain"))
-    return tuple(found)
+        built.append(slider("price", knobs.price, knobs.price * 0.25, knobs.price * 2.25, "unit_price"))
+    built.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
+    built.append(slider("pue", knobs.pue, 1.0, max(2.0, knobs.pue), "plain"))
+    built.append(slider("grid", knobs.grid, 0.0, max(1.0, knobs.grid), "plain"))
+    built.append(slider("tokens", knobs.tokens, knobs.tokens * 0.1, knobs.tokens * 4, "tokens"))
+    built.append(slider("goodput", knobs.goodput, 0.5, 1.0, "percent"))
+    built.append(Slider(name="runs", label=words("whatif.runs"), value=1, low=1, high=10, step=1, quantity="plain"))
+    return tuple(built)
 
 
 def _at_least(plan: Doc) -> bool:
@@ -204,7 +202,7 @@ def _at_least(plan: Doc) -> bool:
 
 
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
-    """What the page's script needs to do the same arithmetic and writing, and the sliders to draw."""
+    """What the page's script needs for the same arithmetic and number formats, and the sliders to draw."""
     answer = facts.answer
     knobs = knobs_of(facts, answer) if answer else None
     if answer is None or knobs is None:
@@ -216,9 +214,9 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "asked": facts.asked,
         "knobs": asdict(knobs),
         "plans": [
-            asdict(base_of(plan)) | {"knobs": asdict(one), "at_least": _at_least(plan)}
+            asdict(base_of(plan)) | {"knobs": asdict(plan_knobs), "at_least": _at_least(plan)}
             for plan in plans
-            if (one := own[plan["precision"]])
+            if (plan_knobs := own[plan["precision"]])
         ],
         "ladders": {
             name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities

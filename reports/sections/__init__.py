@@ -1,4 +1,4 @@
-"""The parts of the report below the first screen, in their order. A builder returns None where the data is absent.
+"""The parts of the report below the first screen, in order. A builder returns None if its data is absent.
 
 To add a part, write a builder `(facts, words) -> Section | None` and list it here; every format shows it.
 """

@@ -19,22 +19,22 @@ LANGUAGES = ("en", "zh")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number as it is shown everywhere: rounded once, with its range and its unit."""
+    """One number as shown everywhere: rounded once, with its range and its unit."""
 
     text: str
-    """Middle with its unit, `$2.31 million`; begins with `≥` where it is a lower bound."""
+    """Middle with its unit, `$2.31 million`; begins with `≥` if it is a lower bound."""
     full: str
-    """Middle with its unit and its range, as a sentence has them."""
+    """Middle with its unit and its range, for use in a sentence."""
     bare: str
-    """Middle without its unit, for a column whose head has it."""
+    """Middle without its unit, for a column whose head shows it."""
     low: str
     """Low with its unit."""
     high: str
     """High with its unit: the figure to budget with."""
     span: str
-    """`1.98–2.71` in the unit of the middle; empty where there is no range."""
+    """`1.98–2.71` in the unit of the middle; empty if there is no range."""
     value: float
-    """The middle as the document has it, for sorting and drawing."""
+    """The middle as in the document, for sorting and drawing."""
     at_least: bool = False
     """True for a lower bound."""
 
@@ -45,9 +45,9 @@ class Span:
 
     text: str
     strong: bool = False
-    """A figure."""
+    """True for a figure."""
     span: bool = False
-    """The range of a figure: kept on one line, quieter."""
+    """True for the range of a figure: kept on one line, in a quieter style."""
 
 
 class Words:
@@ -74,7 +74,7 @@ class Words:
         return key in self._text
 
     def name(self, group: str, key: str) -> str:
-        """The label `group.key`, or the key itself with spaces where the table has none yet."""
+        """The label `group.key`, or the key itself with spaces if the table has none."""
         full = f"{group}.{key}"
         return self._text[full] if full in self._text else clean(key).replace("_", " ")
 
@@ -92,7 +92,7 @@ class Words:
         return self._ladders[quantity]
 
     def head(self, name: str, rung: Rung) -> str:
-        """The head of a column: a name and the unit that the column shares."""
+        """The head of a column: a name and the column's unit."""
         return self._text["column.unit"].format(name=name, unit=rung.column) if rung.column else name
 
     def join(self, parts: list[str]) -> str:
@@ -102,7 +102,7 @@ class Words:
         return self._text["list.comma"].join(parts[:-1]) + self._text["list.and"] + parts[-1]
 
     def spans(self, key: str, /, **values: str | Figure) -> tuple[Span, ...]:
-        """A sentence in pieces, with its figures strong."""
+        """A sentence split into pieces, with its figures strong."""
         marked: dict[str, object] = {
             name: strong(value.text) + self.ranged(value) if isinstance(value, Figure) else value
             for name, value in values.items()
@@ -110,14 +110,14 @@ class Words:
         return split_spans(self._text[key].format(**marked))
 
     def ranged(self, figure: Figure) -> str:
-        """The range of a figure as it follows it in a sentence, marked for `split_spans`; empty where there is none."""
+        """The range to put after a figure in a sentence, marked for `split_spans`; empty if there is none."""
         return f"\x04{self._text['range'].format(figure.span)}\x03" if figure.span else ""
 
     def number(self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False) -> Figure:
-        """A figure in a given unit. The range decides how many decimals it is worth."""
+        """A figure in a given unit. The range decides the number of decimals."""
         scaled = (low / rung.per, mid / rung.per, high / rung.per)
         decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
-        texts = [grouped(one, decimals) for one in scaled]
+        texts = [grouped(value, decimals) for value in scaled]
         exact = texts[0] == texts[1] == texts[2]
         if exact and "." in texts[1] and rung.least < 0:
             texts = [texts[1].rstrip("0").rstrip(".")] * 3
@@ -137,7 +137,7 @@ class Words:
         )
 
     def figure(self, quantity: str, estimate: Any, rung: Rung | None = None) -> Figure | None:
-        """A figure from an estimate of the document (`low mid high at_least`) or a plain number; None for None."""
+        """The figure of an estimate (`low mid high at_least`) or of a plain number; None for None."""
         if estimate is None:
             return None
         if isinstance(estimate, Mapping):
@@ -153,7 +153,7 @@ class Words:
         return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
 
     def fixed(self, size: float, rung: Rung, decimals: int) -> str:
-        """A part of a total with the decimals of its table; what would round to nothing is said to be less."""
+        """A part of a total with the decimals of its table; a part that would round to zero is shown as `less than`."""
         least = 10.0**-decimals
         scaled = size / rung.per
         if 0 < scaled < least / 2:
@@ -171,7 +171,7 @@ class Words:
 
 
 def _signed(unit: str, number: str) -> str:
-    """A number with its unit; a minus stands before both."""
+    """A number with its unit; a minus precedes both."""
     return MINUS + unit.format(number[1:]) if number.startswith(MINUS) else unit.format(number)
 
 
@@ -184,14 +184,14 @@ _MARKED = re.compile("([\x02\x04])([^\x03]*)\x03")
 
 
 def split_spans(text: str) -> tuple[Span, ...]:
-    """Cut a sentence at the marks that `strong` and `Words.ranged` set."""
+    """Split a sentence at the marks set by `strong` and `Words.ranged`."""
     spans, at = [], 0
-    for found in _MARKED.finditer(text):
-        if found.start() > at:
-            spans.append(Span(text=text[at : found.start()]))
-        inner = found[2]
-        spans.append(Span(text=inner, strong=found[1] == "\x02", span=found[1] == "\x04"))
-        at = found.end()
+    for match in _MARKED.finditer(text):
+        if match.start() > at:
+            spans.append(Span(text=text[at : match.start()]))
+        inner = match[2]
+        spans.append(Span(text=inner, strong=match[1] == "\x02", span=match[1] == "\x04"))
+        at = match.end()
     if at < len(text):
         spans.append(Span(text=text[at:]))
     return tuple(spans)

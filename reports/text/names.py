@@ -25,7 +25,7 @@ def _pretty_word(word: str) -> str:
 
 
 def pretty_slug(name: str) -> str:
-    """`llama-3.1-70b` as `Llama-3.1-70B`; what is no slug stays as it is."""
+    """`llama-3.1-70b` as `Llama-3.1-70B`; a text that is not a slug is unchanged."""
     if not re.fullmatch(r"[a-z0-9.]+(-[a-z0-9.]+)*", name):
         return name
     return "-".join(_pretty_word(word) for word in name.split("-"))

@@ -1,6 +1,6 @@
-"""Rounding and writing of numbers: two to three significant digits, rounded once, alike in Python and in the page.
+"""Rounding and writing of numbers: two to three significant digits, rounded once, identically in Python and the page.
 
-`templates/report.js` holds the same few functions for the sliders; a test runs both over random numbers.
+`templates/report.js` has the same few functions for the sliders; a test runs both over random numbers.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from decimal import ROUND_HALF_UP, Decimal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One unit of a quantity, used from a size on."""
+    """One unit of a quantity, used from a given size upwards."""
 
     at: float
     """Smallest magnitude (in the document's unit) that is written in this unit."""
     per: float
-    """The document's units in one of this unit."""
+    """How many of the document's units make one of this unit."""
     text: str
     """How a value reads in a sentence, with `{}` for the number: `${} million`."""
     column: str
-    """How the unit reads in a column's head: `million $`; empty where the name says it all."""
+    """How the unit reads in a column's head: `million $`; empty if the name says it all."""
     decimals: int = 9
-    """At most so many decimals, whatever the range."""
+    """Largest number of decimals, whatever the range."""
     least: int = -99
-    """At least so many: cents of a price."""
+    """Smallest number of decimals, for example for the cents of a price."""
 
 
 Ladder = tuple[Rung, ...]
@@ -41,7 +41,7 @@ def magnitude(value: float) -> int:
 def decimals_for(low: float, mid: float, high: float) -> int:
     """Decimals that leave the middle two to three digits and the width of the range at most two.
 
-    Negative where tens or hundreds are rounded away.
+    Negative if tens or hundreds are rounded away.
     """
     most = 2 - magnitude(mid)
     if not high > low:
@@ -65,7 +65,7 @@ when its largest would be too long to read."""
 
 
 def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
-    """The unit in which a value of this size is written; with a high, that of the high where the middle is near."""
+    """The unit in which a value of this size is written; given a high, that of the high if the middle is near."""
     top = abs(mid) if high is None else abs(high)
     chosen = ladder[0]
     for rung in ladder:
@@ -75,7 +75,7 @@ def rung_for(ladder: Ladder, mid: float, high: float | None = None) -> Rung:
 
 
 def shared_rung(ladder: Ladder, values: list[tuple[float, float]]) -> Rung:
-    """One unit for a column of (middle, high): that of the smallest, or a larger one where numbers would get long."""
+    """One unit for a column of (middle, high): that of the smallest, or a larger one if numbers would get long."""
     sizes = [(abs(mid), abs(high)) for mid, high in values if mid]
     if not sizes:
         return ladder[0]

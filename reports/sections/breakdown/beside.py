@@ -1,4 +1,4 @@
-"""Beside the plan: the same run in other places, on own machines, at other hours, under other power limits."""
+"""Alternatives to the plan: the same run elsewhere, on owned machines, at other hours, under other power limits."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def beside(facts: Facts, words: Words) -> Section | None:
     """The tables of `money` and `power_caps` that have rows for the leading GPU."""
     held = facts.doc.get("money") or {}
     own = {
-        name: [one for one in held.get(name) or () if one.get("gpu") == facts.gpu] for name in held if name != "here"
+        name: [row for row in held.get(name) or () if row.get("gpu") == facts.gpu] for name in held if name != "here"
     }
     builders = (
         (_owned, own.get("owned")),
         (_places, own.get("elsewhere")),
         (_hours, own.get("start_hours")),
         (_limits, own.get("power_limits")),
-        (_caps, [one for one in facts.doc.get("power_caps") or () if one["gpu"] == facts.gpu]),
+        (_caps, [cap for cap in facts.doc.get("power_caps") or () if cap["gpu"] == facts.gpu]),
     )
     blocks: list[Block] = [build(rows, words) for build, rows in builders if rows]
     footprint = _footprint(facts, words)
@@ -34,7 +34,7 @@ def beside(facts: Facts, words: Words) -> Section | None:
 
 
 def _change(saved: float | None, kind: str, words: Words) -> Cell:
-    """What is saved; a place that costs more has a minus."""
+    """The amount saved, negative if it costs more."""
     if saved is None:
         return Cell(text=words("none"), tone="quiet")
     figure = words.figure(kind, saved)
@@ -53,15 +53,15 @@ def _places(rows: list[Doc], words: Words) -> Table:
     built = tuple(
         TableRow(
             cells=(
-                Cell(text=clean(one["place"])),
-                Cell(text=clean(one["provider"]), detail=clean(one["region"])),
-                _value("money", one["usd"], words),
-                _change(one["saved_usd"], "money", words),
-                _value("carbon", one["carbon_tco2e"], words),
-                _change(one["saved_tco2e"], "carbon", words),
+                Cell(text=clean(place["place"])),
+                Cell(text=clean(place["provider"]), detail=clean(place["region"])),
+                _value("money", place["usd"], words),
+                _change(place["saved_usd"], "money", words),
+                _value("carbon", place["carbon_tco2e"], words),
+                _change(place["saved_tco2e"], "carbon", words),
             )
         )
-        for one in rows[:MOST_PLACES]
+        for place in rows[:MOST_PLACES]
     )
     heads = ("place", "provider", "cost", "saved", "carbon", "saved_carbon")
     return Table(
@@ -73,19 +73,19 @@ def _places(rows: list[Doc], words: Words) -> Table:
 
 
 def _owned(rows: list[Doc], words: Words) -> Table:
-    one = rows[0]
+    owned = rows[0]
     built = [
         TableRow(cells=(Cell(text=words.name("owned_item", name)), _value("unit_price", usd, words)))
-        for name, usd in one["items_usd_per_gpu_h"].items()
+        for name, usd in owned["items_usd_per_gpu_h"].items()
     ]
-    hour = words.figure("unit_price", one["usd_per_gpu_h"])
+    hour = words.figure("unit_price", owned["usd_per_gpu_h"])
     assert hour is not None
     built.append(TableRow(cells=(Cell(text=words("owned.hour")), Cell(text=hour.text, detail=hour.span)), strong=True))
     built.append(
-        TableRow(cells=(Cell(text=words("owned.rented")), _value("unit_price", one["rental_usd_per_gpu_h"], words)))
+        TableRow(cells=(Cell(text=words("owned.rented")), _value("unit_price", owned["rental_usd_per_gpu_h"], words)))
     )
     for name in ("utilisation_ratio", "break_even_utilisation_ratio"):
-        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), _value("percent", one[name], words))))
+        built.append(TableRow(cells=(Cell(text=words(f"owned.{name}")), _value("percent", owned[name], words))))
     return Table(
         caption=words("table.owned"),
         columns=(Column(head=words("column.item")), Column(head=words("column.value"), numeric=True)),
@@ -99,13 +99,15 @@ def _hours(rows: list[Doc], words: Words) -> Table:
     built = tuple(
         TableRow(
             cells=(
-                Cell(text=clean(one["tariff"])),
-                Cell(text=clean(one["best_start"]), detail=words.value("unit_price", one["best_usd_per_kwh"])),
-                Cell(text=clean(one["dearest_start"]), detail=words.value("unit_price", one["dearest_usd_per_kwh"])),
-                _change(one["saved_usd"], "money", words),
+                Cell(text=clean(tariff["tariff"])),
+                Cell(text=clean(tariff["best_start"]), detail=words.value("unit_price", tariff["best_usd_per_kwh"])),
+                Cell(
+                    text=clean(tariff["dearest_start"]), detail=words.value("unit_price", tariff["dearest_usd_per_kwh"])
+                ),
+                _change(tariff["saved_usd"], "money", words),
             )
         )
-        for one in rows
+        for tariff in rows
     )
     heads = ("tariff", "best_start", "dearest_start", "saved")
     return Table(
@@ -119,14 +121,14 @@ def _limits(rows: list[Doc], words: Words) -> Table:
     built = tuple(
         TableRow(
             cells=(
-                Cell(text=words.value("power_w", one["limit_w"])),
-                Cell(text=words.name("precision", one["precision"])),
-                Cell(text=clean(one["point"]), tone="code"),
-                _value("percent", one["time_ratio"], words),
-                _value("percent", one["energy_ratio"], words),
+                Cell(text=words.value("power_w", cap["limit_w"])),
+                Cell(text=words.name("precision", cap["precision"])),
+                Cell(text=clean(cap["point"]), tone="code"),
+                _value("percent", cap["time_ratio"], words),
+                _value("percent", cap["energy_ratio"], words),
             )
         )
-        for one in rows
+        for cap in rows
     )
     heads = ("limit", "precision", "run", "time_ratio", "energy_ratio")
     return Table(
@@ -140,14 +142,14 @@ def _caps(rows: list[Doc], words: Words) -> Table:
     built = tuple(
         TableRow(
             cells=(
-                Cell(text=pretty_gpu(one["gpu"])),
-                _value("power_mw", one["cap_mw"], words),
-                Cell(text=f"{one['gpus_allowed']:,}", sort=float(one["gpus_allowed"])),
-                Cell(text=words("yes") if one["binding"] else words("no")),
-                Cell(text=f"{one['gpus_wanted']:,}" if one.get("gpus_wanted") else words("none")),
+                Cell(text=pretty_gpu(facility["gpu"])),
+                _value("power_mw", facility["cap_mw"], words),
+                Cell(text=f"{facility['gpus_allowed']:,}", sort=float(facility["gpus_allowed"])),
+                Cell(text=words("yes") if facility["binding"] else words("no")),
+                Cell(text=f"{facility['gpus_wanted']:,}" if facility.get("gpus_wanted") else words("none")),
             )
         )
-        for one in rows
+        for facility in rows
     )
     heads = ("gpu", "cap", "gpus_allowed", "binding", "gpus_wanted")
     return Table(

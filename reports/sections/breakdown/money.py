@@ -11,7 +11,7 @@ from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 
 def money(facts: Facts, words: Words) -> Section | None:
-    """The cost tree of the asked precision, the energy of every one, power and carbon."""
+    """The cost tree of the requested precision, the energy of every precision, power and carbon."""
     answer = facts.answer
     plans = facts.fitting()
     if answer is None:

@@ -14,15 +14,17 @@ from reports.view import Cell, Column, Section, Table, TableRow
 
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
-    """A row per item, a column per precision; the asked one with shares."""
+    """A row per item, a column per precision; with shares for the requested one."""
     rows = []
     for number, name in enumerate([*stack.names, "total"]):
         cells = []
         for plan in stack.plans:
             items = stack.read(plan)
             size = items.get(name, 0.0)
-            told = plan["precision"] == facts.asked and name != "total" and size > 0
-            cells.append(size_cell(stack, size, words, words.value("percent", size / items["total"]) if told else ""))
+            show_share = plan["precision"] == facts.asked and name != "total" and size > 0
+            cells.append(
+                size_cell(stack, size, words, words.value("percent", size / items["total"]) if show_share else "")
+            )
         swatch = LETTERS[number] if name != "total" else ""
         head = Cell(text=words.name(stack.group, name), swatch=swatch, colour=number if swatch else None)
         rows.append(TableRow(cells=(head, *cells), strong=name == "total"))
@@ -95,7 +97,7 @@ def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
 
 
 def memory(facts: Facts, words: Words) -> Section | None:
-    """What fills the memory of a GPU, against what it has; also plans that do not fit, where they are itemised."""
+    """What fills the memory of a GPU, against its capacity, including plans that do not fit if they are itemised."""
     plans = [plan for plan in facts.plans() if plan["memory_gib"]]
     if not plans:
         return None

@@ -18,21 +18,21 @@ Reader = Callable[[Doc], Doc]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackedItems:
-    """Plans with the items that are to be shown."""
+    """Plans and the items to show."""
 
     plans: tuple[Doc, ...]
     read: Reader
     group: str
     """Group of the items' labels: `step`, `memory`, `energy`."""
     names: tuple[str, ...]
-    """Items that any plan has, in their order."""
+    """Items that at least one plan has, in order."""
     rung: Rung
     decimals: int
     """Decimals of every value, so that parts line up with their total."""
 
 
 def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], rung: Rung) -> StackedItems:
-    """Gather the items of plans; unknown ones come after the known, and the smallest total gets three digits."""
+    """Gather the items of plans; unknown items come after the known ones, and the smallest total gets three digits."""
     there = {name for plan in plans for name, size in read(plan).items() if size > 0 and name != "total"}
     names = [name for name in order if name in there] + sorted(there - set(order))
     smallest = min(read(plan)["total"] for plan in plans) / rung.per
@@ -47,7 +47,7 @@ def stack_of(plans: list[Doc], read: Reader, group: str, order: Sequence[str], r
 
 
 def shown(stack: StackedItems, size: float, words: Words) -> str:
-    """A size with its unit and the decimals of its stack."""
+    """A size with its unit, with the decimals of its stack."""
     return stack.rung.text.format(words.fixed(size, stack.rung, stack.decimals))
 
 

@@ -1,4 +1,4 @@
-"""Several GPUs side by side, where the question named more than one."""
+"""Several GPUs side by side, if the question named more than one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableR
 
 
 def gpus(facts: Facts, words: Words) -> Section | None:
-    """The asked precision on each GPU, and the whole comparison for each of the others."""
+    """The requested precision on each GPU, and the whole comparison for each of the others."""
     if len(facts.gpus) < 2:
         return None
     asked = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked, gpu)) is not None]
@@ -85,7 +85,7 @@ def _table(facts: Facts, words: Words) -> Table:
 
 
 def _why_missing(facts: Facts, gpu: str, words: Words) -> str:
-    for one in facts.doc.get("unsupported") or ():
-        if one["precision"] == facts.asked and one.get("gpu") == gpu:
-            return sentence(one, "reason", words.lang).text
+    for entry in facts.doc.get("unsupported") or ():
+        if entry["precision"] == facts.asked and entry.get("gpu") == gpu:
+            return sentence(entry, "reason", words.lang).text
     return words("reason.unknown")

@@ -1,4 +1,4 @@
-"""How the model is split over the GPUs, for each precision, and the layouts that lost."""
+"""How the model is split over the GPUs, for each precision, and the layouts that were not chosen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reports.view import Block, Cell, Column, Section, Table, TableRow
 AXES = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 """Keys of a layout, in the order of the table."""
 ALWAYS = ("tp", "pp", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
-"""Those that are shown even where every layout has 1."""
+"""Keys that are shown even if every layout has 1."""
 MOST_LOST = 8
 
 
 def layout(facts: Facts, words: Words) -> Section | None:
-    """The chosen layouts and the runners-up of the asked precision."""
+    """The chosen layouts and the runners-up of the requested precision."""
     plans = [plan for plan in facts.fitting() if plan["layout"]]
     if not plans:
         return None
@@ -35,7 +35,7 @@ def layout(facts: Facts, words: Words) -> Section | None:
 
 
 def layout_text(chosen: Doc) -> str:
-    """A layout in short: `TP8 PP4 DP16 ZeRO-1, micro-batch 1 × 64, selective`; what is 1 is left out."""
+    """A layout in short: `TP8 PP4 DP16 ZeRO-1, micro-batch 1 × 64, selective`; degrees of 1 are left out."""
     axes = [f"{axis.upper()}{chosen[axis]}" for axis in ("tp", "pp", "vp", "cp", "ep", "dp") if chosen[axis] > 1]
     if chosen["zero"]:
         axes.append(f"ZeRO-{chosen['zero']}")
@@ -43,12 +43,14 @@ def layout_text(chosen: Doc) -> str:
 
 
 def _axes(layouts: list[Doc]) -> list[str]:
-    return [axis for axis in AXES if axis in ALWAYS or any(one[axis] > 1 for one in layouts)]
+    return [axis for axis in AXES if axis in ALWAYS or any(layout[axis] > 1 for layout in layouts)]
 
 
-def _cells(one: Doc, axes: list[str], words: Words) -> list[Cell]:
+def _cells(layout: Doc, axes: list[str], words: Words) -> list[Cell]:
     return [
-        Cell(text=words.name("ckpt", one[axis])) if axis == "act_ckpt" else Cell(text=f"{one[axis]:,}", sort=one[axis])
+        Cell(text=words.name("ckpt", layout[axis]))
+        if axis == "act_ckpt"
+        else Cell(text=f"{layout[axis]:,}", sort=layout[axis])
         for axis in axes
     ]
 
@@ -83,7 +85,7 @@ def _chosen(facts: Facts, plans: list[Doc], words: Words) -> Table:
 
 
 def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
-    axes = _axes([one["layout"] for one in [*lost, answer]])
+    axes = _axes([plan["layout"] for plan in [*lost, answer]])
     seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
     gib = words.ladder("gib")[0]
     entries = [(answer["layout"], answer["step_s"]["total"], answer["memory_gib"]["total"], words("layout.chosen"))]

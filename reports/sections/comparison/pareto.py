@@ -11,7 +11,7 @@ from reports.view import Cell, Column, ScatterChart, Section, Table, TableRow
 
 
 def pareto(facts: Facts, words: Words) -> Section | None:
-    """Days against cost for the candidates of `pareto`; absent where the document has none."""
+    """Days against cost for the candidates of `pareto`; absent if the document has none."""
     points = [p for p in (facts.doc.get("pareto") or {}).get("points", ()) if p["cost_usd"] and p["duration_days"]]
     if not points:
         return None

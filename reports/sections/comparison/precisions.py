@@ -16,7 +16,7 @@ ALL_METRICS = (*OVERVIEW, "gpu_hours", CARBON)
 
 
 def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> list[str]:
-    """Ticks' labels in one unit; the last one carries it, unless the axis is labelled with it."""
+    """Labels of ticks in one unit; the last one shows the unit unless the axis label does."""
     scaled = [value / rung.per for value in values]
     step = scaled[1] - scaled[0]
     decimals = next((d for d in range(4) if abs(step * 10**d - round(step * 10**d)) < 1e-6), 3)
@@ -25,7 +25,7 @@ def axis_labels(values: tuple[float, ...], rung: Rung, *, unit: bool = True) -> 
 
 
 def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", gpu: str | None = None) -> RangeChart:
-    """Bars of one metric over the precisions that fit, with the reasons of those that do not."""
+    """Bars of one metric over the precisions that fit, with the reasons for those that do not."""
     plans = facts.plans(gpu, view)
     shown = [plan for plan in plans if plan["fits"] and plan[metric]]
     rung = words.shared(QUANTITY[metric], [plan[metric] for plan in shown])
@@ -37,9 +37,9 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     )
     bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
     bars += [
-        Bar(label=words.name("precision", one["precision"]), text=words("fits.unsupported"), missing=True)
-        for one in facts.doc.get("unsupported") or ()
-        if one.get("gpu") in (None, gpu or facts.gpu)
+        Bar(label=words.name("precision", entry["precision"]), text=words("fits.unsupported"), missing=True)
+        for entry in facts.doc.get("unsupported") or ()
+        if entry.get("gpu") in (None, gpu or facts.gpu)
     ]
     title = words("chart.metric", metric=words.name("metric", metric))
     return RangeChart(
@@ -50,13 +50,13 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
 
 
 def described(title: str, rows: list[tuple[str, str]], words: Words) -> str:
-    """A chart in words, for readers who do not see it."""
+    """A chart in words, for readers who cannot see it."""
     said = words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
     return words("chart.described", title=title, said=said)
 
 
 def is_reference(facts: Facts, plan: Doc) -> bool:
-    """Strict FP32 is a reference, unless it is what was asked."""
+    """Strict FP32 is a reference, unless it was requested."""
     return bool(plan["precision"] == "fp32" and facts.asked != "fp32")
 
 
@@ -81,16 +81,16 @@ def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Wo
 def metric_columns(
     facts: Facts, metrics: tuple[str, ...], words: Words, view: str, gpu: str | None = None
 ) -> list[tuple[str, Column, Rung]]:
-    """Metrics that any plan has, each with its column and the unit that the column shares."""
+    """Metrics that at least one plan has, each with its column and the column's unit."""
     plans = facts.fitting(gpu, view)
-    found = []
+    columns = []
     for metric in metrics:
         values = [plan[metric] for plan in plans if plan[metric]]
         if values:
             rung = words.shared(QUANTITY[metric], values)
             head = words.head(words.name("metric", metric), rung)
-            found.append((metric, Column(head=head, numeric=True), rung))
-    return found
+            columns.append((metric, Column(head=head, numeric=True), rung))
+    return columns
 
 
 def figure_cell(figure: Figure | None, words: Words) -> Cell:
@@ -125,21 +125,21 @@ def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words)
 
 
 def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[TableRow]:
-    """Precisions that the GPU lacks, each with its reason."""
+    """Precisions that the GPU does not support, each with the reason."""
     return [
         TableRow(
             cells=(
-                Cell(text=words.name("precision", one["precision"])),
-                Cell(text=words("fits.unsupported"), detail=sentence(one, "reason", words.lang).text, tone="bad"),
+                Cell(text=words.name("precision", entry["precision"])),
+                Cell(text=words("fits.unsupported"), detail=sentence(entry, "reason", words.lang).text, tone="bad"),
             )
         )
-        for one in facts.doc.get("unsupported") or ()
-        if one.get("gpu") in (None, gpu or facts.gpu)
+        for entry in facts.doc.get("unsupported") or ()
+        if entry.get("gpu") in (None, gpu or facts.gpu)
     ]
 
 
 def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = None, caption: str = "") -> Table:
-    """Every figure of every precision of one view, with the saving of the asked one against each."""
+    """Every figure of every precision of one view, with the saving of the requested one against each."""
     metrics = metric_columns(facts, ALL_METRICS, words, view, gpu)
     lead = MARKET if any(m == MARKET for m, _, _ in metrics) else "gpu_hours"
     first = sum(m in OVERVIEW for m, _, _ in metrics)

@@ -1,1 +1,1 @@
-"""What the answer rests on: sources, assumptions, gaps, what drives the range, records and accuracy."""
+"""What the answer is based on: sources, assumptions, gaps, what drives the range, records and accuracy."""

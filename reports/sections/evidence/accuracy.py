@@ -1,4 +1,4 @@
-"""Predicted against what really happened: published runs, and this machine's own verification."""
+"""Predictions against what really happened: published runs, and this machine's own verification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ROWS = 24
 
 
 def accuracy(facts: Facts, words: Words) -> Section | None:
-    """The points of `accuracy`, with the leading GPU's marked; absent where the document has none."""
+    """The points of `accuracy`, with the leading GPU's marked; absent if the document has none."""
     carried = facts.doc.get("accuracy") or {}
     points = [p for p in carried.get("points", ()) if (p.get("published") or 0) > 0 and (p.get("mid") or 0) > 0]
     if not points:
@@ -82,18 +82,19 @@ def _summary(summary: Doc, words: Words) -> Table:
     for part in ("by_precision", "by_gpu", "by_group"):
         groups += sorted((summary.get(part) or {}).items())
     rows = []
-    for name, one in groups:
-        if not one or not one.get("n"):
+    for name, group in groups:
+        if not group or not group.get("n"):
             continue
         label = words("accuracy.overall") if name == "overall" else words.name("precision", name)
-        ratios = [one.get(key) for key in ("median_abs_error", "p90_abs_error", "bias", "coverage")]
+        ratios = [group.get(key) for key in ("median_abs_error", "p90_abs_error", "bias", "coverage")]
         cells = [
             Cell(text=words.value("percent", ratio), sort=ratio) if ratio is not None else Cell(text=words("none"))
             for ratio in ratios
         ]
         rows.append(
             TableRow(
-                cells=(Cell(text=label), Cell(text=f"{one['n']:,}", sort=one["n"]), *cells), strong=name == "overall"
+                cells=(Cell(text=label), Cell(text=f"{group['n']:,}", sort=group["n"]), *cells),
+                strong=name == "overall",
             )
         )
     heads = ("runs", "median_error", "p90_error", "bias", "coverage")
@@ -134,7 +135,7 @@ def _table(points: list[Doc], words: Words, *, own: bool) -> Table:
 
 
 def verify(facts: Facts, words: Words) -> Section | None:
-    """Predicted against measured on this machine, where the document carries `verify`."""
+    """Predicted against measured on this machine, if the document has `verify`."""
     carried = facts.doc.get("verify") or {}
     cases = [c for c in carried.get("cases", ()) if c.get("measured") and c.get("predicted") is not None]
     if not cases:

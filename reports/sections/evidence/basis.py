@@ -1,4 +1,4 @@
-"""What the answer stands on: assumptions and gaps in plain words, every input, every source, how to read it."""
+"""What the answer is based on: assumptions and gaps in plain words, every input, every source, how to read it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHOD = ("work", "memory", "time", "run", "energy", "cost", "carbon", "ranges")
 
 
 def assumptions(facts: Facts, words: Words) -> Section | None:
-    """What is missing, what was taken for granted, and which flag says it better."""
+    """What is missing, what was assumed, and which flag replaces each assumption."""
     doc = facts.doc
     blocks: list[Block] = []
     gaps = [gap_cell(gap, words) for gap in doc["gaps"]]
@@ -29,9 +29,7 @@ def assumptions(facts: Facts, words: Words) -> Section | None:
     warnings = [_cell(warning) for warning in sentences(doc, "warnings", words.lang)]
     if warnings:
         blocks.append(Items(title=words("assumptions.warnings"), items=tuple(warnings)))
-    taken = [
-        _cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]
-    ]
+    taken = [_cell(sentence(row, "text", words.lang), detail=clean(row["change_with"])) for row in doc["assumptions"]]
     if taken:
         blocks.append(Items(title=words("assumptions.taken"), items=tuple(taken)))
     if not blocks:
@@ -45,7 +43,7 @@ def _cell(worded: Sentence, detail: str = "") -> Cell:
 
 
 def gap_cell(gap: dict[str, Any], words: Words) -> Cell:
-    """What is missing, why, and what that does, in one sentence."""
+    """What is missing, why, and its effect, in one sentence."""
     parts = {name: sentence(gap, name, words.lang) for name in ("what", "why", "effect")}
     text = words("gap", **{name: part.text for name, part in parts.items()})
     return Cell(text=text, foreign=any(part.foreign for part in parts.values()))
@@ -126,7 +124,7 @@ def input_text(name: str, entry: dict[str, Any], words: Words) -> str:
     if isinstance(value, int | float):
         return words.value(_INPUT_QUANTITY[name], value) if name in _INPUT_QUANTITY else _number(value)
     if isinstance(value, list):
-        return ", ".join(pretty_gpu(str(one)) if name == "gpu" else clean(one) for one in value)
+        return ", ".join(pretty_gpu(str(item)) if name == "gpu" else clean(item) for item in value)
     if isinstance(value, dict):
         return ", ".join(f"{clean(key)} {clean(inner)}" for key, inner in value.items())
     return pretty_gpu(str(value)) if name == "gpu" else sentence(entry, "value", words.lang).text
@@ -138,30 +136,32 @@ def _number(value: float) -> str:
 
 def sources(facts: Facts, words: Words) -> Section | None:
     """Every source that was used, a table per kind, best kind first."""
-    found = sorted(facts.doc["evidence"], key=lambda one: rung_of(one["kind"]))
-    if not found:
+    evidence = sorted(facts.doc["evidence"], key=lambda source: rung_of(source["kind"]))
+    if not evidence:
         return None
-    kinds = {kind: [one for one in found if one["kind"] == kind] for kind in dict.fromkeys(e["kind"] for e in found)}
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for source in evidence:
+        kinds.setdefault(source["kind"], []).append(source)
     counts = [
         words("sources.count", n=f"{len(own):,}", kind=words.name("evidence", kind)) for kind, own in kinds.items()
     ]
-    tables = tuple(_source_table(kind, own, found, words) for kind, own in kinds.items())
+    tables = tuple(_source_table(kind, own, evidence, words) for kind, own in kinds.items())
     note = Prose(spans=words.spans("note.sources"), tone="note")
-    lead = words.spans("sources.lead", n=f"{len(found):,}", counts=words.join(counts))
+    lead = words.spans("sources.lead", n=f"{len(evidence):,}", counts=words.join(counts))
     return Section(id="sources", title=words("sources.title"), lead=lead, blocks=(*tables, note))
 
 
-def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, Any]], words: Words) -> Table:
+def _source_table(kind: str, own: list[dict[str, Any]], evidence: list[dict[str, Any]], words: Words) -> Table:
     rows = tuple(
         TableRow(
             cells=(
-                Cell(text=clean(one["what"]), foreign=words.lang != "en"),
-                _source_cell(one, found, words),
-                _date_cell(one["date"], words),
-                Cell(text=words.join([_used(name, words) for name in direct(one["used_in"])])),
+                Cell(text=clean(source["what"]), foreign=words.lang != "en"),
+                _source_cell(source, evidence, words),
+                _date_cell(source["date"], words),
+                Cell(text=words.join([_used(name, words) for name in direct(source["used_in"])])),
             )
         )
-        for one in own
+        for source in own
     )
     return Table(
         caption=words("table.sources", kind=words.name("evidence", kind)),
@@ -171,21 +171,21 @@ def _source_table(kind: str, own: list[dict[str, Any]], found: list[dict[str, An
 
 
 LONG_SOURCE = 80
-"""A source of this length that ends another one is named there instead of repeated."""
+"""A source at least this long that another one ends with is referred to there instead of repeated."""
 
 
-def _source_cell(one: dict[str, Any], found: list[dict[str, Any]], words: Words) -> Cell:
-    text = clean(one["source"])
-    for other in found:
-        shared = clean(other["source"])
+def _source_cell(source: dict[str, Any], evidence: list[dict[str, Any]], words: Words) -> Cell:
+    text = clean(source["source"])
+    for candidate in evidence:
+        shared = clean(candidate["source"])
         if len(shared) >= LONG_SOURCE and text != shared and text.endswith(f"; {shared}"):
-            named = words("sources.as_for", what=clean(other["what"]).partition(":")[0])
+            named = words("sources.as_for", what=clean(candidate["what"]).partition(":")[0])
             return Cell(text=f"{text[: -len(shared)]}{named}", foreign=words.lang != "en")
     return Cell(text=text, href=web_address(text))
 
 
 def _date_cell(date: object, words: Words) -> Cell:
-    """A day or a year; of an interval the months."""
+    """A day or a year; for an interval, its months."""
     text = clean(date) if date else words("undated")
     first, dash, last = text.partition("/")
     return Cell(text=words("range.dates", first=first[:7], last=last[:7]) if dash else text)
@@ -201,11 +201,11 @@ _FOLLOWS = {
     "energy_mwh": ("gpu_power_w", "gpu_hours", "duration_days", "step_s"),
     "carbon_tco2e": ("energy_mwh", "gpu_hours", "duration_days", "step_s"),
 }
-"""Figures that follow from others: a source of those is a source of these, which need not be said."""
+"""Figures that follow from others: a source of those is implicitly a source of these."""
 
 
 def direct(used_in: list[str]) -> list[str]:
-    """The figures that a source enters first, without their items and without those that only follow from them."""
+    """The figures that a source affects directly, without their items and without derived figures."""
     figures = list(dict.fromkeys(name.partition(".")[0] for name in used_in))
     return [name for name in figures if not set(figures).intersection(_FOLLOWS.get(name, ()))]
 
@@ -220,7 +220,7 @@ def _used(name: str, words: Words) -> str:
 
 
 def reading(_facts: Facts, words: Words) -> Section | None:
-    """How to read the page and what would make it wrong."""
+    """How to read the page, and what would make it wrong."""
     pairs = tuple((words(f"reading.{key}.term"), words(f"reading.{key}.text")) for key in READING)
     wrong = Items(
         title=words("reading.wrong"),
@@ -237,6 +237,6 @@ def method(_facts: Facts, words: Words) -> Section | None:
 
 
 def glossary(_facts: Facts, words: Words) -> Section | None:
-    """The field's words, each in a sentence."""
+    """Technical terms, each explained in a sentence."""
     pairs = tuple((words(f"glossary.{key}.term"), words(f"glossary.{key}.text")) for key in GLOSSARY)
     return Section(id="glossary", title=words("glossary.title"), lead=(), blocks=(Pairs(pairs=pairs),))

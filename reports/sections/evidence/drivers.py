@@ -1,4 +1,4 @@
-"""What matters most: the inputs that make the range, and what the answer does when one of them moves."""
+"""What matters most: the inputs that determine the range, and how the answer changes with one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableR
 
 
 def drivers(facts: Facts, words: Words) -> Section | None:
-    """Shares of the variance of the asked plan, and the sensitivity rows of the document."""
+    """Shares of the variance of the requested plan, and the sensitivity rows of the document."""
     blocks: list[Block] = []
     answer = facts.answer
     shares = answer["uncertainty"] if answer else []
@@ -24,24 +24,24 @@ def drivers(facts: Facts, words: Words) -> Section | None:
         blocks.append(_moves(rows, words))
     if not blocks:
         return None
-    named = [driver_name(one, words) for one in shares[:2]]
+    named = [driver_name(share, words) for share in shares[:2]]
     lead = words.spans("drivers.lead", names=words.join(named)) if named else ()
     return Section(id="drivers", title=words("drivers.title"), lead=lead, blocks=tuple(blocks), group="sure")
 
 
-def driver_name(one: Doc, words: Words) -> str:
-    """The name of an uncertain input: ours where we know its term, else the planner's."""
-    term = str(one["term"])
+def driver_name(driver: Doc, words: Words) -> str:
+    """The name of an uncertain input: the report's own if the term is known, else the planner's."""
+    term = str(driver["term"])
     key = f"driver.{term if words.has(f'driver.{term}') else term.partition('.')[0]}"
-    return words(key) if words.has(key) else clean(one["label"])
+    return words(key) if words.has(key) else clean(driver["label"])
 
 
 def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
-    top = linear_ticks(max(float(one["share_ratio"]) for one in shares))
+    top = linear_ticks(max(float(share["share_ratio"]) for share in shares))
     bars = [
-        Bar(label=driver_name(one, words), text=words.value("percent", share), mid=share, strong=number < 2)
-        for number, one in enumerate(shares)
-        for share in [float(one["share_ratio"])]
+        Bar(label=driver_name(driver, words), text=words.value("percent", share), mid=share, strong=number < 2)
+        for number, driver in enumerate(shares)
+        for share in [float(driver["share_ratio"])]
     ]
     title = words("chart.shares")
     labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
@@ -63,13 +63,13 @@ def _share_table(shares: list[Doc], words: Words) -> Table:
         rows=tuple(
             TableRow(
                 cells=(
-                    Cell(text=driver_name(one, words)),
+                    Cell(text=driver_name(driver, words)),
                     Cell(text=words.value("percent", share), sort=share),
-                    _narrowing(one, words),
+                    _narrowing(driver, words),
                 )
             )
-            for one in shares
-            for share in [float(one["share_ratio"])]
+            for driver in shares
+            for share in [float(driver["share_ratio"])]
         ),
         wide=False,
     )
@@ -95,13 +95,13 @@ def _moves(rows: list[Doc], words: Words) -> Table:
                     Cell(text=words.name("metric", row["metric"])),
                     Cell(text=clean(row["low_value"])),
                     *(
-                        Cell(text=one.text if one else words("none"), sort=one.value if one else None)
-                        for one in texts[:1]
+                        Cell(text=figure.text if figure else words("none"), sort=figure.value if figure else None)
+                        for figure in texts[:1]
                     ),
                     Cell(text=clean(row["high_value"])),
                     *(
-                        Cell(text=one.text if one else words("none"), sort=one.value if one else None)
-                        for one in texts[1:]
+                        Cell(text=figure.text if figure else words("none"), sort=figure.value if figure else None)
+                        for figure in texts[1:]
                     ),
                 )
             )

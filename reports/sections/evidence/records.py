@@ -1,4 +1,4 @@
-"""What a measurement record brings: power and loss over time, and the literature's claims against what was measured."""
+"""What a measurement record adds: power and loss over time, and the literature's claims against what was measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _trace_head(kind: str, own: list[Doc], words: Words) -> str:
 
 
 def traces(facts: Facts, words: Words) -> Section | None:
-    """Power and loss over time from `traces`; long ones are drawn by the smallest and largest value of each column."""
+    """Power and loss over time from `traces`; long ones are reduced to the minimum and maximum of each column."""
     carried = [t for t in facts.doc.get("traces") or () if len(t.get("t_s") or ()) > 1]
     blocks: list[Block] = []
     for kind in dict.fromkeys(str(t["kind"]) for t in carried):
@@ -71,7 +71,7 @@ def _trace_table(kind: str, own: list[Doc], words: Words) -> Table:
 
 
 def claims(facts: Facts, words: Words) -> Section | None:
-    """Claims of the literature beside what was measured, from `claims`."""
+    """Claims from the literature compared with measurements, from `claims`."""
     carried = facts.doc.get("claims") or []
     if not carried:
         return None
