@@ -107,7 +107,6 @@ class LeftOut:
         weight = weights(scored)
         return float((np.array(inside) * weight).sum() / weight.sum())
 
-
     def pair_error(self, pair: ScoredPair) -> float | None:
         """Absolute error of the ratio between two rows of one source, both predicted without it."""
         first, second = (self.by_id.get(row) for row in pair.ids)

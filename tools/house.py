@@ -82,9 +82,10 @@ def arrows_up(layering: Layering, known: Mapping[str, Path]) -> list[str]:
         own = layering.rank(module)
         for target in imports_of(path, known):
             other = layering.rank(target)
-            same_room = module.split(".")[: layering.package.count(".") + 2] == target.split(".")[
-                : layering.package.count(".") + 2
-            ]
+            same_room = (
+                module.split(".")[: layering.package.count(".") + 2]
+                == target.split(".")[: layering.package.count(".") + 2]
+            )
             if own is not None and other is not None and other <= own and not same_room:
                 against.append(f"{module} -> {target}")
     return against

@@ -59,9 +59,7 @@ def _log_step(prepared: Prepared, parameters: Parameters) -> float:
 
 def _names(priors: Parameters, kind: str) -> list[str]:
     """Ids of the rows that a kind of fit moves."""
-    return [
-        row.id for row in priors.rows.values() if row.log_sd > 0 and priors.families[row.family].fitted_to == kind
-    ]
+    return [row.id for row in priors.rows.values() if row.log_sd > 0 and priors.families[row.family].fitted_to == kind]
 
 
 def _time_sign(prepared: Prepared) -> int | None:
@@ -191,9 +189,7 @@ def calibrate(kinds: Sequence[str], earlier: Mapping[str, Any], log: Log) -> Cal
     return Calibration(parameters=current, report=report | {"left_out_residuals": residuals})
 
 
-def _with_residuals(
-    kind: Kind, fit: Fit, left_out: Floats, fitted: Parameters, priors: Parameters
-) -> Parameters:
+def _with_residuals(kind: Kind, fit: Fit, left_out: Floats, fitted: Parameters, priors: Parameters) -> Parameters:
     """The fitted parameters with the residual terms that the rows left out ask for, instead of earlier ones."""
     families = (kind.error, "precision_error_ratio") if kind.error == "model_error_ratio" else (kind.error,)
     old = [

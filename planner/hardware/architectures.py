@@ -54,9 +54,7 @@ def _architecture(row: Row) -> Architecture:
     )
 
 
-ARCHITECTURES = Catalogue(
-    CATALOG / "architectures.csv", _architecture, what="GPU architecture", listing="mpplan gpus"
-)
+ARCHITECTURES = Catalogue(CATALOG / "architectures.csv", _architecture, what="GPU architecture", listing="mpplan gpus")
 
 
 def load_architectures() -> dict[str, Architecture]:

@@ -69,9 +69,7 @@ def shape_from_params(params: float) -> ModelShape:
         UsageError: fewer than 10M or more than 10T parameters.
     """
     if not LOWEST <= params <= HIGHEST:
-        raise UsageError(
-            Message.of("error.no_shape", params=params), hint=Message.of("hint.describe_model")
-        )
+        raise UsageError(Message.of("error.no_shape", params=params), hint=Message.of("hint.describe_model"))
     anchors = [load_models()[name] for name in FAMILY]
     llamas = [shape for shape in anchors if shape.name.startswith("llama-3")]
     snapped = [shape for shape in llamas if _near(shape.params_total, params, SNAP_RATIO)]

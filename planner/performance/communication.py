@@ -95,9 +95,7 @@ def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rate
     return np.where(at.pp == 1, 0.0, 2.0 * send_s(message, crosses, rates) * (1.0 - hidden))
 
 
-def layer_comm(
-    recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates
-) -> LayerComm:
+def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
     """Exposed communication inside a layer, `[layout]` or `[draw]`."""
     forward, tensor = _tensor(recipe, cluster, work, at, rates)
     return LayerComm(

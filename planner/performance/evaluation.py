@@ -140,9 +140,7 @@ class Score:
     energy_j: npt.NDArray[np.float64]
 
 
-def score(
-    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float
-) -> Score:
+def score(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float) -> Score:
     """Evaluate any number of layouts chunk by chunk and keep the five figures that a choice needs."""
     parts: list[Evaluation] = [
         evaluate(recipe, cluster, at.take(slice(i, i + CHUNK)), rates, prices, tokens) for i in range(0, len(at), CHUNK)

@@ -53,9 +53,7 @@ def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
     )
 
 
-def run_energy(
-    gpu_power_w: Value, gpus: Value, busy_s: Value, wall_s: Value, rates: Rates, pue: Value
-) -> RunEnergy:
+def run_energy(gpu_power_w: Value, gpus: Value, busy_s: Value, wall_s: Value, rates: Rates, pue: Value) -> RunEnergy:
     """Energy of `gpus` GPUs that train `busy_s` and hold their GPUs for `wall_s` (the rest of it waiting or idle)."""
     idle_s = wall_s - busy_s
     gpu = gpus * (busy_s * gpu_power_w + idle_s * 0.5 * (rates.power_idle_w + rates.power_wait_w))

@@ -17,6 +17,7 @@ from planner.units import MINUTE_S
 
 _TIME = FIGURES["time"]
 
+
 @dataclass(frozen=True, slots=True)
 class _Use:
     """What one source is used for, over all cases."""

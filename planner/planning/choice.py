@@ -154,9 +154,7 @@ def _look_everywhere(case: Case, fixed: FixedLayout, near: _Nearest, deadline_s:
             near.look(case, layouts, case.score(layouts), deadline_s)
 
 
-def _mid_meets(
-    case: Case, choice: Choice, draws: Draws, deadline_s: float | None, budget_usd: float | None
-) -> bool:
+def _mid_meets(case: Case, choice: Choice, draws: Draws, deadline_s: float | None, budget_usd: float | None) -> bool:
     drawn = case.evaluate(choice.winner, draws)
     # A deadline taken from a plan's own mid went through days and back: the same plan must still meet it.
     in_time = deadline_s is None or float(np.median(drawn.wall_s)) <= deadline_s * (1.0 + ROUNDING)
@@ -210,9 +208,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: _Nearest) -> NoPlanError:
     gpu = case.cluster.gpu
     if not near.evaluated:
         batch = case.recipe.global_batch
-        return NoPlanError(
-            Message.of("error.no_even_split", global_batch=batch), hint=Message.of("hint.more_divisors")
-        )
+        return NoPlanError(Message.of("error.no_even_split", global_batch=batch), hint=Message.of("hint.more_divisors"))
     need, room = near.smallest_bytes / GIB, gpu.memory_bytes / GIB
     return NoPlanError(
         Message.of(

@@ -61,9 +61,7 @@ class _Evaluated:
         return self.result.step_s * self.prepared.batch_scale
 
 
-def predict_prepared(
-    prepared: Prepared, draws: Draws | None = None, *, rates: RateSet | None = None
-) -> Prediction:
+def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: RateSet | None = None) -> Prediction:
     """Predict one run.
 
     Args:

@@ -198,9 +198,7 @@ def summarize(rows: Iterable[ScoredRun]) -> Summary:
     """Weighted scores of the rows that count."""
     used = [row for row in rows if row.counts]
     if not used:
-        return Summary(
-            n=0, median_abs_error=None, p90_abs_error=None, bias=None, coverage=None, median_width=None
-        )
+        return Summary(n=0, median_abs_error=None, p90_abs_error=None, bias=None, coverage=None, median_width=None)
     errors = np.array([row.error_ratio for row in used], dtype=np.float64)
     inside = np.array([row.inside for row in used], dtype=np.float64)
     width = np.array([row.prediction.width_ratio for row in used if row.prediction], dtype=np.float64)

@@ -83,9 +83,7 @@ def prepare_run(run: PublishedRun, parameters: Parameters | None = None) -> Prep
         return Rejected(id=run.id, reason=error.message, metric=run.metric)
 
 
-def prepare(
-    runs: Iterable[PublishedRun | Rejected], parameters: Parameters | None = None
-) -> list[Prepared | Rejected]:
+def prepare(runs: Iterable[PublishedRun | Rejected], parameters: Parameters | None = None) -> list[Prepared | Rejected]:
     """Set up runs in their order, as `prepare_run`; what could not be read stays rejected."""
     return [run if isinstance(run, Rejected) else prepare_run(run, parameters) for run in runs]
 

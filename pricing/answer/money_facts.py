@@ -27,9 +27,7 @@ NAMED = 5
 """Number of cheaper places named per GPU, and of cleaner ones."""
 
 
-def money_facts(
-    answer: Answer, question: Question, priced: Priced, points: Iterable[Measurement] = ()
-) -> MoneyFacts:
+def money_facts(answer: Answer, question: Question, priced: Priced, points: Iterable[Measurement] = ()) -> MoneyFacts:
     """Facts from the price book and the user's files about the plans of the requested precision.
 
     Args:
@@ -196,7 +194,5 @@ def _power_limits(
 
     clusters = {cluster.gpu.id: cluster for cluster in question.clusters}
     return tuple(
-        limit
-        for plan in plans
-        for limit in limits_beside(plan, priced, clusters[plan.gpu], question.money, points)
+        limit for plan in plans for limit in limits_beside(plan, priced, clusters[plan.gpu], question.money, points)
     )

@@ -197,9 +197,7 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
         )
         return Estimate.exactly(usd), given
     usd_per_gpu, over = row.usd_per_gpu, row.server_over_gpu
-    what = (
-        f"server price {usd_per_gpu.mid:g} USD per GPU ({usd_per_gpu.low:g} to {usd_per_gpu.high:g}); {row.notes}"
-    )
+    what = f"server price {usd_per_gpu.mid:g} USD per GPU ({usd_per_gpu.low:g} to {usd_per_gpu.high:g}); {row.notes}"
     evidence = Evidence(
         id=f"own:{row.id}",
         kind=EvidenceKind.PUBLISHED,

@@ -99,9 +99,7 @@ def one_plan(
     """
     asked = precision or document.get("question", {}).get("precision", {}).get("value")
     plans = [plan for plan in billed_plans(document) if plan.total.view == view]
-    chosen = [
-        plan for plan in plans if asked in (None, plan.total.precision) and gpu in (None, plan.total.gpu)
-    ]
+    chosen = [plan for plan in plans if asked in (None, plan.total.precision) and gpu in (None, plan.total.gpu)]
     if not chosen:
         have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
         on = f" on {gpu}" if gpu else ""

@@ -31,9 +31,7 @@ def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
         UsageError: no token, no answer, or one that is not what the service documents.
     """
     if not token:
-        raise UsageError(
-            "live grid intensity needs a token", hint=f"set {TOKEN_VARIABLE}, or {_WITHOUT}"
-        )
+        raise UsageError("live grid intensity needs a token", hint=f"set {TOKEN_VARIABLE}, or {_WITHOUT}")
     try:
         answer = get_json(f"{address}?zone={quote(zone)}", headers={"auth-token": token})
     except FetchError as error:

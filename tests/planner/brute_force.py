@@ -59,9 +59,7 @@ class OneLayout(Parts):
             return 0.0
         outside = y.gpus > self.c.nvlink_domain
         message = self.tokens * self.m.hidden * self.a / self.split
-        rate, fixed = (
-            (q.nic_bytes_per_s, q.nic_latency_s) if outside else (q.nvlink_bytes_per_s, q.nvlink_latency_s)
-        )
+        rate, fixed = (q.nic_bytes_per_s, q.nic_latency_s) if outside else (q.nvlink_bytes_per_s, q.nvlink_latency_s)
         return 2 * (message / rate + fixed) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5))
 
     def data_s(self, behind_s: float) -> float:

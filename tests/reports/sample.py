@@ -103,11 +103,17 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
             Contribution(term="goodput", label="goodput", share_ratio=0.1),
         ),
         lost_layouts=(
-            LostLayout(layout=layout(tp=4, dp=32, grad_accum=32), step_s=step * 1.06, memory_gib=77.0,
-                why=Message.of("why.slower", slower_ratio=0.06)),
             LostLayout(
-                layout=layout(tp=2, dp=64, grad_accum=16), step_s=step * 0.9, memory_gib=104,
-                why=Message.of("why.too_big", over_gib=24.4)
+                layout=layout(tp=4, dp=32, grad_accum=32),
+                step_s=step * 1.06,
+                memory_gib=77.0,
+                why=Message.of("why.slower", slower_ratio=0.06),
+            ),
+            LostLayout(
+                layout=layout(tp=2, dp=64, grad_accum=16),
+                step_s=step * 0.9,
+                memory_gib=104,
+                why=Message.of("why.too_big", over_gib=24.4),
             ),
         ),
         layouts_evaluated=12_345,

@@ -55,9 +55,7 @@ def test_only_contracts_that_order_the_folders_of_a_package_are_layerings():
 
 
 def test_the_house_has_no_arrow_up_and_no_crowded_folder():
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.house"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "tools.house"], cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout
     assert "arrows against the layers: 0" in done.stdout

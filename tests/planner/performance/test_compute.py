@@ -79,9 +79,7 @@ def layer(one, **changes: float):
     return layer_time(one, count_work(one, at), at, compute_bound(**changes))
 
 
-@pytest.mark.parametrize(
-    ("method", "passes"), [("pretrain", 3), ("sft", 3), ("lora", 2), ("qlora", 2)]
-)
+@pytest.mark.parametrize(("method", "passes"), [("pretrain", 3), ("sft", 3), ("lora", 2), ("qlora", 2)])
 def test_backward_is_two_products_and_one_for_frozen_weights(method, passes):
     # LoRA about 4N: forward and input gradient of the frozen weights
     times = layer(recipe("llama-3.1-8b", method=method))

@@ -83,7 +83,6 @@ def test_the_items_of_a_run_sum_to_its_total(pue, share):
     assert energy.pue_overhead >= 0
 
 
-
 H100 = mid_rates(recipe(), cluster())
 
 

@@ -167,9 +167,10 @@ def test_a_budget_holds_the_whole_bill():
     for found in (lean, dear):
         one = next(one for one in found.plans if one.precision == "bf16")
         assert one.cost_usd.mid <= 2e6
-    assert next(one for one in dear.plans if one.precision == "bf16").cost_usd.mid > 1.5 * next(
-        one for one in lean.plans if one.precision == "bf16"
-    ).cost_usd.mid
+    assert (
+        next(one for one in dear.plans if one.precision == "bf16").cost_usd.mid
+        > 1.5 * next(one for one in lean.plans if one.precision == "bf16").cost_usd.mid
+    )
 
 
 def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():

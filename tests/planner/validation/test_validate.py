@@ -46,9 +46,7 @@ def test_wrong_answers_do_not_move_a_prediction(corpus):
 
 def test_a_run_s_id_pair_series_and_source_do_not_move_a_prediction(corpus):
     rows = every(corpus, 40)
-    renamed = [
-        row | {"id": f"r{i}", "pair": "", "series": "", "tier": "", "flag": ""} for i, row in enumerate(rows)
-    ]
+    renamed = [row | {"id": f"r{i}", "pair": "", "series": "", "tier": "", "flag": ""} for i, row in enumerate(rows)]
 
     assert [p.mid for _, p in predict_rows(rows, None) if hasattr(p, "mid")] == [
         p.mid for _, p in predict_rows(renamed, None) if hasattr(p, "mid")
