@@ -18,7 +18,7 @@ from planner.units import MINUTE_S
 _TIME = FIGURES["time"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
     """What one source is used for, over all cases."""
 
@@ -36,7 +36,7 @@ class _Sources:
 
     def add(self, evidence: Evidence, figures: Iterable[str], *, term: str = "", precision: str = "") -> None:
         """Note one use; without a precision it counts for all of them."""
-        use = self._uses.setdefault(evidence.id, _Use(evidence))
+        use = self._uses.setdefault(evidence.id, _Use(evidence=evidence))
         use.figures.update(figures)
         use.terms.update([term] if term else [])
         use.precisions.add(precision)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.records.flat import Column, columns, flatten, nest
+from planner.records.flat import FlatKey, columns, flatten, nest
 from planner.records.jsonl import parse_line, to_line
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES
 from tests.planner.recorded import a_measurement
@@ -36,7 +36,7 @@ BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
 }
 
 
-def value_of(column: Column) -> st.SearchStrategy[Any]:
+def value_of(column: FlatKey) -> st.SearchStrategy[Any]:
     return st.sampled_from(CHOICES[column.key]) if column.key in CHOICES else BY_TYPE[column.type]
 
 

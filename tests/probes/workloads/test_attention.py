@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from probes.workloads.attention import Attention, attention_flop
+from probes.workloads.attention import AttentionWorkload, attention_flop
 from tests.probes.build import H200, plan
 
-POINTS = {point.probe_id: point for group in Attention().groups(plan(H200)) for point in group.points}
+POINTS = {point.probe_id: point for group in AttentionWorkload().groups(plan(H200)) for point in group.points}
 
 
 def test_forward_flop_are_those_of_the_flashattention_benchmark() -> None:
