@@ -24,8 +24,8 @@ H100 = cluster()
 FREE = FixedLayout()
 
 
-def as_set(found: Layouts) -> set:
-    return {found.at(i) for i in range(len(found))}
+def as_set(layouts: Layouts) -> set:
+    return {layouts.at(i) for i in range(len(layouts))}
 
 
 @st.composite
@@ -47,25 +47,25 @@ def small_questions(draw):
 @given(small_questions())
 def test_on_a_number_of_gpus_all_layouts_are_found_and_none_twice(question):
     one, machine, gpus = question
-    found = enumerate_layouts(one, machine, FREE, gpus=gpus)
-    kinds = tuple(ACT_CKPT[code] for code in np.unique(found.act_ckpt)) or ("none", "selective", "full")
+    layouts = enumerate_layouts(one, machine, FREE, gpus=gpus)
+    kinds = tuple(ACT_CKPT[code] for code in np.unique(layouts.act_ckpt)) or ("none", "selective", "full")
 
-    assert as_set(found) == set(all_layouts(one, machine, gpus, kinds))
-    assert len(as_set(found)) == len(found)
-    assert len(found) == 0 or set(kinds) >= {"none", "selective", "full"}
+    assert as_set(layouts) == set(all_layouts(one, machine, gpus, kinds))
+    assert len(as_set(layouts)) == len(layouts)
+    assert len(layouts) == 0 or set(kinds) >= {"none", "selective", "full"}
 
 
 @settings(max_examples=40)
 @given(small_questions())
 def test_without_a_number_every_whole_number_of_nodes_has_the_layouts_that_it_has_alone(question):
     one, machine, _ = question
-    found = as_set(enumerate_layouts(one, machine, FREE, gpus_between=(1, 40)))
+    layouts = as_set(enumerate_layouts(one, machine, FREE, gpus_between=(1, 40)))
 
     expected = set()
     for gpus in range(1, 41):
         if gpus % machine.gpus_per_node == 0:
             expected |= as_set(enumerate_layouts(one, machine, FREE, gpus=gpus))
-    assert found == expected
+    assert layouts == expected
 
 
 def test_gradients_are_sharded_with_the_states_alone_where_the_stack_can_and_no_pipeline_is_in_the_way():
@@ -78,25 +78,25 @@ def test_gradients_are_sharded_with_the_states_alone_where_the_stack_can_and_no_
 
 def test_deepseek_v3_is_interleaved_with_embedding_head_and_second_token_as_layers():
     # 61 layers and three make 64: 16 chunks of four, as Megatron-Core's layout `Et*2|(tt|)*29,t|mL` makes 32 of two
-    found = enumerate_layouts(recipe("deepseek-v3"), cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
+    layouts = enumerate_layouts(recipe("deepseek-v3"), cluster(), FixedLayout(pp=4, vp=4, tp=1), gpus=256)
 
-    assert len(found) > 0
+    assert len(layouts) > 0
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-3-175b", "mixtral-8x7b", "deepseek-v3", "llama-3.1-405b"])
 def test_every_layout_uses_all_gpus_and_trains_the_whole_batch(model):
     one = recipe(model, global_batch=960)
-    found = enumerate_layouts(one, H100, FREE, gpus=1920)
+    layouts = enumerate_layouts(one, H100, FREE, gpus=1920)
 
-    assert len(found) > 100
-    assert np.all(found.tp * found.cp * found.dp * found.pp == 1920)
-    assert np.all(found.dp * found.micro_batch * found.grad_accum == 960)
-    assert np.all(found.dp <= 960)
-    assert np.all(one.model.heads % found.tp == 0)
-    assert np.all((found.tp * found.cp * found.dp) % found.ep == 0)
-    assert np.all(found.pp <= one.model.layers)
-    assert np.all((found.vp == 1) | ((found.pp > 1) & (found.grad_accum % found.pp == 0)))
-    assert np.all((found.zero < 3) | (found.pp == 1))
+    assert len(layouts) > 100
+    assert np.all(layouts.tp * layouts.cp * layouts.dp * layouts.pp == 1920)
+    assert np.all(layouts.dp * layouts.micro_batch * layouts.grad_accum == 960)
+    assert np.all(layouts.dp <= 960)
+    assert np.all(one.model.heads % layouts.tp == 0)
+    assert np.all((layouts.tp * layouts.cp * layouts.dp) % layouts.ep == 0)
+    assert np.all(layouts.pp <= one.model.layers)
+    assert np.all((layouts.vp == 1) | ((layouts.pp > 1) & (layouts.grad_accum % layouts.pp == 0)))
+    assert np.all((layouts.zero < 3) | (layouts.pp == 1))
 
 
 def test_tensor_parallel_stays_in_the_nvlink_domain():
@@ -127,19 +127,19 @@ def test_divisors_are_all_and_ascending(number, expected):
 
 def test_what_the_user_fixed_is_kept():
     fixed = FixedLayout(tp=4, pp=2, vp=1, cp=1, zero=1, micro_batch=2, act_ckpt="full")
-    found = enumerate_layouts(recipe("llama-3.1-70b"), H100, fixed, gpus=64)
+    layouts = enumerate_layouts(recipe("llama-3.1-70b"), H100, fixed, gpus=64)
 
-    assert as_set(found) == {found.at(0)}
-    one = found.at(0)
+    assert as_set(layouts) == {layouts.at(0)}
+    one = layouts.at(0)
     assert (one.tp, one.pp, one.dp, one.zero, one.micro_batch, one.act_ckpt) == (4, 2, 8, 1, 2, "full")
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_a_fixed_zero_stage_is_taken_as_it_is_even_under_a_pipeline(stage):
-    found = enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(zero=stage), gpus=16)
+    layouts = enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(zero=stage), gpus=16)
 
-    assert set(found.zero) == {stage}
-    assert max(found.pp) > 1
+    assert set(layouts.zero) == {stage}
+    assert max(layouts.pp) > 1
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_expert_sizes_divide_the_experts():
     with pytest.raises(UsageError) as caught:
         enumerate_layouts(recipe("mixtral-8x7b"), H100, FixedLayout(ep=3), gpus=24)
     assert caught.value.message == Message.of("error.ep_experts", ep=3, experts=8, model="mixtral-8x7b")
-    found = enumerate_layouts(recipe("mixtral-8x7b"), H100, FREE, gpus=64)
+    layouts = enumerate_layouts(recipe("mixtral-8x7b"), H100, FREE, gpus=64)
 
-    assert set(found.ep) == {1, 2, 4, 8}
+    assert set(layouts.ep) == {1, 2, 4, 8}
 
 
 def test_fewer_gpus_than_the_layout_takes_are_told_the_one_number_that_is_near():
@@ -192,17 +192,17 @@ def test_a_whole_copy_of_the_states_is_kept_on_each_gpu_only_where_it_fits():
 
 
 def test_long_sequences_are_not_taken_in_micro_batches_of_more_than_262_144_tokens():
-    found = enumerate_layouts(recipe(seq_len=131_072, global_batch=64), H100, FREE, gpus=64)
+    layouts = enumerate_layouts(recipe(seq_len=131_072, global_batch=64), H100, FREE, gpus=64)
     asked = enumerate_layouts(recipe(seq_len=131_072, global_batch=64), H100, FixedLayout(micro_batch=8), gpus=8)
 
-    assert np.max(found.micro_batch * 131_072 / found.cp) == 262_144
+    assert np.max(layouts.micro_batch * 131_072 / layouts.cp) == 262_144
     assert set(asked.micro_batch) == {8}  # unless the user wants it
 
 
 def test_virtual_stages_are_even_chunks_of_the_layers_or_of_the_layers_with_both_ends():
     # 32 layers, 34 with embedding and output layer, 35 with a layer that predicts a second token
-    found = enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(tp=1, cp=1), gpus=16)
-    pairs = {(int(pp), int(vp)) for pp, vp in zip(found.pp, found.vp, strict=True) if vp > 1}
+    layouts = enumerate_layouts(recipe("llama-3.1-8b"), H100, FixedLayout(tp=1, cp=1), gpus=16)
+    pairs = {(int(pp), int(vp)) for pp, vp in zip(layouts.pp, layouts.vp, strict=True) if vp > 1}
 
     assert (2, 8) in pairs
     assert all(any((32 + more) % (pp * vp) == 0 for more in (0, 2, 3)) and pp * vp <= 34 for pp, vp in pairs)

@@ -63,12 +63,12 @@ def test_strict_fp32_takes_longest_and_fp8_least_on_the_same_gpus_with_more_gpus
 
 
 def test_savings_are_computed_draw_by_draw_against_bf16_tf32_and_fp32():
-    found = {(s.view, s.frm, s.to, s.metric): s for s in MAIN.savings}
+    savings = {(s.view, s.frm, s.to, s.metric): s for s in MAIN.savings}
 
     assert {(s.frm) for s in MAIN.savings} == {"bf16", "tf32", "fp32"}
     assert {s.metric for s in MAIN.savings} == set(LOWER_IS_BETTER)
     assert all(s.frm != s.to for s in MAIN.savings)
-    one = found["same_gpus", "bf16", "fp8", "cost_usd"]
+    one = savings["same_gpus", "bf16", "fp8", "cost_usd"]
     plans = by_precision(MAIN.plans)
     bf16, fp8 = plans["bf16"].cost_usd, plans["fp8"].cost_usd
     assert bf16 is not None
@@ -85,9 +85,9 @@ def test_a_precision_saves_nothing_against_itself():
     twin = replace(twin, policies=(*twin.policies, same))
     # what the equations leave out of a precision is drawn apart for each: the twin shares its brother's
     shared = resolve_rates(twin.clusters[0], twin.recipe(twin.asked, twin.clusters[0])).terms["precision_error_ratio"]
-    found = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
+    estimated = estimate(twin, prices(twin), site(), {"h100-sxm5-80gb": {"twin": {"precision_error_ratio": shared}}})
 
-    ours = [s for s in found.savings if s.frm == "bf16" and s.to == "twin"]
+    ours = [s for s in estimated.savings if s.frm == "bf16" and s.to == "twin"]
     assert len(ours) == 2 * len(LOWER_IS_BETTER)
     assert all(s.low == s.mid == s.high == 0 for s in ours if s.view == "same_gpus")
 
@@ -107,11 +107,11 @@ def test_the_same_question_with_the_same_seed_gives_the_same_document():
     [("v100-sxm2-32gb", {"tf32", "bf16", "fp8"}), ("a100-sxm4-80gb", {"fp8"}), ("h100-sxm5-80gb", set())],
 )
 def test_a_precision_that_the_gpu_lacks_is_named_and_left_out(gpu, lacking):
-    found = answer(params="1B", gpu=gpu, gpus="8", precision="fp16")
+    estimated = answer(params="1B", gpu=gpu, gpus="8", precision="fp16")
 
-    assert {one.precision for one in found.unsupported} == lacking
-    assert {plan.precision for plan in found.plans} == set(ALL) - lacking
-    assert all(row.gpu == gpu and row.reason.key == "why.no_matrix_path" for row in found.unsupported)
+    assert {one.precision for one in estimated.unsupported} == lacking
+    assert {plan.precision for plan in estimated.plans} == set(ALL) - lacking
+    assert all(row.gpu == gpu and row.reason.key == "why.no_matrix_path" for row in estimated.unsupported)
 
 
 def test_asking_for_a_precision_that_the_gpu_lacks_is_a_mistake_of_the_user():
@@ -125,19 +125,19 @@ def test_asking_for_a_precision_that_the_gpu_lacks_is_a_mistake_of_the_user():
 
 def test_several_gpus_give_one_comparison():
     names = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
-    found = answer(params="70B", gpu=",".join(names))
+    estimated = answer(params="70B", gpu=",".join(names))
 
-    assert {plan.gpu for plan in found.plans} == set(names)
-    bf16 = {plan.gpu: plan for plan in found.plans if plan.precision == "bf16"}
+    assert {plan.gpu for plan in estimated.plans} == set(names)
+    bf16 = {plan.gpu: plan for plan in estimated.plans if plan.precision == "bf16"}
     assert bf16["b200-sxm-180gb"].gpus < bf16["h100-sxm5-80gb"].gpus
-    assert {s.gpu for s in found.savings} == set(names)
+    assert {s.gpu for s in estimated.savings} == set(names)
 
 
 def test_one_of_several_gpus_without_a_plan_does_not_end_the_comparison():
-    found = answer(params="70B", gpu="h100-sxm5-80gb,v100-sxm2-16gb", precision="fp16", gpus="64")
-    v100 = by_precision(found.plans, "v100-sxm2-16gb")
+    estimated = answer(params="70B", gpu="h100-sxm5-80gb,v100-sxm2-16gb", precision="fp16", gpus="64")
+    v100 = by_precision(estimated.plans, "v100-sxm2-16gb")
 
-    assert by_precision(found.plans)["fp16"].fits
+    assert by_precision(estimated.plans)["fp16"].fits
     assert not v100["fp16"].fits
     why = parts(parts(v100["fp16"].why_not)["why"])
     assert (why["key"], why["gpu"]) == ("why.does_not_fit", "v100-sxm2-16gb")
@@ -153,10 +153,10 @@ def test_if_no_gpu_has_a_plan_the_first_reason_is_the_error():
 
 
 def test_a_gpu_that_lacks_the_asked_precision_is_left_out_of_a_comparison():
-    found = answer(params="8B", gpu="a100-sxm4-80gb,h100-sxm5-80gb", precision="fp8", gpus="64")
+    estimated = answer(params="8B", gpu="a100-sxm4-80gb,h100-sxm5-80gb", precision="fp8", gpus="64")
 
-    assert {plan.gpu for plan in found.plans} == {"h100-sxm5-80gb"}
-    assert [(one.precision, one.gpu) for one in found.unsupported] == [("fp8", "a100-sxm4-80gb")]
+    assert {plan.gpu for plan in estimated.plans} == {"h100-sxm5-80gb"}
+    assert [(one.precision, one.gpu) for one in estimated.unsupported] == [("fp8", "a100-sxm4-80gb")]
 
 
 def test_gpus_with_a_deadline_is_a_check():
@@ -184,37 +184,37 @@ def test_gpus_with_a_budget_is_a_check():
 
 
 def test_a_budget_alone_takes_the_fewest_nodes_and_is_kept():
-    found = answer(params="8B", budget="1M")
-    bf16 = by_precision(found.plans)["bf16"]
+    estimated = answer(params="8B", budget="1M")
+    bf16 = by_precision(estimated.plans)["bf16"]
 
     assert bf16.cost_usd is not None
     assert bf16.cost_usd.mid <= 1e6
     assert bf16.gpus == 8
-    assert found.deadline_days == pytest.approx(mid_days(bf16))
+    assert estimated.deadline_days == pytest.approx(mid_days(bf16))
 
 
 def test_without_a_deadline_the_asked_precision_s_own_duration_is_the_deadline():
-    found = answer(params="8B", gpus="64")
-    asked = by_precision(found.plans)["bf16"]
+    estimated = answer(params="8B", gpus="64")
+    asked = by_precision(estimated.plans)["bf16"]
 
-    assert found.deadline_days == pytest.approx(mid_days(asked))
-    assert by_precision(found.same_deadline)["bf16"].gpus <= 64
-    assert by_precision(found.same_deadline)["fp32"].gpus > 64
+    assert estimated.deadline_days == pytest.approx(mid_days(asked))
+    assert by_precision(estimated.same_deadline)["bf16"].gpus <= 64
+    assert by_precision(estimated.same_deadline)["fp32"].gpus > 64
 
 
 def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_that_do():
-    found = by_precision(answer(params="8B", gpus="1", optimizer="adamw-8bit", policy="bf16-pure").plans)
+    plans = by_precision(answer(params="8B", gpus="1", optimizer="adamw-8bit", policy="bf16-pure").plans)
 
-    assert found["bf16"].fits
-    assert not found["fp32"].fits
-    assert found["fp32"].cost_usd is None
-    assert parts(found["fp32"].why_not)["key"] == "why.does_not_fit"
+    assert plans["bf16"].fits
+    assert not plans["fp32"].fits
+    assert plans["fp32"].cost_usd is None
+    assert parts(plans["fp32"].why_not)["key"] == "why.does_not_fit"
 
 
 def test_the_fixed_layout_holds_for_every_precision():
-    found = answer(params="8B", gpus="64", tp="4", micro_batch="1", act_ckpt="full")
+    estimated = answer(params="8B", gpus="64", tp="4", micro_batch="1", act_ckpt="full")
 
-    for plan in found.plans:
+    for plan in estimated.plans:
         assert plan.layout is not None
         assert (plan.layout.tp, plan.layout.micro_batch, plan.layout.act_ckpt) == (4, 1, "full")
 
@@ -265,7 +265,7 @@ def test_a_measured_rate_takes_precedence_and_narrows_the_range():
 
     bare = estimate(asked, prices(asked), site())
     better = estimate(asked, prices(asked), site(), measured)
-    before, after = (by_precision(found.plans)["bf16"].duration_days for found in (bare, better))
+    before, after = (by_precision(estimated.plans)["bf16"].duration_days for estimated in (bare, better))
     assert before is not None
     assert after is not None
     assert after.high / after.low < before.high / before.low
@@ -282,9 +282,9 @@ def test_a_median_is_a_draw_so_that_its_items_sum(seed):
 
 
 def test_a_run_of_years_is_warned_of():
-    found = answer(params="70B", budget="20M")
+    estimated = answer(params="70B", budget="20M")
 
-    years = [parts(row)["years"] for row in found.warnings if row.key == "warning.years"]
+    years = [parts(row)["years"] for row in estimated.warnings if row.key == "warning.years"]
     assert years
     assert min(years) > 1
 

@@ -56,8 +56,8 @@ LEDGERS = {
 
 @pytest.mark.parametrize("ledger", LEDGERS.values(), ids=LEDGERS)
 def test_the_lines_of_every_plan_sum_to_its_cost_at_low_mid_and_high(ledger):
-    found = answer(ledger)
-    fitting = [one for one in (*found.plans, *found.same_deadline) if one.fits]
+    estimated = answer(ledger)
+    fitting = [one for one in (*estimated.plans, *estimated.same_deadline) if one.fits]
 
     assert len(fitting) > 5
     for one in fitting:
@@ -104,10 +104,10 @@ def test_embodied_carbon_is_shown_only_where_it_is_asked_for_and_never_in_the_lo
 
 
 def test_embodied_carbon_that_is_asked_for_and_not_known_is_a_gap_and_a_lower_bound():
-    found = answer(embodied="yes")
-    one = next(one for one in found.plans if one.precision == "bf16")
+    estimated = answer(embodied="yes")
+    one = next(one for one in estimated.plans if one.precision == "bf16")
 
-    assert [gap.key for gap in found.gaps] == ["embodied"]
+    assert [gap.key for gap in estimated.gaps] == ["embodied"]
     assert one.embodied_tco2e is None
     assert one.carbon_with_embodied_tco2e.at_least
 
@@ -130,9 +130,9 @@ def test_own_machines_are_billed_by_the_plans_own_energy():
 
 
 def test_a_saving_in_energy_is_a_saving_in_money_only_where_power_is_paid_apart():
-    def saving(found):
+    def saving(estimated):
         return next(
-            s for s in found.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
+            s for s in estimated.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "bf16", "fp8")
         )
 
     rented, paid = saving(answer()), saving(answer(electricity="0.3"))
@@ -146,8 +146,8 @@ def test_a_saving_in_energy_is_a_saving_in_money_only_where_power_is_paid_apart(
 
 def test_without_any_price_there_is_no_cost_rather_than_0():
     dark = site(electricity_usd_per_kwh=None)
-    found = answer(price_of=unknown_price, here=dark)
-    one = next(one for one in found.plans if one.precision == "bf16")
+    estimated = answer(price_of=unknown_price, here=dark)
+    one = next(one for one in estimated.plans if one.precision == "bf16")
 
     assert (one.cost_usd, one.cost_lines) == (None, ())
 
@@ -164,8 +164,8 @@ def test_a_budget_holds_the_whole_bill():
     dear = answer(Ledger(beside=replace(BESIDE, experiments_ratio=3.0)), gpus=None, budget="2M", params="70B",
                   tokens="100B", precision="bf16")  # fmt: skip
 
-    for found in (lean, dear):
-        one = next(one for one in found.plans if one.precision == "bf16")
+    for estimated in (lean, dear):
+        one = next(one for one in estimated.plans if one.precision == "bf16")
         assert one.cost_usd.mid <= 2e6
     assert (
         next(one for one in dear.plans if one.precision == "bf16").cost_usd.mid
@@ -174,11 +174,11 @@ def test_a_budget_holds_the_whole_bill():
 
 
 def test_precisions_are_compared_with_the_same_draws_whatever_is_booked():
-    found = answer(Ledger(beside=BESIDE, embodied=MADE))
+    estimated = answer(Ledger(beside=BESIDE, embodied=MADE))
     saved = next(
-        s for s in found.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
+        s for s in estimated.savings if (s.view, s.metric, s.frm, s.to) == ("same_gpus", "cost_usd", "tf32", "bf16")
     )
-    by_ranges = {one.precision: one.cost_usd for one in found.plans}
+    by_ranges = {one.precision: one.cost_usd for one in estimated.plans}
 
     wide = 1 - by_ranges["bf16"].low / by_ranges["tf32"].high - (1 - by_ranges["bf16"].high / by_ranges["tf32"].low)
     assert saved.high - saved.low < 0.5 * wide
