@@ -10,8 +10,9 @@ from planner.answer.document import Document
 from planner.answer.document import to_document as planner_document
 from planner.answer.plan import Answer
 from planner.errors import MpplanError
+from planner.question.input import flag_of
 from reports.text.clean import clean
-from reports.text.messages import SIBLING, flag, is_message, word
+from reports.text.messages import SIBLING, is_message, word
 
 
 def to_document(answer: Answer) -> Document:
@@ -19,7 +20,7 @@ def to_document(answer: Answer) -> Document:
     document: Document = worded(planner_document(answer))
     for assumption in document["assumptions"]:
         replaced_by = assumption.pop("input")
-        assumption["change_with"] = None if replaced_by is None else flag(replaced_by)
+        assumption["change_with"] = None if replaced_by is None else flag_of(replaced_by)
     return document
 
 

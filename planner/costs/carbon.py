@@ -13,14 +13,9 @@ SCI_FLOP = 1e21
 """Functional unit of the second SCI score."""
 
 
-def location_kg(energy: Energy, grid_kg_co2e_per_kwh: Value) -> Value:
-    """Energy at the facility's meter times the grid's factor."""
-    return energy.kwh * grid_kg_co2e_per_kwh
-
-
-def market_kg(energy: Energy, market_kg_co2e_per_kwh: Value) -> Value:
-    """The same with the factor of the user's contracts; always a second, labelled number."""
-    return energy.kwh * market_kg_co2e_per_kwh
+def operation_kg(energy: Energy, kg_co2e_per_kwh: Value) -> Value:
+    """Energy at the facility's meter times the factor of the grid, or of the user's contracts (market-based)."""
+    return energy.kwh * kg_co2e_per_kwh
 
 
 def embodied_kg(gpu_h: Value, kg_co2e_per_gpu_h: Value) -> Value:
@@ -28,9 +23,9 @@ def embodied_kg(gpu_h: Value, kg_co2e_per_gpu_h: Value) -> Value:
     return gpu_h * kg_co2e_per_gpu_h
 
 
-def sci_kg_per_run(operation_kg: Value, embodied_share_kg: Value) -> Value:
+def sci_kg_per_run(location_kg: Value, embodied_share_kg: Value) -> Value:
     """The SCI score with R = one run: location-based operation plus the embodied share."""
-    return operation_kg + embodied_share_kg
+    return location_kg + embodied_share_kg
 
 
 def sci_kg_per_1e21_flop(score_kg_per_run: Value, model_flop: float) -> Value:

@@ -53,14 +53,6 @@ def share_usd(base_usd: Value, ratio: Value) -> Value:
     return base_usd * ratio
 
 
-def total_usd(lines: Sequence[Value]) -> Value:
-    """The sum of lines; 0 for none."""
-    total: Value = 0.0
-    for line in lines:
-        total = total + line
-    return total
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLine:
     """One line of a bill, drawn: the same index is the same draw of every uncertain input in every line."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.units import GB, GIB, HOUR_S, KWH_J, MWH_J, kw_from_w, mw_from_w, w_from_kw, w_from_mw
+from planner.units import GB, HOUR_S, KWH_J, MWH_J, kw_from_w, mw_from_w, w_from_kw, w_from_mw
 
 Value = float | npt.NDArray[np.float64]
 """One number, or an array of layouts or draws."""
@@ -93,11 +93,6 @@ class DataSize:
     """An amount of data."""
 
     size_bytes: Value
-
-    @classmethod
-    def from_gib(cls, value: Value) -> DataSize:
-        """From binary gibibytes, as memory is counted."""
-        return cls(size_bytes=value * GIB)
 
     @classmethod
     def from_gb(cls, value: Value) -> DataSize:

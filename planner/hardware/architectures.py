@@ -57,15 +57,6 @@ def _architecture(row: Row) -> Architecture:
 ARCHITECTURES = Catalogue(CATALOG / "architectures.csv", _architecture, what="GPU architecture", listing="mpplan gpus")
 
 
-def load_architectures() -> dict[str, Architecture]:
-    """All architectures by name, in the order of the file.
-
-    Raises:
-        InputFileError: a row of the catalogue is wrong.
-    """
-    return ARCHITECTURES.by_id
-
-
 def find_architecture(name: str) -> Architecture:
     """The architecture of a GPU row.
 

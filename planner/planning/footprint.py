@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.costs.bill import run_bill
-from planner.costs.carbon import embodied_kg, market_kg, sci_kg_per_1e21_flop, sci_kg_per_run
+from planner.costs.carbon import embodied_kg, operation_kg, sci_kg_per_1e21_flop, sci_kg_per_run
 from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
 from planner.costs.prices import CostLine
 from planner.costs.quantity import Energy, Power
@@ -65,7 +65,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
         cost_lines=lines,
         peak_power_mw=float(peak_power(gpus, node_power(case), case.site.pue.mid).mw),
         mean_power_mw=Estimate.of_draws(mean.mw),
-        carbon_market_tco2e=None if market is None else Estimate.of_draws(market_kg(energy, market)).mid / TONNE_KG,
+        carbon_market_tco2e=None if market is None else Estimate.of_draws(operation_kg(energy, market)).mid / TONNE_KG,
         embodied_tco2e=None if embodied is None or not case.embodied_on else Estimate.of_draws(embodied / TONNE_KG),
         carbon_with_embodied_tco2e=(
             Estimate.of_draws(whole / TONNE_KG, at_least=embodied is None) if case.embodied_on else None

@@ -21,6 +21,11 @@ class InputGroup(StrEnum):
     EVIDENCE = "Evidence"
 
 
+def flag_of(name: str) -> str:
+    """The long flag of an input by its name, for example `--seq-len` for `seq_len`."""
+    return f"--{name.replace('_', '-')}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input(Generic[T_co]):
     """One input of the question."""
@@ -44,7 +49,7 @@ class Input(Generic[T_co]):
     @property
     def flag(self) -> str:
         """The long flag, for example `--seq-len`."""
-        return f"--{self.name.replace('_', '-')}"
+        return flag_of(self.name)
 
     @property
     def is_switch(self) -> bool:

@@ -1,9 +1,9 @@
 """The physical parameters of the model: value, 90 % range, meaning and source of each. Rows: `catalog/parameters.csv`.
 
-Rows whose ids share the part before the first point are one *family* (`fusion.eager`, `fusion.tuned`): one quantity
-that differs by stack, architecture or the like. The first row of a family also says what a term made from it is called,
-how it is looked up and scaled, which figures rest on it and what would narrow it (`Family`). Parameters are shared by
-all runs: none is keyed on a model, a source or a run.
+Rows whose ids share the part before the first point are one *family* (`fusion_ratio.eager`, `fusion_ratio.tuned`): one
+quantity that differs by stack, architecture or the like. The first row of a family also says what a term made from it
+is called, how it is looked up and scaled, which figures rest on it and what would narrow it (`Family`). Parameters are
+shared by all runs: none is keyed on a model, a source or a run.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 
 from planner.errors import Message
 
-GROUPS = ("throughput", "precision_pair", "memory", "run_total", "energy")
 """What a row is about."""
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")

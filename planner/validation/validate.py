@@ -38,7 +38,7 @@ class Validation:
     pairs: tuple[ScoredPair, ...]
     overall: Summary
     breakdowns: dict[str, dict[str, Summary]]
-    """Summaries by property (`scoring.BREAKDOWNS`), then by its value."""
+    """Summaries by property (`score.BREAKDOWNS`), then by its value."""
 
     @property
     def skipped(self) -> int:
@@ -80,7 +80,7 @@ def validate(
     """Predict every row, then read the answers and score.
 
     Args:
-        rows: text by column name (`published.COLUMNS`).
+        rows: text by column name (`runs.COLUMNS`).
         draws: common random numbers; None: mid values only, ranges of width 0.
         progress: told the number of rows predicted so far.
     """

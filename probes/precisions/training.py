@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -93,9 +92,6 @@ def hold(module: nn.Module, dtype: torch.dtype) -> None:
             for name, tensor in owner._buffers.items():
                 if tensor is not None and tensor.is_floating_point() and "inv_freq" not in name:
                     owner._buffers[name] = tensor.to(dtype)
-
-
-MakeOptimizer = Callable[[list[torch.Tensor]], torch.optim.Optimizer]
 
 
 def fused_adamw(tensors: list[torch.Tensor]) -> torch.optim.Optimizer:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from probes.device.clock import MIN_REGION_S, Batch, Clock, Mark, no_mark
+from probes.device.clock import MIN_REGION_S, Batch, Clock, no_mark
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.quiet import Gate
 from probes.timing.statistics import SampleSummary, is_steady, summarise
@@ -235,6 +235,3 @@ def run_steadily(trial: Trial, recipe: PrecisionRecipe, clock: Clock, seconds: f
     while time.monotonic() < end:
         batches.append(clock.batch(trial, samples=min(count, 50), iterations=max(1, count // 50)))
     return batches
-
-
-StepFunction = Callable[[Mark], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from planner.evidence import EvidenceKind
@@ -171,8 +170,3 @@ class Facts:
 def rung_of(kind: str) -> int:
     """Rank of a kind of evidence, 0 for the best."""
     return LADDER.index(kind) if kind in LADDER else len(LADDER)
-
-
-def any_of(values: Iterable[Any]) -> bool:
-    """True if one of the values is not None."""
-    return any(value is not None for value in values)

@@ -15,7 +15,6 @@ from reports.text.language import Words
 
 KWH_PER_MWH = MWH_J / KWH_J
 KG_PER_T = 1000.0
-ENDS = ("low", "mid", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from string import Formatter
 from typing import Any
 
 from planner.errors import Message
+from planner.question.input import flag_of
 from reports.text.clean import clean
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -56,11 +57,6 @@ def is_message(value: object) -> bool:
     return isinstance(value, Mapping) and value.keys() == {"key", "values"} and isinstance(value["values"], Mapping)
 
 
-def flag(name: str) -> str:
-    """The flag of an input of the question."""
-    return f"--{name.replace('_', '-')}"
-
-
 class _Template(Formatter):
     """`str.format` with messages, lists and quantities as values."""
 
@@ -73,7 +69,7 @@ class _Template(Formatter):
         if isinstance(value, Message) or is_message(value):
             return word(value, self._words.lang)
         if format_spec == "flag":
-            return flag(str(value))
+            return flag_of(str(value))
         if format_spec == "gpu":
             return pretty_gpu(str(value))
         if format_spec == "sig":

@@ -27,9 +27,9 @@ TEMPLATES: dict[str, str] = {
     "assumption.own": "An hour on your own {gpu} costs {hour} with electricity{used}{against}.",
     "assumption.own_used": " where {utilisation_ratio:.0%} of all hours are used",
     "assumption.own_cheaper_from": "; renting one costs ${rented_usd:.2f}, and owning costs less from {utilisation_ratio:.0%} utilisation on",
-    "assumption.own_never_cheaper": "; renting one costs ${rented_usd:.2f}, and owning costs less at no utilisation",
-    "assumption.host_share": "Hosts draw {host:g} of what the GPUs draw, switches {network:g}.",
-    "assumption.goodput": "A GPU fails every {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
+    "assumption.own_never_cheaper": "; renting one costs ${rented_usd:.2f}, and owning is dearer at any utilisation",
+    "assumption.host_share": "Hosts draw {host:.0%} of what the GPUs draw, switches {network:.0%}.",
+    "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
     "assumption.stops": "A run may also stop for other reasons than failures: at the high end it takes up to {longer_ratio:.1f} times as long, as published runs did.",
     # notes of the inputs
     "note.derived_shape": "shape derived: {shape}",
@@ -191,7 +191,7 @@ TEMPLATES: dict[str, str] = {
     "hint.batch_near": "use --global-batch {global_batch}, or other --tp, --pp, --cp",
     "hint.describe_model": "give a number between 10M and 10T, or describe the model with `--model path/to/config.json`",
     "hint.name_mixture": "name the model, for example `--model mixtral-8x7b`; `mpplan models` lists them",
-    "hint.write_document_again": "write it anew with `mpplan estimate --json`",
+    "hint.write_document_again": "write it again with `mpplan estimate --json`",
     "hint.pass_document": "pass the document that `mpplan estimate --json` printed",
     # why a published run is not predicted
     "skipped.precision": "precision: {reason}",

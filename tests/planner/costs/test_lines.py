@@ -18,7 +18,6 @@ from planner.costs.lines import (
     minimum_term_usd,
     share_usd,
     storage_usd,
-    total_usd,
 )
 from planner.costs.quantity import DataSize, Energy, Power
 from planner.errors import Message
@@ -100,7 +99,7 @@ def test_a_missing_part_makes_every_figure_a_lower_bound():
 def test_more_hours_never_cost_less(hours, more, price, gpus, term_h):
     def bill(wall_h):
         rental = gpu_rental_usd(gpus * wall_h, price)
-        return total_usd([
+        return sum([
             rental,
             minimum_term_usd(gpus, wall_h, term_h, price),
             hosts_usd(4.0, wall_h, 0.5),
@@ -123,7 +122,7 @@ def test_a_minimum_term_bills_the_hours_that_are_not_used():
 
 
 def test_storage_and_egress_are_billed_in_decimal_gigabytes():
-    assert storage_usd(DataSize.from_gib(1000.0), 2.0, 0.023) == pytest.approx(1073.741824 * 2 * 0.023)
+    assert storage_usd(DataSize(size_bytes=1000.0 * 2**30), 2.0, 0.023) == pytest.approx(1073.741824 * 2 * 0.023)
     assert egress_usd(DataSize.from_gb(2000.0), 0.09) == pytest.approx(180.0)
 
 

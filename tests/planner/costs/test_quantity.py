@@ -27,7 +27,7 @@ def test_power_is_read_in_kw_and_mw():
 
 
 def test_a_gib_is_7_percent_more_than_a_gb():
-    assert DataSize.from_gib(1.0).gb == pytest.approx(1.073741824)
+    assert DataSize(size_bytes=2.0**30).gb == pytest.approx(1.073741824)
     assert DataSize.from_gb(1.0).size_bytes == 1e9
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import UsageError
-from planner.hardware.architectures import BLOCK_SCALES, find_architecture, load_architectures
+from planner.hardware.architectures import ARCHITECTURES, BLOCK_SCALES, find_architecture
 from planner.hardware.catalogue import load_gpus
 
 
@@ -14,9 +14,9 @@ def test_every_gpu_of_the_catalogue_has_an_architecture_that_is_not_younger(gpu)
     assert find_architecture(gpu.arch).year <= gpu.year
 
 
-@pytest.mark.parametrize("architecture", load_architectures().values(), ids=lambda architecture: architecture.name)
+@pytest.mark.parametrize("architecture", ARCHITECTURES.by_id.values(), ids=lambda architecture: architecture.name)
 def test_a_row_points_to_rows_that_exist(architecture):
-    assert architecture.parameters_of in load_architectures()
+    assert architecture.parameters_of in ARCHITECTURES.by_id
     if architecture.reference_gpu is not None:
         assert "bf16" in load_gpus()[architecture.reference_gpu].measured_matmul_flop_per_s
     assert set(architecture.block_scales) <= set(BLOCK_SCALES)
@@ -25,14 +25,14 @@ def test_a_row_points_to_rows_that_exist(architecture):
 
 def test_fused_attention_starts_with_ampere():
     # Dao-AILab/flash-attention README: Ampere, Ada or Hopper GPUs
-    without = [name for name, row in load_architectures().items() if not row.fused_attention]
+    without = [name for name, row in ARCHITECTURES.by_id.items() if not row.fused_attention]
 
     assert without == ["Pascal", "Volta", "Turing"]
 
 
 def test_block_scales_start_with_blackwell_and_cdna4():
     # OCP Microscaling Formats 1.0; NVFP4 is NVIDIA's
-    scaled = {name: row.block_scales for name, row in load_architectures().items() if row.block_scales}
+    scaled = {name: row.block_scales for name, row in ARCHITECTURES.by_id.items() if row.block_scales}
 
     assert scaled == {"Blackwell": ("mx", "nvfp4"), "Blackwell Ultra": ("mx", "nvfp4"), "CDNA4": ("mx",)}
 

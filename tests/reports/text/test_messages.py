@@ -15,7 +15,7 @@ from planner.errors import Message
 from planner.evidence import Gap
 from planner.rates.parameters import shipped_parameters
 from reports.text.language import LANGUAGES
-from reports.text.messages import Sentence, flag, is_message, sentence, sentences, templates, word
+from reports.text.messages import Sentence, is_message, sentence, sentences, templates, word
 
 ROOT = Path(__file__).parents[3]
 EMITTERS = ("planner", "pricing", "mpplan")
@@ -195,7 +195,3 @@ def test_what_the_tables_cannot_word_is_shown_in_english_and_marked_as_foreign(m
 def test_an_absent_field_is_empty():
     assert sentence({}, "note", "zh") == Sentence(text="")
     assert sentences({}, "warnings", "zh") == []
-
-
-def test_a_flag_is_spelt_with_dashes():
-    assert flag("power_cap") == "--power-cap"
