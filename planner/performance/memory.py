@@ -54,6 +54,10 @@ class MemoryItems:
         """What the allocator holds: with fragmentation, without context and communicators."""
         return self.allocated + self.fragmentation
 
+    def scaled(self, ratio: Value) -> MemoryItems:
+        """Every item times a ratio."""
+        return MemoryItems(**{f.name: getattr(self, f.name) * ratio for f in fields(self)})
+
 
 def _input_bytes(recipe: Recipe) -> float:
     """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the input."""
@@ -118,6 +122,14 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
     return recipe.policy.activation_bytes if recipe.method == "lora" else None
 
 
+def _gradient_params(recipe: Recipe, shards: Shards, last: bool) -> tuple[Value, Value]:
+    """Dense and expert parameters whose gradients exist at once; with updates inside backward, of the largest unit."""
+    if not recipe.update_in_backward:
+        return shards.dense(last), shards.expert(last)
+    extra = shards.last_extra if last else shards.first_extra
+    return np.maximum(shards.dense_per_layer, extra), shards.expert_per_layer
+
+
 def _states(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value, Value, Value]:
     """Weights, gradients, master weights and optimizer states of one stage, after ZeRO."""
     policy, optimizer = recipe.policy, recipe.optimizer
@@ -128,9 +140,11 @@ def _states(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Va
     weights: Value = 0.0
     gradients: Value = 0.0
     trained: Value = 0.0
-    for params, ranks in ((shards.dense(last), shards.dense_ranks), (shards.expert(last), shards.expert_ranks)):
+    held = _gradient_params(recipe, shards, last)
+    kinds = ((shards.dense(last), shards.dense_ranks), (shards.expert(last), shards.expert_ranks))
+    for (params, ranks), graded in zip(kinds, held, strict=True):
         weights = weights + params * weight / np.where(at.zero == 3, ranks, 1.0)
-        gradients = gradients + params * share * policy.gradient_bytes / np.where(at.zero >= 2, ranks, 1.0)
+        gradients = gradients + graded * share * policy.gradient_bytes / np.where(at.zero >= 2, ranks, 1.0)
         trained = trained + params * share / np.where(at.zero >= 1, ranks, 1.0)
     if recipe.method in ("lora", "qlora"):
         master = policy.activation_bytes  # the adapters' own weights
@@ -227,7 +241,13 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         framework=framework,
         fragmentation=allocated * rates.fragmentation_ratio,
     )
-    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error_ratio for f in fields(MemoryItems)})
+    return items.scaled(memory_left_out(rates))
+
+
+def memory_left_out(rates: Rates) -> Value:
+    """What the equations leave out of the memory: of one team's software, one GPU and model, and one run."""
+    shared: Value = rates.memory_stack_error_ratio * rates.memory_gpu_error_ratio
+    return shared * rates.memory_shape_error_ratio * rates.memory_error_ratio
 
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:

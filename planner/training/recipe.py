@@ -44,6 +44,8 @@ class Recipe:
     offload: str = "none"
     chunked_loss: bool = False
     """Fused or chunked cross-entropy: no full FP32 copy of the logits."""
+    update_in_backward: bool = False
+    """The optimizer steps inside the backward pass, layer by layer: a gradient is freed once it is used."""
     dropout: bool = False
     """Dropout masks are drawn, stored and applied (BERT, GPT-2/3)."""
     reshard_after_forward: bool = True

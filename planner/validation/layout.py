@@ -43,6 +43,8 @@ def parse_sharding(text: str) -> Sharding | None:
     words = text.lower()
     if not words:
         return None
+    if words in ("0", "1", "2", "3"):
+        return Sharding(stage=int(words), group=None, in_gpus=False)
     stage = next((stage for pattern, stage in _STAGE_WORDS if re.search(pattern, words)), None)
     if stage is None:
         return None

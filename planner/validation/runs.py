@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from planner.errors import Message
-
-"""What a row is about."""
+from planner.training.recipe import OFFLOADS
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
 """Kinds of model of the file; a blank family is a decoder."""
@@ -37,6 +36,9 @@ ENERGY_SCOPES = ("gpu", "node_dc", "node_ac", "facility", "accelerator_system", 
 
 MEM_KINDS = ("allocated", "reserved", "device")
 """What a peak memory counts: tensors, the allocator's pool, or the whole process as the driver shows it."""
+
+YES_NO = ("y", "yes", "n", "no")
+"""Words of a column that holds yes or no; blank: not said."""
 
 OUT_OF_MEMORY = "OOM"
 """The value of a row that states that the configuration does not fit."""
@@ -105,6 +107,13 @@ class PublishedRun:
     n_shared_experts: int | None = None
     expert_ffn: int | None = None
     source_kind: str = ""
+    lineage: str = ""
+    """One team and its software: what errs together. No equation reads it."""
+    optimizer: str = ""
+    offload: str = ""
+    fused_loss: str = ""
+    in_backward: str = ""
+    """`y`: the optimizer steps inside the backward pass, and a gradient is freed once it is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +204,8 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
     values["family"] = read.word("family", FAMILIES)
     values["energy_scope"] = read.word("energy_scope", ENERGY_SCOPES)
     values["mem_kind"] = read.word("mem_kind", MEM_KINDS)
+    values["offload"] = read.word("offload", OFFLOADS)
+    values |= {column: read.word(column, YES_NO) for column in ("fused_loss", "in_backward")}
     values["precision"] = read.text("precision").lower() or None
     missing = [column for column in ("metric", "gpu") if not read.text(column)]
     read.problems.extend(f"{column}: blank" for column in missing)

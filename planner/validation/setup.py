@@ -18,6 +18,7 @@ from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import UnitPrices, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
+from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
@@ -45,6 +46,8 @@ TASK_HEAD_RATIO = 1e-4
 """Two or three classes over a vocabulary of 30 522."""
 RAN_RATIO = 1.25
 """A published run ran: a way to run it is ruled out only where it misses the memory by more than the model's error."""
+YES = ("y", "yes")
+"""Words of a column of yes and no that mean yes."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
@@ -221,7 +224,7 @@ def _recipe(
     if not run.attention and model.kind != "cnn":
         filled.append(f"attention: {attention}")
     stack = framework.stack
-    if run.compile.lower() in ("y", "yes") and stack not in ("tuned", "classic"):
+    if run.compile.lower() in YES and stack not in ("tuned", "classic"):
         stack = "fsdp-compile"
     if run.compile.lower() in ("n", "no") and stack not in ("tuned", "classic"):
         stack = "eager"
@@ -232,7 +235,10 @@ def _recipe(
     return Recipe(
         model=model,
         policy=policy,
-        optimizer=find_optimizer("sgd-momentum") if model.kind == "cnn" else framework.optimizer,
+        optimizer=_optimizer(run, model, framework),
+        offload=run.offload or "none",
+        chunked_loss=run.fused_loss in YES,
+        update_in_backward=run.in_backward in YES,
         method=method,
         seq_len=seq_len,
         global_batch=1,
@@ -244,6 +250,12 @@ def _recipe(
         tp_overlap=framework.tp_overlap,
         channels_last=framework.channels_last,
     )
+
+
+def _optimizer(run: PublishedRun, model: ModelShape, framework: Framework) -> Optimizer:
+    if run.optimizer:
+        return find_optimizer(run.optimizer)
+    return find_optimizer("sgd-momentum") if model.kind == "cnn" else framework.optimizer
 
 
 def _batch(

@@ -225,6 +225,7 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
         sequence_parallel=draw(st.booleans()),
         offload=draw(st.sampled_from(("none", "none", "optimizer", "activations"))),
         chunked_loss=draw(st.booleans()),
+        update_in_backward=draw(st.booleans()),
         dropout=draw(st.booleans()),
         reshard_after_forward=draw(st.booleans()),
         tp_overlap=draw(st.booleans()),

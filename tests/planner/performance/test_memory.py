@@ -344,3 +344,40 @@ def test_copies_of_the_linear_weights_in_the_compute_type_take_two_bytes_each(po
 
     # policies.csv: 2 bytes per parameter; a layer has 12 h^2 of them
     assert float(np.ravel(items.fp8_copies)[0]) == pytest.approx(layers * 12 * 1024**2 * 2, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("where", "share"),
+    [
+        ({}, 1.0),
+        ({"pp": 2, "grad_accum": 2}, 1.0),  # four layers on a stage, and still the gradients of one
+        ({"dp": 4, "zero": 2}, 0.25),
+        ({"dp": 4, "zero": 1}, 1.0),
+    ],
+)
+def test_an_optimizer_that_steps_inside_the_backward_pass_holds_the_gradients_of_one_layer(where, share):
+    # PyTorch tutorial, "How to save memory by fusing the optimizer step into the backward pass"
+    one = recipe(gpt(8, 1024, 16, vocab=1), update_in_backward=True)
+    inside = memory_items(one, layouts(**where), plain_rates())
+    after = memory_items(replace(one, update_in_backward=False), layouts(**where), plain_rates())
+
+    # 12 h^2 parameters in a layer, FP32 gradients
+    assert float(np.ravel(inside.gradients)[0]) == pytest.approx(4 * 12 * 1024**2 * share, rel=2e-3)
+    assert float(np.ravel(after.gradients / inside.gradients)[0]) == pytest.approx(8 / where.get("pp", 1), rel=1e-3)
+    others = [name for name in MEMORY_ITEMS if name not in ("gradients", "fragmentation")]
+    assert all(np.array_equal(getattr(inside, name), getattr(after, name)) for name in others)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["memory_error_ratio", "memory_stack_error_ratio", "memory_gpu_error_ratio", "memory_shape_error_ratio"],
+)
+@pytest.mark.parametrize("pp", [1, 2])
+def test_what_the_memory_equations_leave_out_stretches_every_item(name, pp):
+    one, at = recipe(shape(layers=4)), layouts(dp=8, pp=pp, grad_accum=2, zero=1)
+    full = plain_rates(context_bytes=1e9, nccl_bytes=5e8, fragmentation_ratio=0.1)
+    plain, off = (memory_items(one, at, rates) for rates in (full, full.replaced(**{name: 1.25})))
+
+    for f in fields(MemoryItems):
+        assert float(np.ravel(getattr(off, f.name))[0]) == 1.25 * float(np.ravel(getattr(plain, f.name))[0])
+    assert float(np.ravel(off.total)[0]) > 0

@@ -1,3 +1,5 @@
+import pytest
+
 from planner.validation.runs import ANSWERS, COLUMNS, CONFIGURATION, PublishedRun, Rejected, parse_result, parse_run
 
 ROW = {
@@ -39,6 +41,30 @@ def test_a_cell_that_is_no_number_is_named():
     assert reason(seq_len="2048.5") == "seq_len: `2048.5` is not a whole number"
     assert "micro_batch: `-1`" in reason(micro_batch="-1")
     assert "pue: `nan`" in reason(pue="nan")
+
+
+def test_what_a_run_is_made_with_is_read_and_blank_where_nothing_is_said():
+    cells = {"lineage": "torchtitan", "optimizer": "adamw-8bit", "offload": "optimizer", "fused_loss": "Y",
+             "in_backward": "no"}  # fmt: skip
+    run, bare = parse_run(ROW | cells), parse_run(ROW)
+
+    assert isinstance(run, PublishedRun)
+    assert isinstance(bare, PublishedRun)
+    assert [getattr(run, name) for name in cells] == ["torchtitan", "adamw-8bit", "optimizer", "y", "no"]
+    assert [getattr(bare, name) for name in cells] == ["", "", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("column", "known"),
+    [
+        ("offload", "none, optimizer, activations"),
+        ("fused_loss", "y, yes, n, no"),
+        ("in_backward", "y, yes, n, no"),
+        ("mem_kind", "allocated, reserved, device"),
+    ],
+)
+def test_a_word_that_a_column_does_not_know_is_refused_with_the_column_s_name(column, known):
+    assert reason(**{column: "Maybe"}) == f"{column}: unknown `maybe`; known are {known}"
 
 
 def test_every_wrong_cell_of_a_row_is_named():

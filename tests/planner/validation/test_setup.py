@@ -40,6 +40,7 @@ def reason(**cells: str) -> str:
         ({"global_batch_seqs": "", "micro_batch": ""}, "batch: neither"),
         ({"metric": "gpu_hours"}, "tokens_total: blank"),
         ({"method": "distill"}, "method: unknown `distill`"),
+        ({"optimizer": "sgdd"}, "unknown optimizer `sgdd`"),
     ],
 )
 def test_a_row_that_lacks_what_is_needed_is_refused_with_the_reason(cells, expected):
@@ -86,6 +87,20 @@ def test_megatron_lm_means_megatron_core_from_hopper_on():
 def test_a_gpu_before_ampere_has_no_fused_attention_unless_it_is_said():
     assert prepared(framework="nanotron").recipe.attention == "naive"
     assert prepared(framework="nanotron", attention="flash").recipe.attention == "flash"
+
+
+def test_optimizer_offload_fused_loss_and_update_in_backward_of_the_row_are_used():
+    plain = prepared().recipe
+    said = prepared(optimizer="adamw-8bit", offload="optimizer", fused_loss="y", in_backward="yes").recipe
+
+    assert (plain.optimizer.id, plain.offload, plain.chunked_loss, plain.update_in_backward) == (
+        "lamb", "none", False, False
+    )  # fmt: skip
+    assert (said.optimizer.id, said.offload, said.chunked_loss, said.update_in_backward) == (
+        "adamw-8bit", "optimizer", True, True
+    )  # fmt: skip
+    refused = prepared(fused_loss="n", in_backward="no", offload="none").recipe
+    assert (refused.chunked_loss, refused.update_in_backward, refused.offload) == (False, False, "none")
 
 
 def test_the_power_limit_and_network_of_the_row_are_used():
