@@ -1,6 +1,6 @@
 """Write `docs/accuracy.md` and its chart from the shipped published runs: `make accuracy`.
 
-What is fitted and what is predicted with its whole source left out stand side by side; the latter comes from
+What is fitted and what is predicted with its whole lineage left out stand side by side; the latter comes from
 `benchmarks/calibration.json`, which `make calibrate` writes.
 """
 
@@ -18,8 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_chart import Point, draw
+from benchmarks.accuracy_lineages import HEADERS as HEADS
+from benchmarks.accuracy_lineages import curve_rows, floor_text, left_out_rows, lineage_rows
 from benchmarks.accuracy_search import search_all
 from planner.performance.operations import model_flop_per_token
+from planner.rates.parameters import Z90
 from planner.validation.score import (
     BREAKDOWNS,
     TIMES,
@@ -72,14 +75,13 @@ def paragraph(text: str) -> str:
 
 
 class LeftOut:
-    """Residuals of rows under parameters that were fitted without the row's source."""
+    """Residuals of rows under parameters that were fitted without the row's lineage, and the spread stated."""
 
     def __init__(self) -> None:
-        report = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
-        self.date: str = report["date"]
-        self.by_id: dict[str, float] = {}
-        for residuals in report["left_out_residuals"].values():
-            self.by_id |= residuals
+        self.report = json.loads((BENCHMARKS / "calibration.json").read_text(encoding="utf-8"))
+        self.date: str = self.report["date"]
+        self.by_id: dict[str, float] = {name: pair[0] for name, pair in self.report["left_out"].items()}
+        self.sd: dict[str, float] = {name: pair[1] for name, pair in self.report["left_out"].items()}
 
     def errors(self, rows: Iterable[ScoredRun]) -> tuple[np.ndarray, list[ScoredRun]]:
         """Signed errors `[row]` of those rows that have a residual."""
@@ -95,20 +97,16 @@ class LeftOut:
         return weighted_quantile(np.abs(errors), weight, 0.5), weighted_quantile(np.abs(errors), weight, 0.9)
 
     def coverage(self, rows: Iterable[ScoredRun]) -> float | None:
-        """Share inside the range, had the prediction been made without the row's source."""
-        errors, scored = self.errors(rows)
+        """Share inside the range, had the prediction been made without the row's lineage."""
+        _, scored = self.errors(rows)
         if not scored:
             return None
-        inside = []
-        for error, row in zip(errors, scored, strict=True):
-            assert row.prediction is not None
-            low, mid, high = row.prediction.low, row.prediction.mid, row.prediction.high
-            inside.append(low / mid <= 1.0 / (1.0 + error) <= high / mid)
+        inside = np.array([abs(self.by_id[row.id]) <= Z90 * self.sd[row.id] for row in scored])
         weight = weights(scored)
-        return float((np.array(inside) * weight).sum() / weight.sum())
+        return float((inside * weight).sum() / weight.sum())
 
     def pair_error(self, pair: ScoredPair) -> float | None:
-        """Absolute error of the ratio between two rows of one source, both predicted without it."""
+        """Absolute error of the ratio between two rows of one lineage, both predicted without it."""
         first, second = (self.by_id.get(row) for row in pair.ids)
         if first is None or second is None:
             return None
@@ -205,7 +203,7 @@ def targets(validation: Validation, left: LeftOut) -> str:
     verdicts = [row for row in stated_memory if row.prediction]
     wrong = sum(row.misjudged_fit for row in verdicts)
     rows.append(["wrong verdicts on fitting, beyond 5 %", "0", str(wrong), "–", str(len(verdicts))])
-    return table(("", "aim", "fitted", "source left out", "rows"), rows)
+    return table(("", "aim", "fitted", "lineage left out", "rows"), rows)
 
 
 def constant_baseline(validation: Validation) -> str:
@@ -341,6 +339,10 @@ def main() -> None:
         predicted=len(validation.runs) - validation.skipped,
         scored=validation.overall.n,
         date=left.date,
+        lineages=table(HEADS, left_out_rows(left.report)),
+        each_lineage=table(("lineage", "figure", "rows", "error", "in the range", "width"), lineage_rows(left.report)),
+        curve=table(HEADS, curve_rows(left.report)),
+        floor=paragraph(floor_text(validation.runs)),
         targets=targets(validation, left),
         overall=table(("", *HEADERS), [summary_row("all", list(validation.runs), left)]),
         breakdowns="\n".join(breakdown(validation, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),

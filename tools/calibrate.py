@@ -1,7 +1,6 @@
-"""Calibrate on the shipped published runs and write the parameters down: `make calibrate`.
+"""Fit the shipped parameters to the shipped published runs and write them down: `make calibrate`.
 
-`python -m tools.calibrate [time] [memory] [power]`; all three by default. Writes `planner/catalog/parameters.csv` and
-`benchmarks/calibration.json`.
+Writes `planner/catalog/parameters.csv`, `planner/catalog/posterior.csv` and `benchmarks/calibration.json`.
 """
 
 from __future__ import annotations
@@ -9,10 +8,13 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from datetime import date
 from pathlib import Path
+from typing import Any
 
-from planner.calibration.run import KINDS, PARAMETERS, calibrate
-from planner.rates.parameters import Parameter, Parameters
+from planner.calibration.crossval import Learned
+from planner.calibration.fit import Fit, fit, read_corpus
+from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters, shipped_parameters
 
 REPORT = Path(__file__).resolve().parents[1] / "benchmarks" / "calibration.json"
 
@@ -37,16 +39,45 @@ def _cells(row: Parameter) -> dict[str, str]:
         "high": f"{row.high:.4g}", "prior": prior[0], "prior_low": prior[1], "prior_high": prior[2], "unit": row.unit,
         "kind": row.kind.value, "source": row.source, "date": row.date,
         "fitted_rows": "" if row.fitted_rows is None else str(row.fitted_rows),
+        "lineage_sd": "" if row.lineage_sd is None else f"{row.lineage_sd:.3g}",
     }  # fmt: skip
 
 
+def write_posterior(joint: Joint) -> None:
+    """Write the lower triangular factor of the covariance, a row of it for each parameter."""
+    with POSTERIOR.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["id", "factor"])
+        for number, (name, row) in enumerate(zip(joint.ids, joint.factor, strict=True)):
+            writer.writerow([name, " ".join(f"{entry:.3g}" for entry in row[: number + 1])])
+
+
+def report_of(result: Fit) -> dict[str, Any]:
+    """Date, learning curves by figure and lineage, and the residual of each row with its lineage left out."""
+    return {
+        "date": date.today().isoformat(),
+        "curve": [_entry(entry) for entry in result.curve],
+        "drawn": [_entry(entry) for entry in result.drawn],
+        "left_out": {name: [round(value, 4) for value in pair] for name, pair in result.left_out.items()},
+    }
+
+
+def _entry(entry: Learned) -> dict[str, Any]:
+    figures = {"error": entry.error, "coverage": entry.coverage, "width": entry.width}
+    rounded = {name: round(value, 4) for name, value in figures.items()}
+    return {
+        "figure": entry.figure.value, "lineage": entry.lineage, "rows": entry.rows, "learned": entry.count
+    } | rounded  # fmt: skip
+
+
 def main() -> None:
-    """Calibrate the kinds named on the command line, then write."""
-    kinds = [name for name in sys.argv[1:] if name in KINDS] or list(KINDS)
-    earlier = json.loads(REPORT.read_text(encoding="utf-8")) if REPORT.exists() else {}
-    calibration = calibrate(kinds, earlier, lambda line: sys.stdout.write(line + "\n"))
-    write_parameters(calibration.parameters)
-    REPORT.write_text(json.dumps(calibration.report, indent=1) + "\n", encoding="utf-8")
+    """Calibrate, then write."""
+    shipped = shipped_parameters()
+    result = fit(read_corpus(shipped), shipped, lambda line: sys.stdout.write(line + "\n"))
+    assert result.parameters.joint is not None
+    write_parameters(result.parameters)
+    write_posterior(result.parameters.joint)
+    REPORT.write_text(json.dumps(report_of(result), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Which parameter values fit the published runs best, and what the fit leaves unexplained?
+"""What do runs that happened tell about the parameters?
 
-The fit, the residuals of runs whose source was left out, and the run that puts both together. It returns rows; `make
-calibrate` writes them.
+The hierarchical model of lineages, its fit to published runs with every lineage left out in turn, and what a user's own
+runs change. It returns values; commands and `make calibrate` write them.
 """

@@ -119,7 +119,8 @@ def measured_terms(
         name: replace(
             base[name],
             value=value.value,
-            log_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
+            own_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
+            rests_on=(),
             ceiling=float("inf"),
             evidence=evidence,
         )

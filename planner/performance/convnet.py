@@ -6,17 +6,15 @@ over the activations: what a convolutional network mostly does on a tensor-core 
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.models.convnet import Convolution, Network
 from planner.parallelism.layout import Layouts
 from planner.performance.collectives import all_reduce_s, place
-from planner.performance.memory import MemoryItems
+from planner.performance.memory import MemoryItems, memory_left_out
 from planner.performance.optimizer_step import update_bytes_per_param
-from planner.performance.step import StepTimes, expected_max
+from planner.performance.step import StepTimes, expected_max, left_out, waiting_s
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -57,7 +55,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
         passed = passed + _passed_elements(conv, recipe, rates)
     memory = images * passed * each / rates.memory_bytes_per_s + kernels * rates.kernel_s
     busy = matmul + memory
-    launch = np.maximum(0.0, kernels * rates.launch_s - busy)
+    launch = waiting_s(kernels * rates.launch_s, busy)
     group = place(at.dp, 1, cluster.nvlink_domain)
     reduce_s = all_reduce_s(network.params * recipe.policy.reduce_bytes, group, rates)
     hidden = rates.overlap_dp_ratio * busy * 2.0 / 3.0
@@ -65,7 +63,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     optimizer = network.params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s + rates.step_overhead_s
     m = at.grad_accum.astype(np.float64)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * m * busy
-    error, nothing = rates.model_error_ratio * rates.precision_error_ratio, 0.0 * busy
+    error, nothing = left_out(rates), 0.0 * busy
     return StepTimes(
         matmul=m * matmul * error, attention=nothing, memory_bound=m * memory * error, recompute=nothing,
         launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,
@@ -92,4 +90,4 @@ def network_memory(network: Network, recipe: Recipe, at: Layouts, rates: Rates) 
         framework=zero + rates.context_bytes,
         fragmentation=activations * rates.fragmentation_ratio,
     )
-    return MemoryItems(**{f.name: getattr(items, f.name) * rates.memory_error_ratio for f in fields(MemoryItems)})
+    return items.scaled(memory_left_out(rates))

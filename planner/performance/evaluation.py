@@ -103,10 +103,11 @@ def evaluate(
     step_s = step.total
     per_gpu = recipe.tokens_per_step / step_s / gpus
     goodput = goodput_ratio(gpus, rates)
-    busy_s = np.ceil(tokens / recipe.tokens_per_step) * step_s
+    busy_s = np.ceil(tokens / recipe.tokens_per_step) * step_s * rates.run_error_ratio
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
-    power = gpu_step_j(step, rates) / step_s
+    limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)
+    power = np.minimum(gpu_step_j(step, rates) / step_s, limit_w)
     energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
     facility_kwh = energy.total / KWH_J
     rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h

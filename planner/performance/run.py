@@ -21,7 +21,8 @@ def goodput_ratio(gpus: Value, rates: Rates) -> Value:
     failures_per_s = np.maximum(gpus * rates.failures_per_gpu_h / HOUR_S, 1e-12)
     interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
     lost = rates.checkpoint_s / interval_s + failures_per_s * (rates.restart_s + 0.5 * interval_s)
-    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_ratio) * np.maximum(rates.standstill_ratio, 1.0))
+    stopped = np.maximum(rates.standstill_ratio, 1.0)
+    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_ratio) * stopped)
     return result
 
 
@@ -43,13 +44,17 @@ class RunEnergy:
 def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
     """Board energy of one GPU over one step: seconds of each activity times its power."""
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
-    return rates.power_error_ratio * (
-        step.matmul * rates.power_linear_w
-        + step.recompute * rates.power_linear_w
-        + step.attention * rates.power_attention_w
-        + (step.memory_bound + step.optimizer) * rates.power_memory_w
-        + waiting * rates.power_wait_w
-        + (step.launch + step.offload) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
+    return (
+        rates.power_stack_error_ratio
+        * rates.power_error_ratio
+        * (
+            step.matmul * rates.power_linear_w
+            + step.recompute * rates.power_linear_w
+            + step.attention * rates.power_attention_w
+            + (step.memory_bound + step.optimizer) * rates.power_memory_w
+            + waiting * rates.power_wait_w
+            + (step.launch + step.offload) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
+        )
     )
 
 

@@ -21,6 +21,8 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 SELECTIVE = ACT_CKPT.index("selective")
+LAUNCH_NORM = 6.0
+"""Order of the norm that joins the host's and the GPU's time of a micro-batch: 12 % above both where they are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +109,16 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     m = at.grad_accum.astype(np.float64)
     slowest = n * per_layer + with_head * head.total
     every_stage = recipe.model.layers * per_layer + head.total
-    bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
     launch = _launch(recipe, at, n, slowest, rates)
+    bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
+    bubble_launch = (at.pp - 1) * launch / at.vp
     busy = m * slowest
     dp_comm = data_parallel_s(recipe, cluster, shards, at, slowest, rates)
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, shards, at, work, busy, n, rates)
-    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble)
-    error = rates.model_error_ratio * rates.precision_error_ratio
+    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble + bubble_launch)
+    error = left_out(rates)
     work_error = error * rates.framework_ratio
     return StepTimes(
         matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,
@@ -127,7 +130,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
         cp_comm=m * n * comm.cp * error,
         ep_comm=m * n * comm.ep * error,
         pp_comm=pp_comm * error,
-        bubble=bubble * work_error,
+        bubble=bubble * work_error + bubble_launch * error,
         dp_comm=dp_comm * error,
         optimizer=optimizer * error,
         offload=offload * error,
@@ -135,8 +138,24 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     )
 
 
+def left_out(rates: Rates) -> Value:
+    """What the equations leave out of the step: of one team's software, one precision, GPU and model, and one run."""
+    shared: Value = rates.stack_error_ratio * rates.precision_error_ratio
+    return shared * rates.gpu_error_ratio * rates.shape_error_ratio * rates.model_error_ratio
+
+
 def _launch(recipe: Recipe, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
-    """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound."""
+    """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound.
+
+    The longer of the two decides, softly (a norm of order `LAUNCH_NORM`): parts of a layer wait for the host before the
+    whole of it does.
+    """
     again = 1.0 + FULL_SHARE[at.act_ckpt] / 3.0
-    launch_s = (layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s
-    return np.maximum(0.0, launch_s - gpu_s)
+    return waiting_s((layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s, gpu_s)
+
+
+def waiting_s(host_s: Value, gpu_s: Value) -> Value:
+    """Time that the GPU waits for the host: what the norm of order `LAUNCH_NORM` of both has beyond the GPU's own."""
+    ratio = np.asarray(host_s) / gpu_s
+    waits: Value = gpu_s * ((1.0 + ratio**LAUNCH_NORM) ** (1.0 / LAUNCH_NORM) - 1.0)
+    return waits

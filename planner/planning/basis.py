@@ -11,8 +11,7 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.planning.case import Case
 from planner.question.question import Question
 from planner.rates.ladder import has_effect
-from planner.rates.parameters import FIGURES, shipped_parameters
-from planner.rates.terms import Rates
+from planner.rates.parameters import FIGURES
 from planner.units import MINUTE_S
 
 _TIME = FIGURES["time"]
@@ -169,14 +168,15 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     kinds = dict.fromkeys(case.price.commitment for case in cases)
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
-    return (*assumptions, *(_model_assumptions(cases[0].mid) if cases else ()))
+    return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))
 
 
-def _model_assumptions(rates: Rates) -> Iterator[Assumption]:
+def _model_assumptions(case: Case) -> Iterator[Assumption]:
     """What the model assumes of hosts, failures and stops; no input of the question replaces these."""
+    rates = case.mid
     host, network = float(rates.host_energy_ratio), float(rates.network_energy_ratio)
     yield Assumption(id="host_share", message=Message.of("assumption.host_share", host=host, network=network))
     hours, restart_min = 1 / float(rates.failures_per_gpu_h), float(rates.restart_s) / MINUTE_S
     yield Assumption(id="goodput", message=Message.of("assumption.goodput", hours=hours, restart_min=restart_min))
-    longer_ratio = shipped_parameters().find("standstill_ratio").high
+    longer_ratio = case.rates.parameters.find("standstill_ratio").high
     yield Assumption(id="stops", message=Message.of("assumption.stops", longer_ratio=longer_ratio))

@@ -18,7 +18,7 @@ from planner.performance.evaluation import Evaluation, Score, UnitPrices, evalua
 from planner.performance.shards import trained_share
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
-from planner.rates.parameters import Z90
+from planner.rates.parameters import Z90, Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Term, Value
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
@@ -139,13 +139,16 @@ def make_case(
     site: SiteFacts,
     measured: Mapping[str, Term] | None = None,
     ledger: Ledger = NO_LEDGER,
+    *,
+    parameters: Parameters | None = None,
 ) -> Case:
     """Put a case together; `measured` are terms from records of this GPU, which win over everything else.
 
+    `parameters` are those of a calibration; None: the shipped ones.
     Own machines take their price from the ledger; the electricity of their working hours is then a line of its own.
     """
     recipe = question.recipe(policy, cluster)
-    rates = resolve_rates(cluster, recipe, measured)
+    rates = resolve_rates(cluster, recipe, measured, parameters)
     return Case(
         recipe=recipe,
         cluster=cluster,

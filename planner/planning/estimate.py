@@ -22,6 +22,7 @@ from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.question.question import Question
+from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
 from planner.training.policies import why_unsupported
 from planner.units import DAY_S
@@ -30,6 +31,16 @@ Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 """Terms from measurement records: by GPU id, then by policy id, then by term name."""
 
 SAVINGS_FROM = ("bf16", "tf32", "fp32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the user's own evidence says of the rates."""
+
+    measured: Measured
+    """From measurement records."""
+    parameters: Parameters | None
+    """From a calibration on own runs; None: the shipped ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,7 @@ def estimate(
     site: SiteFacts,
     measured: Measured | None = None,
     *,
+    parameters: Parameters | None = None,
     ledgers: Mapping[str, Ledger] | None = None,
     version: str = "",
     command: tuple[str, ...] = (),
@@ -66,6 +78,7 @@ def estimate(
         prices: USD per GPU-hour by GPU id, for every GPU of the question.
         site: PUE, electricity and grid of the place.
         measured: terms from measurement records, which win over published and assumed rates.
+        parameters: those of a calibration; None: the shipped ones.
         ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
         version: mpplan's version, for the document.
         command: the command line, for the document.
@@ -76,7 +89,8 @@ def estimate(
         UsageError: the asked precision is lacking on every GPU asked for, or the layout is inconsistent.
     """
     unsupported = _unsupported(question)
-    sides = _sides(question, unsupported, prices, site, measured or {}, ledgers or {})
+    known = _Known(measured=measured or {}, parameters=parameters)
+    sides = _sides(question, unsupported, prices, site, known, ledgers or {})
     if all(side.failure for side in sides):
         raise next(side.failure for side in sides if side.failure)
     deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
@@ -108,7 +122,7 @@ def _sides(
     unsupported: list[Unsupported],
     prices: Mapping[str, GpuPrice],
     site: SiteFacts,
-    measured: Measured,
+    known: _Known,
     ledgers: Mapping[str, Ledger],
 ) -> list[_Side]:
     """Every GPU that has the asked precision, one after the other: the first that has a plan sets the deadline."""
@@ -121,7 +135,7 @@ def _sides(
             continue
         earlier_s = next((s.deadline_s for s in sides if s.deadline_s), None)
         ledger = ledgers.get(gpu, NO_LEDGER)
-        cases = _cases(question, cluster, prices[gpu], site, measured.get(gpu, {}), ledger)
+        cases = _cases(question, cluster, prices[gpu], site, known, ledger)
         sides.append(_side(question, cluster, cases, draws, earlier_s))
     return sides
 
@@ -152,11 +166,12 @@ def _cases(
     cluster: Cluster,
     price: GpuPrice,
     site: SiteFacts,
-    measured: Mapping[str, Mapping[str, Term]],
+    known: _Known,
     ledger: Ledger,
 ) -> tuple[Case, ...]:
+    measured = known.measured.get(cluster.gpu.id, {})
     return tuple(
-        make_case(question, p, cluster, price, site, measured.get(p.id), ledger)
+        make_case(question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters)
         for p in question.policies
         if why_unsupported(p, cluster.gpu) is None
     )

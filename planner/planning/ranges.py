@@ -114,10 +114,10 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
     if log.size < 2 or float(log.std()) == 0.0:
         return ()
     off = (log - log.mean()) / log.std()
-    shares = []
+    shares, shifts = [], draws.shifts(case.rates.parameters)
     for term in case.rates.terms.values():
         if term.log_sd > 0:
-            drawn = draws.normal(term.drawn_as)
+            drawn = np.asarray(term.log_change(shifts, draws))
             r = float(off @ (drawn - drawn.mean())) / (log.size * float(drawn.std()))
             shares.append((r * r, term))
     shares.sort(key=lambda pair: pair[0], reverse=True)

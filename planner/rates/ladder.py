@@ -7,8 +7,9 @@ step down widens the range. Which rows there are, what chooses among them and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from planner.hardware.architectures import Architecture, find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
+from planner.models.shape import ModelShape
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
-from planner.rates.terms import RateSet, Term
+from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
 from planner.units import GIB, TERA
 
@@ -27,6 +29,12 @@ CURRENT_YEAR = 2026.0
 
 ATTENTION_MATURE_YEAR = 2025.0
 """From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
+
+LEFT_OUT = "residuals of published runs with their lineage left out"
+"""Source of every row that says how wide the range of what the equations leave out is."""
+LEFT_OUT_WHAT = (
+    "what the equations leave out of a team, a precision, a GPU, a model and a run: 1, with a range for each"
+)
 
 TRANSFER_SD = 0.05
 """Further spread of the logarithm of a matrix rate where nobody measured this GPU: assumed."""
@@ -68,6 +76,8 @@ class Setting:
 
 QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "stack": lambda s: s.recipe.stack,
+    "gpu": lambda s: s.gpu.id,
+    "shape": lambda s: shape_key(s.recipe.model),
     "workload": lambda s: "moe" if s.recipe.model.experts else s.recipe.model.kind,
     "precision": lambda s: s.recipe.policy.precision,
     "compute": lambda s: "" if s.compute in ("fp16", "bf16") else s.compute,
@@ -80,6 +90,12 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "memory_format": lambda s: "fused" if s.recipe.channels_last else "plain",
 }
 """Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
+
+
+def shape_key(model: ModelShape) -> str:
+    """What makes two models one to the spread between models: kind, layers, hidden size and experts; not the name."""
+    experts = f"-{model.experts}e" if model.experts else ""
+    return f"{model.kind}-{model.layers}x{model.hidden}{experts}"
 
 
 CONDITIONS: Mapping[str, Callable[[Recipe], bool]] = {
@@ -123,7 +139,11 @@ def resolve_rates(
             continue  # no equation of a transformer reads them
         for name in family.terms:
             terms[name] = LIMITS[family.limit](setting, family, name)
-    return RateSet(terms=terms | dict(overrides or {}))
+    return RateSet(terms=terms | dict(overrides or {}), parameters=setting.parameters)
+
+
+CLOCK_ROWS = ("power_matmul", "power_idle", "clock_exponent")
+"""Rows that set the clock under a power limit."""
 
 
 def clock_ratio(cluster: Cluster, parameters: Parameters | None = None) -> float:
@@ -154,19 +174,31 @@ def _term(
     """A term from the row that holds, times a scale; `bounded` terms never exceed the scale."""
     row = row or setting.row(family)
     ceiling = 1.0 if bounded or family.bound else float("inf")
-    evidence = Evidence(
-        id=f"parameter:{row.id}",
+    return Term(
+        name=name, value=row.value * scale, ceiling=ceiling * scale, family=family, evidence=_evidence(row, name),
+        rests_on=(Dependence(row=row, share=family.bound == "share", apart=_apart(setting, family, row)),),
+    )  # fmt: skip
+
+
+def _apart(setting: Setting, family: Family, row: Parameter) -> str:
+    """The GPU or model that a row of all GPUs or models is drawn for."""
+    if family.by not in (("gpu",), ("shape",)) or row.id != family.name:
+        return ""
+    return QUALIFIERS[family.by[0]](setting)
+
+
+@lru_cache(maxsize=1024)
+def _evidence(row: Parameter, name: str) -> Evidence:
+    """Where a row is from; what the equations leave out has one source for all its terms."""
+    left_out = row.source == LEFT_OUT
+    return Evidence(
+        id="parameter:left_out" if left_out else f"parameter:{row.id}",
         kind=row.kind,
-        what=f"{row.meaning}: {row.value:g} ({row.low:g} to {row.high:g}) {row.unit}",
+        what=LEFT_OUT_WHAT if left_out else f"{row.meaning}: {row.value:g} ({row.low:g} to {row.high:g}) {row.unit}",
         source=row.origin,
         date=row.date,
         terms=(name,),
     )
-    own_draws = f".{setting.recipe.policy.precision}" if family.by == ("precision",) else ""
-    return Term(
-        name=name, value=row.value * scale, log_sd=row.log_sd, ceiling=ceiling * scale, family=family,
-        evidence=evidence, own_draws=own_draws,
-    )  # fmt: skip
 
 
 def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
@@ -185,13 +217,20 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     evidence = replace(
         term.evidence,
         id=f"rate:{compute}:{gpu.id}",
-        kind=EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED,
+        kind=_kind(row, measured=measured),
         what=f"{term.evidence.what}; peak {peak / TERA:g} TFLOP/s of {gpu.id}",
         source=f"{row.origin}; {gpu.evidence.source}",
         gpu=gpu.id,
     )
-    sd = float(np.hypot(term.log_sd, 0.0 if measured else TRANSFER_SD))
-    return _at_clock(replace(term, log_sd=sd, ceiling=peak, evidence=evidence), setting)
+    own_sd = 0.0 if measured else TRANSFER_SD
+    return _at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting)
+
+
+def _kind(row: Parameter, *, measured: bool) -> EvidenceKind:
+    """Of a matrix rate: own runs where they moved the efficiency, else by whether somebody measured this GPU."""
+    if row.kind is EvidenceKind.MEASURED:
+        return row.kind
+    return EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED
 
 
 def _over_reference(setting: Setting) -> float:
@@ -219,16 +258,32 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
     gpu, recipe = setting.gpu, setting.recipe
     peaks, compute = gpu.peak_flop_per_s, recipe.policy.other_compute
     peak = peaks[compute] if compute != "fp32" else max(peaks["fp32"], peaks.get("tf32", 0.0) / 3.0)
-    age = 1.0
+    age, also = 1.0, tuple[Dependence, ...]()
     if recipe.fused and recipe.software_year is not None and setting.architecture.asynchronous_units:
         years = max(0.0, ATTENTION_MATURE_YEAR - recipe.software_year)
-        age = float(np.exp(-setting.parameters.find("attention_progress").value * years))
-    return _at_clock(_term(setting, family, name, peak * age, bounded=True), setting)
+        progress = setting.parameters.find("attention_progress")
+        age = float(np.exp(-progress.value * years))
+        also = (Dependence(row=progress, power=-progress.value * years),) if years else ()
+    term = _term(setting, family, name, peak * age, bounded=True)
+    return _at_clock(replace(term, rests_on=term.rests_on + also), setting)
 
 
 def _at_clock(term: Term, setting: Setting) -> Term:
     clock = clock_ratio(setting.cluster, setting.parameters)
-    return term if clock == 1.0 else replace(term, value=term.value * clock, ceiling=term.ceiling * clock)
+    if clock == 1.0:
+        return term
+    also = tuple(_clock_dependences(setting, clock))
+    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock, rests_on=term.rests_on + also)
+
+
+def _clock_dependences(setting: Setting, clock: float) -> Iterator[Dependence]:
+    """The rows that set the clock under a power limit, each with the slope of the clock's logarithm."""
+    known, step = setting.parameters, 1e-4
+    for name in CLOCK_ROWS:
+        row = known.find(name)
+        beside = known.replaced([replace(row, value=row.value * (1.0 + step))])
+        slope = float(np.log(clock_ratio(setting.cluster, beside) / clock) / np.log1p(step))
+        yield Dependence(row=row, power=slope)
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
@@ -246,7 +301,7 @@ def _switch_reduction_term(setting: Setting, family: Family, name: str) -> Term:
     inside = setting.cluster.nvlink_domain > 1 and setting.gpu.nvlink_bytes_per_s
     if inside and setting.architecture.switch_reduces:
         return term
-    return replace(term, value=1.0, log_sd=0.0, ceiling=1.0)
+    return replace(term, value=1.0, rests_on=(), ceiling=1.0)
 
 
 def _routing_age_term(setting: Setting, family: Family, name: str) -> Term:
@@ -254,8 +309,9 @@ def _routing_age_term(setting: Setting, family: Family, name: str) -> Term:
     year = setting.recipe.software_year
     if year is None:
         return _term(setting, family, name)
-    progress = setting.parameters.find("moe_progress").value
-    return _term(setting, family, name, float(np.exp(progress * (CURRENT_YEAR - year))))
+    progress, years = setting.parameters.find("moe_progress"), CURRENT_YEAR - year
+    term = _term(setting, family, name, float(np.exp(progress.value * years)))
+    return replace(term, rests_on=(*term.rests_on, Dependence(row=progress, power=progress.value * years)))
 
 
 def _board_power_term(setting: Setting, family: Family, name: str) -> Term:

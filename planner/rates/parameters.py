@@ -14,14 +14,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from planner.evidence import EvidenceKind
 from planner.rows import CATALOG, Row, read_rows
+
+PARAMETERS = CATALOG / "parameters.csv"
+POSTERIOR = CATALOG / "posterior.csv"
 
 Z90 = 1.6449
 """Normal quantile of a 90 % two-sided range."""
 
-FITS = ("time", "memory", "power")
-"""The separate fits of a calibration; they share no parameter."""
+FITS = ("time", "memory", "power", "run")
+"""Figures whose published runs a parameter is fitted to."""
 
 FIGURES = {
     "time": ("step_s", "duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e"),
@@ -33,6 +39,19 @@ FIGURES = {
 
 ITEMISED = {"time": "step_s", "power": "energy_items_mwh", "memory": "memory_gib", "run": "goodput_ratio"}
 """The itemised figure that the column `moves` names items of."""
+
+
+Moved = float | npt.NDArray[np.float64]
+
+
+def moved(value: float, shift: Moved, *, share: bool) -> Moved:
+    """A value moved by `shift` in its logarithm; a share bends so that it stays below 1 and keeps a slope."""
+    if not share or value >= 0.99:
+        grown: Moved = value * np.exp(shift)
+        return grown
+    odds = math.log(value / (1.0 - value)) + shift / (1.0 - value)
+    bent: Moved = 1.0 / (1.0 + np.exp(-odds))
+    return bent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +76,10 @@ class Family:
     when: str
     """Condition under which it has any effect (`ladder.CONDITIONS`); empty: always."""
     fitted_to: str | None
-    """The fit that moves it, one of `FITS`; None: no published run says anything about it."""
+    """The figure whose published runs move it, one of `FITS`; None: none says anything about it."""
+    deviates: str
+    """How one lineage (a team and its software) differs from the others: all its rows `together`, each row `apart`;
+    empty: it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +102,8 @@ class Parameter:
     """Value, low and high before the fit; None: as they stand."""
     fitted_rows: int | None = None
     """Published runs that it was fitted to; None: not fitted."""
+    lineage_sd: float | None = None
+    """Standard deviation, in its logarithm, of what one lineage has against the others; None: no lineage differs."""
 
     @property
     def family(self) -> str:
@@ -114,7 +138,21 @@ class Parameter:
         return replace(self, value=value, low=low, high=high, prior=None, fitted_rows=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Joint:
+    """How rows err together, as a fit left them: a normal distribution of their shifts, in their logarithms."""
+
+    ids: tuple[str, ...]
+    factor: npt.NDArray[np.float64]
+    """Lower triangular `[row, row]`; its product with its transpose is the covariance."""
+
+    @property
+    def covariance(self) -> npt.NDArray[np.float64]:
+        """`[row, row]`, in the order of `ids`."""
+        return np.asarray(self.factor @ self.factor.T, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parameters:
     """A set of rows: the shipped ones, or those of a fit or calibration."""
 
@@ -122,6 +160,8 @@ class Parameters:
     """By id, in the order of the file."""
     families: Mapping[str, Family]
     """By name, in the order of the file."""
+    joint: Joint | None = None
+    """How rows err together; None: each on its own, by its own range."""
 
     def find(self, name: str, *qualifiers: str) -> Parameter:
         """The most specific row: `name.q1.q2`, then `name.q1`, `name.q2`, then `name`; empty qualifiers are ignored.
@@ -152,7 +192,27 @@ def shipped_parameters() -> Parameters:
     Raises:
         InputFileError: a row of the catalogue is wrong.
     """
-    return read_parameters(CATALOG / "parameters.csv")
+    return replace(read_parameters(PARAMETERS), joint=read_joint(POSTERIOR) if POSTERIOR.exists() else None)
+
+
+def read_joint(path: Path) -> Joint:
+    """The joint posterior of a calibration: a row of the lower triangular factor for each parameter.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: a row is wrong.
+    """
+    rows = read_rows(path)
+    factor = np.zeros((len(rows), len(rows)))
+    for number, row in enumerate(rows):
+        try:
+            entries = [float(entry) for entry in row.text("factor").split()]
+        except ValueError:
+            entries = []
+        if len(entries) != number + 1:
+            raise row.fail("factor", f"{number + 1} numbers")
+        factor[number, : number + 1] = entries
+    return Joint(ids=tuple(row.text("id") for row in rows), factor=factor)
 
 
 def read_parameters(path: Path) -> Parameters:
@@ -188,6 +248,7 @@ def _parameter(row: Row) -> Parameter:
         date=row.text("date"),
         prior=None if prior is None else (prior, row.number("prior_low"), row.number("prior_high")),
         fitted_rows=row.opt_integer("fitted_rows", low=1),
+        lineage_sd=row.opt_number("lineage_sd"),
     )
 
 
@@ -206,4 +267,5 @@ def _family(row: Row, name: str) -> Family:
         narrowed_by=row.opt_text("narrowed_by"),
         when=row.cell("when"),
         fitted_to=row.choice("fitted_to", ("", *FITS)) or None,
+        deviates=row.choice("deviates", ("", "together", "apart")),
     )

@@ -1,6 +1,7 @@
 """The uncertain inputs of the equations: `Rates` as numbers or draws, `RateSet` as terms with range and evidence.
 
 `ladder.resolve_rates` makes a `RateSet`; `RateSet.sample` turns it into mid values (`draws=None`) or draws `[draw]`.
+A term rests on rows of `catalog/parameters.csv`, and it is the rows that are drawn: jointly, as the fit left them.
 """
 
 from __future__ import annotations
@@ -8,17 +9,21 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Evidence
-from planner.rates.parameters import Family
+from planner.rates.parameters import Family, Parameter, Parameters, moved
 
-Value = float | npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
+Value = float | Floats
 """One value, or draws of it `[draw]`; the arithmetic is the same."""
+
+Shifts = Mapping[str, Floats]
+"""How far rows of `catalog/parameters.csv` are moved, in their logarithms, by id; `[draw]` each."""
 
 
 class Rates:
@@ -46,26 +51,58 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dependence:
+    """How a term rests on a row of `catalog/parameters.csv`."""
+
+    row: Parameter
+    share: bool = False
+    """Whether the row is a share of something, so that it bends to stay below 1."""
+    power: float = 1.0
+    """The term is proportional to this power of the row's value."""
+    apart: str = ""
+    """What the row is drawn for where it stands for many, each with draws of its own: a GPU or a model."""
+
+    def log_change(self, shift: Value) -> Value:
+        """Change of the logarithm of the term where the row is moved by `shift` in its logarithm."""
+        if not self.share:
+            return self.power * shift
+        bent: Value = self.power * np.log(moved(self.row.value, shift, share=True) / self.row.value)
+        return bent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """One uncertain input: mid, spread, and where it comes from."""
 
     name: str
     value: float
     """At mid, in the unit that the name ends in."""
-    log_sd: float
-    """Standard deviation of its logarithm."""
+    own_sd: float = 0.0
+    """Standard deviation of its logarithm beyond that of the rows that it rests on."""
+    rests_on: tuple[Dependence, ...] = ()
+    """Rows that move it; none where it was measured."""
     ceiling: float
     """Largest value that makes sense (1 for a share)."""
     family: Family
     """What its rows declare: label, figures that rest on it, what would narrow it, when it has an effect."""
     evidence: Evidence
-    own_draws: str = ""
-    """Set where the term is drawn independently of the same term in other precisions."""
 
     @property
-    def drawn_as(self) -> str:
-        """Name of its draws: a term has the same draws in every precision, GPU and layout."""
-        return self.name + self.own_draws
+    def log_sd(self) -> float:
+        """Standard deviation of its logarithm, as if the rows that it rests on were independent."""
+        return float(np.hypot(self.own_sd, np.linalg.norm([on.power * on.row.log_sd for on in self.rests_on])))
+
+    def log_change(self, shifts: Shifts, draws: Draws | None = None) -> Value:
+        """Change of its logarithm, `[draw]`: by the rows that it rests on, and by its own spread where it is drawn."""
+        change: Value = 0.0
+        if draws is not None and self.own_sd > 0:
+            change = self.own_sd * draws.normal(self.name)
+        for on in self.rests_on:
+            if on.apart and draws is not None:
+                change = change + on.log_change(on.row.log_sd * draws.normal(f"{on.row.id}.{on.apart}"))
+            elif on.row.id in shifts:
+                change = change + on.log_change(shifts[on.row.id])
+        return change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +112,41 @@ class Draws:
     count: int
     seed: int
 
-    def normal(self, name: str) -> npt.NDArray[np.float64]:
+    def normal(self, name: str) -> Floats:
         """Standard normal draws of one input, `[draw]`."""
         return _normal(self.count, self.seed, name)
 
+    def shifts(self, parameters: Parameters) -> Shifts:
+        """Draws of how far each row is moved: jointly where the fit left a joint posterior, else by its own range."""
+        return _shifts(self, parameters)
+
 
 @cache
-def _normal(count: int, seed: int, name: str) -> npt.NDArray[np.float64]:
+def _normal(count: int, seed: int, name: str) -> Floats:
     drawn = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(count)
     drawn.flags.writeable = False
     return drawn
+
+
+@lru_cache(maxsize=8)
+def _shifts(draws: Draws, parameters: Parameters) -> Shifts:
+    shifts = {row.id: row.log_sd * draws.normal(row.id) for row in parameters.rows.values() if row.log_sd > 0}
+    joint = parameters.joint
+    if joint is not None:
+        together = joint.factor @ np.stack([draws.normal(name) for name in joint.ids])
+        shifts |= dict(zip(joint.ids, together, strict=True))
+    return shifts
+
+
+@lru_cache(maxsize=8)
+def _factors(draws: Draws, parameters: Parameters) -> Shifts:
+    """What each row's draws are times its value, by id: the same for every run, so computed once."""
+    families = parameters.families
+    return {
+        name: np.asarray(moved(row.value, shift, share=families[row.family].bound == "share") / row.value)
+        for name, shift in _shifts(draws, parameters).items()
+        if (row := parameters.rows[name]).value > 0
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +154,31 @@ class RateSet:
     """The terms of one GPU, stack and policy."""
 
     terms: Mapping[str, Term]
+    parameters: Parameters
+    """The rows that they rest on."""
 
     def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
         """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
-        values: dict[str, Value] = {}
-        for name, term in self.terms.items():
-            vary = draws is not None and term.log_sd > 0 and (only is None or only == name)
-            values[name] = self._draw(term, draws) if vary and draws is not None else term.value
-        return Rates(**values)
+        if draws is None:
+            return Rates(**{name: term.value for name, term in self.terms.items()})
+        return Rates(**{
+            name: self._drawn(term, draws) if only in (None, name) else term.value for name, term in self.terms.items()
+        })  # fmt: skip
 
-    @staticmethod
-    def _draw(term: Term, draws: Draws) -> Value:
-        # Compute types share their silicon: one GPU's FP8 and BF16 rates err together, so they share draws by name.
-        return np.minimum(term.value * np.exp(term.log_sd * draws.normal(term.drawn_as)), term.ceiling)
+    def _drawn(self, term: Term, draws: Draws) -> Value:
+        alone = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
+        if alone is not None and alone.power == 1.0 and not alone.apart:
+            factors = _factors(draws, self.parameters)
+            row_id = alone.row.id
+            return np.minimum(term.value * factors[row_id], term.ceiling) if row_id in factors else term.value
+        return _changed(term, term.log_change(draws.shifts(self.parameters), draws))
+
+    def moved(self, shifts: Shifts) -> Rates:
+        """With rows moved from their mid values, and nothing drawn."""
+        return Rates(**{name: _changed(term, term.log_change(shifts)) for name, term in self.terms.items()})
+
+
+def _changed(term: Term, log_change: Value) -> Value:
+    if isinstance(log_change, float):
+        return term.value if log_change == 0.0 else min(term.value * float(np.exp(log_change)), term.ceiling)
+    return np.minimum(term.value * np.exp(log_change), term.ceiling)

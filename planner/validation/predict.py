@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation, evaluate
 from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Value
 from planner.units import GIB, HOUR_S, MINUTE_S, MWH_J, TERA
 from planner.validation.flop_convention import counted_flop_per_token, peak_of_convention
@@ -56,9 +58,57 @@ class _Evaluated:
         return self.prepared.run
 
     @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """The row's own metric, `[draw]`."""
+        return np.atleast_1d(np.asarray(_METRICS[self.run.metric](self), dtype=np.float64))
+
+    @property
     def step_s(self) -> Value:
         """Of the row's own batch."""
         return self.result.step_s * self.prepared.batch_scale
+
+
+DECISIVE = ("tp, pp", "act_ckpt", "attention", "grad_accum", "zero", "shape", "n_layers")
+"""Inputs that move a prediction where a default stands in for what the source does not say: as `filled` names them."""
+
+
+KNOWN = "of the catalogue"
+"""How an input ends that is looked up rather than guessed."""
+WIDENED = {"model_error_ratio": "default_error_ratio", "memory_error_ratio": "memory_default_error_ratio"}
+"""Terms that are wider with every such default, and the row that says by how much."""
+
+
+def decisive_defaults(prepared: Prepared) -> int:
+    """How many inputs that decide are defaults."""
+    return sum(item.startswith(DECISIVE) and not item.endswith(KNOWN) for item in prepared.filled)
+
+
+def run_rates(prepared: Prepared, parameters: Parameters | None = None) -> RateSet:
+    """The terms of a run; what the equations leave out of it is wider with every decisive input that is a default.
+
+    Args:
+        prepared: the run, set up.
+        parameters: the rows to use; None: the shipped ones.
+    """
+    rates = resolve_rates(prepared.cluster, prepared.recipe, None, parameters)
+    defaults = decisive_defaults(prepared)
+    if not defaults:
+        return rates
+    wider = {
+        name: replace(rates.terms[name], own_sd=math.sqrt(defaults) * rates.parameters.find(row).log_sd)
+        for name, row in WIDENED.items()
+    }
+    return replace(rates, terms=dict(rates.terms) | wider)
+
+
+def _evaluate(prepared: Prepared, rates: Rates) -> _Evaluated:
+    result = evaluate(prepared.recipe, prepared.cluster, prepared.layouts, rates, NO_PRICES, prepared.tokens)
+    return _Evaluated(prepared=prepared, rates=rates, result=result)
+
+
+def metric_values(prepared: Prepared, rates: Rates) -> npt.NDArray[np.float64]:
+    """The run's own metric at these rates, `[draw]`; one value without draws."""
+    return _evaluate(prepared, rates).values
 
 
 def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: RateSet | None = None) -> Prediction:
@@ -69,14 +119,10 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
         draws: draw the uncertain inputs; None: mid values only, and low = mid = high.
         rates: the terms to use; None: those of the run's GPU, stack and policy.
     """
-    terms = rates or resolve_rates(prepared.cluster, prepared.recipe)
+    terms = rates or run_rates(prepared)
     sampled = terms.sample(draws)
-    evaluated = _Evaluated(
-        prepared=prepared,
-        rates=sampled,
-        result=evaluate(prepared.recipe, prepared.cluster, prepared.layouts, sampled, NO_PRICES, prepared.tokens),
-    )
-    values = np.atleast_1d(np.asarray(_METRICS[prepared.run.metric](evaluated), dtype=np.float64))
+    evaluated = _evaluate(prepared, sampled)
+    values = evaluated.values
     drawn = Estimate.of_draws(values)
     memory = float(np.median(np.asarray(evaluated.result.memory_bytes)))
     return Prediction(
@@ -93,9 +139,13 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
     )
 
 
-def predict(prepared: Prepared | Rejected, draws: Draws | None = None) -> Prediction | Rejected:
-    """As `predict_prepared`; a rejected row stays rejected."""
-    return prepared if isinstance(prepared, Rejected) else predict_prepared(prepared, draws)
+def predict(
+    prepared: Prepared | Rejected, draws: Draws | None = None, parameters: Parameters | None = None
+) -> Prediction | Rejected:
+    """As `predict_prepared`, under some parameters (None: the shipped ones); a rejected row stays rejected."""
+    if isinstance(prepared, Rejected):
+        return prepared
+    return predict_prepared(prepared, draws, rates=run_rates(prepared, parameters))
 
 
 def _tokens_per_s(evaluated: _Evaluated) -> Value:

@@ -7,8 +7,8 @@ they weigh as much as one row without a series. Flagged rows (the source contrad
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class ScoredRun:
     prediction: Prediction | None
     prepared: Prepared | None
     reason_skipped: str | Message | None
+    learned_from: bool = False
+    """Whether the prediction rests on this very row, so that it enters no score."""
 
     @property
     def error_ratio(self) -> float | None:
@@ -60,7 +62,7 @@ class ScoredRun:
     @property
     def counts(self) -> bool:
         """Whether the row enters a score: predicted, published and not flagged."""
-        return self.error_ratio is not None and self.run is not None and not self.run.flag
+        return self.error_ratio is not None and self.run is not None and not self.run.flag and not self.learned_from
 
     @property
     def misjudged_fit(self) -> bool:
@@ -112,9 +114,11 @@ def score_runs(
     prepared: Sequence[Prepared | Rejected],
     predictions: Sequence[Prediction | Rejected],
     results: Sequence[PublishedResult | Rejected],
+    learned_from: Collection[str] = (),
 ) -> list[ScoredRun]:
-    """Put predictions and answers side by side, row by row."""
-    return [_scored(p, q, r) for p, q, r in zip(prepared, predictions, results, strict=True)]
+    """Put predictions and answers side by side, row by row; ids of rows that were learned from are marked."""
+    scored = [_scored(p, q, r) for p, q, r in zip(prepared, predictions, results, strict=True)]
+    return [replace(row, learned_from=True) if row.id in learned_from else row for row in scored]
 
 
 def _scored(
@@ -247,5 +251,42 @@ BREAKDOWNS: dict[str, Callable[[Prepared], str]] = {
     "by_year": lambda p: str(p.cluster.gpu.year),
     "by_stack": lambda p: p.recipe.stack,
     "by_metric": lambda p: p.run.metric,
+    "by_lineage": lambda p: p.run.lineage or "none",
 }
 """Tables of a summary; the year is that of the GPU's launch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageVote:
+    """Scores of a kind of figure with one vote a lineage: each lineage's rows are averaged first."""
+
+    lineages: int
+    mean_error: float
+    """Mean over lineages of the median absolute error."""
+    median_error: float
+    coverage: float
+    """Mean over lineages of the share inside the 90 % range."""
+
+
+VOTED = {"throughput": "throughput", "precision_pair": "throughput", "memory": "memory", "energy": "energy",
+         "run_total": "run_total"}  # fmt: skip
+"""Kinds of figure that vote, by the group of a row."""
+
+
+def votes(rows: Iterable[ScoredRun]) -> dict[str, LineageVote]:
+    """By kind of figure; rows without a lineage are one lineage."""
+    members: dict[str, dict[str, list[ScoredRun]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row.counts and row.run is not None and row.run.group in VOTED:
+            members[VOTED[row.run.group]][row.run.lineage].append(row)
+    return {kind: _vote(lineages.values()) for kind, lineages in sorted(members.items())}
+
+
+def _vote(lineages: Iterable[list[ScoredRun]]) -> LineageVote:
+    groups = list(lineages)
+    errors = [float(np.median([abs(row.error_ratio or 0.0) for row in rows])) for rows in groups]
+    inside = [float(np.mean([bool(row.inside) for row in rows])) for rows in groups]
+    return LineageVote(
+        lineages=len(groups), mean_error=float(np.mean(errors)), median_error=float(np.median(errors)),
+        coverage=float(np.mean(inside)),
+    )  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from planner.answer.document import plain
+from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import Prediction, predict
 from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run
@@ -19,6 +20,7 @@ from planner.validation.score import (
     score_runs,
     summarize,
     summarize_by,
+    votes,
 )
 from planner.validation.setup import Prepared, prepare_run
 
@@ -46,15 +48,27 @@ class Validation:
         return sum(row.reason_skipped is not None for row in self.runs)
 
 
+ByLineage = Callable[[str], Parameters | None]
+"""The parameters of a lineage, by its name; None: the shipped ones."""
+
+
+def shipped(lineage: str) -> Parameters | None:
+    """The shipped parameters, whatever the lineage."""
+    return None
+
+
 def predict_rows(
-    rows: Iterable[Mapping[str, str]], draws: Draws | None = DRAWS, progress: Callable[[int], None] | None = None
+    rows: Iterable[Mapping[str, str]],
+    draws: Draws | None = DRAWS,
+    progress: Callable[[int], None] | None = None,
+    parameters_of: ByLineage = shipped,
 ) -> list[Outcome]:
     """Prepare and predict every row, without its answer. Rows with one configuration are computed once."""
-    computed: dict[PublishedRun, Outcome] = {}
+    computed: dict[tuple[PublishedRun, Parameters | None], Outcome] = {}
     outcomes = []
     for number, cells in enumerate(rows, start=1):
         run = parse_run(cells, line=number + 1)
-        outcomes.append(_rejected(run) if isinstance(run, Rejected) else _outcome(run, computed, draws))
+        outcomes.append(_rejected(run) if isinstance(run, Rejected) else _outcome(run, computed, draws, parameters_of))
         if progress is not None:
             progress(number)
     return outcomes
@@ -64,18 +78,28 @@ def _rejected(run: Rejected) -> Outcome:
     return run, run
 
 
-def _outcome(run: PublishedRun, computed: dict[PublishedRun, Outcome], draws: Draws | None) -> Outcome:
-    same = replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="")
-    if same not in computed:
+def _outcome(
+    run: PublishedRun,
+    computed: dict[tuple[PublishedRun, Parameters | None], Outcome],
+    draws: Draws | None,
+    parameters_of: ByLineage,
+) -> Outcome:
+    parameters = parameters_of(run.lineage)
+    same = replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="", lineage="")
+    if (same, parameters) not in computed:
         prepared = prepare_run(same)
-        computed[same] = (prepared, predict(prepared, draws))
-    prepared, prediction = computed[same]
+        computed[same, parameters] = (prepared, predict(prepared, draws, parameters))
+    prepared, prediction = computed[same, parameters]
     named = replace(prepared, id=run.id) if isinstance(prepared, Rejected) else replace(prepared, run=run)
     return named, replace(prediction, id=run.id)
 
 
 def validate(
-    rows: Iterable[Mapping[str, str]], draws: Draws | None = DRAWS, progress: Callable[[int], None] | None = None
+    rows: Iterable[Mapping[str, str]],
+    draws: Draws | None = DRAWS,
+    progress: Callable[[int], None] | None = None,
+    parameters_of: ByLineage = shipped,
+    learned_from: Collection[str] = (),
 ) -> Validation:
     """Predict every row, then read the answers and score.
 
@@ -83,11 +107,15 @@ def validate(
         rows: text by column name (`runs.COLUMNS`).
         draws: common random numbers; None: mid values only, ranges of width 0.
         progress: told the number of rows predicted so far.
+        parameters_of: of each lineage, where it has some of its own.
+        learned_from: ids of rows that these were learned from; they enter no score.
     """
     given = list(rows)
-    outcomes = predict_rows(given, draws, progress)
+    outcomes = predict_rows(given, draws, progress, parameters_of)
     results = [parse_result(cells, line=number + 2) for number, cells in enumerate(given)]
-    scored = score_runs([prepared for prepared, _ in outcomes], [prediction for _, prediction in outcomes], results)
+    scored = score_runs(
+        [prepared for prepared, _ in outcomes], [prediction for _, prediction in outcomes], results, learned_from
+    )
     return Validation(
         runs=tuple(scored),
         pairs=tuple(score_pairs(scored)),
@@ -109,6 +137,7 @@ def to_validation_document(validation: Validation) -> dict[str, Any]:
                 for name, groups in validation.breakdowns.items()
             },
             "pairs": _pair_summary(validation.pairs),
+            "one_vote_a_lineage": {kind: asdict(vote) for kind, vote in votes(validation.runs).items()},
         },
     }
 
@@ -129,6 +158,7 @@ def _run_entry(row: ScoredRun) -> dict[str, Any]:
         "fits_predicted": prediction.fits if prediction else None,
         "reason_skipped": plain(row.reason_skipped),
         "flag": row.run.flag or None if row.run else None,
+        "learned_from": row.learned_from,
     }
 
 

@@ -155,8 +155,10 @@ class OneLayout(Parts):
         n, slowest = self.stages()[-1] if with_head else max(self.stages()), max(stages)
         m = y.grad_accum
         ends = 1 if with_head else 0
-        bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
         host_s = (n * layer["kernels"] * (1 + SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] / 3) + 60) * q.launch_s
+        waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
+        bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
+        idle = (y.pp - 1) * waited / y.vp  # while the stages fill and drain each waits for its host as well
         gpus = max(2, y.gpus)
         x = math.sqrt(2 * math.log(gpus))
         worst = max(0.56, x - (math.log(math.log(gpus)) + math.log(4 * math.pi)) / (2 * x) + 0.13)
@@ -165,18 +167,20 @@ class OneLayout(Parts):
             "attention": m * n * layer["attention"] * q.framework_ratio,
             "memory_bound": m * (n * layer["memory"] + ends * head["memory"]) * q.framework_ratio,
             "recompute": m * n * run_again * q.framework_ratio,
-            "launch": m * max(0.0, host_s - slowest),
+            "launch": m * waited,
             "tp_comm": m * n * tp,
             "cp_comm": m * n * cp,
             "ep_comm": m * n * ep,
             "pp_comm": self.send_s() * (m + y.pp - 1) * y.vp,
-            "bubble": bubble * q.framework_ratio,
+            "bubble": bubble * q.framework_ratio + idle,
             "dp_comm": self.data_s(slowest),
             "optimizer": self.update_s(),
             "offload": self.offload_s(m * slowest, n),
-            "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble),
+            "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble + idle),
         }
-        return {name: value * q.model_error_ratio * q.precision_error_ratio for name, value in items.items()}
+        left_out = q.model_error_ratio * q.precision_error_ratio
+        left_out *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
+        return {name: value * left_out for name, value in items.items()}
 
     # -- memory
 
@@ -223,9 +227,12 @@ class OneLayout(Parts):
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
         on_gpu = 0.0 if r.offload == "optimizer" else 1.0
         updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
+        graded = [max(dense, end), expert] if r.update_in_backward else [n for n, _ in held]  # one layer, or one end
+        shared = [n / (ranks if y.zero >= 2 else 1) for n, (_, ranks) in zip(graded, held, strict=True)]
+        gradients = sum(shared) * self.trained * p.gradient_bytes
         items = {
             "weights": sum(n * weight / (ranks if y.zero == 3 else 1) for n, ranks in held),
-            "gradients": sum(n / (ranks if y.zero >= 2 else 1) for n, ranks in held) * self.trained * p.gradient_bytes,
+            "gradients": gradients,
             "master_weights": updated * master * on_gpu,
             "optimizer_states": updated * moments * on_gpu,
         }
@@ -252,7 +259,9 @@ class OneLayout(Parts):
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
         items["framework"] = q.context_bytes
         items["fragmentation"] = fragmentation
-        return {name: value * q.memory_error_ratio for name, value in items.items()}
+        left_out = q.memory_error_ratio * q.memory_stack_error_ratio
+        left_out *= q.memory_gpu_error_ratio * q.memory_shape_error_ratio
+        return {name: value * left_out for name, value in items.items()}
 
     def gathered_bytes(self, unit: float) -> float:
         r, p, y = self.r, self.p, self.y
@@ -279,14 +288,17 @@ class OneLayout(Parts):
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
         watts |= {"launch": lost_w, "offload": lost_w}
-        step_j = q.power_error_ratio * sum(seconds * watts[name] for name, seconds in step.items())
+        left_out = q.power_error_ratio * q.power_stack_error_ratio
+        asked_j = left_out * sum(seconds * watts[name] for name, seconds in step.items())
+        limit_w = min(self.c.power_limit_w or self.c.gpu.tdp_w, self.c.gpu.tdp_w)
+        step_j = min(asked_j, limit_w * step_s)
         steps = math.ceil(tokens / (self.r.global_batch * self.r.seq_len))
         per_s = max(gpus * q.failures_per_gpu_h / 3600, 1e-12)
         interval = math.sqrt(2 * q.checkpoint_s / per_s)
         lost = q.checkpoint_s / interval + per_s * (q.restart_s + interval / 2)
-        busy = steps * step_s
+        busy = steps * step_s * q.run_error_ratio
         wall = busy * (1 + lost) * (1 + q.evaluation_ratio) * max(1.0, q.standstill_ratio)
-        gpu_j = gpus * (steps * step_j + (wall - busy) * lost_w)
+        gpu_j = gpus * (steps * step_j * q.run_error_ratio + (wall - busy) * lost_w)
         facility_kwh = gpu_j * (1 + q.host_energy_ratio + q.network_energy_ratio) * prices.pue / 3.6e6
         cost = gpus * wall / 3600 * (prices.usd_per_gpu_h or 0.0) + facility_kwh * (prices.usd_per_kwh or 0.0)
         return {

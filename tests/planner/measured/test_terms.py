@@ -40,6 +40,7 @@ def test_a_measured_product_rate_replaces_rate_traffic_and_overlap_together():
     assert measured["operand_bytes_per_s"].value == 3e12
     assert measured["matmul_overlap_ratio"].value == 0.0  # the fit is a plain sum
     assert measured["linear_flop_per_s"].log_sd == 0.02
+    assert all(term.rests_on == () for term in measured.values())  # no row of the catalogue moves what was measured
 
 
 def test_no_rate_is_known_better_than_a_session_repeats():

@@ -139,6 +139,13 @@ def test_small_batches_wait_for_the_host_to_launch_53_times_12_kernels():
     assert seconds(plain_step("fp32", 512, linear_flop_per_s=1e12, launch_s=1e-5).launch) == 0
 
 
+def test_images_that_take_the_gpu_as_long_as_the_host_wait_an_eighth_of_it():
+    work = seconds(plain_step("fp32", 64, linear_flop_per_s=1e12).compute)
+    even = plain_step("fp32", 64, linear_flop_per_s=1e12, launch_s=work / (12 * 53))
+
+    assert seconds(even.launch) == pytest.approx(0.122462 * work, rel=1e-5)  # 2^(1/6) - 1
+
+
 def test_gradients_are_reduced_once_a_step_behind_two_thirds_of_the_last_backward_pass():
     links = {"nvlink_bytes_per_s": 1e9, "linear_flop_per_s": 1e15}
     bare, hidden = (plain_step("fp32", 32, 8, 4, overlap_dp_ratio=share, **links) for share in (0.0, 0.9))
@@ -154,9 +161,13 @@ def test_gradients_are_reduced_once_a_step_behind_two_thirds_of_the_last_backwar
     assert seconds(plain_step("fp32", 32, 1, **links).dp_comm) == 0
 
 
-def test_every_item_of_a_step_grows_with_what_the_equations_leave_out():
+@pytest.mark.parametrize(
+    "name",
+    ["model_error_ratio", "precision_error_ratio", "stack_error_ratio", "gpu_error_ratio", "shape_error_ratio"],
+)
+def test_every_item_of_a_step_grows_with_what_the_equations_leave_out(name):
     busy = {"linear_flop_per_s": 1e15, "launch_s": 1e-2, "jitter_ratio": 0.02, "optimizer_bytes_per_s": 1e12}
-    plain, off = (plain_step("fp32", 8, 8, 2, **busy, model_error_ratio=error) for error in (1.0, 1.5))
+    plain, off = (plain_step("fp32", 8, 8, 2, **busy, **{name: error}) for error in (1.0, 1.5))
 
     items = {f.name: seconds(getattr(off, f.name)) / (seconds(getattr(plain, f.name)) or 1) for f in fields(off)}
     assert {name for name, ratio in items.items() if ratio} == {

@@ -34,11 +34,19 @@ def close(values: dict[str, float]):
     return pytest.approx(values, rel=1e-9, abs=1e-12)
 
 
+LEFT_OUT = (
+    "model_error_ratio", "stack_error_ratio", "gpu_error_ratio", "shape_error_ratio", "precision_error_ratio",
+    "memory_error_ratio", "memory_stack_error_ratio", "memory_gpu_error_ratio", "memory_shape_error_ratio",
+    "power_error_ratio", "power_stack_error_ratio", "run_error_ratio",
+)  # fmt: skip
+"""What the equations leave out: 1 at mid, and therefore each something else where they are held to the plain ones."""
+
+
 @settings(max_examples=300)
 @given(settings_of_recipes())
 def test_time_memory_energy_and_cost_are_those_of_the_plain_arithmetic(setting):
     one, where, machine = setting
-    rates = mid_rates(one, machine)
+    rates = mid_rates(one, machine).replaced(**{name: 1.01 + i / 100 for i, name in enumerate(LEFT_OUT)})
     ours = evaluate(one, machine, Layouts.of(where), rates, PRICES, tokens=1e9)
     plain = OneLayout(one, machine, where, rates)
     found = {
@@ -137,6 +145,20 @@ def test_a_run_takes_whole_steps():
     )
 
     assert number(two.busy_s) == pytest.approx(2 * number(one.busy_s))
+
+
+def test_a_whole_run_takes_longer_than_its_steady_steps_by_an_error_of_its_own():
+    at, rates = layouts(dp=8, zero=1, grad_accum=32), mid_rates(BIG, cluster())
+    plain, off = (
+        evaluate(BIG, cluster(), at, rates.replaced(run_error_ratio=error), PRICES, 1e10) for error in (1.0, 1.3)
+    )
+
+    for name in ("busy_s", "wall_s", "gpu_h", "cost_usd", "carbon_kg"):
+        assert number(getattr(off, name)) == pytest.approx(1.3 * number(getattr(plain, name)))
+    assert number(off.energy.total) == pytest.approx(1.3 * number(plain.energy.total))
+    # what is measured in steps stays as it is
+    for name in ("step_s", "tokens_per_s_per_gpu", "gpu_power_w", "goodput_ratio", "memory_bytes"):
+        assert number(getattr(off, name)) == number(getattr(plain, name))
 
 
 def test_mfu_is_model_flop_over_time():

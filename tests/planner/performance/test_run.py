@@ -39,6 +39,15 @@ def test_every_second_of_a_step_draws_the_power_of_what_is_done_in_it(item, watt
     assert gpu_step_j(steps(**{item: 2.0}), WATTS) == 2.0 * watts
 
 
+@pytest.mark.parametrize("name", ["power_error_ratio", "power_stack_error_ratio"])
+def test_what_the_equations_leave_out_of_the_power_stretches_every_second_of_it(name):
+    everything = steps(**{f.name: 1.0 for f in fields(StepTimes)})
+
+    # 2 x 660 + 600 + 2 x 450 + 7 x 310 + 2 x 200
+    assert gpu_step_j(everything, WATTS) == 5390
+    assert gpu_step_j(everything, WATTS.replaced(**{name: 1.1})) == pytest.approx(1.1 * 5390)
+
+
 def test_a_run_is_gpus_host_and_network_times_pue():
     rates = WATTS.replaced(host_energy_ratio=0.5, network_energy_ratio=0.03)
     energy = run_energy(600.0, 1000.0, 1e6, 1e6, rates, 1.25)
@@ -83,7 +92,8 @@ def test_the_items_of_a_run_sum_to_its_total(pue, share):
     assert energy.pue_overhead >= 0
 
 
-H100 = mid_rates(recipe(), cluster())
+H100 = mid_rates(recipe(), cluster()).replaced(standstill_ratio=1.0)
+"""Mid values, of runs that stand still for failures alone."""
 
 
 def test_llama_3_on_16384_gpus_trains_more_than_90_percent_of_the_time():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.answer.plan import STEP_ITEMS
 from planner.parallelism.layout import Layouts
-from planner.performance.step import StepTimes, expected_max, step_times
+from planner.performance.step import StepTimes, expected_max, step_times, waiting_s
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
 from tests.planner.build import (
@@ -123,10 +123,57 @@ def test_small_work_waits_for_the_host_to_launch_its_kernels():
     rates = plain_rates(**COMPUTE, **FREE, launch_s=6e-6, kernels_per_layer=45.0)
     times = step(one, layout(grad_accum=3), rates)
 
-    # 24 layers of 45 kernels and 60 at the ends, less what the GPU works meanwhile
+    # 24 layers of 45 kernels and 60 at the ends, less what the GPU works meanwhile: 14 times less, so that the longer
+    # one decides but for (1/14)^6 / 6 of it
     wanted = 3 * (24 * 45 + 60) * 6e-6
-    assert seconds(times.launch) == pytest.approx(wanted - seconds(times.compute), rel=1e-9)
+    assert seconds(times.launch) == pytest.approx(wanted - seconds(times.compute), rel=1e-7)
     assert seconds(step(recipe(gpt(24, 2048, 16)), layout(), rates).launch) == 0
+
+
+@pytest.mark.parametrize(
+    ("host_s", "gpu_s", "waits"),
+    [
+        (1.0, 1.0, 0.122462),  # 2^(1/6) - 1: 12 % above both where they are equal
+        (3.0, 3.0, 0.367386),
+        (2.0, 1.0, 1.005175),  # 65^(1/6) - 1: by 0.5 % more than the host takes longer
+        (10.0, 1.0, 9.0000017),  # (10^6 + 1)^(1/6) - 1
+        (1.0, 2.0, 0.005175),
+        (1.0, 10.0, 1.667e-6),
+        (0.0, 1.0, 0.0),
+    ],
+)
+def test_the_longer_of_host_and_gpu_decides_the_more_the_further_they_are_apart(host_s, gpu_s, waits):
+    assert seconds(waiting_s(host_s, gpu_s)) == pytest.approx(waits, rel=1e-3 if waits < 1 else 1e-6)
+
+
+@given(host_s=st.floats(1e-6, 1e3), gpu_s=st.floats(1e-6, 1e3), slower=st.floats(1, 10))
+def test_a_micro_batch_ends_at_most_an_eighth_after_host_and_gpu_and_no_sooner_where_the_gpu_is_slower(
+    host_s, gpu_s, slower
+):
+    whole_s, later_s = (gpu + seconds(waiting_s(host_s, gpu)) for gpu in (gpu_s, slower * gpu_s))
+
+    assert max(host_s, gpu_s) <= whole_s * ROUNDING
+    assert whole_s <= 1.1225 * max(host_s, gpu_s)
+    assert whole_s <= later_s * ROUNDING
+
+
+def test_a_step_waits_12_percent_where_the_host_takes_as_long_as_the_gpu():
+    one = recipe(gpt(24, 2048, 16), seq_len=2048)
+    work = seconds(step(one, layout(), plain_rates(**COMPUTE, **FREE)).compute)
+    even = plain_rates(**COMPUTE, **FREE, launch_s=work / (24 * 45 + 60), kernels_per_layer=45.0)
+
+    assert seconds(step(one, layout(grad_accum=5), even).launch) == pytest.approx(5 * 0.122462 * work, rel=1e-5)
+
+
+def test_every_stage_of_a_pipeline_waits_for_its_own_host():
+    # 8 layers of 45 kernels and 60 at the ends on each of 4 stages: all that counts is the host, (8 + 4 - 1) times
+    one = recipe(gpt(32, 128, 2, vocab=1), seq_len=16, sequence_parallel=False)
+    rates = plain_rates(**COMPUTE, **FREE, **LINKS, launch_s=6e-6, kernels_per_layer=45.0)
+    times = step(one, layout(pp=4, grad_accum=8), rates)
+
+    assert seconds(times.compute) < 0.1 * seconds(times.launch)
+    assert seconds(times.compute + times.launch + times.bubble) == pytest.approx(11 * 420 * 6e-6, rel=1e-4)
+    assert seconds(times.bubble) == pytest.approx(3 * 420 * 6e-6, rel=1e-4)
 
 
 @given(settings_of_recipes())
@@ -168,6 +215,8 @@ FRICTIONS = ("jitter_ratio", "model_error_ratio", "kernel_s", "launch_s")
 def test_more_friction_never_takes_less_time(setting, name):
     one, where, machine = setting
     rates = mid_rates(one, machine)
+    if name == "kernel_s":  # while the host decides, a slower kernel only takes the place of waiting
+        rates = rates.replaced(launch_s=0.0)
     rougher = rates.replaced(**{name: 1.5 * getattr(rates, name)})
 
     rough_s = seconds(step(one, where, rougher, machine).total)
@@ -200,6 +249,9 @@ ON_EVERY_AXIS = layout(tp=2, pp=2, cp=2, ep=2, dp=2, zero=1, grad_accum=4, act_c
     [
         ("model_error_ratio", set()),
         ("precision_error_ratio", set()),
+        ("stack_error_ratio", set()),
+        ("gpu_error_ratio", set()),
+        ("shape_error_ratio", set()),
         # what a framework adds to the GPU's work: neither transfers nor the host
         ("framework_ratio", {"launch", "tp_comm", "cp_comm", "ep_comm", "pp_comm", "dp_comm", "optimizer", "offload",
                        "jitter"}),
@@ -210,7 +262,9 @@ def test_an_error_stretches_every_item_that_it_is_about_and_no_other(name, untou
     plain, off = (step(one, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, EVERYTHING.replaced(**{name: 1.25})))
     ratios = {f.name: seconds(getattr(off, f.name)) / seconds(getattr(plain, f.name)) for f in fields(StepTimes)}
 
-    assert ratios == pytest.approx({f.name: 1.0 if f.name in untouched else 1.25 for f in fields(StepTimes)})
+    if name == "framework_ratio":  # of the bubble it stretches the work, not the wait for the host
+        assert 1.0 < ratios.pop("bubble") < 1.25
+    assert ratios == pytest.approx({item: 1.0 if item in untouched else 1.25 for item in ratios})
 
 
 def test_each_message_between_stages_is_sent_once_per_micro_batch_chunk_and_pipeline_fill():

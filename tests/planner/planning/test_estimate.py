@@ -258,9 +258,9 @@ def test_a_measured_rate_takes_precedence_and_narrows_the_range():
     asked = question(params="8B", gpus="64")
     term = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["linear_flop_per_s"]
     evidence = replace(term.evidence, id="measured:linear", kind=EvidenceKind.MEASURED)
-    own = replace(term, value=term.value * 1.05, log_sd=0.005, evidence=evidence)
+    own = replace(term, value=term.value * 1.05, own_sd=0.005, rests_on=(), evidence=evidence)
     model = resolve_rates(cluster(), recipe("llama-3.1-8b")).terms["model_error_ratio"]
-    terms = {"linear_flop_per_s": own, "model_error_ratio": replace(model, log_sd=0.02)}
+    terms = {"linear_flop_per_s": own, "model_error_ratio": replace(model, own_sd=0.02, rests_on=())}
     measured = {"h100-sxm5-80gb": {"bf16": terms}}
 
     bare = estimate(asked, prices(asked), site())

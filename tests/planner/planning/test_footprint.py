@@ -70,7 +70,7 @@ def test_mean_power_times_the_hours_is_the_energy():
     one = plan()
     hours = one.duration_days.mid * DAY_S / HOUR_S
 
-    assert one.mean_power_mw.mid * hours == pytest.approx(one.energy_mwh.mid, rel=0.03)  # a median of a product
+    assert one.mean_power_mw.mid * hours == pytest.approx(one.energy_mwh.mid, rel=0.06)  # medians of 1001 draws
     assert one.mean_power_mw.low < one.mean_power_mw.mid < one.peak_power_mw
 
 
@@ -98,7 +98,9 @@ def test_embodied_carbon_is_shown_only_where_it_is_asked_for_and_never_in_the_lo
 
     assert (silent.embodied_tco2e, silent.carbon_with_embodied_tco2e) == (None, None)
     assert asked.carbon_tco2e == silent.carbon_tco2e
-    assert asked.embodied_tco2e.mid == pytest.approx(asked.gpu_hours.mid * 0.0084 / 1000, rel=0.03)  # medians
+    assert asked.embodied_tco2e.mid == pytest.approx(
+        asked.gpu_hours.mid * 0.0084 / 1000, rel=0.06
+    )  # medians of 1001 draws
     assert asked.embodied_tco2e.low < 0.6 * asked.embodied_tco2e.mid  # the range of the figure itself
     assert asked.carbon_with_embodied_tco2e.mid == pytest.approx(asked.sci_kg_per_run.mid / 1000)
 

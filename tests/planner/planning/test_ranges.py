@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
@@ -15,6 +16,8 @@ from planner.rates.terms import Draws
 from tests.planner.build import SAID, parts, price, question, site, unknown_price
 
 DRAWN = Draws(count=DRAWS, seed=0)
+MANY = Draws(count=20_001, seed=0)
+"""Where medians of products are compared: of 1001 draws of a run's length, whose spread is 0.45, one errs by 2 %."""
 
 
 def case(given_price=None, **asked: str) -> Case:
@@ -23,8 +26,8 @@ def case(given_price=None, **asked: str) -> Case:
     return make_case(one, one.asked, machine, given_price or price(machine.gpu.id), site())
 
 
-def ranged(one: Case, gpus: int = 64, **fixed: object):
-    return ranged_plan(one, best_on(one, FixedLayout(**fixed), gpus), DRAWN)  # type: ignore[arg-type]
+def ranged(one: Case, gpus: int = 64, drawn: Draws = DRAWN, **fixed: object):
+    return ranged_plan(one, best_on(one, FixedLayout(**fixed), gpus), drawn)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "fp8"])
@@ -53,7 +56,7 @@ def test_a_plan_s_figures_are_ordered_and_its_items_sum(precision):
 
 def test_the_figures_of_a_plan_follow_from_each_other():
     one = case(params="8B")
-    plan = ranged(one).plan
+    plan = ranged(one, drawn=MANY).plan
 
     assert plan.tflops_per_gpu.mid == pytest.approx(plan.mfu.mid * 989)
     assert plan.gpu_hours.mid == pytest.approx(plan.duration_days.mid * 24 * 64, rel=1e-9)
@@ -64,7 +67,10 @@ def test_the_figures_of_a_plan_follow_from_each_other():
     assert plan.hfu >= plan.mfu.mid
     beside = 1 + float(one.mid.host_energy_ratio) + float(one.mid.network_energy_ratio)
     assert plan.peak_power_mw == pytest.approx(64 * 700e-6 * beside * 1.25)
-    assert plan.gpu_power_w.high <= 700
+
+
+def test_no_gpu_draws_more_than_its_board_s_limit_on_average():
+    assert ranged(case(params="8B")).plan.gpu_power_w.high <= 700
 
 
 def test_hfu_counts_what_is_recomputed_and_mfu_does_not():
@@ -76,12 +82,12 @@ def test_hfu_counts_what_is_recomputed_and_mfu_does_not():
 
 
 def test_the_budget_figure_lies_above_the_mid_by_the_price_s_range():
-    narrow = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5))).plan.cost_usd
-    wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0))).plan.cost_usd
+    narrow = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5)), drawn=MANY).plan.cost_usd
+    wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0)), drawn=MANY).plan.cost_usd
 
     assert wide.high / wide.low > narrow.high / narrow.low
-    # the price reaches further up (2.0 times) than down (1.67 times): the median of the product lies 6 % higher
-    assert 1 < wide.mid / narrow.mid < 1.07
+    # the price reaches further up (2.0 times) than down (1.67 times): the median of the product lies 4 % higher
+    assert 1.02 < wide.mid / narrow.mid < 1.06
 
 
 def test_without_a_price_the_cost_is_a_lower_bound():
@@ -156,7 +162,20 @@ def test_gpus_that_divide_into_no_layout_are_said_so():
 
 
 def test_what_sets_a_precision_apart_is_named_among_the_inputs():
-    # its spread is that of published pairs, too large to be missed (`precision_error_ratio`)
-    plan = ranged(case(params="8B", precision="fp8")).plan
+    # its spread is that of published pairs: of FP16 against the others too large to be missed (`precision_error_ratio`)
+    plan = ranged(case(params="8B", precision="fp16")).plan
 
     assert "precision_error_ratio" in {one.term for one in plan.uncertainty}
+
+
+def test_an_input_that_rests_on_what_another_does_is_named_by_how_far_it_moves_the_duration():
+    one = case(params="8B")
+    plan = ranged(one, drawn=MANY).plan
+    shares = {entry.term: entry.share_ratio for entry in plan.uncertainty}
+    log_sd = {name: term.log_sd for name, term in one.rates.terms.items()}
+
+    # the length of a whole run against its steps is a plain factor of the duration: its share is that of its variance
+    drawn = np.log(np.ravel(one.evaluate(best_on(one, FixedLayout(), 64).winner, MANY).wall_s))
+    assert shares["run_error_ratio"] == pytest.approx(log_sd["run_error_ratio"] ** 2 / np.var(drawn), rel=0.05)
+    assert 0.5 < sum(shares.values()) <= 1.1
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)

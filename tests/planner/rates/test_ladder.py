@@ -7,14 +7,15 @@ anew, so that these tests hold what the ladder does with them and not what they 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from planner.rates.ladder import Setting, clock_ratio, resolve_rates
+from planner.rates.ladder import Setting, clock_ratio, resolve_rates, shape_key
 from planner.rates.parameters import Parameter, shipped_parameters
 from planner.rates.terms import Rates, Term
 from planner.training.recipe import Recipe
-from tests.planner.build import cluster, recipe
+from tests.planner.build import cluster, recipe, shape
 
 parameter = shipped_parameters().find
 
@@ -169,7 +170,7 @@ def test_an_activity_draws_its_share_of_the_board_s_limit_and_never_more_than_a_
     assert term(name, power_limit_w=900.0).ceiling == 700
 
 
-@pytest.mark.parametrize("limit_w", [300.0, 500.0, 650.0])
+@pytest.mark.parametrize("limit_w", [300.0, 500.0, 600.0])
 def test_the_clock_under_a_limit_is_the_one_whose_power_meets_it(limit_w):
     idle_w, busy_w = (parameter(row).value * 700 for row in ("power_idle", "power_matmul"))
     clock = clock_ratio(cluster(power_limit_w=limit_w))
@@ -219,9 +220,90 @@ def test_memory_that_is_always_taken_is_stated_in_gib():
     assert rates.nccl_bytes == parameter("nccl_gib").value * 1024**3
 
 
-def test_models_of_experts_err_by_a_range_of_their_own():
-    recipes = (recipe("mixtral-8x7b"), recipe(), recipe(stack="eager"))
-    ids = [term("model_error_ratio", one=one).evidence.id for one in recipes]
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "fp8"])
+def test_what_the_equations_leave_out_of_a_precision_is_a_row_of_its_own(precision):
+    left_out = term("precision_error_ratio", one=recipe(policy=precision))
 
-    kinds = ("tuned.moe", "tuned.decoder", "eager.decoder")
-    assert ids == [f"parameter:model_error_ratio.{kind}" for kind in kinds]
+    assert left_out.evidence.id == f"parameter:precision_error_ratio.{precision}"
+    assert [on.row.id for on in left_out.rests_on] == [f"precision_error_ratio.{precision}"]
+
+
+@pytest.mark.parametrize("stack", ["tuned", "classic", "fsdp-compile", "eager"])
+def test_a_host_launches_kernels_at_the_pace_of_its_stack(stack):
+    known = shipped_parameters().rows[f"launch_s.{stack}"]
+
+    assert mid(one=recipe(stack=stack)).launch_s == known.value
+    assert 1e-6 < known.value < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("family", "key", "model", "gpu"),
+    [
+        ("gpu_error_ratio", "h200-sxm-141gb", "llama-3.1-8b", "h200-sxm-141gb"),
+        ("memory_gpu_error_ratio", "h200-sxm-141gb", "llama-3.1-8b", "h200-sxm-141gb"),
+        # 32 layers, 4096 wide: what the model is called does not matter
+        ("shape_error_ratio", "decoder-32x4096", "llama-3.1-8b", "h100-sxm5-80gb"),
+        ("memory_shape_error_ratio", "decoder-32x4096-8e", "mixtral-8x7b", "h100-sxm5-80gb"),
+    ],
+)
+def test_a_calibration_may_say_what_is_left_out_of_one_gpu_or_model_and_others_keep_the_general_row(
+    family, key, model, gpu
+):
+    own = replace(shipped_parameters().rows[family], id=f"{family}.{key}", value=1.07)
+    known = shipped_parameters().replaced([own])
+    machine, one = cluster(gpu), recipe(model)
+
+    assert resolve_rates(machine, one, None, known).terms[family].evidence.id == f"parameter:{family}.{key}"
+    assert getattr(resolve_rates(machine, one, None, known).sample(), family) == 1.07
+    assert getattr(resolve_rates(machine, one).sample(), family) == 1.0
+    others = resolve_rates(cluster("a100-sxm4-80gb"), recipe("llama-3.1-70b"), None, known)
+    assert others.terms[family].evidence.id == f"parameter:{family}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({}, "decoder-8x1024"),
+        ({"name": "another", "vocab": 1000}, "decoder-8x1024"),
+        ({"kind": "encoder"}, "encoder-8x1024"),
+        ({"experts": 8, "top_k": 2, "expert_ffn": 512}, "decoder-8x1024-8e"),
+    ],
+)
+def test_models_of_one_kind_depth_width_and_experts_err_as_one(changes, key):
+    assert shape_key(shape(**changes)) == key
+
+
+def test_a_term_says_which_rows_it_rests_on():
+    old = term("attention_flop_per_s", one=recipe(software_year=2023.5))
+    plain = term("attention_flop_per_s")
+
+    assert [on.row.id for on in plain.rests_on] == ["attention_efficiency.tuned.Hopper"]
+    assert [on.row.id for on in old.rests_on] == ["attention_efficiency.tuned.Hopper", "attention_progress"]
+    # e^(-progress x 1.5 years) falls as the progress grows
+    assert old.rests_on[1].power == pytest.approx(-1.5 * parameter("attention_progress").value)
+    assert old.rests_on[0].share
+    assert not old.rests_on[1].share
+
+
+def test_a_power_limit_makes_the_rates_rest_on_what_sets_the_clock():
+    free, limited = (term("linear_flop_per_s", power_limit_w=watts) for watts in (None, 400.0))
+
+    assert [on.row.id for on in free.rests_on] == ["matmul_efficiency.Hopper"]
+    assert [on.row.id for on in limited.rests_on[1:]] == ["power_matmul", "power_idle", "clock_exponent"]
+    # what products draw lowers the clock; an exponent of one clock raises it towards the full one
+    assert limited.rests_on[1].power < 0 < limited.rests_on[3].power
+    assert limited.log_sd > free.log_sd
+
+
+def test_where_no_switch_reduces_nothing_is_left_to_draw():
+    assert term("nvls_gain_ratio", "a100-sxm4-80gb").rests_on == ()
+    assert term("nvls_gain_ratio", "a100-sxm4-80gb").log_sd == 0
+    assert term("nvls_gain_ratio").log_sd > 0
+
+
+def test_rates_of_a_calibration_s_rows_are_drawn_by_them():
+    known = shipped_parameters().replaced([replace(parameter("norm_passes"), value=9.0)])
+
+    assert resolve_rates(cluster(), recipe(), None, known).sample().norm_passes == 9.0
+    assert resolve_rates(cluster(), recipe(), None, known).parameters is known
+    assert resolve_rates(cluster(), recipe()).parameters is shipped_parameters()

@@ -8,13 +8,14 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from planner.errors import InputFileError
 from planner.measured.device import MeasuredRates
 from planner.rates.ladder import CONDITIONS, LIMITS, QUALIFIERS
-from planner.rates.parameters import Z90, read_parameters, shipped_parameters
+from planner.rates.parameters import FITS, Z90, Joint, read_joint, read_parameters, shipped_parameters
 from planner.rows import CATALOG
 
 RECORD_RATES = set(MeasuredRates.__dataclass_fields__)
@@ -77,7 +78,7 @@ def test_the_equations_read_the_terms_that_the_file_declares_and_no_others():
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("rates", "case.mid", "known.rates"):
                 read.add(node.attr)
 
-    assert read - {"terms", "sample"} - declared - RECORD_RATES == set()
+    assert read - {"terms", "parameters", "sample", "moved"} - declared - RECORD_RATES == set()
     assert declared - read == set()
 
 
@@ -127,3 +128,58 @@ def test_the_most_specific_row_is_found():
 def test_a_missing_row_is_named():
     with pytest.raises(KeyError, match="no_such_parameter"):
         SHIPPED.find("no_such_parameter", "Hopper")
+
+
+def test_the_joint_distribution_of_the_fit_names_rows_of_the_file_once_and_agrees_with_their_ranges():
+    joint = SHIPPED.joint
+    assert joint is not None
+
+    assert set(joint.ids) <= set(SHIPPED.rows)
+    assert len(set(joint.ids)) == len(joint.ids)
+    spreads = dict(zip(joint.ids, np.sqrt(np.diag(joint.covariance)), strict=True))
+    # the range of a share bends with it; all other ranges say the same as the joint distribution
+    straight = [
+        SHIPPED.rows[name] for name in joint.ids if SHIPPED.families[SHIPPED.rows[name].family].bound != "share"
+    ]
+    assert len(straight) > 40
+    assert {row.id: row.log_sd for row in straight} == pytest.approx(
+        {row.id: spreads[row.id] for row in straight}, rel=0.02
+    )
+    assert all(np.triu(joint.factor, 1).ravel() == 0)
+
+
+def test_a_joint_distribution_is_read_line_by_line_from_its_lower_triangle(tmp_path):
+    path = tmp_path / "posterior.csv"
+    path.write_text("id,factor\nnear,0.2\nfar,0.15 0.26\n", encoding="utf-8")
+    joint = read_joint(path)
+
+    assert joint.ids == ("near", "far")
+    assert joint.factor.tolist() == [[0.2, 0.0], [0.15, 0.26]]
+    # 0.2^2, 0.2 x 0.15 and 0.15^2 + 0.26^2
+    assert joint.covariance == pytest.approx(np.array([[0.04, 0.03], [0.03, 0.0901]]))
+
+
+@pytest.mark.parametrize("factor", ["0.15", "0.15 0.26 0.1", "0.15 wide", ""])
+def test_a_line_of_a_joint_distribution_of_another_length_is_refused_by_its_line(tmp_path, factor):
+    path = tmp_path / "posterior.csv"
+    path.write_text(f"id,factor\nnear,0.2\nfar,{factor}\n", encoding="utf-8")
+
+    with pytest.raises(InputFileError, match=r"posterior.csv:3: factor"):
+        read_joint(path)
+
+
+def test_sets_of_rows_keep_their_joint_distribution_when_rows_are_replaced():
+    joint = Joint(ids=("jitter_ratio",), factor=np.array([[0.1]]))
+    known = replace(SHIPPED, joint=joint)
+
+    assert known.replaced([replace(SHIPPED.rows["jitter_ratio"], value=0.5)]).joint is joint
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_says_how_one_lineage_differs_and_to_what_it_is_fitted_in_known_words(family):
+    assert family.deviates in ("", "together", "apart")
+    assert family.fitted_to in (None, *FITS)
+    rows = [row for row in ROWS if row.family == family.name]
+    assert all(row.lineage_sd is None or row.lineage_sd >= 0 for row in rows)
+    # a spread between lineages stands only where lineages differ
+    assert family.deviates or all(row.lineage_sd is None for row in rows)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.evidence import EvidenceKind
+from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.interconnect import load_interconnect
 from planner.models.convnet import resnet, shape_of_network
 from planner.rates.ladder import clock_ratio, resolve_rates
-from planner.rates.parameters import shipped_parameters
-from planner.rates.terms import Draws
+from planner.rates.parameters import Joint, Parameter, Parameters, moved, shipped_parameters
+from planner.rates.terms import Dependence, Draws, RateSet, Term
 from planner.training.policies import default_policy, load_policies, why_unsupported
 from planner.training.recipe import STACKS
 from tests.planner.build import cluster, recipe
@@ -76,9 +76,9 @@ def test_the_same_input_is_drawn_alike_in_every_precision():
     draws = Draws(count=101, seed=0)
     bf16, fp8 = (resolve_rates(H100, recipe(policy=name)).sample(draws) for name in ("bf16", "fp8"))
 
-    assert np.array_equal(bf16.memory_bytes_per_s, fp8.memory_bytes_per_s)
-    # two rates of one chip err together: their order is the same in every draw
-    assert np.corrcoef(np.log(bf16.linear_flop_per_s), np.log(fp8.linear_flop_per_s))[0, 1] > 0.95
+    assert np.ptp(bf16.memory_bytes_per_s) > 0
+    shared = ("memory_bytes_per_s", "other_flop_per_s", "launch_s", "model_error_ratio", "gpu_error_ratio")
+    assert all(np.array_equal(getattr(bf16, name), getattr(fp8, name)) for name in shared)
 
 
 def test_different_inputs_are_drawn_independently():
@@ -114,18 +114,22 @@ def test_one_input_can_vary_alone():
 
     assert np.ndim(alone.memory_bytes_per_s) == 1
     assert all(np.ndim(value) == 0 for name, value in vars(alone).items() if name != "memory_bytes_per_s")
+    # as it does among all others
+    assert np.array_equal(alone.memory_bytes_per_s, terms.sample(Draws(count=11, seed=0)).memory_bytes_per_s)
 
 
 def test_a_measured_term_wins_over_everything_else():
     published = resolve_rates(H100, recipe())
     term = published.terms["linear_flop_per_s"]
     evidence = replace(term.evidence, id="measured:here", kind=EvidenceKind.MEASURED)
-    own = replace(term, value=700e12, log_sd=0.01, evidence=evidence)
+    own = replace(term, value=700e12, own_sd=0.01, rests_on=(), evidence=evidence)
     measured = resolve_rates(H100, recipe(), {"linear_flop_per_s": own})
 
     assert measured.sample().linear_flop_per_s == 700e12
     assert measured.terms["linear_flop_per_s"].evidence.kind is EvidenceKind.MEASURED
     assert measured.terms["nic_bytes_per_s"] == published.terms["nic_bytes_per_s"]
+    drawn = measured.sample(Draws(count=20_001, seed=0)).linear_flop_per_s
+    assert np.std(np.log(drawn)) == pytest.approx(0.01, rel=0.03)
 
 
 def test_a_gpu_without_a_measured_rate_says_transferred_and_ranges_wider():
@@ -197,4 +201,176 @@ def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():
 
     assert np.array_equal(one.model_error_ratio, other.model_error_ratio)
     assert abs(np.corrcoef(one.precision_error_ratio, other.precision_error_ratio)[0, 1]) < 0.15
-    assert bf16.terms["precision_error_ratio"].drawn_as != fp8.terms["precision_error_ratio"].drawn_as
+    rows = [terms.terms["precision_error_ratio"].rests_on[0].row.id for terms in (bf16, fp8)]
+    assert rows == ["precision_error_ratio.bf16", "precision_error_ratio.fp8"]
+
+
+JITTER = shipped_parameters().families["jitter_ratio"]
+TEST = Evidence(id="test", kind=EvidenceKind.GIVEN, what="made up", source="this test", date="2026-11-21")
+
+
+def row(name: str, value: float = 1.0, log_sd: float = 0.1) -> Parameter:
+    """A made-up row whose range of 90 % is that of `log_sd`."""
+    reach = np.exp(1.6449 * log_sd)
+    return Parameter(
+        id=name, value=value, low=value / reach, high=value * reach, unit="ratio", meaning="made up",
+        kind=EvidenceKind.ASSUMED, source="this test", date="2026-11-21",
+    )  # fmt: skip
+
+
+def rate_set(*terms: Term, rows: tuple[Parameter, ...] = (), joint: Joint | None = None) -> RateSet:
+    """Made-up terms on made-up rows."""
+    families = {entry.family: replace(JITTER, bound="share" if entry.family == "share" else "") for entry in rows}
+    parameters = Parameters(rows={entry.id: entry for entry in rows}, families=families, joint=joint)
+    return RateSet(terms={term.name: term for term in terms}, parameters=parameters)
+
+
+def made_up(name: str, value: float, *rests_on: Dependence, own_sd: float = 0.0, ceiling: float = np.inf) -> Term:
+    return Term(name=name, value=value, own_sd=own_sd, rests_on=rests_on, ceiling=ceiling, family=JITTER, evidence=TEST)
+
+
+NEAR, FAR = row("near", log_sd=0.2), row("far", log_sd=0.3)
+BOTH = made_up("both", 3.0, Dependence(row=NEAR), Dependence(row=FAR, power=-2.0))
+
+
+def test_a_term_moves_with_each_row_that_it_rests_on_by_its_power():
+    terms = rate_set(BOTH, rows=(NEAR, FAR))
+    shifts = {"near": np.log([2.0, 1.0, 2.0]), "far": np.log([1.0, 3.0, 3.0]), "elsewhere": np.log([9.0, 9.0, 9.0])}
+
+    # 3 x 2, 3 / 3^2 and both
+    assert list(terms.moved(shifts).both) == pytest.approx([6.0, 1 / 3, 2 / 3])
+    assert terms.moved({"elsewhere": np.log([9.0])}).both == 3.0
+    assert terms.sample().both == 3.0
+
+
+def test_a_term_that_rests_on_two_rows_is_drawn_by_both():
+    draws = Draws(count=20_001, seed=0)
+    terms = rate_set(BOTH, made_up("near", 1.0, Dependence(row=NEAR)), made_up("far", 1.0, Dependence(row=FAR)),
+                     rows=(NEAR, FAR))  # fmt: skip
+    drawn = terms.sample(draws)
+
+    assert np.asarray(drawn.both) == pytest.approx(3.0 * np.asarray(drawn.near) / np.asarray(drawn.far) ** 2)
+    # sqrt(0.2^2 + (2 x 0.3)^2)
+    assert BOTH.log_sd == pytest.approx(0.63246, rel=1e-4)
+    assert np.std(np.log(drawn.both)) == pytest.approx(0.63246, rel=0.03)
+
+
+def test_what_a_term_has_of_its_own_is_drawn_beside_its_rows_and_not_moved_with_them():
+    own = made_up("own", 2.0, Dependence(row=NEAR), own_sd=0.15)
+    terms = rate_set(own, made_up("near", 1.0, Dependence(row=NEAR)), rows=(NEAR,))
+    drawn = terms.sample(Draws(count=20_001, seed=0))
+    beside = np.log(np.asarray(drawn.own) / 2.0) - np.log(drawn.near)
+
+    assert own.log_sd == pytest.approx(0.25)  # 0.15 and 0.2
+    assert np.std(beside) == pytest.approx(0.15, rel=0.03)
+    assert abs(np.corrcoef(beside, drawn.near)[0, 1]) < 0.03
+    assert list(terms.moved({"near": np.log([2.0])}).own) == pytest.approx([4.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "shift", "expected"),
+    [
+        (0.8, 0.1, 0.868332),  # odds of 4, times e^(0.1 / 0.2)
+        (0.8, -0.1, 0.708125),
+        (0.8, 1.0, 0.998318),  # odds of 4 e^5
+        (0.8, 5.0, 1.0 - 3.5e-12),  # odds of 4 e^25
+        (0.1, 0.1, 0.110454),  # odds of 1/9, times e^(0.1 / 0.9)
+        (1.0, 0.1, 1.105171),  # what is a whole already has no room to bend: e^0.1
+    ],
+)
+def test_a_share_bends_and_stays_below_1(value, shift, expected):
+    assert float(moved(value, shift, share=True)) == pytest.approx(expected, abs=1e-6)
+    assert float(moved(value, shift, share=False)) == pytest.approx(value * np.exp(shift))
+    # at first as far as anything else
+    assert float(moved(value, 1e-6, share=True)) / value - 1 == pytest.approx(1e-6, rel=1e-4)
+
+
+def test_a_term_on_a_share_bends_as_the_share_does_whatever_it_is_a_share_of():
+    share = row("share", value=0.8, log_sd=0.5)
+    term = made_up("rate", 800.0, Dependence(row=share, share=True), ceiling=1000.0)
+    terms = rate_set(term, rows=(share,))
+
+    assert list(terms.moved({"share": np.array([0.1, -0.1])}).rate) == pytest.approx([868.332, 708.125])
+    drawn = np.asarray(terms.sample(Draws(count=20_001, seed=0)).rate)
+    assert np.all(drawn < 1000.0)
+    assert np.unique(drawn).size == 20_001  # none is cut off
+    assert np.median(drawn) == pytest.approx(800.0, rel=0.02)
+
+
+def test_what_is_no_share_is_cut_off_at_its_ceiling():
+    terms = rate_set(made_up("rate", 800.0, Dependence(row=NEAR), ceiling=1000.0), rows=(NEAR,))
+
+    assert list(terms.moved({"near": np.log([1.1, 2.0])}).rate) == pytest.approx([880.0, 1000.0])
+
+
+ALONE = row("alone", log_sd=0.05)
+TOGETHER = Joint(ids=("near", "far"), factor=np.array([[0.2, 0.0], [0.15, np.sqrt(0.0675)]]))
+"""Spreads of 0.2 and 0.3 with a correlation of a half: covariance 0.04, 0.03 and 0.09."""
+
+
+def test_rows_that_a_fit_left_together_are_drawn_with_its_covariance_and_others_by_their_own_range():
+    wide = row("near", log_sd=0.9)  # where there is a joint distribution it says more than the row's own range
+    terms = rate_set(rows=(wide, FAR, ALONE), joint=TOGETHER)
+    shifts = Draws(count=200_001, seed=0).shifts(terms.parameters)
+    covariance = np.cov([shifts[name] for name in ("near", "far", "alone")])
+
+    assert TOGETHER.covariance.tolist() == pytest.approx(np.array([[0.04, 0.03], [0.03, 0.09]]))
+    assert covariance == pytest.approx(
+        np.array([[0.04, 0.03, 0.0], [0.03, 0.09, 0.0], [0.0, 0.0, 0.0025]]), rel=0.03, abs=2e-4
+    )
+
+
+def test_terms_on_rows_that_err_together_err_together():
+    terms = [made_up(name, 1.0, Dependence(row=on)) for name, on in (("one_rate", NEAR), ("other_rate", FAR))]
+    draws = Draws(count=20_001, seed=0)
+    joint, apart = (rate_set(*terms, rows=(NEAR, FAR), joint=how).sample(draws) for how in (TOGETHER, None))
+
+    assert np.corrcoef(np.log(joint.one_rate), np.log(joint.other_rate))[0, 1] == pytest.approx(0.5, abs=0.02)
+    assert abs(np.corrcoef(np.log(apart.one_rate), np.log(apart.other_rate))[0, 1]) < 0.03
+
+
+def test_a_row_of_the_joint_distribution_that_varies_alone_is_drawn_as_among_the_others():
+    terms = rate_set(BOTH, made_up("far", 1.0, Dependence(row=FAR)), rows=(NEAR, FAR), joint=TOGETHER)
+    draws = Draws(count=101, seed=0)
+    alone = terms.sample(draws, only="far")
+
+    assert np.array_equal(alone.far, terms.sample(draws).far)
+    assert alone.both == 3.0
+
+
+def test_the_shipped_rates_of_one_gpu_err_together_as_the_fit_left_them():
+    joint = shipped_parameters().joint
+    assert joint is not None
+    terms = resolve_rates(H100, recipe())
+    straight = {
+        name: term.rests_on[0].row.id
+        for name, term in terms.terms.items()
+        if len(term.rests_on) == 1 and not term.rests_on[0].share and term.rests_on[0].row.id in joint.ids
+    }
+    drawn = vars(terms.sample(Draws(count=50_001, seed=0)))
+    at = [joint.ids.index(row_id) for row_id in straight.values()]
+    covariance = joint.covariance[np.ix_(at, at)]
+    spread = np.sqrt(np.diag(covariance))
+    wanted = covariance / np.outer(spread, spread)
+
+    assert len(straight) > 10
+    assert np.max(np.abs(wanted - np.diag(np.diag(wanted)))) > 0.1
+    uncut = [i for i, name in enumerate(straight) if not np.any(drawn[name] == terms.terms[name].ceiling)]
+    logs = np.log([drawn[name] for name in straight])
+    assert np.corrcoef(logs)[np.ix_(uncut, uncut)] == pytest.approx(wanted[np.ix_(uncut, uncut)], abs=0.025)
+
+
+OF_ALL_KINDS = recipe("mixtral-8x7b", "fp8", stack="tuned", software_year=2023.0)
+LIMITED = cluster(power_limit_w=500.0)
+
+
+@pytest.mark.parametrize("name", [entry.id for entry in shipped_parameters().rows.values() if entry.value > 0])
+def test_moving_a_row_is_as_if_the_file_had_said_so(name):
+    known, a_little = shipped_parameters(), 1e-5
+    on = known.rows[name]
+    share = known.families[on.family].bound == "share"
+    said = replace(on, value=float(moved(on.value, a_little, share=share)))
+    there = vars(resolve_rates(LIMITED, OF_ALL_KINDS, None, known.replaced([said])).sample())
+    here = vars(resolve_rates(LIMITED, OF_ALL_KINDS).moved({name: np.array([a_little])}))
+
+    assert {term: float(np.ravel(value)[0]) for term, value in here.items()} == pytest.approx(there, rel=1e-8)

@@ -5,8 +5,16 @@ import pytest
 
 from planner.performance.evaluation import evaluate
 from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
-from planner.validation.predict import PSU_EFFICIENCY, Prediction, predict, predict_prepared
+from planner.validation.predict import (
+    PSU_EFFICIENCY,
+    Prediction,
+    decisive_defaults,
+    predict,
+    predict_prepared,
+    run_rates,
+)
 from planner.validation.runs import PublishedRun, Rejected, parse_run
 from planner.validation.setup import NO_PRICES, Prepared, prepare_run
 
@@ -168,3 +176,67 @@ def test_memory_is_what_the_source_s_counter_counts_in_gib():
         assert mid("peak_mem_gib", mem_kind=kind) == pytest.approx(float(taken[0]) / 1024**3)
     assert found.memory_gib == pytest.approx(float(items.total[0]) / 1024**3)
     assert found.memory_filling_ratio == pytest.approx(found.memory_gib / (81559 / 1024))  # 81 559 MiB: driver
+
+
+STATED = {"attention": "flash", "zero_or_fsdp_stage": "zero-1", "n_layers": "32", "hidden": "4096", "n_heads": "32"}
+"""What `ROW` leaves to defaults that decide."""
+
+
+@pytest.mark.parametrize(
+    ("cells", "defaults"),
+    [
+        (STATED, 0),
+        (STATED | {"attention": ""}, 1),
+        (STATED | {"attention": "", "zero_or_fsdp_stage": ""}, 2),
+        (STATED | {"act_ckpt": "", "attention": ""}, 2),
+        (STATED | {"tp": "", "pp": "", "cp": ""}, 1),
+        (STATED | {"hidden": ""}, 0),  # looked up in the catalogue, not guessed
+        (STATED | {"gpus_per_node": "", "network": ""}, 0),  # neither decides
+    ],
+)
+def test_inputs_that_decide_are_counted_where_a_default_stands_in_for_them(cells, defaults):
+    assert decisive_defaults(prepared("step_time_s", **cells)) == defaults
+
+
+def test_every_default_that_decides_widens_what_is_left_out_of_time_and_memory_and_nothing_else():
+    time_sd, memory_sd = (
+        shipped_parameters().find(name).log_sd for name in ("default_error_ratio", "memory_default_error_ratio")
+    )
+    stated, guessed = (
+        run_rates(prepared("step_time_s", **cells)).terms
+        for cells in (STATED, STATED | {"attention": "", "zero_or_fsdp_stage": ""})
+    )
+
+    assert 0 < time_sd < 0.5
+    assert 0 < memory_sd < 0.5
+    assert stated["model_error_ratio"].own_sd == stated["memory_error_ratio"].own_sd == 0
+    # two defaults: independent, so that their squares add
+    assert guessed["model_error_ratio"].own_sd == pytest.approx(2**0.5 * time_sd)
+    assert guessed["memory_error_ratio"].own_sd == pytest.approx(2**0.5 * memory_sd)
+    others = set(stated) - {"model_error_ratio", "memory_error_ratio"}
+    assert all(guessed[name].own_sd == stated[name].own_sd for name in others)
+    assert guessed["model_error_ratio"].value == stated["model_error_ratio"].value
+
+
+@pytest.mark.parametrize("metric", ["step_time_s", "peak_mem_gib"])
+def test_a_prediction_ranges_wider_with_every_default_that_decides(metric):
+    many = Draws(count=2001, seed=1)
+    stated = prepared(metric, **STATED)
+    widths = []
+    for extra in ((), ("attention: flash",), ("attention: flash", "zero: 1", "grad_accum: 1", "act_ckpt: none")):
+        run = replace(stated, filled=(*stated.filled, *extra))
+        widths.append(predict_prepared(run, many).width_ratio)
+
+    assert widths[0] < widths[1] < widths[2]
+    assert predict_prepared(stated).mid == predict_prepared(replace(stated, filled=("attention: flash",))).mid
+
+
+def test_a_run_is_predicted_by_the_parameters_of_its_lineage():
+    run = prepared("step_time_s", **STATED)
+    known = shipped_parameters()
+    slower = known.replaced([replace(known.rows["stack_error_ratio"], value=1.25)])
+    shipped, own = (predict(run, None, parameters) for parameters in (None, slower))
+
+    assert isinstance(shipped, Prediction)
+    assert isinstance(own, Prediction)
+    assert own.mid == pytest.approx(1.25 * shipped.mid)

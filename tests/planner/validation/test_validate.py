@@ -1,12 +1,15 @@
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
+from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Draws
 from planner.rows import CATALOG
+from planner.validation.predict import Prediction
 from planner.validation.runs import ANSWERS, COLUMNS, Rejected, parse_run
-from planner.validation.setup import prepare
+from planner.validation.setup import Prepared, prepare
 from planner.validation.validate import predict_rows, to_validation_document, validate
 
 FEW = Draws(count=21, seed=1)
@@ -84,7 +87,8 @@ def test_nearly_every_row_that_has_what_is_needed_is_predicted(corpus):
 
 def test_the_shipped_corpus_has_no_notes_and_a_source_for_every_row(corpus):
     assert set(corpus[0]) <= set(COLUMNS) - {"notes"}
-    assert len(corpus) == 2640
+    assert len(corpus) == 4698
+    assert all(row["lineage"] for row in corpus)
     assert all(len(row["source"]) > 5 for row in corpus)
     assert len({row["id"] for row in corpus}) == len(corpus)
 
@@ -96,3 +100,43 @@ def test_equal_configurations_are_computed_once():
 
     assert len({id(prediction.values) for _, prediction in outcomes}) == 1
     assert [prediction.id for _, prediction in outcomes] == [str(i) for i in range(50)]
+
+
+LINE = {"model": "Llama3-8B", "gpu": "h100-sxm5-80gb", "n_gpus": "8", "precision": "bf16", "seq_len": "8192",
+        "global_batch_seqs": "8", "micro_batch": "1", "metric": "step_time_s", "group": "throughput",
+        "value": "2.0"}  # fmt: skip
+
+
+def test_rows_of_a_lineage_are_predicted_by_its_own_parameters_and_others_by_the_shipped_ones():
+    known = shipped_parameters()
+    slower = known.replaced([replace(known.rows["stack_error_ratio"], value=1.25)])
+    rows = [LINE | {"id": name, "lineage": name} for name in ("ours", "theirs")]
+    outcomes = predict_rows(rows, None, parameters_of=lambda lineage: slower if lineage == "ours" else None)
+    mids = [prediction.mid for _, prediction in outcomes if isinstance(prediction, Prediction)]
+
+    assert mids[0] == pytest.approx(1.25 * mids[1])
+    assert [prepared.run.lineage for prepared, _ in outcomes if isinstance(prepared, Prepared)] == ["ours", "theirs"]
+
+
+def test_rows_that_were_learned_from_are_predicted_and_enter_no_score():
+    rows = [LINE | {"id": "taught"}, LINE | {"id": "asked", "value": "3.0"}]
+    validation = validate(rows, None, learned_from=("taught",))
+    document = to_validation_document(validation)
+
+    assert [row.learned_from for row in validation.runs] == [True, False]
+    assert validation.runs[0].prediction is not None
+    assert validation.overall.n == 1
+    assert validation.overall.bias == pytest.approx(validation.runs[1].error_ratio)
+    assert [entry["learned_from"] for entry in document["runs"]] == [True, False]
+
+
+def test_every_lineage_has_one_vote_however_many_rows_it_has():
+    rows = [LINE | {"id": str(i), "lineage": "many", "value": "2.0"} for i in range(9)]
+    rows.append(LINE | {"id": "alone", "lineage": "few", "value": "4.0"})
+    validation = validate(rows, None)
+    vote = to_validation_document(validation)["summary"]["one_vote_a_lineage"]["throughput"]
+    many, few = (abs(validation.runs[i].error_ratio or 0.0) for i in (0, 9))
+
+    assert vote["lineages"] == 2
+    assert vote["mean_error"] == pytest.approx((many + few) / 2)
+    assert abs(many - few) > 0.01

@@ -1,0 +1,251 @@
+"""A calibration as a file: `mpplan.calibration/1`, written by `mpplan calibrate` and read by whoever plans with it.
+
+It holds the joint posterior as a difference from the shipped parameters, and says which these were: with others it has
+no meaning and is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.answer.document import Document, plain
+from planner.answer.plan import CalibrationFacts, LearnedFact
+from planner.calibration.learn import Calibration, LearnedTerm, OwnRow
+from planner.calibration.spreads import RESIDUALS
+from planner.errors import InputFileError, Message, UsageError
+from planner.evidence import EvidenceKind
+from planner.rates.parameters import PARAMETERS, POSTERIOR, Z90, Joint, Parameter, Parameters, moved
+
+SCHEMA = "mpplan.calibration/1"
+LARGEST_BYTES = 8_000_000
+"""A larger file is not a calibration: one of 10 000 runs takes half of this."""
+LARGEST_SD = 5.0
+LEARNED = ("learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse")
+"""Keys of the sentences about what was learned."""
+SYMMETRIC_RATIO = 0.03
+"""Change of a parameter, below which it is said to be as with most teams."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCalibration:
+    """A calibration read back."""
+
+    facts: CalibrationFacts
+    parameters: Parameters
+    terms: tuple[str, ...]
+    """Ids of the rows that it changed."""
+
+
+@cache
+def shipped_digest() -> str:
+    """What tells the shipped parameters from those of another version."""
+    content = PARAMETERS.read_bytes() + (POSTERIOR.read_bytes() if POSTERIOR.exists() else b"")
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def to_calibration_document(calibration: Calibration, *, source: str, version: str) -> Document:
+    """The document as plain JSON values; messages are keys with values.
+
+    Args:
+        calibration: what was learned.
+        source: name of the file of runs.
+        version: of mpplan.
+    """
+    joint = calibration.parameters.joint
+    assert joint is not None
+    rows = [calibration.parameters.rows[name] for name in joint.ids]
+    return {
+        "schema": SCHEMA,
+        "mpplan": version,
+        "made": date.today().isoformat(),
+        "source": source,
+        "shipped_parameters": shipped_digest(),
+        "runs": len(calibration.rows),
+        "gpus": list(calibration.gpus),
+        "figures": [figure.value for figure in calibration.figures],
+        "rows": [_row(row) for row in calibration.rows],
+        "learned": [_term(term) for term in calibration.terms],
+        "width_ratio": {name: round(ratio, 4) for name, ratio in calibration.width_ratio.items()},
+        "posterior": {
+            "ids": list(joint.ids),
+            "values": [float(f"{row.value:.6g}") for row in rows],
+            "changed": [row.id for row in rows if row.kind is EvidenceKind.MEASURED],
+            "own_sd": {name: round(calibration.parameters.rows[name].log_sd, 6) for name in RESIDUALS},
+            "factor": [
+                [float(f"{entry:.5g}") for entry in line[: number + 1]] for number, line in enumerate(joint.factor)
+            ],
+        },
+    }
+
+
+def _row(row: OwnRow) -> Document:
+    conflict = None
+    if row.conflicts_with == (row.id,):
+        conflict = Message.of("calibrate.contradicts_all", off_ratio=row.error_left_out)
+    elif row.conflicts_with:
+        conflict = Message.of("calibrate.contradicts", rows=row.conflicts_with)
+    return {
+        "id": row.id, "metric": row.metric, "error_before": round(row.error_before, 5),
+        "error_after": round(row.error_after, 5), "error_left_out": round(row.error_left_out, 5),
+        "conflict": plain(conflict),
+    }  # fmt: skip
+
+
+def _term(term: LearnedTerm) -> Document:
+    ends = [dict(zip(("low", "mid", "high"), figures, strict=True)) for figures in (term.before, term.after)]
+    return {
+        "term": term.term, "label": term.label, "unit": term.unit, "before": ends[0], "after": ends[1],
+        "bounded": term.bounded, "words": plain(words_of(term)),
+    }  # fmt: skip
+
+
+def words_of(term: LearnedTerm) -> Message:
+    """What was learned of a term, as a sentence to be worded."""
+    family, ratio = term.family, term.ratio
+    if abs(ratio - 1.0) < SYMMETRIC_RATIO:
+        return Message.of("learned.surer", label=term.name)
+    if family.startswith("overlap_"):
+        before, after = term.before[1], term.after[1]
+        if ratio > 1.0:
+            return Message.of("learned.hidden_better", label=term.name, before=before, after=after)
+        return Message.of("learned.hidden_worse", label=term.name, before=before, after=after)
+    if ratio > 1.0:
+        return Message.of("learned.more", label=term.name, change_ratio=ratio - 1.0)
+    return Message.of("learned.less", label=term.name, change_ratio=1.0 - ratio)
+
+
+def read_calibration(path: Path, shipped: Parameters) -> ReadCalibration:
+    """Read a calibration back.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is no calibration, is damaged, or was made with other parameters than the shipped ones.
+    """
+    document = _json(path)
+    schema = document.get("schema")
+    if schema != SCHEMA:
+        raise InputFileError(
+            f"{path.name}: schema: expected {SCHEMA}, found {_shown(schema)}",
+            hint="make one with `mpplan calibrate RUNS.csv -o our-stack.json`",
+        )
+    if document.get("shipped_parameters") != shipped_digest():
+        raise InputFileError(
+            f"{path.name}: made by mpplan {_shown(document.get('mpplan'))} with other parameters than this version's",
+            hint=f"run `mpplan calibrate` again on the runs it was made from ({_shown(document.get('source'))})",
+        )
+    try:
+        return _read(path.name, document, shipped)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise InputFileError(
+            f"{path.name}: posterior: expected what `mpplan calibrate` wrote, found {_shown(str(error))}",
+            hint="the file is damaged; make it again",
+        ) from error
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise InputFileError(f"{path.name}: too large for a calibration", hint="pass what `mpplan calibrate` wrote")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint="check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise InputFileError(
+            f"{path.name}:1: expected JSON: {error}", hint="pass what `mpplan calibrate` wrote"
+        ) from error
+    if not isinstance(document, dict):
+        raise InputFileError(f"{path.name}: expected a JSON object", hint="pass what `mpplan calibrate` wrote")
+    return document
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCalibration:
+    posterior = document["posterior"]
+    ids, values = [str(entry) for entry in posterior["ids"]], [float(value) for value in posterior["values"]]
+    changed = {str(entry) for entry in posterior["changed"]}
+    factor = np.zeros((len(ids), len(ids)))
+    if [len(line) for line in posterior["factor"]] != list(range(1, len(ids) + 1)):
+        raise ValueError("a factor that is not lower triangular")
+    for number, line in enumerate(posterior["factor"]):
+        factor[number, : number + 1] = [float(entry) for entry in line]
+    if len(values) != len(ids) or len(set(ids)) != len(ids):
+        raise ValueError("ids and values that do not belong together")
+    if not np.isfinite(factor).all() or not all(math.isfinite(value) and value > 0 for value in values):
+        raise ValueError("a number that is not finite or not above 0")
+    if shipped.joint is None or ids[: len(shipped.joint.ids)] != list(shipped.joint.ids):
+        raise ValueError("other parameters than the shipped ones")
+    runs, made = int(document["runs"]), str(document["made"])
+    source = f"{name}: learned from {runs} own run{'' if runs == 1 else 's'} of {document['source']}"
+    spreads = np.sqrt((factor**2).sum(axis=1))
+    rows = [
+        _changed(_base(shipped, row_id), row_id, value, float(sd), source if row_id in changed else None, made, shipped)
+        for row_id, value, sd in zip(ids, values, spreads, strict=True)
+    ]
+    rows += [
+        _changed(shipped.rows[row_id], row_id, 1.0, _spread(posterior["own_sd"][row_id]), source, made, shipped)
+        for row_id in RESIDUALS
+    ]
+    facts = CalibrationFacts(
+        name=name,
+        source=str(document["source"]),
+        runs=runs,
+        gpus=tuple(str(gpu) for gpu in document["gpus"]),
+        width_ratio={str(figure): float(ratio) for figure, ratio in document["width_ratio"].items()},
+        learned=tuple(_learned(entry) for entry in document["learned"]),
+    )
+    return ReadCalibration(
+        facts=facts,
+        parameters=replace(shipped.replaced(rows), joint=Joint(ids=tuple(ids), factor=factor)),
+        terms=tuple(row.id for row in rows if row.id in changed),
+    )
+
+
+def _learned(entry: Mapping[str, Any]) -> LearnedFact:
+    message = entry["words_message"]
+    if message["key"] not in LEARNED:
+        raise ValueError(f"words {message['key']}")
+    values = {str(name): value if isinstance(value, str) else float(value) for name, value in message["values"].items()}
+    return LearnedFact(
+        words=Message(message["key"], tuple(values.items())), before=float(entry["before"]["mid"]),
+        after=float(entry["after"]["mid"]), unit=str(entry["unit"]),
+    )  # fmt: skip
+
+
+def _spread(value: object) -> float:
+    sd = float(value)  # type: ignore[arg-type]  # a damaged file raises, and the caller says so
+    if not 0.0 < sd < LARGEST_SD:
+        raise ValueError(f"own_sd {sd}")
+    return sd
+
+
+def _base(shipped: Parameters, row_id: str) -> Parameter:
+    """The shipped row of an id; of a GPU's or model's own term, the row of all GPUs or models."""
+    return shipped.rows[row_id] if row_id in shipped.rows else shipped.rows[row_id.partition(".")[0]]
+
+
+def _changed(
+    base: Parameter, row_id: str, value: float, sd: float, source: str | None, made: str, shipped: Parameters
+) -> Parameter:
+    row = replace(base, id=row_id)
+    if source is None:
+        return row
+    share = shipped.families[base.family].bound == "share"
+    low, high = (float(moved(value, side * Z90 * sd, share=share)) for side in (-1, 1))
+    return replace(
+        row, value=value, low=low, high=high, source=f"{source}; before: {base.origin}", kind=EvidenceKind.MEASURED,
+        date=made, prior=None, fitted_rows=None,
+    )  # fmt: skip

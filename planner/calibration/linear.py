@@ -1,0 +1,167 @@
+"""Rows of published or own runs, linearised: how far the prediction is off, and how each parameter moves it.
+
+One evaluation with an array of moved parameters gives a row's whole gradient, by central differences: the equations
+take arrays, so that a row costs about as much as a prediction with a hundred draws.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from multiprocessing import get_context
+from typing import TypeVar
+
+import numpy as np
+
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
+from planner.rates.terms import Floats
+from planner.validation.predict import metric_values
+from planner.validation.runs import PublishedResult, PublishedRun
+from planner.validation.setup import Prepared
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+STEP = 0.03
+"""Finite difference in the logarithm of a parameter."""
+FEW = 64
+"""Fewer rows are not worth a second process."""
+
+
+class Figure(StrEnum):
+    """What a row's metric is about: each has a residual of its own."""
+
+    TIME = "time"
+    MEMORY = "memory"
+    POWER = "power"
+    RUN = "run"
+
+
+_FIGURES = {
+    "peak_mem_gib": Figure.MEMORY, "avg_gpu_power_w": Figure.POWER, "avg_node_power_w": Figure.POWER,
+    "gpu_hours": Figure.RUN, "time_to_train_min": Figure.RUN, "energy_mwh": Figure.RUN,
+}  # fmt: skip
+
+
+def figure_of(metric: str) -> Figure:
+    """The figure of a metric; speeds, step times and utilisations are time."""
+    return _FIGURES.get(metric, Figure.TIME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A run that happened: its configuration, set up, and what was measured."""
+
+    prepared: Prepared
+    value: float
+    """In the unit of the run's metric; above 0."""
+    lineage: str
+    """Team and software that it errs together with."""
+
+    @property
+    def run(self) -> PublishedRun:
+        """Its configuration."""
+        return self.prepared.run
+
+    @property
+    def figure(self) -> Figure:
+        """What its metric is about."""
+        return figure_of(self.run.metric)
+
+
+def observe(prepared: object, result: object, lineage: str) -> Observation | None:
+    """A row that may teach: predicted, with a number, no flag, no power limit left unsaid; None for any other.
+
+    An out-of-memory statement is an inequality, not a number.
+    """
+    if not isinstance(prepared, Prepared) or not isinstance(result, PublishedResult) or result.value is None:
+        return None
+    unknown_limit = "power-limited" in prepared.run.gpu and prepared.run.power_limit_w is None
+    if prepared.run.flag or unknown_limit:
+        return None
+    return Observation(prepared=prepared, value=result.value, lineage=lineage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """Rows linearised at some parameters."""
+
+    residual: Floats
+    """Logarithm of prediction over measurement, `[row]`."""
+    slopes: Floats
+    """Derivative of that logarithm by the logarithm of each parameter, `[row, parameter]`."""
+
+
+def linearize(observations: Sequence[Observation], parameters: Parameters, ids: Sequence[str]) -> Linear:
+    """Residuals and slopes of rows.
+
+    Args:
+        observations: the rows.
+        parameters: where to linearise.
+        ids: the parameters whose slopes are wanted, in order.
+    """
+    place = {name: number for number, name in enumerate(ids)}
+    rows = mapped(_Row(parameters=parameters, place=place), observations)
+    return Linear(residual=np.array([row[0] for row in rows]), slopes=np.array([row[1] for row in rows]))
+
+
+def residuals(observations: Sequence[Observation], parameters: Parameters) -> Floats:
+    """Logarithm of prediction over measurement, `[row]`."""
+    return np.array(mapped(_Residual(parameters=parameters), observations))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Residual:
+    parameters: Parameters
+
+    def __call__(self, observation: Observation) -> float:
+        prepared = observation.prepared
+        rates = resolve_rates(prepared.cluster, prepared.recipe, None, self.parameters).sample()
+        return float(np.log(metric_values(prepared, rates)[0] / observation.value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    parameters: Parameters
+    place: dict[str, int]
+
+    def __call__(self, observation: Observation) -> tuple[float, Floats]:
+        prepared = observation.prepared
+        rates = resolve_rates(prepared.cluster, prepared.recipe, None, self.parameters)
+        touched = sorted({on.row.id for term in rates.terms.values() for on in term.rests_on} & set(self.place))
+        moves = np.zeros((len(touched), 2 * len(touched) + 1))
+        for number in range(len(touched)):
+            moves[number, 1 + 2 * number], moves[number, 2 + 2 * number] = STEP, -STEP
+        values = metric_values(prepared, rates.moved(dict(zip(touched, moves, strict=True))))
+        log = np.broadcast_to(np.log(values), (2 * len(touched) + 1,))
+        slopes = np.zeros(len(self.place))
+        slopes[[self.place[name] for name in touched]] = (log[1::2] - log[2::2]) / (2.0 * STEP)
+        return float(log[0] - np.log(observation.value)), slopes
+
+
+def mapped(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """`work` on every item, in order; many items are shared by the cores where processes can be forked (Linux)."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    if len(items) < FEW or cores == 1:
+        return [work(item) for item in items]
+    context = get_context("fork")
+    with ProcessPoolExecutor(cores, context, initializer=_inherit, initargs=(work, items)) as pool:
+        return list(pool.map(_in_worker, range(len(items)), chunksize=16))  # type: ignore[arg-type]
+
+
+_inherited: list[object] = []
+"""In a worker process only: its work and the items, handed down by fork."""
+
+
+def _inherit(work: object, items: object) -> None:
+    _inherited[:] = [work, items]
+
+
+def _in_worker(number: int) -> object:
+    work, items = _inherited
+    return work(items[number])  # type: ignore[operator, index]

@@ -1,0 +1,105 @@
+"""The spreads of the hierarchical model, where they stand in `catalog/parameters.csv`, and how one is replaced.
+
+What a lineage (a team and its software) has of its own stands in `lineage_sd`; what the equations leave out of a
+precision, a GPU, a model or a single run is the range of a row of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planner.calibration.linear import Figure
+from planner.rates.parameters import Z90, Parameter, Parameters
+from planner.validation.predict import WIDENED
+
+TEAM = {
+    Figure.TIME: "stack_error_ratio", Figure.MEMORY: "memory_stack_error_ratio",
+    Figure.POWER: "power_stack_error_ratio", Figure.RUN: "run_error_ratio",
+}  # fmt: skip
+"""What one team has against all others beyond the terms that its software decides, by figure; of whole runs, each."""
+
+RESIDUALS = {
+    "model_error_ratio": Figure.TIME, "memory_error_ratio": Figure.MEMORY, "power_error_ratio": Figure.POWER,
+    "run_error_ratio": Figure.RUN,
+}  # fmt: skip
+"""Rows that hold what the equations leave out of a single run, by figure."""
+
+BY_GPU = {"gpu_error_ratio": Figure.TIME, "memory_gpu_error_ratio": Figure.MEMORY}
+"""Rows that hold what the equations leave out of one GPU against another, within a lineage."""
+
+BY_SHAPE = {"shape_error_ratio": Figure.TIME, "memory_shape_error_ratio": Figure.MEMORY}
+"""The same of one model against another."""
+
+
+def fitted_ids(parameters: Parameters) -> list[str]:
+    """Rows that runs move: those of families that are fitted, where they had a range before any fit."""
+    return [
+        row.id
+        for row in parameters.rows.values()
+        if parameters.families[row.family].fitted_to and row.before_fit.log_sd > 0
+    ]
+
+
+def apart_ids(parameters: Parameters) -> list[str]:
+    """Rows that are 1 for all lineages together and differ in each: the errors of one precision against another."""
+    return [row.id for row in parameters.rows.values() if parameters.families[row.family].deviates == "apart"]
+
+
+def joint_ids(parameters: Parameters) -> list[str]:
+    """Rows that have a joint posterior, fitted ones first."""
+    return [*fitted_ids(parameters), *apart_ids(parameters)]
+
+
+def deviation_groups(parameters: Parameters) -> dict[str, list[str]]:
+    """What a lineage may have of its own: the row that holds the spread, and the rows that move with it."""
+    fitted = set(fitted_ids(parameters))
+    groups: dict[str, list[str]] = {}
+    holders: dict[str, str] = {}
+    for row in parameters.rows.values():
+        deviates = parameters.families[row.family].deviates
+        if deviates == "apart":
+            groups[row.id] = [row.id]
+        elif deviates == "together":
+            holder = holders.setdefault(row.family, row.id)
+            if row.id in fitted:
+                groups.setdefault(holder, []).append(row.id)
+    return groups
+
+
+_METRIC = {
+    Figure.TIME: "step_s", Figure.MEMORY: "memory_gib", Figure.RUN: "goodput_ratio", Figure.POWER: "energy_mwh",
+}  # fmt: skip
+"""The figure of a plan that tells what a row is about, the first that it is used in."""
+
+
+def figure_of_group(parameters: Parameters, holder: str) -> Figure:
+    """The figure that a deviation is about."""
+    used_in = parameters.families[parameters.rows[holder].family].used_in
+    return next(figure for figure, metric in _METRIC.items() if metric in used_in)
+
+
+def spread(parameters: Parameters, name: str) -> float:
+    """A spread, in the logarithm: of a deviation between lineages by its holder, of what is left out by its row."""
+    row = parameters.rows[name]
+    return row.lineage_sd if row.lineage_sd is not None else row.log_sd
+
+
+def with_spreads(parameters: Parameters, spreads: Mapping[str, float]) -> Parameters:
+    """The same with other spreads."""
+    rows = (parameters.rows[name] for name in spreads)
+    return parameters.replaced(_with_spread(row, sd) for row, sd in zip(rows, spreads.values(), strict=True))
+
+
+def _with_spread(row: Parameter, sd: float) -> Parameter:
+    if row.lineage_sd is not None:
+        return replace(row, lineage_sd=sd)
+    return replace(row, low=row.value * math.exp(-Z90 * sd), high=row.value * math.exp(Z90 * sd))
+
+
+def spreads_of(parameters: Parameters, figure: Figure) -> list[str]:
+    """Names of all spreads that the range of a figure rests on."""
+    groups = [name for name in deviation_groups(parameters) if figure_of_group(parameters, name) is figure]
+    parts = [name for rows in (BY_GPU, BY_SHAPE, RESIDUALS) for name, of in rows.items() if of is figure]
+    return [*groups, *parts, *(WIDENED[name] for name in parts if name in WIDENED)]

@@ -1,0 +1,191 @@
+"""Learn from some rows of each lineage of a file, predict the others, and compare with nothing learned."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.answer.document import Document
+from planner.calibration.learn import learn
+from planner.calibration.linear import Figure, Observation, figure_of, observe
+from planner.rates.parameters import Parameters
+from planner.validation.runs import parse_result, parse_run
+from planner.validation.score import ScoredRun
+from planner.validation.setup import prepare
+from planner.validation.validate import Validation, validate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Of the rows of one lineage and figure that were not learned from."""
+
+    median_abs_error: float
+    coverage: float
+    median_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageScore:
+    """One lineage and figure, with nothing and with some rows learned, on the same rows."""
+
+    lineage: str
+    figure: Figure
+    rows: int
+    learned_from: tuple[str, ...]
+    before: Score
+    after: Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedValidation:
+    """A validation under what each lineage's own rows taught, and what that changed."""
+
+    validation: Validation
+    count: int
+    seed: int
+    scores: tuple[LineageScore, ...]
+
+    def mean(self, figure: Figure) -> tuple[Score, Score] | None:
+        """Before and after, the mean over lineages, one vote each; None where no lineage has the figure."""
+        scores = [score for score in self.scores if score.figure is figure]
+        if not scores:
+            return None
+        return _mean([score.before for score in scores]), _mean([score.after for score in scores])
+
+
+def _mean(scores: Sequence[Score]) -> Score:
+    return Score(
+        median_abs_error=float(np.mean([score.median_abs_error for score in scores])),
+        coverage=float(np.mean([score.coverage for score in scores])),
+        median_width=float(np.mean([score.median_width for score in scores])),
+    )
+
+
+def learn_and_validate(
+    rows: Sequence[Mapping[str, str]],
+    count: int,
+    seed: int,
+    shipped: Parameters,
+    progress: Callable[[int], None] | None = None,
+) -> LearnedValidation:
+    """For each lineage: learn from `count` rows of each figure, predict the others.
+
+    Rows of a series (one configuration measured again) are learned from or predicted together. A file without lineages
+    is one lineage.
+
+    Args:
+        rows: text by column name.
+        count: rows of each figure to learn from, at random; fewer where a lineage would have less than two left.
+        seed: of the choice.
+        shipped: parameters with the joint posterior of a new lineage.
+        progress: told the number of rows predicted so far.
+    """
+    by_lineage = observations_by_lineage(rows)
+    chosen = {name: choose(members, count, seed) for name, members in by_lineage.items()}
+    learned = {name: learn(own, shipped, name).parameters for name, own in chosen.items() if own}
+    used = {observation.run.id for own in chosen.values() for observation in own}
+    aside = used | _repeats(by_lineage, chosen)
+    before = validate(rows, learned_from=aside)
+    after = validate(rows, progress=progress, parameters_of=learned.get, learned_from=aside)
+    return LearnedValidation(
+        validation=after, count=count, seed=seed, scores=tuple(_scores(before.runs, after.runs, chosen))
+    )
+
+
+def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list[Observation]]:
+    """Rows that may teach, by lineage, in the order of the file."""
+    prepared = prepare([parse_run(cells, line=number + 2) for number, cells in enumerate(rows)])
+    result: dict[str, list[Observation]] = defaultdict(list)
+    for cells, item in zip(rows, prepared, strict=True):
+        lineage = str(cells.get("lineage") or "").strip()
+        observation = observe(item, parse_result(cells), lineage)
+        if observation is not None:
+            result[lineage].append(observation)
+    return dict(result)
+
+
+def _series(observation: Observation) -> str:
+    return observation.run.series or observation.run.id
+
+
+def choose(observations: Sequence[Observation], count: int, seed: int) -> list[Observation]:
+    """`count` rows of each figure, of different series, at random; at least two series are left to predict."""
+    random = np.random.default_rng(seed)
+    chosen: list[Observation] = []
+    for figure in Figure:
+        series: dict[str, Observation] = {}
+        for observation in observations:
+            if observation.figure is figure:
+                series.setdefault(_series(observation), observation)
+        members = list(series.values())
+        if count and len(members) >= count + 2:
+            chosen += [members[number] for number in sorted(random.choice(len(members), count, replace=False))]
+    return chosen
+
+
+def _repeats(by_lineage: Mapping[str, Sequence[Observation]], chosen: Mapping[str, Sequence[Observation]]) -> set[str]:
+    """Rows that measure a learned configuration again."""
+    return {
+        observation.run.id
+        for name, members in by_lineage.items()
+        for observation in members
+        if _series(observation) in {_series(own) for own in chosen[name]}
+    }
+
+
+def _scores(
+    before: Sequence[ScoredRun], after: Sequence[ScoredRun], chosen: Mapping[str, Sequence[Observation]]
+) -> list[LineageScore]:
+    groups: dict[tuple[str, Figure], list[tuple[ScoredRun, ScoredRun]]] = defaultdict(list)
+    for old, new in zip(before, after, strict=True):
+        if new.counts and old.counts and new.run is not None:
+            groups[new.run.lineage, figure_of(new.run.metric)].append((old, new))
+    scores = []
+    for (lineage, figure), pairs in sorted(groups.items()):
+        own = tuple(o.run.id for o in chosen.get(lineage, ()) if o.figure is figure)
+        if own:
+            old_score, new_score = (_score([pair[side] for pair in pairs]) for side in (0, 1))
+            scores.append(
+                LineageScore(
+                    lineage=lineage, figure=figure, rows=len(pairs), learned_from=own, before=old_score,
+                    after=new_score,
+                )
+            )  # fmt: skip
+    return scores
+
+
+def _score(rows: Sequence[ScoredRun]) -> Score:
+    return Score(
+        median_abs_error=float(np.median([abs(row.error_ratio or 0.0) for row in rows])),
+        coverage=float(np.mean([bool(row.inside) for row in rows])),
+        median_width=float(np.median([row.prediction.width_ratio for row in rows if row.prediction])),
+    )
+
+
+def to_learning_document(learned: LearnedValidation) -> Document:
+    """The part `learning` of the document `mpplan.validate/1`."""
+    means = {figure.value: learned.mean(figure) for figure in Figure}
+    return {
+        "count": learned.count,
+        "seed": learned.seed,
+        "by_figure": {name: _both(*pair) for name, pair in means.items() if pair is not None},
+        "lineages": [
+            {
+                "lineage": score.lineage, "figure": score.figure.value, "rows": score.rows,
+                "learned_from": list(score.learned_from), **_both(score.before, score.after),
+            }
+            for score in learned.scores
+        ],
+    }  # fmt: skip
+
+
+def _both(before: Score, after: Score) -> Document:
+    return {
+        name: {
+            "median_abs_error": score.median_abs_error, "coverage": score.coverage, "median_width": score.median_width
+        }
+        for name, score in (("before", before), ("after", after))
+    }  # fmt: skip

@@ -1,0 +1,49 @@
+"""An empty file of runs with a comment for each column: what `mpplan calibrate --template` prints."""
+
+from __future__ import annotations
+
+COLUMNS = {
+    "id": "a name of your own for the run",
+    "model": "a model of `mpplan models`, or any name if the shape is given below",
+    "precision": "fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4",
+    "gpu": "a GPU of `mpplan gpus`",
+    "n_gpus": "all GPUs of the run",
+    "gpus_per_node": "blank: as the GPU is usually sold",
+    "seq_len": "tokens per sequence",
+    "global_batch_seqs": "sequences per optimizer step",
+    "micro_batch": "sequences per micro-batch and GPU",
+    "tp": "tensor parallel; blank: searched",
+    "pp": "pipeline parallel; blank: searched",
+    "cp": "context parallel; blank: 1",
+    "ep": "expert parallel; blank: 1",
+    "zero_or_fsdp_stage": "0, 1, 2 or 3 (ZeRO), or fsdp; blank: the framework's default",
+    "act_ckpt": "none, selective or full; blank: the framework's default",
+    "attention": "flash or naive; blank: the framework's default",
+    "compile": "y or n",
+    "framework": "what trains: Megatron-LM, NeMo, DeepSpeed, FSDP, Hugging Face …",
+    "network": "between nodes, like 8x400Gb/s",
+    "metric": "tokens_per_s_per_gpu, step_time_s, samples_per_s (of all GPUs), tflops_per_gpu, mfu, peak_mem_gib, "
+    "avg_gpu_power_w, gpu_hours, time_to_train_min or energy_mwh",
+    "value": "what was measured, in the unit of the metric, steady state; one line per metric",
+    "mem_kind": "of peak_mem_gib: allocated, reserved (both of PyTorch) or device (nvidia-smi)",
+    "tokens_total": "of a whole run: gpu_hours, time_to_train_min, energy_mwh",
+    "params_total": "blank: from the model",
+    "n_layers": "blank: from the model, as are the six below",
+    "hidden": "",
+    "n_heads": "",
+    "n_kv_heads": "",
+    "ffn_hidden": "",
+    "vocab": "",
+    "n_experts": "of a mixture of experts",
+    "top_k": "experts of a token",
+    "method": "pretrain, sft, lora or qlora",
+    "optimizer": "adamw, adamw-8bit, muon …; blank: the framework's default",
+    "series": "the same word on repeats of one configuration",
+}
+"""Columns that a person would fill, with what they hold; those of `runs.COLUMNS` that are left out may be added."""
+
+
+def template_text() -> str:
+    """Comments, which every reader of runs skips, and the header line."""
+    comments = [f"# {name}: {meaning}" for name, meaning in COLUMNS.items() if meaning]
+    return "\n".join([*comments, ",".join(COLUMNS), ""])

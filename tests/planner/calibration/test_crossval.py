@@ -1,0 +1,113 @@
+"""Cross-validation: conditioning is that of a joint normal, every lineage has one vote, and draws agree with lines."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from planner.calibration.crossval import (
+    condition,
+    drawn_left_out,
+    learn,
+    learning_curve,
+    leave_out,
+    left_out_residuals,
+    log_density,
+    own_scale,
+)
+from planner.calibration.linear import Figure
+from tests.planner.calibration.test_hierarchy import hierarchy, of
+
+
+def test_what_two_rows_share_is_learned_from_one_of_them():
+    # variance 1 each, shared 0.8, own 0.6: the gain is 0.64 / (0.64 + 0.36)
+    shared, own_sd = np.full((2, 2), 0.64), np.array([0.6, 0.6])
+
+    left, spread = condition(np.array([1.0, 1.0]), shared, own_sd, np.array([0]))
+
+    assert left[1] == pytest.approx(1.0 - 0.64)
+    assert spread[1] == pytest.approx(math.sqrt(0.64 - 0.64**2 + 0.36))
+
+
+def test_rows_that_agree_better_than_stated_make_a_team_scatter_less():
+    # six degrees of freedom before, three rows that agree exactly: sqrt(6 / 9)
+    assert own_scale(np.zeros(3), np.ones(3)) == pytest.approx(math.sqrt(6 / 9))
+    assert own_scale(np.full(3, 2.0), np.ones(3)) == pytest.approx(math.sqrt((6 + 12) / 9))
+
+
+def test_no_single_row_makes_a_team_look_wild():
+    assert own_scale(np.array([50.0]), np.ones(1)) == pytest.approx(math.sqrt((6 + 16) / 7))
+
+
+def test_nothing_known_leaves_the_residuals_as_they_are():
+    left, spread = condition(np.array([0.3]), np.array([[0.09]]), np.array([0.4]), np.array([], dtype=int))
+
+    assert left.tolist() == [0.3]
+    assert spread.tolist() == pytest.approx([0.5])
+
+
+def test_rows_that_share_nothing_teach_nothing_of_each_other():
+    left, spread = condition(np.array([1.0, 0.2]), np.diag([1.0, 1.0]), np.array([0.1, 0.1]), np.array([0]))
+
+    assert left[1] == 0.2
+    assert spread[1] == pytest.approx(math.sqrt(1.01), rel=1e-4)
+
+
+def test_the_density_integrates_to_one_and_has_the_variance_stated():
+    at = np.linspace(-40, 40, 200_001)
+    density = np.exp(log_density(at, np.full(len(at), 0.7)))
+    step = at[1] - at[0]
+
+    assert (density * step).sum() == pytest.approx(1.0, abs=1e-4)
+    assert (density * at**2 * step).sum() == pytest.approx(0.49, rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def five_teams():
+    factors = {"a": 0.8, "b": 0.9, "c": 1.0, "d": 1.1, "e": 1.25}
+    return hierarchy([row for name, factor in factors.items() for row in of(name, factor, count=5)])
+
+
+def test_every_lineage_is_left_out_once_for_each_figure(five_teams):
+    given = leave_out(five_teams)
+
+    assert [(left_out.lineage, left_out.figure) for left_out in given] == [(name, Figure.TIME) for name in "abcde"]
+    assert sum(len(left_out.rows) for left_out in given) == 25
+
+
+def test_learning_from_own_rows_lowers_the_error_and_narrows_the_range(five_teams):
+    curve = learning_curve(five_teams, leave_out(five_teams), (0, 1, 3))
+    means = {
+        count: [np.mean([getattr(e, name) for e in curve if e.count == count]) for name in ("error", "width")]
+        for count in (0, 1, 3)
+    }
+
+    assert means[0][0] > means[1][0] > means[3][0]
+    assert means[0][1] > means[1][1] > means[3][1]
+
+
+def test_a_lineage_with_too_few_rows_has_no_entry(five_teams):
+    left_out = leave_out(five_teams)[0]
+
+    assert learn(five_teams, left_out, 4) is None
+    assert learn(five_teams, left_out, 3) is not None
+
+
+def test_ranges_drawn_through_the_equations_are_about_those_of_the_lines(five_teams):
+    given = leave_out(five_teams)
+    drawn = drawn_left_out(five_teams, given, most=3)
+    lines = learning_curve(five_teams, given, (0,))
+
+    for from_draws, from_lines in zip(drawn, lines, strict=True):
+        assert from_draws.width == pytest.approx(from_lines.width, rel=0.35)
+        assert from_draws.error == pytest.approx(from_lines.error, abs=0.12)
+
+
+def test_the_residual_of_a_left_out_row_is_that_of_the_others_population(five_teams):
+    residuals = left_out_residuals(five_teams, leave_out(five_teams))
+
+    assert len(residuals) == 25
+    assert residuals["a-0"][0] > residuals["e-0"][0]  # the slowest team is predicted too fast, the fastest too slow
+    assert all(sd > 0 for _, sd in residuals.values())

@@ -1,0 +1,122 @@
+"""A calibration written and read back: the same predictions, and a clear error for any other file."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+
+import pytest
+
+from mpplan.api.document import worded
+from planner.calibration.document import read_calibration, shipped_digest, to_calibration_document
+from planner.calibration.learn import learn
+from planner.errors import InputFileError, UsageError
+from planner.rates.parameters import shipped_parameters
+from planner.rates.terms import Draws
+from planner.validation.predict import predict_prepared, run_rates
+from tests.planner.calibration.own_runs import observation, team
+
+
+@pytest.fixture(scope="module")
+def calibration():
+    return learn(team([0.8, 0.82, 0.79]), shipped_parameters(), "runs.csv")
+
+
+@pytest.fixture(scope="module")
+def document(calibration):
+    return json.loads(json.dumps(worded(to_calibration_document(calibration, source="runs.csv", version="0.9"))))
+
+
+def read(tmp_path, document):
+    path = tmp_path / "our-stack.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return read_calibration(path, shipped_parameters())
+
+
+def test_a_calibration_read_back_predicts_as_the_one_that_was_written(tmp_path, calibration, document):
+    back = read(tmp_path, document).parameters
+    row = observation(id="unseen", n_gpus="64").prepared
+
+    before, after = (
+        predict_prepared(row, Draws(count=401, seed=1), rates=run_rates(row, parameters))
+        for parameters in (calibration.parameters, back)
+    )
+
+    assert after.mid == pytest.approx(before.mid, rel=1e-4)
+    assert after.low == pytest.approx(before.low, rel=1e-3)
+    assert after.high == pytest.approx(before.high, rel=1e-3)
+
+
+def test_it_says_what_it_was_made_from_and_where_it_holds(tmp_path, document):
+    back = read(tmp_path, document)
+
+    facts = back.facts
+    assert (facts.name, facts.runs, facts.source, facts.gpus) == ("our-stack.json", 3, "runs.csv", ("h100-sxm5-80gb",))
+    assert facts.width_ratio["time"] < 1.0
+    assert {fact.words.key.partition(".")[0] for fact in facts.learned} == {"learned"}
+    assert "framework_ratio.eager" in back.terms
+    assert back.parameters.rows["framework_ratio.eager"].source.startswith(
+        "our-stack.json: learned from 3 own runs of runs.csv"
+    )
+
+
+def test_rows_and_what_was_learned_are_in_the_document(document):
+    assert document["schema"] == "mpplan.calibration/1"
+    assert [row["id"] for row in document["rows"]] == ["run-0", "run-1", "run-2"]
+    first = document["learned"][0]
+    assert set(first) == {"term", "label", "unit", "before", "after", "bounded", "words", "words_message"}
+    assert first["words_message"]["key"].startswith("learned.")
+    assert document["width_ratio"]["time"] < 1.0
+    assert document["shipped_parameters"] == shipped_digest()
+
+
+def damaged(document, *path, value):
+    changed = deepcopy(document)
+    at = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("posterior",), None),
+        (("posterior", "ids"), []),
+        (("posterior", "ids", 0), "nonsense"),
+        (("posterior", "values", 0), "x"),
+        (("posterior", "values", 0), -1.0),
+        (("posterior", "values", 0), float("nan")),
+        (("posterior", "factor", 3), [1.0]),
+        (("posterior", "factor", 3, 1), float("inf")),
+        (("posterior", "own_sd"), {}),
+        (("posterior", "own_sd", "model_error_ratio"), 1e9),
+        (("runs",), "three"),
+        (("gpus",), 7),
+        (("learned", 0, "words_message", "key"), "hint.write_document_again"),
+        (("learned", 0), "more"),
+        (("width_ratio",), [1]),
+    ],
+)
+def test_a_damaged_calibration_is_refused_with_the_name_of_its_file(tmp_path, document, path, value):
+    with pytest.raises(InputFileError, match=r"our-stack\.json: posterior: expected"):
+        read(tmp_path, damaged(document, *path, value=value))
+
+
+def test_a_calibration_of_another_version_is_refused_with_what_to_run(tmp_path, document):
+    with pytest.raises(InputFileError, match=r"made by mpplan 0\.9 with other parameters") as error:
+        read(tmp_path, document | {"shipped_parameters": "0" * 16})
+
+    assert error.value.hint == "run `mpplan calibrate` again on the runs it was made from (runs.csv)"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "id,metric\n", '{"schema": "mpplan.estimate/1"}', "[" * 100_000])
+def test_another_file_is_refused(tmp_path, content):
+    with pytest.raises(InputFileError, match=r"our-stack\.json"):
+        read(tmp_path, content)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UsageError, match=r"cannot read .*none\.json"):
+        read_calibration(tmp_path / "none.json", shipped_parameters())

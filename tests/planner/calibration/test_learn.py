@@ -1,0 +1,176 @@
+"""Learning from own runs: errors fall, ranges narrow, contradictions and bounds are named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.calibration.learn import LIMIT, learn
+from planner.evidence import EvidenceKind
+from planner.rates.parameters import shipped_parameters
+from planner.rates.terms import Draws
+from planner.validation.predict import predict_prepared, run_rates
+from tests.planner.calibration.own_runs import observation, team
+
+DRAWS = Draws(count=801, seed=3)
+
+
+def predicted(parameters, row):
+    return predict_prepared(row.prepared, DRAWS, rates=run_rates(row.prepared, parameters))
+
+
+def test_a_team_that_is_a_fifth_slower_is_learned_from_three_runs():
+    slower = team([0.80, 0.80, 0.80])
+    unseen = observation(0.80, id="unseen", n_gpus="64", global_batch_seqs="512")
+
+    calibration = learn(slower, shipped_parameters(), "ours")
+
+    before, after = predicted(None, unseen), predicted(calibration.parameters, unseen)
+    assert before.mid / unseen.value - 1.0 > 0.15
+    assert abs(after.mid / unseen.value - 1.0) < 0.08
+    assert after.width_ratio < 0.9 * before.width_ratio
+    assert after.low < unseen.value < after.high
+
+
+def test_what_is_learned_of_one_gpu_and_model_carries_over_only_in_part():
+    calibration = learn(team([0.80, 0.80, 0.80]), shipped_parameters(), "ours")
+    alike = observation(1.0, id="alike", n_gpus="64", global_batch_seqs="512")
+    other = observation(1.0, id="other", gpu="a100-sxm4-80gb", model="Llama2-13B")
+
+    shift_alike, shift_other = (
+        predicted(calibration.parameters, row).mid / predicted(None, row).mid for row in (alike, other)
+    )
+
+    assert shift_alike < shift_other < 1.0
+
+
+def test_runs_that_are_as_predicted_change_no_middle_but_narrow_the_range():
+    as_predicted = team([1.0, 1.0, 1.0])
+    calibration = learn(as_predicted, shipped_parameters(), "ours")
+
+    assert all(abs(row.error_after) < 0.01 for row in calibration.rows)
+    assert calibration.width_ratio["time"] < 0.85
+
+
+def test_more_rows_say_more():
+    widths = [learn(team([0.9] * count), shipped_parameters(), "ours").width_ratio["time"] for count in (1, 3, 6)]
+
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] < 1.0
+
+
+def test_a_row_left_out_is_further_off_than_one_that_was_learned_from():
+    calibration = learn(team([0.80, 0.85, 0.75]), shipped_parameters(), "ours")
+
+    for row in calibration.rows:
+        assert abs(row.error_after) < abs(row.error_left_out) < abs(row.error_before)
+
+
+def test_the_row_left_out_is_predicted_as_learning_without_it_would():
+    rows = team([0.80, 0.85, 0.75])
+    stated = learn(rows, shipped_parameters(), "ours").rows[2].error_left_out
+
+    without = learn(rows[:2], shipped_parameters(), "ours").parameters
+    rates = run_rates(rows[2].prepared, without)
+    # the third run's value, predicted at mid by what the first two taught
+    assert predict_prepared(rows[2].prepared, rates=rates).mid / rows[2].value - 1.0 == pytest.approx(stated, abs=0.03)
+
+
+def test_two_values_of_one_configuration_are_named_as_contradicting_each_other():
+    first, second = observation(1.0, id="a"), observation(1.4, id="b")
+
+    rows = learn([first, second], shipped_parameters(), "ours").rows
+
+    assert rows[0].conflicts_with == ("b",)
+    assert rows[1].conflicts_with == ("a",)
+
+
+def test_repeats_within_a_few_percent_do_not_contradict_each_other():
+    rows = learn([observation(1.0, id="a"), observation(1.04, id="b")], shipped_parameters(), "ours").rows
+
+    assert [row.conflicts_with for row in rows] == [(), ()]
+
+
+def test_a_row_far_from_all_others_contradicts_them_and_counts_little():
+    rows = team([0.9, 0.9, 0.9, 0.9, 2.6])
+
+    calibration = learn(rows, shipped_parameters(), "ours")
+
+    assert calibration.rows[4].conflicts_with == ("run-4",)
+    assert all(abs(row.error_after) < 0.12 for row in calibration.rows[:4])
+
+
+def test_no_parameter_moves_further_than_three_of_its_spreads():
+    shipped = shipped_parameters()
+    assert shipped.joint is not None
+    spreads = np.sqrt(np.diag(shipped.joint.covariance))
+
+    after = learn(team([0.25] * 8), shipped, "ours").parameters
+
+    for name, spread in zip(shipped.joint.ids, spreads, strict=True):
+        before, now = shipped.rows[name], after.rows[name]
+        if shipped.families[before.family].bound != "share":
+            assert abs(np.log(now.value / before.value)) <= LIMIT * spread * (1 + 1e-6)
+
+
+def test_what_was_learned_names_its_evidence_and_leaves_the_rest():
+    after = learn(team([0.8] * 3), shipped_parameters(), "our-runs.csv").parameters
+
+    told, untold = after.rows["framework_ratio.eager"], after.rows["matmul_efficiency.Volta"]
+    assert told.kind is EvidenceKind.MEASURED
+    assert told.source.startswith("our-runs.csv; before: ")
+    assert untold.value == pytest.approx(shipped_parameters().rows["matmul_efficiency.Volta"].value, rel=0.02)
+    assert after.rows["host_energy_ratio"].source == shipped_parameters().rows["host_energy_ratio"].source
+    assert untold.log_sd > 0.9 * shipped_parameters().rows["matmul_efficiency.Volta"].log_sd
+
+
+def test_memory_rows_teach_memory_alone():
+    rows = team([1.3, 1.3, 1.3], metric="peak_mem_gib", mem_kind="reserved")
+
+    after = learn(rows, shipped_parameters(), "ours").parameters
+
+    assert after.rows["framework_ratio.eager"].value == shipped_parameters().rows["framework_ratio.eager"].value
+    unseen = observation(1.3, id="unseen", metric="peak_mem_gib", mem_kind="reserved", n_gpus="64")
+    assert abs(predicted(after, unseen).mid / unseen.value - 1) < abs(predicted(None, unseen).mid / unseen.value - 1)
+
+
+def test_repeats_of_one_configuration_count_as_one_run():
+    one = learn(team([0.8]), shipped_parameters(), "ours").width_ratio["time"]
+    repeated = [observation(0.8, id=f"r{n}", series="s") for n in range(6)]
+
+    assert learn(repeated, shipped_parameters(), "ours").width_ratio["time"] == pytest.approx(one, rel=0.02)
+
+
+def test_the_posterior_is_joint_and_its_margins_are_the_ranges_of_the_rows():
+    after = learn(team([0.9] * 3), shipped_parameters(), "ours").parameters
+    assert after.joint is not None
+    sd = dict(zip(after.joint.ids, np.sqrt(np.diag(after.joint.covariance)), strict=True))
+    row = after.rows["fusion_ratio.eager"]
+
+    assert row.high / row.value == pytest.approx(np.exp(1.6449 * sd[row.id]), rel=1e-3)
+    assert np.abs(np.tril(after.joint.covariance, -1)).max() > 0
+
+
+def test_learning_is_the_same_whatever_the_order_of_the_rows():
+    rows = team([0.8, 1.1, 0.95])
+    forward, backward = (learn(list(order), shipped_parameters(), "x").parameters for order in (rows, rows[::-1]))
+
+    for name in ("framework_ratio.eager", "nic_efficiency", "gpu_error_ratio.h100-sxm5-80gb"):
+        assert forward.rows[name].value == pytest.approx(backward.rows[name].value, rel=1e-9)
+
+
+def test_flagged_words_do_not_matter_only_numbers_do():
+    rows = team([0.8, 0.8, 0.8])
+    renamed = [replace(row, lineage="somebody else") for row in rows]
+    values = [learn(list(given), shipped_parameters(), "x").parameters.rows for given in (rows, renamed)]
+
+    assert values[0]["framework_ratio.eager"].value == values[1]["framework_ratio.eager"].value
+
+
+def test_a_team_whose_rows_agree_scatters_less_than_most_and_one_whose_rows_do_not_scatters_more():
+    steady = learn(team([0.9] * 6), shipped_parameters(), "x").parameters.rows["model_error_ratio"]
+    wild = learn(team([0.5, 1.4, 0.6, 1.5, 0.7, 1.2]), shipped_parameters(), "x").parameters.rows["model_error_ratio"]
+
+    assert steady.log_sd < shipped_parameters().rows["model_error_ratio"].log_sd < wild.log_sd

@@ -1,0 +1,72 @@
+"""Tuning: spreads grow with how far teams are apart, stay below what was thought possible, and ranges come to hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.calibration.crossval import leave_out
+from planner.calibration.linear import Figure
+from planner.calibration.spreads import spread, spreads_of
+from planner.calibration.tune import COVERAGE, conformal, largest_spread, mean_score, tuned
+from planner.rates.parameters import shipped_parameters
+from tests.planner.calibration.test_hierarchy import before_any_fit, hierarchy, of
+
+APART = {"a": 0.55, "b": 0.75, "c": 1.0, "d": 1.3, "e": 1.8}
+ALIKE = {"a": 0.99, "b": 1.0, "c": 1.01, "d": 1.0, "e": 0.99}
+
+
+def teams(factors: dict[str, float]):
+    return hierarchy([row for name, factor in factors.items() for row in of(name, factor, count=4)])
+
+
+def spread_of_speed(parameters) -> float:
+    return sum(
+        spread(parameters, name) ** 2 for name in spreads_of(parameters, Figure.TIME) if name != "launch_s.tuned"
+    )
+
+
+@pytest.fixture(scope="module")
+def tuned_spreads():
+    return {name: tuned(teams(factors), lambda line: None) for name, factors in (("apart", APART), ("alike", ALIKE))}
+
+
+def test_teams_that_are_apart_ask_for_a_wider_spread_than_teams_that_are_alike(tuned_spreads):
+    assert spread_of_speed(tuned_spreads["apart"]) > 1.5 * spread_of_speed(tuned_spreads["alike"])
+
+
+def test_tuning_never_makes_left_out_teams_less_probable():
+    before = teams(APART)
+    after = tuned(before, lambda line: None)
+
+    given = leave_out(before)
+    assert mean_score(hierarchy_with(before, after), given) >= mean_score(before, given)
+
+
+def hierarchy_with(model, parameters):
+    return model.under(parameters)
+
+
+def test_no_lineage_differs_by_more_than_was_thought_possible_before_any_fit(tuned_spreads):
+    priors = before_any_fit()
+
+    for name in ("fusion_ratio.tuned", "overlap_dp_ratio.tuned", "step_overhead_s"):
+        assert spread(tuned_spreads["apart"], name) <= largest_spread(priors, name) * (1 + 1e-9)
+
+
+def test_the_ranges_are_widened_until_they_hold_teams_that_are_far_apart():
+    lines: list[str] = []
+    before = teams(APART)
+
+    after = conformal(before, lines.append)
+
+    assert spread(after, "stack_error_ratio") > spread(before.parameters, "stack_error_ratio")
+    held = float(lines[0].split("ranges hold ")[1].split("%")[0]) / 100
+    assert held >= COVERAGE[0]
+
+
+def test_the_spreads_of_a_figure_are_its_own():
+    time, memory = (spreads_of(shipped_parameters(), figure) for figure in (Figure.TIME, Figure.MEMORY))
+
+    assert "default_error_ratio" in time
+    assert "memory_default_error_ratio" in memory
+    assert not set(time) & set(memory)
