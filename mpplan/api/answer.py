@@ -6,15 +6,18 @@ import inspect
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import Message, UsageError
 from planner.question.asked import Ask
 from planner.question.input import Input
-from planner.question.inputs import INPUTS, RECORDS, find_input
+from planner.question.inputs import CALIBRATION, INPUTS, RECORDS, find_input
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
+    from planner.calibration.document import ReadCalibration
+    from planner.question.question import Question
 
 Given = str | int | float | bool | os.PathLike[str] | Iterable[str] | None
 """What the value of an input may be in Python; text means what it means after the flag."""
@@ -71,16 +74,41 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
-    records = ask.text(RECORDS)
+    records, calibration = ask.text(RECORDS), _calibration(ask.text(CALIBRATION))
+    parameters = None if calibration is None else calibration.parameters
     if records is None and not any_records():
-        return Result(answer=planned(resolve(ask, NO_DEVICES), command=command), damage=())
+        question = resolve(ask, NO_DEVICES)
+        answer = planned(question, command=command, parameters=parameters)
+        return Result(answer=_noted(answer, question, calibration), damage=())
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
 
     question = resolve(ask, own_devices(records))
     chosen = chosen_records(records, [cluster.gpu.id for cluster in question.clusters])
-    answer = planned(question, command=command, records=records, measured=measured_for(question, chosen))
+    measured = measured_for(question, chosen, parameters)
+    answer = planned(question, command=command, records=records, measured=measured, parameters=parameters)
     answer = replace(answer, warnings=(*answer.warnings, *chosen.notices))
+    answer = _noted(answer, question, calibration)
     return Result(answer=answer, damage=damage(chosen.records.values()) if records else ())
+
+
+def _calibration(name: str | None) -> ReadCalibration | None:
+    if name is None:
+        return None
+    from planner.calibration.document import read_calibration
+    from planner.rates.parameters import shipped_parameters
+
+    return read_calibration(Path(name).expanduser(), shipped_parameters())
+
+
+def _noted(answer: Answer, question: Question, calibration: ReadCalibration | None) -> Answer:
+    """The answer with what its reader must know of the calibration behind it."""
+    if calibration is None:
+        return answer
+    facts = calibration.facts
+    used = Message.of("warning.calibration", name=facts.name, runs=facts.runs, source=facts.source)
+    others = tuple(c.gpu.id for c in question.clusters if c.gpu.id not in facts.gpus)
+    far = [Message.of("warning.calibration_gpu", gpus=others, learned_on=facts.gpus)] if others else []
+    return replace(answer, warnings=(*answer.warnings, used, *far), calibration=facts)
 
 
 def _ask(inputs: dict[str, Given]) -> Ask:

@@ -14,6 +14,7 @@ from planner.question.inputs import RECORDS
 from planner.question.question import Question
 from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import CPU_LOCAL
 from planner.records.store import StoredRecord, list_records, newest_record, open_record, record_of_gpu
@@ -98,8 +99,16 @@ def own_devices(named: str | None) -> OwnDevices:
     return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)
 
 
-def measured_for(question: Question, chosen: ChosenRecords) -> dict[str, dict[str, dict[str, Term]]]:
-    """Measured terms by GPU id, policy id and name of the term, for every precision of the question."""
+def measured_for(
+    question: Question, chosen: ChosenRecords, parameters: Parameters | None = None
+) -> dict[str, dict[str, dict[str, Term]]]:
+    """Measured terms by GPU id, policy id and name of the term, for every precision of the question.
+
+    Args:
+        question: resolved.
+        chosen: the records.
+        parameters: those of a calibration, for what no record measured; None: the shipped ones.
+    """
     terms: dict[str, dict[str, dict[str, Term]]] = {}
     for cluster in question.clusters:
         record = chosen.records.get(cluster.gpu.id)
@@ -110,6 +119,6 @@ def measured_for(question: Question, chosen: ChosenRecords) -> dict[str, dict[st
         for policy in question.policies:
             if why_unsupported(policy, cluster.gpu) is None:
                 recipe = question.recipe(policy, cluster)
-                base = resolve_rates(cluster, recipe).terms
+                base = resolve_rates(cluster, recipe, None, parameters).terms
                 by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)
     return terms

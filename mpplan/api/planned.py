@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planner.answer.plan import Answer
     from planner.planning.estimate import Measured
     from planner.question.question import Question
+    from planner.rates.parameters import Parameters
     from planner.records.measurement import Measurement
     from pricing.answer.priced import Priced
 
@@ -23,6 +24,7 @@ def planned(
     command: tuple[str, ...] = (),
     records: str | None = None,
     measured: Measured | None = None,
+    parameters: Parameters | None = None,
 ) -> Answer:
     """Price a question, plan it, and add the facts about money to the answer.
 
@@ -31,6 +33,7 @@ def planned(
         command: the command line, kept in the answer.
         records: the record file or folder that the user named, for what power limits do.
         measured: terms from records by GPU, policy and name, which win over published rates.
+        parameters: those of a calibration; None: the shipped ones.
 
     Raises:
         UsageError, InputFileError, NoPlanError: as `mpplan.api.answer.estimate`.
@@ -38,21 +41,31 @@ def planned(
     from pricing.answer.money_facts import money_facts
     from pricing.answer.priced import price_question
 
+    known = _Known(measured=measured, parameters=parameters)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    answer = _plan(question, priced, command, measured)
+    answer = _plan(question, priced, command, known)
     if priced.tariff is not None:
         priced = _by_start(question, priced, answer)
-        answer = _plan(question, priced, command, measured)
+        answer = _plan(question, priced, command, known)
     points = () if records is None else _points(records)
     return replace(answer, money=money_facts(answer, question, priced, points))
 
 
-def _plan(question: Question, priced: Priced, command: tuple[str, ...], measured: Measured | None) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """The user's own evidence of the rates: measured terms, and parameters of a calibration."""
+
+    measured: Measured | None
+    parameters: Parameters | None
+
+
+def _plan(question: Question, priced: Priced, command: tuple[str, ...], known: _Known) -> Answer:
     from planner.planning.estimate import estimate
 
     return estimate(
-        question, priced.prices, priced.site, measured, ledgers=priced.ledgers, version=__version__, command=command
-    )
+        question, priced.prices, priced.site, known.measured, parameters=known.parameters, ledgers=priced.ledgers,
+        version=__version__, command=command,
+    )  # fmt: skip
 
 
 def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:

@@ -48,6 +48,11 @@ COMMANDS = (
         help="Predict published runs and compare with what really happened.",
     ),
     Command(
+        name="calibrate",
+        target="mpplan.commands.planning.calibrate:calibrate",
+        help="Learn from your own runs: one row is enough, three say most.",
+    ),
+    Command(
         name="probe",
         target="mpplan.commands.measuring.probe:probe",
         help="Measure this machine: time, memory and power of training, per precision.",

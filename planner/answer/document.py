@@ -59,7 +59,7 @@ def to_document(answer: Answer) -> Document:
 
 _PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
-    "money", "power_caps",
+    "money", "power_caps", "calibration",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 

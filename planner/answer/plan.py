@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.costs.context import MoneyFacts
@@ -167,6 +168,32 @@ class Unsupported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedFact:
+    """What own runs said of one term."""
+
+    words: Message
+    before: float
+    """Middle, in the unit of its parameter."""
+    after: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationFacts:
+    """The calibration behind an answer."""
+
+    name: str
+    """Of its file."""
+    source: str
+    """Name of the file of runs."""
+    runs: int
+    gpus: tuple[str, ...]
+    width_ratio: Mapping[str, float]
+    """Width of the range after over before, by figure."""
+    learned: tuple[LearnedFact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Everything that `mpplan estimate` prints."""
 
@@ -193,3 +220,5 @@ class Answer:
     """What a cap on the facility's power did, by GPU; empty without a cap."""
     money: MoneyFacts | None = None
     """Beside the plans: prices used, own machines beside renting, other places and hours."""
+    calibration: CalibrationFacts | None = None
+    """What the user's own runs changed; None without a calibration."""

@@ -316,6 +316,13 @@ RECORDS = Input(
     default="your own records",
     parse=parse_text,
 )
+CALIBRATION = Input(
+    name="calibration",
+    group=InputGroup.EVIDENCE,
+    metavar="FILE",
+    help="What `mpplan calibrate` learned from your own runs.",
+    parse=parse_text,
+)
 SEED = Input(
     name="seed",
     group=InputGroup.EVIDENCE,
@@ -332,7 +339,7 @@ INPUTS: tuple[Input[object], ...] = (
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH,
     PRICE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP, GRID,
     MARKET_GRID, EMBODIED,
-    RECORDS, SEED,
+    RECORDS, CALIBRATION, SEED,
 )
 # fmt: on
 """All inputs, in the order of the help."""

@@ -17,6 +17,7 @@ from planner.question.inputs import (
     ACT_CKPT,
     ATTENTION,
     BUDGET,
+    CALIBRATION,
     CP,
     DEADLINE,
     DEFAULT_DEADLINE,
@@ -288,6 +289,7 @@ def _tokens(read: Reader, model: ModelShape) -> float:
 
 
 def _seed(read: Reader) -> int:
+    read.value(CALIBRATION)  # noted only: the roof reads the file
     seed = read.value(SEED) or 0
     read.note(SEED, seed)
     return seed

@@ -17,6 +17,7 @@ from reports.sections.comparison.pareto import pareto
 from reports.sections.comparison.precisions import views
 from reports.sections.evidence.accuracy import accuracy, verify
 from reports.sections.evidence.basis import assumptions, glossary, method, question, reading, sources
+from reports.sections.evidence.calibration import calibration
 from reports.sections.evidence.drivers import drivers
 from reports.sections.evidence.records import claims, traces
 from reports.text.language import Words
@@ -34,6 +35,7 @@ SECTIONS: tuple[Builder, ...] = (
     layout,
     pareto,
     drivers,
+    calibration,
     accuracy,
     verify,
     traces,

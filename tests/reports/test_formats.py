@@ -270,7 +270,7 @@ def test_the_page_holds_the_whole_document_and_its_csv(recorded):
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
-    for text in ("$1.1 million (0.6–2.4)", "1.1 <small>(0.6–2.4)</small>"):
+    for text in ("$1.1 million (0.5–2.8)", "1.1 <small>(0.5–2.8)</small>"):
         assert text in page
 
 

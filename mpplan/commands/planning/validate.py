@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,8 @@ from mpplan.ui.output import open_output
 from planner.errors import InputFileError, UsageError
 
 if TYPE_CHECKING:
+    from planner.calibration.validation import LearnedValidation, Score
+    from planner.rates.parameters import Parameters
     from planner.validation.score import ScoredRun, Summary
     from planner.validation.validate import Validation
 
@@ -27,6 +30,17 @@ File = Annotated[
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Print every row, not only the summary and the largest misses.")]
+
+Calibration = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Predict with what `mpplan calibrate` learned from your own runs.")
+]
+Learn = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, max=1000, help="Learn from N rows of each lineage and figure, predict the others."
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows. Default 0.")]
 
 SHOWN_MISSES = 15
 SHOWN_GROUPS = 12
@@ -47,6 +61,9 @@ def validate(
     file: File = None,
     json: options.JsonFlag = False,
     all_rows: All = False,
+    calibration: Calibration = None,
+    learn: Learn = None,
+    seed: Seed = 0,
     output: options.OutputOption = "-",
     quiet: options.QuietFlag = False,
 ) -> None:
@@ -55,9 +72,17 @@ def validate(
     from planner.validation.validate import validate as predict_and_score
 
     place = open_output(output or "-")
+    if calibration is not None and learn is not None:
+        raise UsageError("--calibration and --learn both say what is learned", hint="give one of them")
     rows = read_runs(file)
+    learned = None
     started = time.perf_counter()
-    validation = predict_and_score(rows, progress=_progress(len(rows), quiet))
+    if learn is not None:
+        learned = _learned(rows, learn, seed, quiet)
+        validation = learned.validation
+    else:
+        own = None if calibration is None else _parameters(calibration)
+        validation = predict_and_score(rows, progress=_progress(len(rows), quiet), parameters_of=lambda _: own)
     took_s = time.perf_counter() - started
     if json:
         import json as format_json
@@ -65,12 +90,51 @@ def validate(
         from mpplan.api.document import worded
 
         document = worded(to_validation_document(validation))
+        if learned is not None:
+            from planner.calibration.validation import to_learning_document
+
+            document["learning"] = to_learning_document(learned)
         place.write(format_json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     else:
-        place.write(_shown(validation, all_rows))
+        place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
     if not any(row.prediction for row in validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
     note(f"{len(rows)} rows in {took_s:.1f} s, {len(rows) / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
+
+
+def _parameters(calibration: str) -> Parameters:
+    from planner.calibration.document import read_calibration
+    from planner.rates.parameters import shipped_parameters
+
+    return read_calibration(Path(calibration).expanduser(), shipped_parameters()).parameters
+
+
+def _learned(rows: list[dict[str, str]], count: int, seed: int, quiet: bool) -> LearnedValidation:
+    from planner.calibration.validation import learn_and_validate
+    from planner.rates.parameters import shipped_parameters
+
+    return learn_and_validate(rows, count, seed, shipped_parameters(), _progress(len(rows), quiet))
+
+
+def _learning(learned: LearnedValidation) -> str:
+    """What learning changed: each lineage, then the mean over lineages."""
+    cells = [
+        (score.lineage or "the file", score.figure.value, str(score.rows), *_change(score.before, score.after))
+        for score in learned.scores
+    ]
+    for figure in dict.fromkeys(score.figure for score in learned.scores):
+        mean = learned.mean(figure)
+        if mean is not None:
+            cells.append(("mean over lineages", figure.value, "", *_change(*mean)))
+    if not cells:
+        return f"no lineage has {learned.count} rows to learn from and two to predict\n"
+    heads = ("lineage", "figure", "rows", "error", "learned", "in the range", "learned", "width", "learned")
+    return f"Learned from {learned.count} rows of each lineage and figure, predicted the others\n" + table(heads, cells)
+
+
+def _change(before: Score, after: Score) -> tuple[str, ...]:
+    names = ("median_abs_error", "coverage", "median_width")
+    return tuple(_percent(getattr(score, name)) for name in names for score in (before, after))
 
 
 def read_runs(name: str | None) -> list[dict[str, str]]:
@@ -89,7 +153,10 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
     shown = "stdin" if name == "-" else path.name
     try:
         frame = pd.read_csv(
-            sys.stdin.buffer if name == "-" else path, dtype=str, keep_default_na=False, encoding="utf-8-sig"
+            BytesIO(_without_comments(sys.stdin.buffer.read() if name == "-" else path.read_bytes())),
+            dtype=str,
+            keep_default_na=False,
+            encoding="utf-8-sig",
         )
     except OSError as error:
         raise UsageError(
@@ -109,6 +176,13 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
     if frame.empty:
         raise InputFileError(f"{shown}:2: expected a row, found none", hint="add a line per published run")
     return [{str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict(orient="records")]
+
+
+def _without_comments(content: bytes) -> bytes:
+    """A file of runs without the comments at its beginning (`mpplan calibrate --template`)."""
+    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    first = next((number for number, line in enumerate(lines) if not line.startswith(b"#")), len(lines))
+    return b"".join(lines[first:])
 
 
 def _columns_hint(missing: Iterable[str] = ()) -> str:

@@ -70,6 +70,8 @@ class _Template(Formatter):
             return word(value, self._words.lang)
         if format_spec == "flag":
             return flag_of(str(value))
+        if format_spec == "driver":
+            return self._words.name("driver", str(value))
         if format_spec == "gpu":
             return pretty_gpu(str(value))
         if format_spec == "sig":

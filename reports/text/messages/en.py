@@ -105,6 +105,8 @@ TEMPLATES: dict[str, str] = {
     "warning.years": "{gpus} x {gpu} would train for {years:.1f} years: add --deadline",
     "warning.own_record": "{gpu}: planned from your record `{record}` ({points} points, {date})",
     "warning.shipped_record": "{gpu}: planned from the shipped record `{record}` ({points} points, {date})",
+    "warning.calibration": "calibrated on {runs:own_runs} of `{source}` (`{name}`)",
+    "warning.calibration_gpu": "the calibration was learned on {learned_on}: for {gpus} it says what your software does, nothing of the GPU",
     "warning.unused_line": "{problem}",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu} ({arch}) has no {compute} matrix path",
@@ -120,6 +122,15 @@ TEMPLATES: dict[str, str] = {
     "narrow.network_in_node": "nccl-tests inside one node",
     "narrow.run_on_two_nodes": "a short run on two nodes",
     "narrow.run_on_one_node": "a short run of this model on one node",
+    "narrow.own_runs": "one to three of your own runs: `mpplan calibrate`",
+    # what own runs say
+    "learned.more": "{label:driver}: {change_ratio:.0%} more than with most teams",
+    "learned.less": "{label:driver}: {change_ratio:.0%} less than with most teams",
+    "learned.hidden_better": "{label:driver}: hidden better than with most teams, {after:.2f} of 1 instead of {before:.2f}",
+    "learned.hidden_worse": "{label:driver}: hidden worse than with most teams, {after:.2f} of 1 instead of {before:.2f}",
+    "learned.surer": "{label:driver}: as with most teams, and known more closely now",
+    "calibrate.contradicts": "says something else than {rows}, the same configuration",
+    "calibrate.contradicts_all": "{off_ratio:+.0%} from what the other rows say",
     # lines of a bill
     "cost.gpu_rental": "GPU rental",
     "cost.gpu_owned": "Your own GPUs",

@@ -105,6 +105,8 @@ TEMPLATES: dict[str, str] = {
     "warning.years": "{gpus} 张 {gpu} 要训练 {years:.1f} 年：请加上 --deadline",
     "warning.own_record": "{gpu}：按您的测量记录 `{record}` 规划（{points} 个测点，{date}）",
     "warning.shipped_record": "{gpu}：按附带的测量记录 `{record}` 规划（{points} 个测点，{date}）",
+    "warning.calibration": "已按 `{source}` 的 {runs:own_runs}校准（`{name}`）",
+    "warning.calibration_gpu": "校准来自 {learned_on}：对 {gpus} 只说明软件的表现，不说明 GPU",
     "warning.unused_line": "{problem}",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu}（{arch}）没有 {compute} 矩阵通路",
@@ -120,6 +122,15 @@ TEMPLATES: dict[str, str] = {
     "narrow.network_in_node": "在单个节点内运行 nccl-tests",
     "narrow.run_on_two_nodes": "在两个节点上短跑一次",
     "narrow.run_on_one_node": "在一个节点上短跑一次这个模型",
+    "narrow.own_runs": "一到三次自己的训练：`mpplan calibrate`",
+    # what own runs say
+    "learned.more": "{label:driver}：比多数团队高 {change_ratio:.0%}",
+    "learned.less": "{label:driver}：比多数团队低 {change_ratio:.0%}",
+    "learned.hidden_better": "{label:driver}：隐藏得比多数团队好，为 {after:.2f}（多数为 {before:.2f}，满分 1）",
+    "learned.hidden_worse": "{label:driver}：隐藏得比多数团队差，为 {after:.2f}（多数为 {before:.2f}，满分 1）",
+    "learned.surer": "{label:driver}：与多数团队相同，且更确定",
+    "calibrate.contradicts": "与相同配置的 {rows} 不一致",
+    "calibrate.contradicts_all": "与其余各行相差 {off_ratio:+.0%}",
     # lines of a bill
     "cost.gpu_rental": "GPU 租用",
     "cost.gpu_owned": "自有 GPU",

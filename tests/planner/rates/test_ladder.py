@@ -224,7 +224,7 @@ def test_memory_that_is_always_taken_is_stated_in_gib():
 def test_what_the_equations_leave_out_of_a_precision_is_a_row_of_its_own(precision):
     left_out = term("precision_error_ratio", one=recipe(policy=precision))
 
-    assert left_out.evidence.id == f"parameter:precision_error_ratio.{precision}"
+    assert left_out.rests_on[0].row.id == f"precision_error_ratio.{precision}"
     assert [on.row.id for on in left_out.rests_on] == [f"precision_error_ratio.{precision}"]
 
 
@@ -253,11 +253,11 @@ def test_a_calibration_may_say_what_is_left_out_of_one_gpu_or_model_and_others_k
     known = shipped_parameters().replaced([own])
     machine, one = cluster(gpu), recipe(model)
 
-    assert resolve_rates(machine, one, None, known).terms[family].evidence.id == f"parameter:{family}.{key}"
+    assert resolve_rates(machine, one, None, known).terms[family].rests_on[0].row.id == f"{family}.{key}"
     assert getattr(resolve_rates(machine, one, None, known).sample(), family) == 1.07
     assert getattr(resolve_rates(machine, one).sample(), family) == 1.0
     others = resolve_rates(cluster("a100-sxm4-80gb"), recipe("llama-3.1-70b"), None, known)
-    assert others.terms[family].evidence.id == f"parameter:{family}"
+    assert others.terms[family].rests_on[0].row.id == family
 
 
 @pytest.mark.parametrize(

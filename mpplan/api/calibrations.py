@@ -1,0 +1,143 @@
+"""Own runs in, a calibration out: the checks on what people write into a file of runs, and the learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpplan.version import __version__
+from planner.errors import InputFileError
+from planner.units import HOUR_S, MINUTE_S
+
+if TYPE_CHECKING:
+    from planner.calibration.linear import Observation
+
+FAR_RATIO = 4.0
+"""A run this far from its prediction is a slip, not a stack: the worst published layout is 3 times off."""
+ABOUT = 1.6
+"""How close a ratio must be to a number that explains it."""
+RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
+"""Metrics of which more is faster."""
+SHOWN = 5
+
+
+def calibration_of(rows: Sequence[Mapping[str, str]], *, source: str) -> tuple[dict[str, Any], list[str]]:
+    """Learn from a file of runs.
+
+    Args:
+        rows: text by column name.
+        source: name of the file.
+
+    Returns:
+        The document `mpplan.calibration/1`, worded, and warnings for people.
+
+    Raises:
+        InputFileError: no row can teach, or one of them cannot be true.
+    """
+    from mpplan.api.document import worded
+    from planner.calibration.document import to_calibration_document
+    from planner.calibration.learn import learn
+    from planner.rates.parameters import shipped_parameters
+
+    shipped = shipped_parameters()
+    observations, warnings = observed(rows, source)
+    _check(observations, source)
+    calibration = learn(observations, shipped, source)
+    document = worded(to_calibration_document(calibration, source=source, version=__version__))
+    warnings += [f"{row['id']}: {row['conflict']}" for row in document["rows"] if row["conflict"]][:SHOWN]
+    warnings += [
+        f"{entry['label']}: the runs ask for more than three of its spreads; it is kept there"
+        for entry in document["learned"]
+        if entry["bounded"]
+    ]
+    return document, warnings
+
+
+def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Observation], list[str]]:
+    """Rows that may teach, and a warning for those that may not.
+
+    Raises:
+        InputFileError: none may, or the file holds several lineages.
+    """
+    from planner.calibration.linear import observe
+    from planner.validation.runs import Rejected, parse_result, parse_run
+    from planner.validation.setup import Prepared, prepare
+    from reports.text.messages import word
+
+    lineages = {str(row.get("lineage") or "").strip() for row in rows} - {""}
+    if len(lineages) > 1:
+        raise InputFileError(
+            f"{source}: lineage: expected the runs of one team, found {len(lineages)}: "
+            f"{', '.join(sorted(lineages)[:SHOWN])}",
+            hint="pass one lineage; `mpplan validate FILE --learn 3` learns each of them apart",
+        )
+    observations, reasons = [], []
+    prepared = prepare([parse_run(cells, line=number + 2) for number, cells in enumerate(rows)])
+    for number, (cells, item) in enumerate(zip(rows, prepared, strict=True)):
+        result = parse_result(cells, line=number + 2)
+        observation = observe(item, result, "")
+        if observation is not None:
+            observations.append(observation)
+            continue
+        if isinstance(item, Rejected):
+            reason = word(item.reason)
+        elif isinstance(result, Rejected):
+            reason = word(result.reason)
+        else:
+            reason = item.run.flag if isinstance(item, Prepared) and item.run.flag else "value: no number"
+        reasons.append(f"{item.id if isinstance(item, Rejected) else item.run.id}: {reason}")
+    if not observations:
+        raise InputFileError(
+            f"{source}: no run can be learned from: {reasons[0]}",
+            hint="`mpplan calibrate --template` says what each column holds",
+        )
+    more = f" (and {len(reasons) - SHOWN} rows more)" if len(reasons) > SHOWN else ""
+    return observations, [f"not learned from: {'; '.join(reasons[:SHOWN])}{more}"] if reasons else []
+
+
+def _check(observations: Sequence[Observation], source: str) -> None:
+    """Refuse rows that no stack explains: units that slipped, cluster totals in place of one GPU's.
+
+    Raises:
+        InputFileError: names the row and what would explain it.
+    """
+    from planner.validation.predict import predict_prepared
+
+    for observation in observations:
+        predicted = predict_prepared(observation.prepared).mid
+        ratio = observation.value / predicted
+        if 1.0 / FAR_RATIO < ratio < FAR_RATIO:
+            continue
+        run = observation.run
+        verb = "can do" if run.metric in RATES else "takes"
+        times = f"{ratio:,.0f} times" if ratio >= FAR_RATIO else f"1/{1.0 / ratio:,.0f} of"
+        raise InputFileError(
+            f"{source}: {run.id}: value: {observation.value:g} {run.metric} is {times} what this configuration {verb}",
+            hint=_explained(run.metric, ratio, run.n_gpus or 1),
+        )
+
+
+def _explained(metric: str, ratio: float, gpus: int) -> str:
+    """What would explain a value that is off by a ratio."""
+    causes = {"is this the cluster's rate? give that of one GPU": float(gpus), "is it in thousands?": 1e-3}
+    if metric in ("step_time_s", "time_to_train_min"):
+        unit = "seconds" if metric == "step_time_s" else "minutes"
+        causes = {
+            f"is it in milliseconds? give {unit}": 1e3,
+            "is it in seconds?": MINUTE_S,
+            "is it in hours?": MINUTE_S / HOUR_S,
+        }
+    if metric == "peak_mem_gib":
+        causes = {"is it in MiB? give GiB": 1024.0, "is it of all GPUs together?": float(gpus)}
+    if metric == "samples_per_s":
+        causes = {"is it of one GPU? give that of all of them": 1.0 / gpus}
+    if metric in ("mfu",):
+        causes = {"is it in percent? give a share below 1": 100.0}
+    if metric == "tflops_per_gpu":
+        causes = {"is it of the whole cluster? give that of one GPU": float(gpus)}
+    for words, factor in causes.items():
+        if factor > 0 and abs(np.log(ratio / factor)) < np.log(ABOUT) and abs(np.log(factor)) > np.log(FAR_RATIO) / 2:
+            return words
+    return "check the value, its unit and the configuration; leave the row out if it is of something else"

@@ -1,0 +1,112 @@
+"""`mpplan calibrate`: learn from runs of your own, and say what they taught."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpplan.commands.planning.validate import read_runs
+from mpplan.ui import options
+from mpplan.ui.console import note, warn
+from mpplan.ui.listing import table
+from mpplan.ui.output import open_output
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+File = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help="CSV of your own runs, in the columns of `mpplan validate`; `-` is stdin."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="PATH", help="Where the calibration goes; without it, nothing is written."),
+]
+Template = Annotated[
+    bool, typer.Option("--template", help="Print an empty file of runs with a comment for each column, and stop.")
+]
+
+SHOWN_ROWS = 20
+SHOWN_TERMS = 10
+
+
+def calibrate(
+    file: File = None,
+    output: Output = None,
+    template: Template = False,
+    json: options.JsonFlag = False,
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Learn from your own runs: one row is enough, three say most."""
+    if template:
+        from planner.validation.template import template_text
+
+        open_output("-").write(template_text())
+        return
+    if file is None:
+        raise UsageError(
+            "no file of runs was given", hint="`mpplan calibrate --template > my-runs.csv` writes an empty one"
+        )
+    from mpplan.api.calibrations import calibration_of
+
+    place = open_output(output) if output is not None else None
+    document, warnings = calibration_of(read_runs(file), source="stdin" if file == "-" else file)
+    for warning in warnings:
+        warn(warning, quiet=quiet)
+    text = _json(document)
+    if place is not None:
+        place.write(text)
+    if json and (place is None or not place.is_stdout):
+        open_output("-").write(text)
+    elif not json and (place is None or not place.is_stdout):
+        open_output("-").write(_shown(document))
+    if place is not None:
+        note(f"wrote {place.path}; plan with `mpplan estimate --calibration {place.path} …`", quiet=quiet)
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    """Every row of the factor on a line of its own."""
+    import json
+
+    factor = document["posterior"]["factor"]
+    marked = {**document, "posterior": {**document["posterior"], "factor": [f"@{n}" for n in range(len(factor))]}}
+    text = json.dumps(marked, ensure_ascii=False, indent=1, allow_nan=False)
+    for number, line in enumerate(factor):
+        text = text.replace(f'"@{number}"', json.dumps(line, allow_nan=False), 1)
+    return text + "\n"
+
+
+def _shown(document: Mapping[str, Any]) -> str:
+    parts = [f"Learned from {document['runs']} runs of {document['source']} on {', '.join(document['gpus'])}\n"]
+    learned = [
+        (entry["words"], " (kept at three of its spreads)" if entry["bounded"] else "") for entry in document["learned"]
+    ]
+    parts += [f"  - {words}{bound}" for words, bound in learned[:SHOWN_TERMS]] or [
+        "  nothing beyond what most teams have"
+    ]
+    parts.append("")
+    parts += [
+        f"The range of {FIGURES[name]} is {ratio:.0%} as wide as before."
+        for name, ratio in document["width_ratio"].items()
+    ]
+    parts += ["", _rows(document["rows"])]
+    return "\n".join(parts)
+
+
+FIGURES = {"time": "the speed", "memory": "the peak memory", "power": "the power", "run": "a whole run"}
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [
+        (
+            row["id"], row["metric"], *(f"{100 * row[name]:+.1f} %" for name in ERRORS), row["conflict"] or "",
+        )
+        for row in rows[:SHOWN_ROWS]
+    ]  # fmt: skip
+    text = table(("run", "metric", "off before", "after", "left out", "contradicts"), cells)
+    return text + (f"… and {len(rows) - SHOWN_ROWS} runs more\n" if len(rows) > SHOWN_ROWS else "")
+
+
+ERRORS = ("error_before", "error_after", "error_left_out")

@@ -1,0 +1,232 @@
+"""`mpplan calibrate`: from a file of own runs to a calibration that plans and validations use; what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.mpplan.commands.planning.test_validate import ROW, text
+
+OWN = ROW | {"act_ckpt": "none", "pair": "", "group": ""}
+SPEEDS = {8: 7400.0, 16: 7200.0, 32: 7000.0}
+
+
+def own_run(gpus: int, speed: float, **cells: str) -> dict[str, str]:
+    batch = str(gpus)
+    return OWN | {"id": f"r{gpus}", "n_gpus": str(gpus), "global_batch_seqs": batch, "value": str(speed)} | cells
+
+
+@pytest.fixture
+def file(home):
+    def write(*rows: dict[str, str], name: str = "my-runs.csv") -> str:
+        (home / name).write_text(text(*rows), encoding="utf-8")
+        return name
+
+    return write
+
+
+@pytest.fixture
+def three(file):
+    return file(*(own_run(gpus, speed) for gpus, speed in SPEEDS.items()))
+
+
+def test_it_says_in_words_what_it_learned_and_writes_the_file(run, three, home):
+    result = run("calibrate", three, "-o", "our-stack.json")
+
+    assert result.code == 0
+    assert "Learned from 3 runs of my-runs.csv on h100-sxm5-80gb" in result.out
+    assert "most teams" in result.out
+    assert "The range of the speed is" in result.out
+    assert "off before" in result.out
+    assert "wrote our-stack.json" in result.err
+    assert json.loads((home / "our-stack.json").read_text())["schema"] == "mpplan.calibration/1"
+
+
+def test_json_has_every_row_before_after_and_left_out(run, three):
+    document = json.loads(run("calibrate", three, "--json", "--quiet").out)
+
+    assert document["runs"] == 3
+    assert [row["id"] for row in document["rows"]] == ["r8", "r16", "r32"]
+    for row in document["rows"]:
+        assert abs(row["error_after"]) < abs(row["error_left_out"])
+    assert all(isinstance(entry["words"], str) and entry["words"] for entry in document["learned"])
+
+
+def test_a_plan_made_with_it_is_nearer_to_the_own_runs_and_names_it(run, three):
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+    question = ("--model", "llama-3-8b", "--gpus", "16", "--tokens", "10B", "--seq-len", "8192", "--json", "--quiet")
+
+    plain = json.loads(run("estimate", *question).out)
+    calibrated = json.loads(run("estimate", *question, "--calibration", "our-stack.json").out)
+
+    named = [row for row in calibrated["evidence"] if "our-stack.json: learned from 3 own runs" in row["source"]]
+    assert named
+    assert {row["kind"] for row in named} == {"measured"}
+    assert "calibrated on 3 own runs of `my-runs.csv` (`our-stack.json`)" in calibrated["warnings"]
+    assert calibrated["question"]["calibration"]["value"] == "our-stack.json"
+    speeds = [doc["plans"][0]["tokens_per_s_per_gpu"] for doc in (plain, calibrated)]
+    assert speeds[0]["mid"] != speeds[1]["mid"]
+
+
+def test_a_plan_for_another_gpu_says_what_the_calibration_does_not_know(run, three):
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+
+    result = run(
+        "estimate",
+        "--params",
+        "7B",
+        "--gpus",
+        "8",
+        "--gpu",
+        "a100-sxm4-80gb",
+        "--json",
+        "--calibration",
+        "our-stack.json",
+    )
+
+    assert any("the calibration was learned on h100-sxm5-80gb" in line for line in json.loads(result.out)["warnings"])
+
+
+def test_validation_with_it_is_nearer_to_the_runs_it_learned_from(run, three):
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+
+    plain = json.loads(run("validate", three, "--json", "--quiet").out)["runs"]
+    calibrated = json.loads(run("validate", three, "--json", "--quiet", "--calibration", "our-stack.json").out)["runs"]
+
+    assert sum(abs(row["error_ratio"]) for row in calibrated) < 0.7 * sum(abs(row["error_ratio"]) for row in plain)
+    for before, after in zip(plain, calibrated, strict=True):
+        assert after["high"] / after["low"] < before["high"] / before["low"]
+
+
+def test_learning_from_part_of_a_file_is_reported_by_lineage(run, file):
+    rows = [
+        own_run(gpus, 7000.0, id=f"{name}{gpus}", lineage=name, group="throughput")
+        for name in ("us", "them")
+        for gpus in (8, 16, 32, 64, 128)
+    ]
+
+    document = json.loads(run("validate", file(*rows), "--learn", "2", "--seed", "3", "--json", "--quiet").out)
+
+    assert document["learning"]["seed"] == 3
+    assert [entry["lineage"] for entry in document["learning"]["lineages"]] == ["them", "us"]
+    assert sum(row["learned_from"] for row in document["runs"]) == 4
+    assert document["summary"]["one_vote_a_lineage"]["throughput"]["lineages"] == 2
+    shown = run("validate", "my-runs.csv", "--learn", "2", "--quiet").out
+    assert "Learned from 2 rows of each lineage and figure" in shown
+    assert "mean over lineages" in shown
+
+
+def test_learning_and_a_calibration_together_are_refused(run, three):
+    result = run("validate", three, "--learn", "1", "--calibration", "x.json")
+
+    assert result.code == 2
+    assert "error: --calibration and --learn both say what is learned" in result.err
+
+
+def test_one_row_is_enough(run, file):
+    result = run("calibrate", file(own_run(8, 7000.0)), "--json", "--quiet")
+
+    assert result.code == 0
+    assert json.loads(result.out)["width_ratio"]["time"] < 1.0
+
+
+def test_the_template_is_an_empty_file_that_the_program_reads(run, home):
+    template = run("calibrate", "--template").out
+    columns = template.splitlines()[-1].split(",")
+    filled = template + ",".join(own_run(8, 7000.0).get(name, "") for name in columns) + "\n"
+    (home / "filled.csv").write_text(filled, encoding="utf-8")
+
+    assert template.startswith("# id: ")
+    result = run("calibrate", "filled.csv", "--json", "--quiet")
+    assert (result.code, json.loads(result.out)["runs"]) == (0, 1)
+
+
+def test_an_empty_template_is_refused(run, home):
+    (home / "empty.csv").write_text(run("calibrate", "--template").out, encoding="utf-8")
+
+    result = run("calibrate", "empty.csv")
+
+    assert result.code == 3
+    assert "expected a row, found none" in result.err
+
+
+@pytest.mark.parametrize(
+    ("cells", "hint"),
+    [
+        ({"n_gpus": "1024", "global_batch_seqs": "1024", "value": "7168000"}, "is this the cluster's rate?"),
+        ({"metric": "step_time_s", "value": "1200"}, "is it in milliseconds?"),
+        ({"metric": "peak_mem_gib", "mem_kind": "reserved", "value": "65000"}, "is it in MiB?"),
+        ({"metric": "mfu", "value": "41"}, "is it in percent?"),
+        ({"value": "3"}, "check the value, its unit and the configuration"),
+    ],
+)
+def test_a_slip_of_the_unit_is_refused_with_the_row_and_what_would_explain_it(run, file, home, cells, hint):
+    result = run("calibrate", file(own_run(8, 7000.0) | cells), "-o", "out.json")
+
+    assert result.code == 3
+    assert "my-runs.csv: r8: value:" in result.err
+    assert hint in result.err
+    assert not (home / "out.json").exists()
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "fast", "", "OOM"])
+def test_a_value_that_is_no_number_is_refused_where_it_is_the_only_row(run, file, value):
+    result = run("calibrate", file(own_run(8, 1.0) | {"value": value}))
+
+    assert result.code == 3
+    assert "no run can be learned from: r8" in result.err
+
+
+def test_rows_that_cannot_teach_are_named_and_the_others_learned_from(run, file):
+    result = run("calibrate", file(own_run(8, 7000.0), own_run(16, 7000.0, gpu="abacus")), "--json")
+
+    assert json.loads(result.out)["runs"] == 1
+    assert "not learned from: r16" in result.err
+
+
+def test_rows_that_contradict_each_other_are_named(run, file):
+    result = run("calibrate", file(own_run(8, 7000.0), own_run(8, 9500.0, id="again")))
+
+    assert "r8: says something else than again, the same configuration" in result.err
+    assert "again: says something else than r8, the same configuration" in result.err
+
+
+def test_several_teams_in_one_file_are_refused(run, file):
+    result = run("calibrate", file(own_run(8, 7000.0, lineage="us"), own_run(16, 7000.0, lineage="them")))
+
+    assert result.code == 3
+    assert "expected the runs of one team, found 2: them, us" in result.err
+
+
+def test_no_file_is_a_clear_error(run):
+    result = run("calibrate")
+
+    assert result.code == 2
+    assert "hint: `mpplan calibrate --template > my-runs.csv`" in result.err
+
+
+def test_a_plan_refuses_what_is_no_calibration(run, three):
+    result = run("estimate", "--params", "7B", "--calibration", three)
+
+    assert result.code == 3
+    assert "error: my-runs.csv:1: expected JSON" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_configuration_file_may_name_it(run, three, home):
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+    (home / "mpplan.toml").write_text('[estimate]\ncalibration = "our-stack.json"\n', encoding="utf-8")
+
+    document = json.loads(run("estimate", "--params", "7B", "--gpus", "8", "--json", "--quiet").out)
+
+    assert document["question"]["calibration"]["source"] == "file"
+
+
+def test_the_python_interface_takes_it(run, three):
+    from mpplan import estimate
+
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+    answer = estimate(model="llama-3-8b", gpus=8, tokens="10B", calibration="our-stack.json")
+
+    assert any("our-stack.json" in row.source for row in answer.evidence)
