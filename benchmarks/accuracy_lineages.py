@@ -111,7 +111,7 @@ def _tokens_per_s_per_gpu(row: ScoredRun) -> float | None:
 
 
 def floor_text(runs: Iterable[ScoredRun]) -> str:
-    """The floor of any planner that knows nothing of the team, in words."""
+    """How far apart two lineages are, and what that means for a planner that knows nothing of the team, in words."""
     distances = apart(runs)
     if not distances:
         return "No two lineages report one question."
@@ -120,6 +120,7 @@ def floor_text(runs: Iterable[ScoredRun]) -> str:
     best = float(np.expm1(np.median(distances) / 2.0))
     return (
         f"On {len(distances)} pairs two lineages report one question (model, GPU, precision, GPUs, sequence): they are "
-        f"{_percent(typical)} apart at the median. A planner that stands right between them misses both by "
-        f"{_percent(best)}, and none that knows nothing of the team can do better there."
+        f"{_percent(typical)} apart at the median, releases and layouts included. A planner that stands right between "
+        f"them misses both by {_percent(best)}; one that knows nothing of the team can come nearer to one of them only "
+        f"by missing the other by more."
     )
