@@ -21,9 +21,9 @@ from planner.rates.parameters import Parameters
 COVERAGE = (0.92, 0.95)
 """Share of left-out rows that the ranges are to hold at least and at most, one vote a lineage.
 
-Above 90 %: the equations were built by people who knew most of these lineages, which no left-out fit shows. Of the three
-that came last (vTrain, MLPerf's steps, FlagPerf; 1,582 speeds) the ranges of the fit before, made to hold 90 % of sources
-left out, held 72, 31 and 65 %.
+Above 90 %: the equations were built by people who knew most of these lineages, which no left-out fit shows. Of the
+three that came last (vTrain, MLPerf's steps, FlagPerf; 1,582 speeds) the ranges of the fit before, made to hold 90 % of
+sources left out, held 72, 31 and 65 %.
 """
 STEPS = (0.6, 1.5, 0.8, 1.25)
 """Factors by which a spread is tried."""

@@ -217,20 +217,13 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     evidence = replace(
         term.evidence,
         id=f"rate:{compute}:{gpu.id}",
-        kind=_kind(row, measured=measured),
+        kind=EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED,
         what=f"{term.evidence.what}; peak {peak / TERA:g} TFLOP/s of {gpu.id}",
         source=f"{row.origin}; {gpu.evidence.source}",
         gpu=gpu.id,
     )
     own_sd = 0.0 if measured else TRANSFER_SD
     return _at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting)
-
-
-def _kind(row: Parameter, *, measured: bool) -> EvidenceKind:
-    """Of a matrix rate: own runs where they moved the efficiency, else by whether somebody measured this GPU."""
-    if row.kind is EvidenceKind.MEASURED:
-        return row.kind
-    return EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED
 
 
 def _over_reference(setting: Setting) -> float:

@@ -62,11 +62,22 @@ def test_a_plan_made_with_it_is_nearer_to_the_own_runs_and_names_it(run, three):
 
     named = [row for row in calibrated["evidence"] if "our-stack.json: learned from 3 own runs" in row["source"]]
     assert named
-    assert {row["kind"] for row in named} == {"measured"}
+    # own runs say what the stack makes of a rate; the rate of the GPU itself was still measured by others
+    assert {row["kind"] for row in named if row["id"].startswith("parameter:")} == {"measured"}
+    assert {row["kind"] for row in named if row["id"].startswith("rate:")} <= {"published"}
     assert "calibrated on 3 own runs of `my-runs.csv` (`our-stack.json`)" in calibrated["warnings"]
     assert calibrated["question"]["calibration"]["value"] == "our-stack.json"
     speeds = [doc["plans"][0]["tokens_per_s_per_gpu"] for doc in (plain, calibrated)]
     assert speeds[0]["mid"] != speeds[1]["mid"]
+
+
+def test_a_page_of_a_calibrated_plan_does_not_say_that_the_gpu_was_measured(run, three, home):
+    run("calibrate", three, "-o", "our-stack.json", "--quiet")
+    run("estimate", "--model", "llama-3-8b", "--gpus", "16", "--calibration", "our-stack.json", "--report", "plan.html")
+
+    page = (home / "plan.html").read_text(encoding="utf-8")
+    assert "Speeds measured on this" not in page
+    assert "Learned from your own runs" in page
 
 
 def test_a_plan_for_another_gpu_says_what_the_calibration_does_not_know(run, three):
