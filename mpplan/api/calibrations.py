@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from planner.calibration.linear import Observation
 
 FAR_RATIO = 4.0
-"""A run this far from its prediction is a slip, not a stack: the worst published layout is 3 times off."""
+"""No stack is this much faster than predicted, for the predictions lie near what a GPU can do."""
+HOPELESS_RATIO = 30.0
+"""No run is this much slower: the worst published layouts are about 15 times slower than predicted."""
 ABOUT = 1.6
 """How close a ratio must be to a number that explains it."""
 RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
@@ -43,7 +45,7 @@ def calibration_of(rows: Sequence[Mapping[str, str]], *, source: str) -> tuple[d
 
     shipped = shipped_parameters()
     observations, warnings = observed(rows, source)
-    _check(observations, source)
+    warnings += _check(observations, source)
     calibration = learn(observations, shipped, source)
     document = worded(to_calibration_document(calibration, source=source, version=__version__))
     warnings += [f"{row['id']}: {row['conflict']}" for row in document["rows"] if row["conflict"]][:SHOWN]
@@ -97,30 +99,36 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
     return observations, [f"not learned from: {'; '.join(reasons[:SHOWN])}{more}"] if reasons else []
 
 
-def _check(observations: Sequence[Observation], source: str) -> None:
+def _check(observations: Sequence[Observation], source: str) -> list[str]:
     """Refuse rows that no stack explains: units that slipped, cluster totals in place of one GPU's.
+
+    A run that is merely much slower than predicted may have a bad layout: it is learned from, with a warning.
 
     Raises:
         InputFileError: names the row and what would explain it.
     """
     from planner.validation.predict import predict_prepared
 
+    warnings = []
     for observation in observations:
-        predicted = predict_prepared(observation.prepared).mid
-        ratio = observation.value / predicted
+        run = observation.run
+        ratio = observation.value / predict_prepared(observation.prepared).mid
         if 1.0 / FAR_RATIO < ratio < FAR_RATIO:
             continue
-        run = observation.run
         verb = "can do" if run.metric in RATES else "takes"
         times = f"{ratio:,.0f} times" if ratio >= FAR_RATIO else f"1/{1.0 / ratio:,.0f} of"
-        raise InputFileError(
-            f"{source}: {run.id}: value: {observation.value:g} {run.metric} is {times} what this configuration {verb}",
-            hint=_explained(run.metric, ratio, run.n_gpus or 1),
-        )
+        what = f"{run.id}: value: {observation.value:g} {run.metric} is {times} what this configuration {verb}"
+        cause = _cause(run.metric, ratio, run.n_gpus or 1)
+        faster = ratio > 1.0 if run.metric in RATES else ratio < 1.0
+        if cause or faster or not 1.0 / HOPELESS_RATIO < ratio < HOPELESS_RATIO:
+            check = "check the value, its unit and the configuration; leave the row out if it is of something else"
+            raise InputFileError(f"{source}: {what}", hint=cause or check)
+        warnings.append(f"{what}: check it; it counts little")
+    return warnings
 
 
-def _explained(metric: str, ratio: float, gpus: int) -> str:
-    """What would explain a value that is off by a ratio."""
+def _cause(metric: str, ratio: float, gpus: int) -> str | None:
+    """What would explain a value that is off by a ratio; None where nothing known does."""
     causes = {"is this the cluster's rate? give that of one GPU": float(gpus), "is it in thousands?": 1e-3}
     if metric in ("step_time_s", "time_to_train_min"):
         unit = "seconds" if metric == "step_time_s" else "minutes"
@@ -140,4 +148,4 @@ def _explained(metric: str, ratio: float, gpus: int) -> str:
     for words, factor in causes.items():
         if factor > 0 and abs(np.log(ratio / factor)) < np.log(ABOUT) and abs(np.log(factor)) > np.log(FAR_RATIO) / 2:
             return words
-    return "check the value, its unit and the configuration; leave the row out if it is of something else"
+    return None

@@ -30,7 +30,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_never_cheaper": "; renting one costs ${rented_usd:.2f}, and owning is dearer at any utilisation",
     "assumption.host_share": "Hosts draw {host:.0%} of what the GPUs draw, switches {network:.0%}.",
     "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
-    "assumption.stops": "A run may also stop for other reasons than failures: at the high end it takes up to {longer_ratio:.1f} times as long, as published runs did.",
+    "assumption.stops": "A run may also stop for other reasons than failures: at the high end of the range it takes {longer_ratio:.1f} times as long.",
     # notes of the inputs
     "note.derived_shape": "shape derived: {shape}",
     "note.shape": "{params:params} parameters, {layers} layers, hidden {hidden}, {heads} heads ({kv_heads} kv), {ffn}, vocabulary {vocab}",

@@ -30,7 +30,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_never_cheaper": "；租用一张为 {rented_usd:.2f} 美元，任何利用率下自有都不更省",
     "assumption.host_share": "主机功耗为 GPU 的 {host:.0%}，交换机为 {network:.0%}。",
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
-    "assumption.stops": "除故障外训练还可能停顿：区间上端最长为 {longer_ratio:.1f} 倍，与已公布的训练相同。",
+    "assumption.stops": "除故障外训练还可能停顿：区间上端为 {longer_ratio:.1f} 倍。",
     # notes of the inputs
     "note.derived_shape": "推算的形状：{shape}",
     "note.shape": "{params:params} 参数，{layers} 层，隐藏维度 {hidden}，{heads} 个头（{kv_heads} 个键值头），{ffn}，词表 {vocab}",

@@ -38,6 +38,18 @@ def test_a_value_that_no_stack_explains_is_refused_in_words_that_fit_its_metric(
         calibration_of([OWN | cells], source="runs.csv")
 
 
+def test_a_run_with_a_bad_layout_is_learned_from_with_a_warning():
+    document, warnings = calibration_of([OWN, OWN | {"id": "slow", "value": "900"}], source="runs.csv")
+
+    assert document["runs"] == 2
+    assert any(line.startswith("slow: value: 900 tokens_per_s_per_gpu is 1/") for line in warnings)
+
+
+def test_nothing_is_four_times_as_fast_as_predicted():
+    with pytest.raises(InputFileError, match="times what this configuration can do"):
+        calibration_of([OWN | {"n_gpus": "64", "global_batch_seqs": "64", "value": "40000"}], source="runs.csv")
+
+
 def test_a_document_is_worded_and_keeps_its_messages():
     document, warnings = calibration_of([OWN], source="runs.csv")
 
