@@ -44,6 +44,7 @@ STEP_ITEMS = (
     "optimizer",
     "offload",
     "jitter",
+    "allocator",
 )
 """Items of `step_s`; they sum to its `total`."""
 

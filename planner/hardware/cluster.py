@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.hardware.gpu import Gpu
+from planner.hardware.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,8 @@ class Cluster:
     """Network bandwidth per GPU and direction between NVLink domains."""
     nic_assumed: bool = False
     """True where neither the user nor the catalogue gives the network bandwidth."""
+    fabric: str = ""
+    """Kind of network between NVLink domains, one of `network.FABRICS`; empty where nobody says."""
     power_limit_w: float | None = None
     """Enforced board power limit, where it is not the datasheet's."""
 
@@ -32,7 +35,7 @@ def make_cluster(
     gpu: Gpu,
     *,
     gpus_per_node: int | None = None,
-    nic_bytes_per_s: float | None = None,
+    network: Network | None = None,
     power_limit_w: float | None = None,
 ) -> Cluster:
     """A cluster of these GPUs; what the user left open is taken from the GPU's catalogue row.
@@ -41,12 +44,13 @@ def make_cluster(
     """
     node = gpus_per_node or gpu.gpus_per_node
     domain = gpu.nvlink_domain_gpus if gpu.nvlink_domain_gpus > gpu.gpus_per_node else min(node, gpu.nvlink_domain_gpus)
-    nic = nic_bytes_per_s or gpu.nic_bytes_per_s
+    nic = (network and network.bytes_per_s) or gpu.nic_bytes_per_s
     return Cluster(
         gpu=gpu,
         gpus_per_node=node,
         nvlink_domain=max(1, domain),
         nic_bytes_per_s=nic or DEFAULT_NIC_BYTES_PER_S,
         nic_assumed=nic is None,
+        fabric=network.fabric if network else "",
         power_limit_w=power_limit_w,
     )

@@ -1,4 +1,4 @@
-"""Rates of the network between servers, read from a flag or from the words of a published run."""
+"""Networks between servers, rate and fabric, read from a flag or from the words of a published run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,26 @@ from planner.errors import UsageError
 from planner.units import GIGA
 
 BITS_PER_BYTE = 8
+
+FABRICS = {
+    "efa": r"efa",
+    "infiniband": r"infiniband|ib|[fehnx]dr\d*|quantum(?:-\d)?",
+    "slingshot": r"slingshot(?:-\d+)?",
+    "omni-path": r"omni-path",
+    "roce": r"roce(?:v?2)?",
+}
+"""Kinds of network by name, and the words by which a description tells one; the first that it has is the one that
+trains (servers have Ethernet for management beside it)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """What is known of the network between servers."""
+
+    bytes_per_s: float | None
+    """Per GPU and direction; None where the text gives no rate."""
+    fabric: str
+    """One of `FABRICS`; empty where the text names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +51,12 @@ NETWORKS = (
     NetworkGeneration(name="ib-hdr", word="hdr", gbit_per_s=200.0, source=_IBTA),
     NetworkGeneration(name="ib-edr", word="edr", gbit_per_s=100.0, source=_IBTA),
     NetworkGeneration(
+        name="efa-400", word="efa-400", gbit_per_s=400.0, source="AWS, Amazon EC2 P5 instances: 3200 Gb/s for 8 GPUs"
+    ),
+    NetworkGeneration(
+        name="efa-50", word="efa-50", gbit_per_s=50.0, source="AWS, Amazon EC2 P4 instances: 400 Gb/s for 8 GPUs"
+    ),
+    NetworkGeneration(
         name="slingshot", word="slingshot", gbit_per_s=200.0, source="De Sensi et al. 2020, arXiv 2008.08886"
     ),
     NetworkGeneration(
@@ -47,12 +73,22 @@ _RATE = re.compile(
 )
 
 
-def network_bytes_per_s(words: str, gpus_per_node: int) -> float | None:
-    """Rate per GPU and direction in a description such as `4x100Gb Omni-Path per node`; None where it gives none.
+def fabric_of(words: str) -> str:
+    """Kind of network that a description names, one of `FABRICS`; empty where it names none."""
+    text = words.lower()
+    return next((name for name, pattern in FABRICS.items() if re.search(rf"\b(?:{pattern})\b", text)), "")
+
+
+def describe_network(words: str, gpus_per_node: int) -> Network:
+    """Rate and fabric in a description such as `4x100Gb Omni-Path per node`, as far as it gives them.
 
     `NxRATE` and `per node` are totals of a node and are divided by its GPUs; a generation without a rate counts as one
     port per GPU.
     """
+    return Network(bytes_per_s=_bytes_per_s(words, gpus_per_node), fabric=fabric_of(words))
+
+
+def _bytes_per_s(words: str, gpus_per_node: int) -> float | None:
     rate = _RATE.search(words)
     if rate is None:
         gbit_per_s = next((row.gbit_per_s for row in NETWORKS if row.word in words.lower()), None)
@@ -62,8 +98,8 @@ def network_bytes_per_s(words: str, gpus_per_node: int) -> float | None:
     return float(rate["rate"]) * unit_bytes_per_s * int(rate["links"] or 1) / (gpus_per_node if of_node else 1)
 
 
-def parse_network_bytes_per_s(text: str, what: str, gpus_per_node: int) -> float:
-    """Rate per GPU and direction from `400Gb/s`, `50GB/s`, `8x400Gb/s`, `3200Gb/s per node` or `ib-ndr`, and no more.
+def parse_network(text: str, what: str, gpus_per_node: int) -> Network:
+    """Network from `400Gb/s`, `8x400Gb/s`, `ib-ndr`, `efa` or `efa 3200Gb/s per node`, and no more.
 
     Args:
         text: as typed; every part of it must be understood.
@@ -73,12 +109,17 @@ def parse_network_bytes_per_s(text: str, what: str, gpus_per_node: int) -> float
     Raises:
         UsageError: not such a text, or a rate of 0.
     """
-    whole = _RATE.fullmatch(text) is not None or text.lower() in (row.name for row in NETWORKS)
-    rate = network_bytes_per_s(text, gpus_per_node) if whole else None
-    if not rate:
+    words = text.strip()
+    first, _, rest = words.partition(" ")
+    fabric = first.lower() if first.lower() in FABRICS else ""
+    rate = rest.strip() if fabric else words
+    named = words.lower() in (row.name for row in NETWORKS)
+    whole = named or _RATE.fullmatch(rate) is not None or (fabric and not rate)
+    network = describe_network(words, gpus_per_node)
+    if not whole or network.bytes_per_s == 0:
         raise UsageError(
-            f"{what}: `{text}` is not a network rate",
-            hint="write it like `400Gb/s` (per GPU), `8x400Gb/s` (per node), `50GB/s`, or one of "
-            + ", ".join(row.name for row in NETWORKS),
+            f"{what}: `{text}` is not a network",
+            hint="write its rate like `400Gb/s` (per GPU), `8x400Gb/s` (per node) or `50GB/s`, a kind before it where "
+            f"you know it ({', '.join(FABRICS)}), or one of " + ", ".join(row.name for row in NETWORKS),
         )
-    return rate
+    return network

@@ -39,29 +39,36 @@ def place(size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, doma
 
 
 def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
+    """Fixed time of one collective: its start and its ranks."""
     fixed = np.where(group.crosses, rates.nic_latency_s, rates.nvlink_latency_s)
     hops = np.minimum(steps, 64.0)  # trees take over from rings on many ranks: latency stops growing linearly
     result: Value = np.where(group.size > 1, fixed + hops * rates.hop_latency_s, 0.0)
     return result
 
 
-def gather_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
-    """All-gather or reduce-scatter of `payload_bytes` (the whole, not one rank's part)."""
+def _ring_latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
+    """The same with the further domains that a ring passes one after another."""
+    further: Value = group.size / group.inside - 1.0
+    return _latency(group, steps, rates) + further * rates.node_hop_s
+
+
+def gather_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
+    """All-gather or reduce-scatter of `payload_bytes` (the whole, not one rank's part), in so many equal messages."""
     n, r = group.size, group.inside
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
     # Every rank's NIC works: what enters a domain is (n - r)/n of the payload, shared by r NICs.
     nic = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    result: Value = np.maximum(nvlink, nic) + _latency(group, n - 1, rates)
+    result: Value = np.maximum(nvlink, nic) + messages * _ring_latency(group, n - 1, rates)
     return result
 
 
-def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates) -> Value:
-    """All-reduce of `payload_bytes` held by every rank."""
+def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
+    """All-reduce of `payload_bytes` held by every rank, in so many equal messages."""
     n, r = group.size, group.inside
     gain = np.where((r > 4) & (n == r), rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
     nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    result: Value = np.maximum(nvlink, nic) + _latency(group, 2 * (n - 1), rates)
+    result: Value = np.maximum(nvlink, nic) + messages * _ring_latency(group, 2 * (n - 1), rates)
     return result
 
 

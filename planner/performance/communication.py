@@ -19,6 +19,12 @@ from planner.performance.shards import Shards, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
+STALL_GPUS = 512.0
+"""Size of the job for which `send_stall_s` is stated."""
+STALL_GROWTH = 2.0
+"""Power of the number of GPUs by which blocking sends stall: both the links that may be slow and the ranks that wait
+for one grow with it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerComm:
@@ -92,7 +98,8 @@ def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rate
     message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
     # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
-    return np.where(at.pp == 1, 0.0, 2.0 * send_s(message, crosses, rates) * (1.0 - hidden))
+    stall = np.where(crosses, rates.send_stall_s * (at.gpus / STALL_GPUS) ** STALL_GROWTH, 0.0)
+    return np.where(at.pp == 1, 0.0, 2.0 * (send_s(message, crosses, rates) * (1.0 - hidden) + stall))
 
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
@@ -156,12 +163,15 @@ def data_parallel_s(
     gather: Value = 0.0
     updated: Value = 0.0
     ring: Value = 0.0
+    messages = shards.layers_most + 1.0  # a bucket or wrapped module is about a layer
     for params, group in ((shards.dense(last=False), dense), (shards.expert(last=False), experts)):
-        reduce_s = reduce_s + gather_s(params * policy.reduce_bytes * trained, group, rates)
-        gather = gather + gather_s(params * policy.gather_bytes, group, rates)
+        if not np.any(params):
+            continue
+        reduce_s = reduce_s + gather_s(params * policy.reduce_bytes * trained, group, rates, messages)
+        gather = gather + gather_s(params * policy.gather_bytes, group, rates, messages)
         if not recipe.trains_all:
-            updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates)
-        ring = ring + all_reduce_s(params * policy.reduce_bytes * trained, group, rates)
+            updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates, messages)
+        ring = ring + all_reduce_s(params * policy.reduce_bytes * trained, group, rates, messages)
     every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
     scatters = np.where(every, at.grad_accum, 1.0)
     updated = gather if recipe.trains_all else updated

@@ -67,7 +67,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     return StepTimes(
         matmul=m * matmul * error, attention=nothing, memory_bound=m * memory * error, recompute=nothing,
         launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing, pp_comm=nothing, bubble=nothing,
-        dp_comm=exposed * error, optimizer=optimizer * error, offload=nothing, jitter=jitter * error,
+        dp_comm=exposed * error, optimizer=optimizer * error, offload=nothing, jitter=jitter * error, allocator=nothing,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
 from planner.performance.operations import model_flop_per_token
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
-from planner.performance.step import StepTimes, step_times
+from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import HOUR_S, KWH_J
@@ -57,11 +57,12 @@ class Evaluation:
     carbon_kg: Value
 
 
-def step_of(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
-    """Itemised step of a transformer or a convolutional network."""
+def step_of(recipe: Recipe, cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates) -> StepTimes:
+    """Itemised step of a transformer or a convolutional network that needs so much memory."""
     if recipe.model.kind == "cnn":
         return network_step(network_of(recipe.model), recipe, cluster, at, rates)
-    return step_times(recipe, cluster, at, rates)
+    step = step_times(recipe, cluster, at, rates)
+    return replace(step, allocator=allocator_s(cluster, at, memory_bytes, rates))
 
 
 def memory_of(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
@@ -97,9 +98,10 @@ def evaluate(
         prices: unit prices, scalars or draws.
         tokens: length of the run.
     """
-    memory, flop = memory_of(recipe, at, rates), flop_of(recipe)
-    gpus = at.gpus.astype(np.float64)
-    step = step_of(recipe, cluster, at, rates).at_least(least_step_s(recipe, cluster, flop) / gpus)
+    flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
+    memory = memory_of(recipe, at, rates)
+    memory_bytes = memory.total
+    step = step_of(recipe, cluster, at, memory_bytes, rates).at_least(least_step_s(recipe, cluster, flop) / gpus)
     step_s = step.total
     per_gpu = recipe.tokens_per_step / step_s / gpus
     goodput = goodput_ratio(gpus, rates)
@@ -116,7 +118,7 @@ def evaluate(
         step=step,
         step_s=step_s,
         memory=memory,
-        memory_bytes=memory.total,
+        memory_bytes=memory_bytes,
         tokens_per_s_per_gpu=per_gpu,
         model_flop_per_s_per_gpu=per_gpu * flop,
         goodput_ratio=goodput,

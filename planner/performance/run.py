@@ -53,7 +53,7 @@ def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
             + step.attention * rates.power_attention_w
             + (step.memory_bound + step.optimizer) * rates.power_memory_w
             + waiting * rates.power_wait_w
-            + (step.launch + step.offload) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
+            + (step.launch + step.offload + step.allocator) * 0.5 * (rates.power_idle_w + rates.power_wait_w)
         )
     )
 

@@ -21,6 +21,12 @@ from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
 SELECTIVE = ACT_CKPT.index("selective")
+ALLOCATOR_FROM = 0.95
+"""Share of the memory from which the allocator finds no free block now and then: assumed."""
+ALLOCATOR_RAMP = 0.05
+"""Share of the memory over which it goes from no flush to one in every micro-batch: assumed."""
+END_KERNELS = 60.0
+"""Kernels of embedding, output layer and loss in one micro-batch; assumed."""
 LAUNCH_NORM = 6.0
 """Order of the norm that joins the host's and the GPU's time of a micro-batch: 12 % above both where they are equal."""
 
@@ -43,6 +49,8 @@ class StepTimes:
     optimizer: Value
     offload: Value
     jitter: Value
+    allocator: Value
+    """0 until `evaluation.step_of` sets it, which knows the memory."""
 
     @property
     def total(self) -> Value:
@@ -109,7 +117,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     m = at.grad_accum.astype(np.float64)
     slowest = n * per_layer + with_head * head.total
     every_stage = recipe.model.layers * per_layer + head.total
-    launch = _launch(recipe, at, n, slowest, rates)
+    launch = _launch(recipe, cluster, at, n, slowest, rates)
     bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
     bubble_launch = (at.pp - 1) * launch / at.vp
     busy = m * slowest
@@ -135,6 +143,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
         optimizer=optimizer * error,
         offload=offload * error,
         jitter=jitter * error,
+        allocator=0.0 * busy,
     )
 
 
@@ -144,14 +153,44 @@ def left_out(rates: Rates) -> Value:
     return shared * rates.gpu_error_ratio * rates.shape_error_ratio * rates.model_error_ratio
 
 
-def _launch(recipe: Recipe, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
+def allocator_s(cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates) -> Value:
+    """Time that a full memory costs: PyTorch's allocator gives its cached blocks back and asks for them anew.
+
+    A pipeline that takes a new buffer for every message between its stages, on a stream of its own, does so in every
+    micro-batch once there is no room left. Stacks that keep their buffers do not.
+
+    Args:
+        cluster: whose GPU has the memory.
+        at: the layouts.
+        memory_bytes: predicted peak, `[layout]` or `[draw]`.
+        rates: mid values or draws.
+    """
+    full = np.clip((memory_bytes / cluster.gpu.memory_bytes - ALLOCATOR_FROM) / ALLOCATOR_RAMP, 0.0, 1.0)
+    flushes = np.where(at.pp > 1, (at.grad_accum + at.pp - 1) * full, 0.0)
+    return flushes * rates.allocator_retry_s * left_out(rates)
+
+
+def _tensor_calls_s(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Value:
+    """Host time of the tensor parallel collectives of one layer, forward and backward.
+
+    With sequence parallelism a gather and a scatter for each reduction. Between stages on different nodes, sends that
+    block the host keep the ranks of a group from arriving together: a collective waits for each of them.
+    """
+    calls = 8.0 if recipe.sequence_parallel else 4.0
+    apart = (at.pp > 1) & (at.gpus > cluster.nvlink_domain)
+    waits = np.where(apart, at.tp * rates.pipelined_rank_s, 0.0)
+    return np.where(at.tp > 1, calls * (rates.collective_launch_s + waits), 0.0)
+
+
+def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s: Value, rates: Rates) -> Value:
     """Time of one micro-batch that the GPU waits for the host to launch kernels: small work is launch-bound.
 
     The longer of the two decides, softly (a norm of order `LAUNCH_NORM`): parts of a layer wait for the host before the
     whole of it does.
     """
     again = 1.0 + FULL_SHARE[at.act_ckpt] / 3.0
-    return waiting_s((layers * kernels(recipe, rates) * again + 60.0) * rates.launch_s, gpu_s)
+    layer_s = kernels(recipe, rates) * rates.launch_s + _tensor_calls_s(recipe, cluster, at, rates)
+    return waiting_s(layers * layer_s * again + END_KERNELS * rates.launch_s, gpu_s)
 
 
 def waiting_s(host_s: Value, gpu_s: Value) -> Value:

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.evaluation import Score, step_of
+from planner.performance.evaluation import Score, memory_of, step_of
 from planner.performance.operations import model_flop_per_token
 from planner.planning.case import Case
-from planner.rates.terms import Draws
+from planner.rates.terms import Draws, Rates, Value
 from planner.units import DAY_S, GIB
 
 Bools = npt.NDArray[np.bool_]
@@ -81,10 +81,14 @@ def _expected_best(case: Case, layouts: Layouts, scores: Score, among: Indices) 
     if len(near) == 1:
         return near[0]
     rates = case.rates.sample(CHOICE_DRAWS)
-    expected = [
-        float(np.mean(step_of(case.recipe, case.cluster, layouts.take(slice(i, i + 1)), rates).total)) for i in near
-    ]
+    expected = [float(np.mean(_step_s(case, layouts.take(slice(i, i + 1)), rates))) for i in near]
     return near[int(np.argmin(expected))]
+
+
+def _step_s(case: Case, at: Layouts, rates: Rates) -> Value:
+    """Step under draws of one layout, what a nearly full memory costs included."""
+    memory_bytes = memory_of(case.recipe, at, rates).total
+    return step_of(case.recipe, case.cluster, at, memory_bytes, rates).total
 
 
 def _windows(case: Case, deadline_s: float | None) -> Iterator[tuple[float, float]]:

@@ -9,7 +9,7 @@ from planner.errors import InputFileError, Message, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
-from planner.hardware.network import parse_network_bytes_per_s
+from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
@@ -177,10 +177,8 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     per_node, limit_w, network = read.value(GPUS_PER_NODE), read.value(POWER_LIMIT), read.text(NETWORK)
     clusters = []
     for gpu in {gpu.id: gpu for gpu in gpus}.values():
-        nic = None
-        if network:
-            nic = parse_network_bytes_per_s(network, NETWORK.flag, per_node or gpu.gpus_per_node)
-        clusters.append(make_cluster(gpu, gpus_per_node=per_node, nic_bytes_per_s=nic, power_limit_w=limit_w))
+        between = parse_network(network, NETWORK.flag, per_node or gpu.gpus_per_node) if network else None
+        clusters.append(make_cluster(gpu, gpus_per_node=per_node, network=between, power_limit_w=limit_w))
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     return tuple(clusters)
 

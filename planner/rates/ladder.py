@@ -76,6 +76,7 @@ class Setting:
 
 QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "stack": lambda s: s.recipe.stack,
+    "fabric": lambda s: s.cluster.fabric,
     "gpu": lambda s: s.gpu.id,
     "shape": lambda s: shape_key(s.recipe.model),
     "workload": lambda s: "moe" if s.recipe.model.experts else s.recipe.model.kind,

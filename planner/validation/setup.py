@@ -12,7 +12,7 @@ from planner.errors import Message, UsageError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
-from planner.hardware.network import network_bytes_per_s
+from planner.hardware.network import describe_network
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import UnitPrices, score
@@ -144,15 +144,15 @@ def _framework(run: PublishedRun, cluster: Cluster) -> Framework:
 def _cluster(run: PublishedRun, filled: list[str]) -> Cluster:
     gpu = find_gpu(run.gpu)
     node = run.gpus_per_node or gpu.gpus_per_node
-    nic = network_bytes_per_s(run.network, node)
+    network = describe_network(run.network, node)
     limit = run.power_limit_w
     if limit is None and "power-limited" in run.gpu:
         limit = POWER_LIMITED_RATIO * gpu.tdp_w
         filled.append(f"power_limit_w: {limit:g}")
-    cluster = make_cluster(gpu, gpus_per_node=node, nic_bytes_per_s=nic, power_limit_w=limit)
+    cluster = make_cluster(gpu, gpus_per_node=node, network=network, power_limit_w=limit)
     if run.gpus_per_node is None:
         filled.append(f"gpus_per_node: {node}")
-    if nic is None and (run.n_gpus or 2) > cluster.nvlink_domain:
+    if network.bytes_per_s is None and (run.n_gpus or 2) > cluster.nvlink_domain:
         filled.append(f"network: {cluster.nic_bytes_per_s * 8 / GIGA:g} Gb/s per GPU")
     return cluster
 

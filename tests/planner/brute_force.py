@@ -12,6 +12,7 @@ from planner.performance.evaluation import UnitPrices
 from tests.planner.brute_force_parts import SHARE_OF_LAYERS_RUN_AGAIN, Parts
 
 WAITING = ("tp_comm", "cp_comm", "ep_comm", "pp_comm", "bubble", "dp_comm", "jitter")
+HALF_IDLE = ("launch", "offload", "allocator")
 
 
 class OneLayout(Parts):
@@ -34,6 +35,15 @@ class OneLayout(Parts):
         forward = blocks * 2 * self.gather(payload, group) * seen
         again = blocks * self.gather(payload, group) * (1 - q.overlap_dp_ratio) * seen if self.r.trains_all else 0.0
         return forward, 2 * forward + again
+
+    def tensor_calls_s(self) -> float:
+        """Host time of the tensor parallel collectives of one layer."""
+        y, q = self.y, self.q
+        if y.tp == 1:
+            return 0.0
+        between_nodes = y.pp > 1 and y.gpus > self.c.nvlink_domain
+        each = q.collective_launch_s + (y.tp * q.pipelined_rank_s if between_nodes else 0.0)
+        return (8 if self.r.sequence_parallel else 4) * each
 
     def context_s(self, attention_s: float) -> float:
         y, m = self.y, self.m
@@ -60,7 +70,8 @@ class OneLayout(Parts):
         outside = y.gpus > self.c.nvlink_domain
         message = self.tokens * self.m.hidden * self.a / self.split
         rate, fixed = (q.nic_bytes_per_s, q.nic_latency_s) if outside else (q.nvlink_bytes_per_s, q.nvlink_latency_s)
-        return 2 * (message / rate + fixed) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5))
+        stall = q.send_stall_s * (y.gpus / 512) ** 2 if outside else 0.0
+        return 2 * ((message / rate + fixed) * (1 - q.overlap_pp_ratio * (1.0 if y.vp > 1 else 0.5)) + stall)
 
     def data_s(self, behind_s: float) -> float:
         r, p, q, y = self.r, self.p, self.q, self.y
@@ -73,19 +84,21 @@ class OneLayout(Parts):
             (most * dense + self.ends()[0], self.ranks(y.dp * y.cp // y.replicas, y.tp)),
             (most * expert, self.ranks(max(1, holders), stride)),
         ]
-        scatter = sum(self.gather(n * p.reduce_bytes * self.trained, g) for n, g in groups)
-        gather = sum(self.gather(n * p.gather_bytes, g) for n, g in groups)
-        updated = sum(self.gather(n * p.gather_bytes * self.trained, g) for n, g in groups)
+        groups = [(n, g) for n, g in groups if n]
+        each = most + 1  # messages: a layer each, and the end
+        scatter = sum(self.gather(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
+        gather = sum(self.gather(n * p.gather_bytes, g, each) for n, g in groups)
+        updated = sum(self.gather(n * p.gather_bytes * self.trained, g, each) for n, g in groups)
         times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1
         gathers = times * (2 if y.pp == 1 and r.reshard_after_forward else 1)
         if y.zero == 0:
-            busy = sum(self.all_reduce(n * p.reduce_bytes * self.trained, g) for n, g in groups)
+            busy = sum(self.all_reduce(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
         elif y.zero == 3:
             busy = gathers * gather + times * scatter
         else:
             busy = times * scatter + updated
         if y.replicas > 1:
-            shard = groups[0][0] / self.dense_ranks() + groups[1][0] / self.expert_ranks()
+            shard = (most * dense + self.ends()[0]) / self.dense_ranks() + most * expert / self.expert_ranks()
             apart = self.ranks(y.replicas, y.tp * (y.dp * y.cp // y.replicas))
             busy += self.all_reduce(shard * p.reduce_bytes * self.trained, apart)
         chunks = max(1.0, min(y.grad_accum, y.pp) * (y.vp - 1) / y.vp) if y.vp > 1 else 1.0
@@ -155,7 +168,8 @@ class OneLayout(Parts):
         n, slowest = self.stages()[-1] if with_head else max(self.stages()), max(stages)
         m = y.grad_accum
         ends = 1 if with_head else 0
-        host_s = (n * layer["kernels"] * (1 + SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] / 3) + 60) * q.launch_s
+        again = 1 + SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] / 3
+        host_s = n * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * again + 60 * q.launch_s
         waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
         idle = (y.pp - 1) * waited / y.vp  # while the stages fill and drain each waits for its host as well
@@ -177,10 +191,17 @@ class OneLayout(Parts):
             "optimizer": self.update_s(),
             "offload": self.offload_s(m * slowest, n),
             "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble + idle),
+            "allocator": self.allocator_s(),
         }
         left_out = q.model_error_ratio * q.precision_error_ratio
         left_out *= q.stack_error_ratio * q.gpu_error_ratio * q.shape_error_ratio
         return {name: value * left_out for name, value in items.items()}
+
+    def allocator_s(self) -> float:
+        """Every micro-batch of a pipeline flushes the allocator's cache where the memory is full."""
+        filling = sum(self.memory().values()) / self.c.gpu.memory_bytes
+        full = min(1.0, max(0.0, (filling - 0.95) / 0.05))
+        return (self.y.grad_accum + self.y.pp - 1) * full * self.q.allocator_retry_s if self.y.pp > 1 else 0.0
 
     # -- memory
 
@@ -287,7 +308,7 @@ class OneLayout(Parts):
         watts |= {"matmul": q.power_linear_w, "recompute": q.power_linear_w, "attention": q.power_attention_w}
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
-        watts |= {"launch": lost_w, "offload": lost_w}
+        watts |= dict.fromkeys(HALF_IDLE, lost_w)
         left_out = q.power_error_ratio * q.power_stack_error_ratio
         asked_j = left_out * sum(seconds * watts[name] for name, seconds in step.items())
         limit_w = min(self.c.power_limit_w or self.c.gpu.tdp_w, self.c.gpu.tdp_w)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from planner.hardware.cluster import Cluster
@@ -186,18 +187,21 @@ class Parts:
         fixed = self.q.nic_latency_s if size > inside else self.q.nvlink_latency_s
         return fixed + min(hops, 64) * self.q.hop_latency_s
 
-    def gather(self, payload: float, group: tuple[int, int]) -> float:
+    def ring_latency(self, size: int, inside: int, hops: float) -> float:
+        return self.latency(size, inside, hops) + (size / inside - 1) * self.q.node_hop_s
+
+    def gather(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
         n, r = group
         inner = payload * (n - 1) / n / self.q.nvlink_bytes_per_s
         outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        return max(inner, outer) + self.latency(n, r, n - 1)
+        return max(inner, outer) + messages * self.ring_latency(n, r, n - 1)
 
-    def all_reduce(self, payload: float, group: tuple[int, int]) -> float:
+    def all_reduce(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
         n, r = group
         gain = self.q.nvls_gain_ratio if n == r and r > 4 else 1.0
         inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
         outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        return max(inner, outer) + self.latency(n, r, 2 * (n - 1))
+        return max(inner, outer) + messages * self.ring_latency(n, r, 2 * (n - 1))
 
     def all_to_all(self, sent: float, group: tuple[int, int], copies: float) -> float:
         n, r = group
@@ -208,13 +212,28 @@ class Parts:
     # -- parameters
 
     def stages(self) -> list[int]:
-        """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends."""
+        """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends.
+
+        PyTorch's pipelines give the last stage fewer where its output layer counts for several layers.
+        """
         y, layers = self.y, self.m.layers
         if y.vp > 1 and layers % (y.pp * y.vp):
             each = (layers + 2) // y.pp
             return [each - 1, *(each for _ in range(y.pp - 2)), each - 1]
         whole, rest = divmod(layers, y.pp)
-        return [whole + (1 if i < rest else 0) for i in range(self.y.pp)]
+        even = [whole + (1 if i < rest else 0) for i in range(self.y.pp)]
+        if y.pp == 1 or y.vp > 1 or self.r.stack in ("tuned", "classic"):
+            return even
+        output = self.m.vocab * self.m.hidden * self.m.head_ratio
+        counts_for = layers * output / (self.m.matrix_params_active - output)
+        each = math.ceil((layers + counts_for) / y.pp)
+        last = max(0, layers - (y.pp - 1) * each)
+        others = math.ceil((layers - last) / (y.pp - 1))
+        gain = max(even[0], even[-1] + counts_for) - max(others, last + counts_for)
+        if gain <= 0.5:
+            return even
+        earlier, more = divmod(layers - last, y.pp - 1)
+        return [*(earlier + (1 if i < more else 0) for i in range(y.pp - 1)), last]
 
     def layer_params(self) -> tuple[float, float]:
         """Dense and expert parameters of the mean layer on this GPU."""

@@ -6,6 +6,7 @@ import pytest
 
 from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, make_cluster
+from planner.hardware.network import Network
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_half_a_node_is_half_a_domain():
 def test_a_network_that_nobody_states_is_assumed_and_said_so():
     unknown = next(gpu for gpu in load_gpus().values() if gpu.nic_bytes_per_s is None)
     assumed = make_cluster(unknown)
-    said = make_cluster(unknown, nic_bytes_per_s=50e9)
+    said = make_cluster(unknown, network=Network(bytes_per_s=50e9, fabric="efa"))
 
     assert assumed.nic_assumed
     assert assumed.nic_bytes_per_s == DEFAULT_NIC_BYTES_PER_S == 12.5e9  # 100 Gbit/s

@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from planner.errors import UsageError
-from planner.hardware.network import NETWORKS, network_bytes_per_s, parse_network_bytes_per_s
+from planner.hardware.network import FABRICS, NETWORKS, Network, describe_network, parse_network
 from planner.rows import CATALOG
 
 
@@ -26,16 +26,21 @@ from planner.rows import CATALOG
         ("IB-HDR", 25.0),
         ("roce-100", 12.5),
         ("slingshot", 25.0),
+        ("efa-400", 50.0),
+        ("efa 3200Gb/s per node", 50.0),
+        ("infiniband 400Gb/s", 50.0),
     ],
 )
 def test_a_typed_network_is_a_rate_per_gpu_or_per_node_or_a_name(text, gb_per_s):
-    assert parse_network_bytes_per_s(text, "--network", 8) == gb_per_s * 1e9
+    assert parse_network(text, "--network", 8).bytes_per_s == gb_per_s * 1e9
 
 
-@pytest.mark.parametrize("text", ["fast", "400", "0Gb/s", "400gb", "-1Gb/s", "", "HDR IB (Selene)", "400Gb/s or so"])
+@pytest.mark.parametrize(
+    "text", ["fast", "400", "0Gb/s", "400gb", "-1Gb/s", "", "HDR IB (Selene)", "400Gb/s or so", "efa fast"]
+)
 def test_what_is_not_a_network_rate_is_refused_with_examples(text):
     with pytest.raises(UsageError, match=r"^--network: ") as caught:
-        parse_network_bytes_per_s(text, "--network", 8)
+        parse_network(text, "--network", 8)
 
     assert "400Gb/s" in caught.value.hint
     assert "ib-ndr" in caught.value.hint
@@ -57,12 +62,12 @@ def test_what_is_not_a_network_rate_is_refused_with_examples(text):
     ],
 )
 def test_a_description_of_a_cluster_becomes_a_rate_per_gpu(words, node, gb_per_s):
-    assert network_bytes_per_s(words, node) == pytest.approx(gb_per_s * 1e9)
+    assert describe_network(words, node).bytes_per_s == pytest.approx(gb_per_s * 1e9)
 
 
 @pytest.mark.parametrize("words", ["NVL72", ""])
 def test_a_description_without_a_rate_gives_none(words):
-    assert network_bytes_per_s(words, 8) is None
+    assert describe_network(words, 8).bytes_per_s is None
 
 
 CELLS = {
@@ -92,12 +97,41 @@ def test_the_network_cells_of_the_published_runs_are_read_as_before():
 
     assert set(CELLS) <= cells
     for words, gb_per_s in CELLS.items():
-        rate = network_bytes_per_s(words, 8)
+        rate = describe_network(words, 8).bytes_per_s
         assert (None if rate is None else rate / 1e9) == gb_per_s
 
 
 def test_every_named_network_has_its_own_name_a_rate_and_a_source():
     assert len({row.name for row in NETWORKS}) == len(NETWORKS)
     for row in NETWORKS:
-        assert network_bytes_per_s(row.name, 8) == row.gbit_per_s * 1e9 / 8
+        assert describe_network(row.name, 8).bytes_per_s == row.gbit_per_s * 1e9 / 8
         assert row.source
+
+
+def test_a_kind_of_network_alone_leaves_the_rate_to_the_gpu():
+    assert parse_network("EFA", "--network", 8) == Network(bytes_per_s=None, fabric="efa")
+
+
+@pytest.mark.parametrize(
+    ("words", "fabric"),
+    [
+        ("AWS EFA, 3200 Gb/s per node", "efa"),
+        ("8x200Gb HDR IB per DGX A100 (Selene)", "infiniband"),
+        ("Compute: 8x NVIDIA ConnectX-7 IB NDR 400Gb/s, Management: 100Gb/s Ether", "infiniband"),
+        ("Compute: 8x NVIDIA Quantum-2 400Gb/s InfiniBand", "infiniband"),
+        ("8x Mellanox HDR100 100 Gb / Sec", "infiniband"),
+        ("1600 Gb/s RoCE per node", "roce"),
+        ("host: ROCE2", "roce"),
+        ("Slingshot-11, 4x200Gb per node", "slingshot"),
+        ("4x100Gb Omni-Path per node", "omni-path"),
+        ("400 Gb/s RDMA per GPU", ""),
+        ("NVL72", ""),
+        ("", ""),
+    ],
+)
+def test_a_description_names_its_kind_of_network_or_none(words, fabric):
+    assert describe_network(words, 8).fabric == fabric
+
+
+def test_every_named_network_is_of_a_known_kind():
+    assert all(describe_network(row.name, 8).fabric in FABRICS for row in NETWORKS)

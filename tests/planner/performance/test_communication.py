@@ -215,3 +215,21 @@ def test_faster_links_never_cost_time(setting):
         assert seconds(fast.total) <= seconds(slow.total) * ROUNDING
         assert seconds(fast.send) <= seconds(slow.send) * ROUNDING
         assert seconds(fast_s) <= seconds(slow_s) * ROUNDING
+
+
+@pytest.mark.parametrize(("dp", "gpus", "stall_s"), [(4, 8, 0.0), (64, 128, 0.4 / 16), (256, 512, 0.4)])
+def test_sends_between_stages_stall_with_the_square_of_the_job_where_they_leave_the_node(dp, gpus, stall_s):
+    where = layout(pp=2, dp=dp)
+    comm = axes(recipe(gpt(8, 1024, 16)), where, links(nvlink_bytes_per_s=1e30, nic_bytes_per_s=1e30, send_stall_s=0.4))
+
+    assert where.gpus == gpus
+    assert seconds(comm.send) == pytest.approx(2 * stall_s)  # an activation and a gradient
+
+
+def test_gradients_are_reduced_in_a_message_for_each_layer_and_one_for_the_end():
+    one, where = recipe(gpt(8, 1024, 16)), layout(dp=16, zero=0)
+    at = Layouts.of(where)
+    fast = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30, "node_hop_s": 1e-3, "interference_ratio": 0.0}
+    exposed = data_parallel_s(one, cluster(), shard_params(one, at), at, 0.0, links(**fast))
+
+    assert seconds(exposed) == pytest.approx((8 + 1) * 1e-3)

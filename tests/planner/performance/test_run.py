@@ -43,9 +43,9 @@ def test_every_second_of_a_step_draws_the_power_of_what_is_done_in_it(item, watt
 def test_what_the_equations_leave_out_of_the_power_stretches_every_second_of_it(name):
     everything = steps(**{f.name: 1.0 for f in fields(StepTimes)})
 
-    # 2 x 660 + 600 + 2 x 450 + 7 x 310 + 2 x 200
-    assert gpu_step_j(everything, WATTS) == 5390
-    assert gpu_step_j(everything, WATTS.replaced(**{name: 1.1})) == pytest.approx(1.1 * 5390)
+    # 2 x 660 + 600 + 2 x 450 + 7 x 310 + 3 x 200
+    assert gpu_step_j(everything, WATTS) == 5590
+    assert gpu_step_j(everything, WATTS.replaced(**{name: 1.1})) == pytest.approx(1.1 * 5590)
 
 
 def test_a_run_is_gpus_host_and_network_times_pue():

@@ -29,6 +29,30 @@ def test_stages_are_as_even_as_they_can_be(layers, pp, vp, most, last):
     assert [float(one[0]) for one in found] == [most, last]
 
 
+@pytest.mark.parametrize(
+    ("layers", "pp", "head_layers", "most", "last"),
+    [
+        # Llama-1.34B of the sweep: 131 072 x 2048 over 50.3M a layer makes the output layer worth 5.3 layers
+        (16, 2, 5.33, 11, 5),
+        (16, 4, 5.33, 6, 0),
+        (16, 8, 5.33, 3, 0),
+        (80, 8, 0.4, 10, 10),  # not worth an uneven split
+        (32, 2, 1.0, 16, 16),  # 17 and 15 would save half a layer: nobody does that
+    ],
+)
+def test_an_output_layer_worth_several_layers_leaves_the_last_stage_fewer(layers, pp, head_layers, most, last):
+    stages = stage_layers(layers, layouts(pp=pp), head_layers)
+
+    assert [float(stage[0]) for stage in stages] == [most, last]
+
+
+@pytest.mark.parametrize(("stack", "last"), [("eager", 5), ("fsdp-compile", 5), ("tuned", 8), ("classic", 8)])
+def test_only_pytorch_s_pipelines_are_cut_by_work(stack, last):
+    small = replace(gpt(16, 2048, 32, vocab=131_072), ffn_hidden=8192)
+
+    assert float(shard_params(recipe(small, stack=stack), layouts(pp=2)).layers_last[0]) == last
+
+
 @given(layers=st.integers(1, 130), pp=st.integers(1, 64))
 def test_the_stages_of_a_plain_pipeline_hold_all_layers(layers, pp):
     pp = min(pp, layers)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.answer.plan import STEP_ITEMS
 from planner.parallelism.layout import Layouts
-from planner.performance.step import StepTimes, expected_max, step_times, waiting_s
+from planner.performance.step import StepTimes, allocator_s, expected_max, step_times, waiting_s
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
 from tests.planner.build import (
@@ -260,7 +260,8 @@ ON_EVERY_AXIS = layout(tp=2, pp=2, cp=2, ep=2, dp=2, zero=1, grad_accum=4, act_c
 def test_an_error_stretches_every_item_that_it_is_about_and_no_other(name, untouched):
     one = recipe(shape(experts=8, top_k=2, expert_ffn=512), offload="optimizer", seq_len=2048)
     plain, off = (step(one, ON_EVERY_AXIS, rates) for rates in (EVERYTHING, EVERYTHING.replaced(**{name: 1.25})))
-    ratios = {f.name: seconds(getattr(off, f.name)) / seconds(getattr(plain, f.name)) for f in fields(StepTimes)}
+    items = [f.name for f in fields(StepTimes) if f.name != "allocator"]  # it waits for the memory to be known
+    ratios = {item: seconds(getattr(off, item)) / seconds(getattr(plain, item)) for item in items}
 
     if name == "framework_ratio":  # of the bubble it stretches the work, not the wait for the host
         assert 1.0 < ratios.pop("bubble") < 1.25
@@ -273,3 +274,39 @@ def test_each_message_between_stages_is_sent_once_per_micro_batch_chunk_and_pipe
     times = step(one, layout(pp=4, vp=2, grad_accum=8), plain_rates(**COMPUTE, **FREE, nvlink_bytes_per_s=1e9))
 
     assert seconds(times.pp_comm) == pytest.approx(2 * 16_384 * 1024 * 2 / 1e9 * (8 + 4 - 1) * 2)
+
+
+HOST_BOUND = recipe(gpt(16, 1024, 16, vocab=1), seq_len=64)
+NO_GPU_TIME = {
+    **dict.fromkeys(COMPUTE, 1e30), **FREE, **LINKS, "kernels_per_layer": 0.0, "nvlink_latency_s": 0.0
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tp", "pp", "dp", "ms_per_layer"),
+    [
+        (1, 1, 8, 0.0),
+        (8, 1, 1, 8 * 0.3),  # eight gathers and scatters of 0.3 ms
+        (8, 1, 2, 8 * 0.3),  # data parallel ranks on another node change nothing
+        (4, 2, 1, 8 * 0.3),  # nor does a pipeline inside the node
+        (8, 2, 1, 8 * (0.3 + 8 * 0.28)),  # between nodes each collective waits 0.28 ms for each of 8 ranks
+    ],
+)
+def test_the_host_issues_the_collectives_of_every_layer_and_waits_for_ranks_in_a_pipeline_between_nodes(
+    tp, pp, dp, ms_per_layer
+):
+    rates = plain_rates(**NO_GPU_TIME, collective_launch_s=0.3e-3, pipelined_rank_s=0.28e-3)
+    times = step(HOST_BOUND, layout(tp=tp, pp=pp, dp=dp, grad_accum=4), rates)
+
+    assert seconds(times.launch) == pytest.approx(4 * 16 / pp * ms_per_layer * 1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("pp", "filling", "flushes"),
+    [(2, 0.90, 0.0), (2, 0.975, 0.5 * (4 + 1)), (2, 1.2, 4 + 1), (8, 1.2, 4 + 7), (1, 1.2, 0)],
+)
+def test_a_pipeline_whose_memory_is_full_flushes_the_allocator_in_every_micro_batch(pp, filling, flushes):
+    at = Layouts.of(layout(pp=pp, grad_accum=4))
+    lost = allocator_s(H100, at, filling * H100.gpu.memory_bytes, plain_rates(allocator_retry_s=0.8))
+
+    assert seconds(lost) == pytest.approx(flushes * 0.8)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.hardware.network import Network
 from planner.rates.ladder import Setting, clock_ratio, resolve_rates, shape_key
 from planner.rates.parameters import Parameter, shipped_parameters
 from planner.rates.terms import Rates, Term
@@ -148,7 +149,9 @@ def test_without_nvlink_a_node_talks_over_pcie_at_its_efficiency():
 
 
 def test_the_network_that_the_user_names_is_the_one_that_counts():
-    assert mid(nic_bytes_per_s=25e9).nic_bytes_per_s == pytest.approx(parameter("nic_efficiency").value * 25e9)
+    slow = Network(bytes_per_s=25e9, fabric="")
+
+    assert mid(network=slow).nic_bytes_per_s == pytest.approx(parameter("nic_efficiency").value * 25e9)
 
 
 @pytest.mark.parametrize(
