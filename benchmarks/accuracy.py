@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_chart import Point, draw
+from benchmarks.accuracy_layouts import layouts_text
 from benchmarks.accuracy_lineages import HEADERS as HEADS
 from benchmarks.accuracy_lineages import curve_rows, floor_text, left_out_rows, lineage_rows
 from benchmarks.accuracy_search import search_all
@@ -348,6 +349,7 @@ def main() -> None:
         breakdowns="\n".join(breakdown(validation, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
         pairs=pairs_table(validation, left),
         search=search_text(validation),
+        layouts=layouts_text(read("sweep_runs.csv"), table),
         constant=constant_baseline(validation),
         peers=peers_table(validation),
         misses=misses_table(validation),

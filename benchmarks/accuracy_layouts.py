@@ -1,0 +1,205 @@
+"""The part of the page on layouts, good and bad: the sweep of `catalog/sweep_runs.csv`, measured beside predicted.
+
+A question is a model on so many GPUs with one batch. The *loss* of a choice is what the layout that is predicted to be
+the fastest lost against the fastest that was measured.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.calibration.learn import learn
+from planner.calibration.linear import Observation, observe
+from planner.rates.parameters import Parameters, shipped_parameters
+from planner.validation.predict import predict_prepared, run_rates
+from planner.validation.runs import parse_result, parse_run
+from planner.validation.setup import prepare
+
+Numbers = npt.NDArray[np.float64]
+
+Question = tuple[str, int]
+"""Model and number of GPUs."""
+FEWEST = 5
+"""Questions with fewer measured layouts have no ranks to speak of."""
+MAP = ("Llama-8.86B", 64)
+"""Question whose layouts the map shows: the largest model, and enough nodes for bad layouts to lose."""
+HEADERS = ("model", "GPUs", "layouts", "lost by the choice", "rank correlation", "error", "of the faster half")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Measured layouts of one question and their predictions, in tokens/s per GPU, `[layout]` each."""
+
+    question: Question
+    observations: tuple[Observation, ...]
+    predicted: Numbers
+
+    @property
+    def measured(self) -> Numbers:
+        """Published speeds."""
+        return np.array([observation.value for observation in self.observations])
+
+    @property
+    def loss(self) -> float:
+        """Share of the fastest measured speed that the layout predicted to be the fastest does not reach."""
+        return float(1.0 - self.measured[self.predicted.argmax()] / self.measured.max())
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's, of predicted with measured speeds."""
+        return float(np.corrcoef(_ranks(self.predicted), _ranks(self.measured))[0, 1])
+
+    @property
+    def errors(self) -> Numbers:
+        """Absolute errors of the speeds."""
+        return np.asarray(np.abs(self.predicted / self.measured - 1.0))
+
+    @property
+    def faster(self) -> npt.NDArray[np.bool_]:
+        """The better half of the layouts as measured."""
+        return np.asarray(self.measured >= np.median(self.measured))
+
+
+def _ranks(values: Numbers) -> npt.NDArray[np.intp]:
+    return values.argsort().argsort()
+
+
+def read_sweep(rows: Iterable[Mapping[str, str]]) -> list[Observation]:
+    """Layouts that finished, at the batch of most of the sweep's rows."""
+    cells = list(rows)
+    runs = prepare(parse_run(row) for row in cells)
+    found = (observe(run, parse_result(row), row["lineage"]) for run, row in zip(runs, cells, strict=True))
+    finished = [observation for observation in found if observation is not None]
+    batches = [observation.run.global_batch_seqs for observation in finished]
+    usual = max(set(batches), key=batches.count)
+    return [observation for observation, batch in zip(finished, batches, strict=True) if batch == usual]
+
+
+def predict_sweep(observations: Sequence[Observation], parameters: Parameters) -> list[Sweep]:
+    """Speeds of every question under some parameters, at mid."""
+    groups: dict[Question, list[Observation]] = defaultdict(list)
+    for observation in observations:
+        groups[observation.run.model, observation.run.n_gpus or 0].append(observation)
+    return [
+        Sweep(question=question, observations=tuple(members), predicted=_speeds(members, parameters))
+        for question, members in sorted(groups.items())
+        if len(members) >= FEWEST
+    ]
+
+
+def _speeds(observations: Sequence[Observation], parameters: Parameters) -> Numbers:
+    runs = [observation.prepared for observation in observations]
+    return np.array([predict_prepared(run, rates=run_rates(run, parameters)).mid for run in runs])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """A sweep in a few figures: over its questions, and over all of its layouts."""
+
+    loss_median: float
+    loss_mean: float
+    rank_correlation: float
+    error: float
+    error_of_faster: float
+
+
+def scores(sweeps: Sequence[Sweep]) -> Scores:
+    """Median and mean over questions; errors are medians over layouts."""
+    losses = [sweep.loss for sweep in sweeps]
+    return Scores(
+        loss_median=float(np.median(losses)),
+        loss_mean=float(np.mean(losses)),
+        rank_correlation=float(np.median([sweep.rank_correlation for sweep in sweeps])),
+        error=float(np.median(np.concatenate([sweep.errors for sweep in sweeps]))),
+        error_of_faster=float(np.median(np.concatenate([sweep.errors[sweep.faster] for sweep in sweeps]))),
+    )
+
+
+def crossed(observations: Sequence[Observation], shipped: Parameters) -> dict[str, Scores]:
+    """Scores of each model under what the layouts of the others teach, as `mpplan calibrate` learns it."""
+    models = sorted({observation.run.model for observation in observations})
+    result = {}
+    for model in models:
+        others = [observation for observation in observations if observation.run.model != model]
+        own = [observation for observation in observations if observation.run.model == model]
+        result[model] = scores(predict_sweep(own, learn(others, shipped, "the other model").parameters))
+    return result
+
+
+def _percent(value: float, digits: int = 0) -> str:
+    return f"{100 * value:.{digits}f} %"
+
+
+def question_rows(sweeps: Iterable[Sweep]) -> list[tuple[str, ...]]:
+    """One line a question."""
+    return [
+        (
+            sweep.question[0], str(sweep.question[1]), str(len(sweep.predicted)), _percent(sweep.loss),
+            f"{sweep.rank_correlation:.2f}", _percent(float(np.median(sweep.errors))),
+            _percent(float(np.median(sweep.errors[sweep.faster]))),
+        )
+        for sweep in sweeps
+    ]  # fmt: skip
+
+
+def summary_rows(observations: Sequence[Observation], shipped: Parameters) -> list[tuple[str, ...]]:
+    """Each model under the shipped parameters, and under what the other model's layouts teach beside them."""
+    sweeps = predict_sweep(observations, shipped)
+    rows = []
+    for model, other in crossed(observations, shipped).items():
+        own = scores([sweep for sweep in sweeps if sweep.question[0] == model])
+        rows.append((model, "shipped parameters", *_cells(own)))
+        rows.append((model, "learned from the other model as well", *_cells(other)))
+    return rows
+
+
+SUMMARY_HEADERS = (
+    "model", "parameters", "lost by the choice: median", "mean", "rank correlation", "error", "of the faster half"
+)  # fmt: skip
+
+
+def _cells(figures: Scores) -> tuple[str, ...]:
+    return (
+        _percent(figures.loss_median), _percent(figures.loss_mean), f"{figures.rank_correlation:.2f}",
+        _percent(figures.error), _percent(figures.error_of_faster),
+    )  # fmt: skip
+
+
+def map_rows(sweep: Sweep) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows of the best speed by tensor (down) and pipeline parallel (across): measured, then predicted."""
+    best: dict[tuple[int, int], tuple[float, float]] = {}
+    for observation, predicted in zip(sweep.observations, sweep.predicted, strict=True):
+        layout = observation.prepared.layouts.at(0)
+        measured, ours = best.get((layout.tp, layout.pp), (0.0, 0.0))
+        best[layout.tp, layout.pp] = max(measured, observation.value), max(ours, float(predicted))
+    depths = sorted({pp for _, pp in best})
+    rows = []
+    for tp in sorted({tp for tp, _ in best}):
+        pairs = [best.get((tp, pp)) for pp in depths]
+        rows.append((f"tp {tp}", *("–" if pair is None else f"{pair[0]:.0f} / {pair[1]:.0f}" for pair in pairs)))
+    return ("", *(f"pp {pp}" for pp in depths)), rows
+
+
+def layouts_text(rows: Iterable[Mapping[str, str]], table: Callable[..., str]) -> str:
+    """The whole part of the page.
+
+    Args:
+        rows: of the sweep, text by column name.
+        table: writes headers and rows as a table.
+    """
+    observations, shipped = read_sweep(rows), shipped_parameters()
+    sweeps = predict_sweep(observations, shipped)
+    shown = next(sweep for sweep in sweeps if sweep.question == MAP)
+    headers, cells = map_rows(shown)
+    return "\n".join([
+        table(SUMMARY_HEADERS, summary_rows(observations, shipped)),
+        table(HEADERS, question_rows(sweeps)),
+        f"The best speed of {MAP[0]} on {MAP[1]} GPUs by tensor and pipeline parallel, in tokens/s per GPU, measured / "
+        "predicted:\n",
+        table(headers, cells),
+    ])  # fmt: skip
