@@ -88,7 +88,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
-    "memory_format": lambda s: "fused" if s.recipe.channels_last else "plain",
+    "memory_format": lambda s: _memory_format(s.recipe),
 }
 """Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
 
@@ -237,6 +237,13 @@ def _over_reference(setting: Setting) -> float:
         return part.measured_matmul_flop_per_s["bf16"] / part.peak_flop_per_s["bf16"]
 
     return reached(gpu) / reached(load_gpus()[reference])
+
+
+def _memory_format(recipe: Recipe) -> str:
+    """How element-wise work is done around a convolution."""
+    if not recipe.channels_last:
+        return "plain"
+    return "tuned" if recipe.stack == "tuned" else "fused"
 
 
 def _attention_kernel(recipe: Recipe) -> str:

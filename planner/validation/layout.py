@@ -109,6 +109,16 @@ def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
     return ranks // inside if inside < ranks and ranks % inside == 0 else 1
 
 
+def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: list[str]) -> list[int]:
+    """Layer chunks of a stage: as stated, or where a tuned stack's pipeline is stated without them, all even ones."""
+    layers = recipe.model.layers
+    if partial.vp is not None or pp == 1 or recipe.stack != "tuned" or layers % pp:
+        vp = partial.vp or 1
+        return [vp if pp > 1 and vp * pp <= layers + 2 else 1]
+    filled.append("vp: the fastest that fits")
+    return divisors(layers // pp)
+
+
 def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: list[str]) -> Layouts:
     """Candidates where tp and pp are known; `grad_accum` follows from the batch.
 
@@ -129,15 +139,16 @@ def stated_layouts(recipe: Recipe, partial: PartialLayout, filled: list[str]) ->
     if len(micro) > 1:
         filled.append("micro_batch: the fastest that fits")
     ckpts = [partial.act_ckpt] if partial.act_ckpt else list(ACT_CKPT)
-    vp = partial.vp or 1
-    vp = vp if pp > 1 and vp * pp <= model.layers + 2 else 1
+    chunks = _chunks(recipe, partial, pp, filled)
     # One rank shards nothing; where FSDP's policy computes with gathered copies, it still makes those.
     zero = partial.zero if dp * cp > 1 or (partial.zero == 3 and not recipe.policy.weight_bytes) else 0
     candidates = []
-    for ep, mb, ckpt in product(eps, micro, ckpts):
+    for ep, mb, ckpt, vp in product(eps, micro, ckpts, chunks):
         # The nearest even split of a batch that micro-batches do not divide: 20 in steps of 8 is three of 7.
         accum = max(1, -(-round(per_rank) // mb))
         even = max(1, round(per_rank / accum))
+        if vp > 1 and partial.vp is None and accum % pp:
+            continue  # interleaving works through groups of pp micro-batches
         layout = Layout(
             tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, zero=zero, micro_batch=even, grad_accum=accum, act_ckpt=ckpt,
             replicas=replicas(partial, dp, cp, tp, ep),

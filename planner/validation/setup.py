@@ -274,7 +274,8 @@ def _batch(
     partial = partial_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
     if partial.micro_batch != run.micro_batch:
         filled.append(f"micro_batch: {partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
-    if gpus == 1 or (not recipe.fused and run.tp is None and run.pp is None):
+    alone = gpus == 1 or recipe.model.kind == "cnn"
+    if alone or (not recipe.fused and run.tp is None and run.pp is None):
         partial = replace(partial, tp=partial.tp or 1, pp=partial.pp or 1)
     batch = run.global_batch_seqs
     if batch is None and run.micro_batch:
