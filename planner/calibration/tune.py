@@ -63,7 +63,7 @@ def tuned(hierarchy: Hierarchy, log: Log) -> Parameters:
 def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut], log: Log) -> Parameters:
     parameters = hierarchy.parameters
     names = spreads_of(parameters, figure)
-    largest = {name: largest_spread(hierarchy.priors, name) for name in names}
+    largest = largest_spreads(hierarchy.priors, names)
     best = mean_score(hierarchy, given)
     for _ in range(ROUNDS):
         before = best
@@ -81,15 +81,22 @@ def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut]
     return parameters
 
 
-def largest_spread(priors: Parameters, name: str) -> float:
-    """No lineage differs by more than was thought possible before any fit; what is left out may be of any size."""
+def largest_spreads(priors: Parameters, names: Sequence[str]) -> dict[str, float]:
+    """The most that each spread may become, by name.
+
+    No lineage differs by more than was thought possible before any fit; what is left out may be of any size.
+    """
     groups = deviation_groups(priors)
+    return {name: _largest_spread(priors, name, groups.get(name, ())) for name in names}
+
+
+def _largest_spread(priors: Parameters, name: str, moved_together: Sequence[str]) -> float:
     family = priors.families[priors.rows[name].family]
-    if name not in groups or family.deviates == "apart":
+    if not moved_together or family.deviates == "apart":
         return LARGEST
     if family.fitted_to == Figure.RUN:
         return LARGEST_STANDSTILL
-    return max(priors.rows[row].log_sd for row in groups[name])
+    return max(priors.rows[row].log_sd for row in moved_together)
 
 
 def mean_score(hierarchy: Hierarchy, given: Sequence[LeftOut]) -> float:

@@ -30,12 +30,6 @@ CURRENT_YEAR = 2026.0
 ATTENTION_MATURE_YEAR = 2025.0
 """From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
 
-LEFT_OUT = "residuals of published runs with their lineage left out"
-"""Source of every row that says how wide the range of what the equations leave out is."""
-LEFT_OUT_WHAT = (
-    "what the equations leave out of a team, a precision, a GPU, a model and a run: 1, with a range for each"
-)
-
 TRANSFER_SD = 0.05
 """Further spread of the logarithm of a matrix rate where nobody measured this GPU: assumed."""
 
@@ -189,12 +183,12 @@ def _apart(setting: Setting, family: Family, row: Parameter) -> str:
 
 @lru_cache(maxsize=1024)
 def _evidence(row: Parameter, name: str) -> Evidence:
-    """Where a row is from; what the equations leave out has one source for all its terms."""
-    left_out = row.source == LEFT_OUT
+    """Where a row is from, and its range."""
+    unit = "" if row.unit == "ratio" else f" {row.unit}"
     return Evidence(
-        id="parameter:left_out" if left_out else f"parameter:{row.id}",
+        id=f"parameter:{row.id}",
         kind=row.kind,
-        what=LEFT_OUT_WHAT if left_out else f"{row.meaning}: {row.value:g} ({row.low:g} to {row.high:g}) {row.unit}",
+        what=f"{row.meaning}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g}){unit}",
         source=row.origin,
         date=row.date,
         terms=(name,),

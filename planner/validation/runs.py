@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from planner.errors import Message
 from planner.training.recipe import OFFLOADS
@@ -114,6 +114,14 @@ class PublishedRun:
     fused_loss: str = ""
     in_backward: str = ""
     """`y`: the optimizer steps inside the backward pass, and a gradient is freed once it is used."""
+
+
+def unlabelled(run: PublishedRun) -> PublishedRun:
+    """The run without its labels: its name, its links to other rows, its lineage and what is said of its source.
+
+    No equation reads any of these, so that runs which differ in labels alone have one prediction.
+    """
+    return replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="", lineage="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
