@@ -25,13 +25,13 @@ DRAWS = Draws(count=401, seed=1)
 COUNTS = (0, 1, 3, 10)
 """Own rows that are learned from, along the learning curve."""
 REPEATS = 8
-"""Random choices of these rows."""
+"""Random choices of the rows to learn from, over which the figures are averaged."""
 SCALE_FREEDOM = 6.0
 """Degrees of freedom of the prior of how much a team's single rows scatter."""
 LARGEST_STANDARDISED = 4.0
-"""No single row speaks for more than this many spreads."""
+"""No single row counts as further off than this many standard deviations."""
 MOST_ROWS = 240
-"""Rows of one lineage and figure that a learning curve looks at: a random part of the largest."""
+"""Rows of one lineage and figure that a learning curve looks at; of more, a random part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def leave_out(hierarchy: Hierarchy) -> list[LeftOut]:
 
 
 def own_scale(standardised: Floats, weight: Floats) -> Floats:
-    """By what a team's single rows scatter more or less than those of most teams, `[...]`.
+    """Scatter of a team's single rows over that of most teams', `[...]`.
 
     A team's own variance has a scaled inverse chi-squared prior of `SCALE_FREEDOM` degrees around that of most teams
     (Gelman et al. 2013, Bayesian Data Analysis, section 3.2): rows that agree make it smaller, others larger.

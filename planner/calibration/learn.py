@@ -27,12 +27,13 @@ ITERATIONS = 3
 LIMIT = 3.0
 """Standard deviations beyond which no parameter is moved."""
 INDEPENDENT = 10
-"""Series of a figure up to which rows count in full; more of them say less each, since a team's rows resemble."""
+"""Configurations up to which rows of a figure count in full; of more, each says less: one team's runs resemble."""
 CROWD_POWER = 0.6
-"""Power of the number of series, beyond `INDEPENDENT`, that they count for together."""
+"""Beyond that, twice as many configurations weigh 2 to this power as much."""
 CHANGED = 0.02
-"""Of its standard deviation: a parameter that moves by less, and is hardly surer, stays as shipped."""
+"""Standard deviations: a parameter that moves by less, and is hardly surer, stays as shipped."""
 HARDLY_SURER = 0.99
+"""Standard deviation after over before, above which a parameter is hardly surer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ def _solved(
 
 
 def _scales(observations: Sequence[Observation], standardised: Floats, weight: Floats) -> dict[Figure, float]:
-    """By what this team's single rows scatter more or less than those of most teams, for each figure."""
+    """Scatter of this team's single rows over that of most teams', by figure."""
     figures = np.array([o.figure for o in observations])
     return {
         figure: float(own_scale(standardised[figures == figure], weight[figures == figure]))
@@ -140,7 +141,7 @@ def _scales(observations: Sequence[Observation], standardised: Floats, weight: F
 
 
 def _scaled(parameters: Parameters, scales: Mapping[Figure, float], source: str) -> Parameters:
-    """What is left out of single rows, as wide as this team's rows scatter."""
+    """The error of a single row, as wide as this team's rows scatter."""
     rows = (parameters.rows[name] for name, figure in RESIDUALS.items() if figure in scales)
     return parameters.replaced(
         as_learned(with_range(row, row.value, row.log_sd * scales[RESIDUALS[row.id]], share=False), row, source)

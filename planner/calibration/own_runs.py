@@ -1,4 +1,4 @@
-"""What a calibration tells of the user's runs and of each parameter: before and after, and what contradicts what."""
+"""What a calibration says of each of the user's runs and of each parameter: before, after, and contradictions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class OwnRow:
     error_left_out: float
     """The same with all of them but this one (and its repeats)."""
     conflicts_with: tuple[str, ...]
-    """Rows of the same configuration that say something else; the row's own id where it contradicts all others."""
+    """Rows of the same configuration whose values differ; the row's own id where it is far from what all others say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedTerm:
-    """A parameter, or what a lineage moves together, before and after learning."""
+    """A parameter before and after learning; of parameters that move together, the one that changed most."""
 
     term: str
     """Id of the row of parameters."""
@@ -54,7 +54,7 @@ class LearnedTerm:
     """Low, mid and high."""
     after: tuple[float, float, float]
     bounded: bool
-    """Whether it was kept at three of its spreads."""
+    """Whether the runs asked for more than three standard deviations, and it was kept at three."""
 
     @property
     def family(self) -> str:
