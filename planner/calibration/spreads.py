@@ -18,9 +18,10 @@ TEAM = {
     Figure.TIME: "stack_error_ratio", Figure.MEMORY: "memory_stack_error_ratio",
     Figure.POWER: "power_stack_error_ratio", Figure.RUN: "run_error_ratio",
 }  # fmt: skip
-"""Row whose spread is what one team has against all others beyond the terms that its software decides, by figure.
+"""Row whose spread grows until the ranges of a figure hold teams that were left out.
 
-Whole runs have no such row: too few teams published several, so that each run counts as a team of its own.
+It is what one team has against all others beyond the terms that its software decides. Whole runs have no such row:
+there the error of the single run grows.
 """
 
 RESIDUALS = {
