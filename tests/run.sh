@@ -3,7 +3,8 @@
 #   sh tests/run.sh                 into .venv
 #   VENV=/path sh tests/run.sh      into an environment of your choice
 #   sh tests/run.sh -k words        further words go to pytest
-# All cores are used; a module's tests stay on one of them, so that slow fixtures are made once.
+# All cores are used; a module's tests stay on one of them, so that slow fixtures are made once. numpy's own threads
+# would wait for each other on top of that (a Cholesky factor of 150 rows took ten times as long): each process has one.
 # Needs Python 3.11 or later with venv; the browser set-up needs apt as root or through sudo.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,4 +15,5 @@ venv=${VENV:-.venv}
 if [ -f tests/browser_setup.sh ]; then
     sh tests/browser_setup.sh
 fi
+export OPENBLAS_NUM_THREADS=1
 exec "$venv/bin/python" -m pytest -n auto --dist loadscope "$@"

@@ -1,4 +1,4 @@
-"""Own runs in, a calibration out: the checks on what people write into a file of runs, and the learning."""
+"""From a file of the user's runs to a calibration: checks on what was typed, then learning from it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from planner.calibration.linear import Observation
 
 FAR_RATIO = 4.0
-"""No stack is this much faster than predicted, for the predictions lie near what a GPU can do."""
+"""A run this much faster than predicted cannot be true: predictions already lie near what a GPU can do."""
 HOPELESS_RATIO = 30.0
-"""No run is this much slower: the worst published layouts are about 15 times slower than predicted."""
+"""A run this much slower cannot be true either: the worst published layouts are 15 times slower than predicted."""
 ABOUT = 1.6
-"""How close a ratio must be to a number that explains it."""
+"""A slip of units explains a ratio if the two differ by less than this factor."""
 RATES = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu", "mfu")
 """Metrics of which more is faster."""
 SHOWN = 5
+"""Rows or names listed in one message."""
 
 
 def calibration_of(rows: Sequence[Mapping[str, str]], *, source: str) -> tuple[dict[str, Any], list[str]]:
@@ -50,7 +51,7 @@ def calibration_of(rows: Sequence[Mapping[str, str]], *, source: str) -> tuple[d
     document = worded(to_calibration_document(calibration, source=source, version=__version__))
     warnings += [f"{row['id']}: {row['conflict']}" for row in document["rows"] if row["conflict"]][:SHOWN]
     warnings += [
-        f"{entry['label']}: the runs ask for more than three of its spreads; it is kept there"
+        f"{entry['label']}: your runs lie more than three standard deviations from most teams; kept at three"
         for entry in document["learned"]
         if entry["bounded"]
     ]
@@ -58,10 +59,10 @@ def calibration_of(rows: Sequence[Mapping[str, str]], *, source: str) -> tuple[d
 
 
 def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Observation], list[str]]:
-    """Rows that may teach, and a warning for those that may not.
+    """The rows that can be learned from, and one warning that names the others.
 
     Raises:
-        InputFileError: none may, or the file holds several lineages.
+        InputFileError: there are none, or the file holds the runs of several teams (lineages).
     """
     from planner.calibration.linear import observe
     from planner.validation.runs import Rejected, parse_result, parse_run
@@ -100,9 +101,9 @@ def observed(rows: Sequence[Mapping[str, str]], source: str) -> tuple[list[Obser
 
 
 def _check(observations: Sequence[Observation], source: str) -> list[str]:
-    """Refuse rows that no stack explains: units that slipped, cluster totals in place of one GPU's.
+    """Refuse values that no software explains: a slip of units, the total of a cluster in place of one GPU's figure.
 
-    A run that is merely much slower than predicted may have a bad layout: it is learned from, with a warning.
+    A run that is merely much slower than predicted may have a bad layout: it is used, with a warning.
 
     Raises:
         InputFileError: names the row and what would explain it.
@@ -123,12 +124,12 @@ def _check(observations: Sequence[Observation], source: str) -> list[str]:
         if cause or faster or not 1.0 / HOPELESS_RATIO < ratio < HOPELESS_RATIO:
             check = "check the value, its unit and the configuration; leave the row out if it is of something else"
             raise InputFileError(f"{source}: {what}", hint=cause or check)
-        warnings.append(f"{what}: check it; it counts little")
+        warnings.append(f"{what}: check it; it is given little weight")
     return warnings
 
 
 def _cause(metric: str, ratio: float, gpus: int) -> str | None:
-    """What would explain a value that is off by a ratio; None where nothing known does."""
+    """The slip of units that would explain a value so many times the predicted one; None where none known does."""
     causes = {"is this the cluster's rate? give that of one GPU": float(gpus), "is it in thousands?": 1e-3}
     if metric in ("step_time_s", "time_to_train_min"):
         unit = "seconds" if metric == "step_time_s" else "minutes"

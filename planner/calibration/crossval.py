@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
-from planner.calibration.hierarchy import FREEDOM, Hierarchy, Numbers, Population
+from planner.calibration.design import Numbers
+from planner.calibration.hierarchy import FREEDOM, Hierarchy, Population
 from planner.calibration.linear import Figure, Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
 from planner.rates.parameters import Z90, Joint, Parameters
@@ -23,13 +25,13 @@ DRAWS = Draws(count=401, seed=1)
 COUNTS = (0, 1, 3, 10)
 """Own rows that are learned from, along the learning curve."""
 REPEATS = 8
-"""Random choices of these rows."""
+"""Random choices of the rows to learn from, over which the figures are averaged."""
 SCALE_FREEDOM = 6.0
 """Degrees of freedom of the prior of how much a team's single rows scatter."""
 LARGEST_STANDARDISED = 4.0
-"""No single row speaks for more than this many spreads."""
+"""No single row counts as further off than this many standard deviations."""
 MOST_ROWS = 240
-"""Rows of one lineage and figure that a learning curve looks at: a random part of the largest."""
+"""Rows of one lineage and figure that a learning curve looks at; of more, a random part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,49 +66,48 @@ class Learned:
 
 def leave_out(hierarchy: Hierarchy) -> list[LeftOut]:
     """Every lineage and figure, with the population of the other lineages."""
-    figures = np.array([o.figure for o in hierarchy.observations])
-    result = []
-    for name, rows in hierarchy.lineages.items():
+    design, result = hierarchy.design, []
+    for name, rows in design.lineages.items():
         others = hierarchy.population(without=name)
         for figure in Figure:
-            members = rows[figures[rows] == figure]
+            members = rows[design.figures[rows] == figure]
             if len(members):
                 result.append(LeftOut(lineage=name, figure=figure, rows=members, others=others))
     return result
 
 
-def own_scale(standardised: Floats, weight: Floats) -> float:
-    """By what a team's single rows scatter more or less than those of most teams.
+def own_scale(standardised: Floats, weight: Floats) -> Floats:
+    """Scatter of a team's single rows over that of most teams', `[...]`.
 
     A team's own variance has a scaled inverse chi-squared prior of `SCALE_FREEDOM` degrees around that of most teams
     (Gelman et al. 2013, Bayesian Data Analysis, section 3.2): rows that agree make it smaller, others larger.
 
     Args:
-        standardised: error of each row predicted from the others, over the spread stated, `[row]`.
+        standardised: error of each row predicted from the others, over the spread stated, `[..., row]`.
         weight: how much each row counts, `[row]`.
     """
-    seen = float((weight * np.minimum(np.abs(standardised), LARGEST_STANDARDISED) ** 2).sum())
-    return math.sqrt((SCALE_FREEDOM + seen) / (SCALE_FREEDOM + float(weight.sum())))
+    seen = (weight * np.minimum(np.abs(standardised), LARGEST_STANDARDISED) ** 2).sum(axis=-1)
+    scale: Floats = np.sqrt((SCALE_FREEDOM + seen) / (SCALE_FREEDOM + weight.sum()))
+    return scale
 
 
 def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> tuple[Floats, Floats]:
-    """What is left of residuals once some of them are seen, and its spread, `[row]` each.
+    """What is left of residuals once some of them are seen, and its spread, `[..., row]` each.
 
     Args:
         mean: the residuals, `[row]`.
         shared: covariance of what rows share, `[row, row]`.
         own_sd: spread of each row's own, `[row]`.
-        known: rows that are learned from.
+        known: rows that are learned from, in any number of choices of them, `[..., known]`.
     """
-    variance = np.diag(shared)
-    if not len(known):
-        return mean, np.sqrt(variance + own_sd**2)
-    seen = shared[np.ix_(known, known)] + np.diag(own_sd[known] ** 2)
-    inverse = np.linalg.inv(seen)
-    gain = shared[:, known] @ inverse
-    after = np.maximum(variance - np.einsum("ij,ji->i", gain, shared[known]), 0.0)
-    scale = own_scale((inverse @ mean[known]) / np.sqrt(np.diag(inverse)), np.ones(len(known)))
-    return mean - gain @ mean[known], np.sqrt(after + (scale * own_sd) ** 2)
+    count = known.shape[-1]
+    seen = shared[known[..., :, None], known[..., None, :]] + np.eye(count) * own_sd[known][..., None] ** 2
+    across, inverse = shared[known], np.linalg.inv(seen)
+    gain, weighed = inverse @ across, np.einsum("...ij,...j->...i", inverse, mean[known])
+    after = np.maximum(np.diag(shared) - (across * gain).sum(axis=-2), 0.0)
+    scale = own_scale(weighed / np.sqrt(np.einsum("...ii->...i", inverse)), np.ones(count))
+    left = mean - np.einsum("...i,...ij->...j", weighed, across)
+    return left, np.sqrt(after + (scale[..., None] * own_sd) ** 2)
 
 
 def log_density(error: Floats, sd: Floats) -> Floats:
@@ -117,33 +118,39 @@ def log_density(error: Floats, sd: Floats) -> Floats:
     return density
 
 
-def learn(hierarchy: Hierarchy, left_out: LeftOut, count: int) -> Learned | None:
-    """Predict a left-out lineage after learning from some of its rows; None where fewer than two would be left."""
+def learn(hierarchy: Hierarchy, left_out: LeftOut, counts: Sequence[int] = COUNTS) -> list[Learned]:
+    """Predict a left-out lineage after learning from each count of its rows that leaves at least two to predict."""
     rows = _sample(left_out.rows, MOST_ROWS)
-    if count and len(rows) < count + 2:
-        return None
     mean, shared = hierarchy.expected(rows, left_out.others)
     own_sd = hierarchy.own_sd[rows]
-    figures = []
-    for repeat in range(REPEATS if count else 1):
-        known = np.random.default_rng(repeat).choice(len(rows), count, replace=False)
-        rest = np.setdiff1d(np.arange(len(rows)), known)
-        error, sd = (values[rest] for values in condition(mean, shared, own_sd, known))
-        figures.append([
-            np.median(np.abs(np.expm1(error))), np.mean(np.abs(error) <= Z90 * sd),
-            np.median(2.0 * np.sinh(Z90 * sd)), np.mean(log_density(error, sd)),
-        ])  # fmt: skip
-    error_ratio, coverage, width, score = (float(value) for value in np.mean(figures, axis=0))
+    enough = [count for count in counts if not count or len(rows) >= count + 2]
+    return [_learned(left_out, count, mean, shared, own_sd) for count in enough]
+
+
+def _learned(left_out: LeftOut, count: int, mean: Floats, shared: Floats, own_sd: Floats) -> Learned:
+    known = _choices(len(mean), count)
+    rest = np.ones((len(known), len(mean)), dtype=bool)
+    np.put_along_axis(rest, known, values=False, axis=1)
+    error, sd = (values[rest].reshape(len(known), -1) for values in condition(mean, shared, own_sd, known))
     return Learned(
-        lineage=left_out.lineage, figure=left_out.figure, count=count, rows=len(left_out.rows), error=error_ratio,
-        coverage=coverage, width=width, score=score,
+        lineage=left_out.lineage, figure=left_out.figure, count=count, rows=len(left_out.rows),
+        error=float(np.median(np.abs(np.expm1(error)), axis=1).mean()),
+        coverage=float((np.abs(error) <= Z90 * sd).mean()),
+        width=float(np.median(2.0 * np.sinh(Z90 * sd), axis=1).mean()),
+        score=float(log_density(error, sd).mean()),
     )  # fmt: skip
+
+
+@cache
+def _choices(rows: int, count: int) -> Numbers:
+    """Random choices of rows to learn from, `[repeat, known]`; a single one where none are."""
+    repeats = range(REPEATS if count else 1)
+    return np.array([np.random.default_rng(repeat).choice(rows, count, replace=False) for repeat in repeats])
 
 
 def learning_curve(hierarchy: Hierarchy, given: Iterable[LeftOut], counts: Sequence[int] = COUNTS) -> list[Learned]:
     """Every left-out lineage after learning from each count of its rows, where it has enough."""
-    entries = (learn(hierarchy, left_out, count) for left_out in given for count in counts)
-    return [entry for entry in entries if entry is not None]
+    return [entry for left_out in given for entry in learn(hierarchy, left_out, counts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +177,7 @@ def drawn_left_out(hierarchy: Hierarchy, given: Iterable[LeftOut], most: int) ->
     looked_at = list(given)
     parameters = {left_out.lineage: new_lineage(hierarchy, left_out.others) for left_out in looked_at}
     chosen = [_sample(left_out.rows, most) for left_out in looked_at]
-    rows = [hierarchy.observations[row] for members in chosen for row in members]
+    rows = [hierarchy.design.observations[row] for members in chosen for row in members]
     ranges = iter(mapped(_Drawn(parameters=parameters), rows))
     return [
         _drawn_entry(left_out, hierarchy, members, ranges) for left_out, members in zip(looked_at, chosen, strict=True)
@@ -180,7 +187,7 @@ def drawn_left_out(hierarchy: Hierarchy, given: Iterable[LeftOut], most: int) ->
 def _drawn_entry(
     left_out: LeftOut, hierarchy: Hierarchy, members: Numbers, ranges: Iterator[tuple[float, float, float]]
 ) -> Learned:
-    values = np.array([hierarchy.observations[row].value for row in members])
+    values = np.array([hierarchy.design.observations[row].value for row in members])
     low, mid, high = np.array([next(ranges) for _ in members]).T
     return Learned(
         lineage=left_out.lineage, figure=left_out.figure, count=0, rows=len(left_out.rows),
@@ -197,9 +204,9 @@ def _sample(rows: Numbers, most: int) -> Numbers:
 
 def new_lineage(hierarchy: Hierarchy, others: Population) -> Parameters:
     """The parameters of a lineage that nobody measured, by what other lineages tell."""
-    covariance = hierarchy.of_new_lineage(others)
-    moved = at_shift(hierarchy.parameters, hierarchy.joint, others.shift)
-    return replace(moved, joint=Joint(ids=tuple(hierarchy.joint), factor=cholesky(covariance)))
+    ids, covariance = hierarchy.design.joint, hierarchy.of_new_lineage(others)
+    moved = at_shift(hierarchy.parameters, ids, others.shift)
+    return replace(moved, joint=Joint(ids=tuple(ids), factor=cholesky(covariance)))
 
 
 def left_out_residuals(hierarchy: Hierarchy, given: Iterable[LeftOut]) -> dict[str, tuple[float, float]]:
@@ -209,5 +216,5 @@ def left_out_residuals(hierarchy: Hierarchy, given: Iterable[LeftOut]) -> dict[s
         mean, shared = hierarchy.expected(left_out.rows, left_out.others)
         sd = np.sqrt(np.diag(shared) + hierarchy.own_sd[left_out.rows] ** 2)
         for row, error, spread in zip(left_out.rows, mean, sd, strict=True):
-            result[hierarchy.observations[row].run.id] = (float(error), float(spread))
+            result[hierarchy.design.observations[row].run.id] = (float(error), float(spread))
     return result

@@ -20,11 +20,13 @@ import numpy as np
 
 from planner.answer.document import Document, plain
 from planner.answer.plan import CalibrationFacts, LearnedFact
-from planner.calibration.learn import Calibration, LearnedTerm, OwnRow
+from planner.calibration.learn import Calibration
+from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned
+from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
 from planner.errors import InputFileError, Message, UsageError
 from planner.evidence import EvidenceKind
-from planner.rates.parameters import PARAMETERS, POSTERIOR, Z90, Joint, Parameter, Parameters, moved
+from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
 
 SCHEMA = "mpplan.calibration/1"
 LARGEST_BYTES = 8_000_000
@@ -244,8 +246,4 @@ def _changed(
     if source is None:
         return row
     share = shipped.families[base.family].bound == "share"
-    low, high = (float(moved(value, side * Z90 * sd, share=share)) for side in (-1, 1))
-    return replace(
-        row, value=value, low=low, high=high, source=f"{source}; before: {base.origin}", kind=EvidenceKind.MEASURED,
-        date=made, prior=None, fitted_rows=None,
-    )  # fmt: skip
+    return replace(as_learned(with_range(row, value, sd, share=share), base, source), date=made)

@@ -19,12 +19,13 @@ from planner.calibration.crossval import (
     leave_out,
     left_out_residuals,
 )
-from planner.calibration.hierarchy import Hierarchy, Population, model_ids
+from planner.calibration.design import Design, model_ids
+from planner.calibration.hierarchy import Hierarchy, Population
 from planner.calibration.linear import Observation, linearize, observe
-from planner.calibration.shifts import at_shift, cholesky, is_share
+from planner.calibration.shifts import at_shift, cholesky, is_share, with_range
 from planner.calibration.spreads import fitted_ids
 from planner.calibration.tune import conformal, tuned
-from planner.rates.parameters import Z90, Joint, Parameters, moved
+from planner.rates.parameters import Joint, Parameters
 from planner.rows import CATALOG, read_rows
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.setup import prepare
@@ -100,23 +101,23 @@ def fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Fit
 
 def _at(observations: Sequence[Observation], parameters: Parameters, priors: Parameters) -> Hierarchy:
     linear = linearize(observations, parameters, model_ids(parameters))
-    return Hierarchy(observations, linear, parameters, priors)
+    return Hierarchy(Design(observations, linear, parameters), parameters, priors)
 
 
 def with_posterior(hierarchy: Hierarchy, population: Population) -> Parameters:
     """The rows with their ranges for a lineage that nobody measured, and the joint posterior behind them."""
-    parameters, ids = hierarchy.parameters, hierarchy.joint
+    parameters, ids = hierarchy.parameters, hierarchy.design.joint
     covariance = hierarchy.of_new_lineage(population)
-    told = np.abs(hierarchy.slopes).sum(axis=0) > 0
+    told = np.abs(hierarchy.design.slopes).sum(axis=0) > 0
     rows = []
     for name, sd, informed in zip(ids, np.sqrt(np.diag(covariance)), told, strict=True):
         row, prior = parameters.rows[name], hierarchy.priors.rows[name]
         share = is_share(parameters, name)
-        low, high = (float(moved(row.value, side * Z90 * float(sd), share=share)) for side in (-1, 1))
-        row = replace(row, low=low, high=high, prior=None, fitted_rows=None)
+        row = replace(with_range(row, row.value, float(sd), share=share), prior=None, fitted_rows=None)
         if informed and parameters.families[row.family].fitted_to:
             before = (prior.value, prior.low, prior.high)
-            row = replace(row, prior=before, fitted_rows=len(hierarchy.observations), date=date.today().isoformat())
+            rows_fitted = len(hierarchy.design.observations)
+            row = replace(row, prior=before, fitted_rows=rows_fitted, date=date.today().isoformat())
         elif parameters.families[row.family].fitted_to:
             row = replace(row, value=prior.value, low=prior.low, high=prior.high)
         rows.append(row)

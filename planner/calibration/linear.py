@@ -73,6 +73,11 @@ class Observation:
         """What its metric is about."""
         return figure_of(self.run.metric)
 
+    @property
+    def series(self) -> str:
+        """What it is a repeat of: the series of its row, else the row itself."""
+        return self.run.series or self.run.id
+
 
 def observe(prepared: object, result: object, lineage: str) -> Observation | None:
     """A row that may teach: predicted, with a number, no flag, no power limit left unsaid; None for any other.

@@ -1,4 +1,4 @@
-"""Parameters moved in their logarithms, and the factor of a covariance."""
+"""Parameters moved in their logarithms, their ranges there, and the factor of a covariance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.rates.parameters import Parameters, moved
+from planner.rates.parameters import NEARLY_ALL, Z90, Parameter, Parameters, moved
 from planner.rates.terms import Floats
 
 
@@ -23,6 +23,32 @@ def at_shift(parameters: Parameters, ids: Sequence[str], shift: Floats) -> Param
         for row, by in zip((parameters.rows[name] for name in ids), shift, strict=True)
     ]
     return replace(parameters.replaced(rows), joint=None)
+
+
+def slope_ratios(before: Parameters, after: Parameters, ids: Sequence[str]) -> Floats:
+    """How far a small shift counted from the new value goes, over the same counted from the old one, `[parameter]`.
+
+    1, except for shares: they bend on their way to 1, where a shift goes less far.
+    """
+    ratios = np.ones(len(ids))
+    for number, name in enumerate(ids):
+        value = before.rows[name].value
+        if is_share(before, name) and value < NEARLY_ALL:
+            ratios[number] = (1.0 - after.rows[name].value) / (1.0 - value)
+    return ratios
+
+
+def with_range(row: Parameter, value: float, sd: float, *, share: bool) -> Parameter:
+    """A row with another value and, around it, the 90 % range of a normal distribution of its shift.
+
+    Args:
+        row: to change.
+        value: its new value.
+        sd: standard deviation of the logarithm.
+        share: whether it is a share of something, whose range bends so that it stays below 1.
+    """
+    low, high = (float(moved(value, side * Z90 * sd, share=share)) for side in (-1, 1))
+    return replace(row, value=value, low=low, high=high)
 
 
 def cholesky(covariance: Floats) -> Floats:

@@ -6,19 +6,23 @@ precision, a GPU, a model or a single run is the range of a row of its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.calibration.linear import Figure
-from planner.rates.parameters import Z90, Parameter, Parameters
+from planner.calibration.shifts import with_range
+from planner.rates.parameters import Parameter, Parameters
 from planner.validation.predict import WIDENED
 
 TEAM = {
     Figure.TIME: "stack_error_ratio", Figure.MEMORY: "memory_stack_error_ratio",
     Figure.POWER: "power_stack_error_ratio", Figure.RUN: "run_error_ratio",
 }  # fmt: skip
-"""What one team has against all others beyond the terms that its software decides, by figure; of whole runs, each."""
+"""Row whose spread grows until the ranges of a figure hold teams that were left out.
+
+It is what one team has against all others beyond the terms that its software decides. Whole runs have no such row:
+there the error of the single run grows.
+"""
 
 RESIDUALS = {
     "model_error_ratio": Figure.TIME, "memory_error_ratio": Figure.MEMORY, "power_error_ratio": Figure.POWER,
@@ -95,7 +99,7 @@ def with_spreads(parameters: Parameters, spreads: Mapping[str, float]) -> Parame
 def _with_spread(row: Parameter, sd: float) -> Parameter:
     if row.lineage_sd is not None:
         return replace(row, lineage_sd=sd)
-    return replace(row, low=row.value * math.exp(-Z90 * sd), high=row.value * math.exp(Z90 * sd))
+    return with_range(row, row.value, sd, share=False)
 
 
 def spreads_of(parameters: Parameters, figure: Figure) -> list[str]:

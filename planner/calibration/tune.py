@@ -28,8 +28,11 @@ sources left out, held 72, 31 and 65 %.
 STEPS = (0.6, 1.5, 0.8, 1.25)
 """Factors by which a spread is tried."""
 LEAST_SPREAD = 0.005
+"""No spread is narrower, in the logarithm."""
 LEAST_GAIN = 1e-3
+"""Mean logarithm of the predictive density by which a spread must be better to be taken."""
 ROUNDS = 2
+"""Passes over all spreads of a figure."""
 CONFORMAL_ROWS = 40
 """Rows of each lineage and figure that it looks at."""
 CONFORMAL_STEP = 0.02
@@ -39,7 +42,10 @@ CONFORMAL_RATIO = 0.93
 LEAST_LINEAGES = 20
 """With fewer a share between the ends of `COVERAGE` is luck: the ranges are not narrowed."""
 LARGEST_STANDSTILL = 0.3
-"""Set by hand, since seven lineages cannot tell it: unbounded the search takes 0.5, and a run 2.5 times its steps."""
+"""Widest spread between lineages of the time that runs stand still, set by hand: seven lineages cannot tell it.
+
+Without this bound the search takes 0.5, at which the upper end of a run is 2.5 times its steps.
+"""
 LARGEST = 1.0
 """No spread is wider, in the logarithm."""
 
@@ -63,7 +69,7 @@ def tuned(hierarchy: Hierarchy, log: Log) -> Parameters:
 def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut], log: Log) -> Parameters:
     parameters = hierarchy.parameters
     names = spreads_of(parameters, figure)
-    largest = {name: largest_spread(hierarchy.priors, name) for name in names}
+    largest = largest_spreads(hierarchy.priors, names)
     best = mean_score(hierarchy, given)
     for _ in range(ROUNDS):
         before = best
@@ -81,15 +87,22 @@ def _tuned_figure(hierarchy: Hierarchy, figure: Figure, given: Sequence[LeftOut]
     return parameters
 
 
-def largest_spread(priors: Parameters, name: str) -> float:
-    """No lineage differs by more than was thought possible before any fit; what is left out may be of any size."""
+def largest_spreads(priors: Parameters, names: Sequence[str]) -> dict[str, float]:
+    """The most that each spread may become, by name.
+
+    No lineage differs by more than was thought possible before any fit; what is left out may be of any size.
+    """
     groups = deviation_groups(priors)
+    return {name: _largest_spread(priors, name, groups.get(name, ())) for name in names}
+
+
+def _largest_spread(priors: Parameters, name: str, moved_together: Sequence[str]) -> float:
     family = priors.families[priors.rows[name].family]
-    if name not in groups or family.deviates == "apart":
+    if not moved_together or family.deviates == "apart":
         return LARGEST
     if family.fitted_to == Figure.RUN:
         return LARGEST_STANDSTILL
-    return max(priors.rows[row].log_sd for row in groups[name])
+    return max(priors.rows[row].log_sd for row in moved_together)
 
 
 def mean_score(hierarchy: Hierarchy, given: Sequence[LeftOut]) -> float:

@@ -107,10 +107,6 @@ def observations_by_lineage(rows: Sequence[Mapping[str, str]]) -> dict[str, list
     return dict(result)
 
 
-def _series(observation: Observation) -> str:
-    return observation.run.series or observation.run.id
-
-
 def choose(observations: Sequence[Observation], count: int, seed: int) -> list[Observation]:
     """`count` rows of each figure, of different series, at random; at least two series are left to predict."""
     random = np.random.default_rng(seed)
@@ -119,7 +115,7 @@ def choose(observations: Sequence[Observation], count: int, seed: int) -> list[O
         series: dict[str, Observation] = {}
         for observation in observations:
             if observation.figure is figure:
-                series.setdefault(_series(observation), observation)
+                series.setdefault(observation.series, observation)
         members = list(series.values())
         if count and len(members) >= count + 2:
             chosen += [members[number] for number in sorted(random.choice(len(members), count, replace=False))]
@@ -132,7 +128,7 @@ def _repeats(by_lineage: Mapping[str, Sequence[Observation]], chosen: Mapping[st
         observation.run.id
         for name, members in by_lineage.items()
         for observation in members
-        if _series(observation) in {_series(own) for own in chosen[name]}
+        if observation.series in {own.series for own in chosen[name]}
     }
 
 

@@ -11,7 +11,7 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.planning.case import Case
 from planner.question.question import Question
 from planner.rates.ladder import has_effect
-from planner.rates.parameters import FIGURES
+from planner.rates.parameters import EVIDENCE_GROUPS, FIGURES
 from planner.units import MINUTE_S
 
 _TIME = FIGURES["time"]
@@ -19,23 +19,33 @@ _TIME = FIGURES["time"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """What one source is used for, over all cases."""
+    """What one source, or a group of sources told together, is used for, over all cases."""
 
-    evidence: Evidence
+    group: str = ""
+    """One of `EVIDENCE_GROUPS`; empty for a source that stands alone."""
+    members: dict[str, Evidence] = field(default_factory=dict)
+    """By id, in the order of their first use."""
     figures: set[str] = field(default_factory=set)
     terms: set[str] = field(default_factory=set)
     precisions: set[str] = field(default_factory=set)
 
 
 class _Sources:
-    """Collects every source once, with the figures, terms and precisions that it is used for."""
+    """Collects every source once, with the figures, terms and precisions that it is used for.
+
+    Sources of one group and kind become one: each of them is named in it, with its range.
+    """
 
     def __init__(self) -> None:
         self._uses: dict[str, _Use] = {}
 
-    def add(self, evidence: Evidence, figures: Iterable[str], *, term: str = "", precision: str = "") -> None:
-        """Note one use; without a precision it counts for all of them."""
-        use = self._uses.setdefault(evidence.id, _Use(evidence=evidence))
+    def add(
+        self, evidence: Evidence, figures: Iterable[str], *, term: str = "", precision: str = "", group: str = ""
+    ) -> None:
+        """Note one use; without a precision it counts for all of them, without a group the source stands alone."""
+        key = f"parameters:{group}.{evidence.kind}" if group else evidence.id
+        use = self._uses.setdefault(key, _Use(group=group))
+        use.members.setdefault(evidence.id, evidence)
         use.figures.update(figures)
         use.terms.update([term] if term else [])
         use.precisions.add(precision)
@@ -45,13 +55,26 @@ class _Sources:
         every = {"", *precisions}
         return tuple(
             replace(
-                use.evidence,
+                _together(name, use.group, tuple(use.members.values())),
                 used_in=tuple(sorted(use.figures)),
                 terms=tuple(sorted(use.terms)),
                 precisions=tuple(sorted(use.precisions)) if use.precisions < every - {""} else (),
             )
-            for use in self._uses.values()
+            for name, use in self._uses.items()
         )
+
+
+def _together(name: str, group: str, members: tuple[Evidence, ...]) -> Evidence:
+    """One source that says what each of its members says; a source that stands alone stays as it is."""
+    if not group:
+        return members[0]
+    return replace(
+        members[0],
+        id=name,
+        what=f"{EVIDENCE_GROUPS[group]} – {'; '.join(member.what for member in members)}",
+        source="; ".join(dict.fromkeys(member.source for member in members)),
+        date=max((member.date for member in members if member.date), default=None),
+    )
 
 
 def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, ...]:
@@ -70,7 +93,10 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
             sources.add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu", "params_total"))
         for term in case.rates.terms.values():
             if has_effect(term, case.recipe):
-                sources.add(term.evidence, term.family.used_in, term=term.name, precision=precision)
+                sources.add(
+                    term.evidence, term.family.used_in, term=term.name, precision=precision,
+                    group=term.family.evidence_group,
+                )  # fmt: skip
         for row in case.price.evidence:
             sources.add(row, ("cost_usd", "cost_usd.gpu_hour"))
         for row in case.ledger.evidence:

@@ -30,12 +30,6 @@ CURRENT_YEAR = 2026.0
 ATTENTION_MATURE_YEAR = 2025.0
 """From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
 
-LEFT_OUT = "residuals of published runs with their lineage left out"
-"""Source of every row that says how wide the range of what the equations leave out is."""
-LEFT_OUT_WHAT = (
-    "what the equations leave out of a team, a precision, a GPU, a model and a run: 1, with a range for each"
-)
-
 TRANSFER_SD = 0.05
 """Further spread of the logarithm of a matrix rate where nobody measured this GPU: assumed."""
 
@@ -60,18 +54,27 @@ class Setting:
         """Its architecture."""
         return find_architecture(self.gpu.arch)
 
-    def row(self, family: Family) -> Parameter:
-        """The row of a family that holds here.
+    def qualifiers(self, family: Family) -> tuple[str, ...]:
+        """What chooses among the rows of a family besides the architecture, empty for none."""
+        return tuple([QUALIFIERS[word](self) for word in family.by if word != "arch"])
 
-        Where rows differ by architecture, the GPU's own comes first, then that of the relative that stands for it.
-        """
-        others = [QUALIFIERS[word](self) for word in family.by if word != "arch"]
-        if "arch" not in family.by:
-            return self.parameters.find(family.name, *others)
-        own = ".".join([family.name, *filter(None, others), self.gpu.arch])
-        if own in self.parameters.rows:
-            return self.parameters.rows[own]
-        return self.parameters.find(family.name, *others, self.architecture.parameters_of)
+    def row(self, family: Family) -> Parameter:
+        """The row of a family that holds here."""
+        return _row(self.parameters, family.name, self.qualifiers(family), self.gpu.arch)
+
+
+@lru_cache(maxsize=8192)
+def _row(parameters: Parameters, name: str, qualifiers: tuple[str, ...], arch: str) -> Parameter:
+    """The row of a family that holds; looked up once for all runs that are alike in what chooses it.
+
+    Where rows differ by architecture, the GPU's own comes first, then that of the relative that stands for it.
+    """
+    if "arch" not in parameters.families[name].by:
+        return parameters.find(name, *qualifiers)
+    own = ".".join([name, *filter(None, qualifiers), arch])
+    if own in parameters.rows:
+        return parameters.rows[own]
+    return parameters.find(name, *qualifiers, find_architecture(arch).parameters_of)
 
 
 QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
@@ -177,25 +180,33 @@ def _term(
     ceiling = 1.0 if bounded or family.bound else float("inf")
     return Term(
         name=name, value=row.value * scale, ceiling=ceiling * scale, family=family, evidence=_evidence(row, name),
-        rests_on=(Dependence(row=row, share=family.bound == "share", apart=_apart(setting, family, row)),),
+        rests_on=(Dependence(row=row, share=family.bound == "share"),),
     )  # fmt: skip
 
 
-def _apart(setting: Setting, family: Family, row: Parameter) -> str:
-    """The GPU or model that a row of all GPUs or models is drawn for."""
-    if family.by not in (("gpu",), ("shape",)) or row.id != family.name:
-        return ""
-    return QUALIFIERS[family.by[0]](setting)
+@lru_cache(maxsize=8192)
+def _unscaled_term(parameters: Parameters, family_name: str, name: str, qualifiers: tuple[str, ...], arch: str) -> Term:
+    """A term that is its row as it stands: made once for all runs that are alike in what chooses the row.
+
+    A row of all GPUs or of all models is drawn for the one at hand.
+    """
+    family, row = parameters.families[family_name], _row(parameters, family_name, qualifiers, arch)
+    apart = qualifiers[0] if family.by in (("gpu",), ("shape",)) and row.id == family.name else ""
+    return Term(
+        name=name, value=row.value, ceiling=1.0 if family.bound else float("inf"), family=family,
+        evidence=_evidence(row, name),
+        rests_on=(Dependence(row=row, share=family.bound == "share", apart=apart),),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
 def _evidence(row: Parameter, name: str) -> Evidence:
-    """Where a row is from; what the equations leave out has one source for all its terms."""
-    left_out = row.source == LEFT_OUT
+    """Where a row is from, and its range."""
+    unit = "" if row.unit == "ratio" else f" {row.unit}"
     return Evidence(
-        id="parameter:left_out" if left_out else f"parameter:{row.id}",
+        id=f"parameter:{row.id}",
         kind=row.kind,
-        what=LEFT_OUT_WHAT if left_out else f"{row.meaning}: {row.value:g} ({row.low:g} to {row.high:g}) {row.unit}",
+        what=f"{row.meaning}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g}){unit}",
         source=row.origin,
         date=row.date,
         terms=(name,),
@@ -320,11 +331,13 @@ def _board_power_term(setting: Setting, family: Family, name: str) -> Term:
     tdp_w = setting.gpu.tdp_w
     limit_w = min(setting.cluster.power_limit_w or tdp_w, tdp_w)
     term = _term(setting, family, name, tdp_w, bounded=True)
-    return replace(term, value=min(term.value, limit_w), ceiling=min(term.ceiling, limit_w))
+    if term.value <= limit_w == tdp_w:
+        return term
+    return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
 
 
 LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
-    "": _term,
+    "": lambda s, family, name: _unscaled_term(s.parameters, family.name, name, s.qualifiers(family), s.gpu.arch),
     "matmul_peak": _matmul_term,
     "attention_peak": _attention_term,
     "memory_bandwidth": lambda s, family, name: _term(s, family, name, s.gpu.memory_bytes_per_s, bounded=True),

@@ -41,12 +41,18 @@ ITEMISED = {"time": "step_s", "power": "energy_items_mwh", "memory": "memory_gib
 """The itemised figure that the column `moves` names items of."""
 
 
+EVIDENCE_GROUPS = {"": "", "left_out": "what the equations leave out, as a factor"}
+"""Words of the column `evidence_group`: what the rows of a group have in common, told once for all of them."""
+
+NEARLY_ALL = 0.99
+"""A share from here on has no room to bend: it is moved as any other value."""
+
 Moved = float | npt.NDArray[np.float64]
 
 
 def moved(value: float, shift: Moved, *, share: bool) -> Moved:
     """A value moved by `shift` in its logarithm; a share bends so that it stays below 1 and keeps a slope."""
-    if not share or value >= 0.99:
+    if not share or value >= NEARLY_ALL:
         grown: Moved = value * np.exp(shift)
         return grown
     odds = math.log(value / (1.0 - value)) + shift / (1.0 - value)
@@ -77,6 +83,8 @@ class Family:
     """Condition under which it has any effect (`ladder.CONDITIONS`); empty: always."""
     fitted_to: str | None
     """The figure whose published runs move it, one of `FITS`; None: none says anything about it."""
+    evidence_group: str
+    """Group (`EVIDENCE_GROUPS`) whose rows stand in one row of an answer's evidence; empty: each has its own."""
     deviates: str
     """How one lineage (a team and its software) differs from the others: all its rows `together`, each row `apart`;
     empty: it does not."""
@@ -127,7 +135,7 @@ class Parameter:
         """The source, and that the row was fitted where it was."""
         if self.fitted_rows is None:
             return self.source
-        return f"fitted to {self.fitted_rows} published runs; prior: {self.source}"
+        return f"fitted to {self.fitted_rows} runs; prior: {self.source}"
 
     @property
     def before_fit(self) -> Parameter:
@@ -267,5 +275,6 @@ def _family(row: Row, name: str) -> Family:
         narrowed_by=row.opt_text("narrowed_by"),
         when=row.cell("when"),
         fitted_to=row.choice("fitted_to", ("", *FITS)) or None,
+        evidence_group=row.choice("evidence_group", tuple(EVIDENCE_GROUPS)),
         deviates=row.choice("deviates", ("", "together", "apart")),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from planner.errors import Message
 from planner.training.recipe import OFFLOADS
@@ -116,6 +116,14 @@ class PublishedRun:
     """`y`: the optimizer steps inside the backward pass, and a gradient is freed once it is used."""
 
 
+def unlabelled(run: PublishedRun) -> PublishedRun:
+    """The run without its labels: its name, its links to other rows, its lineage and what is said of its source.
+
+    No equation reads any of these, so that runs which differ in labels alone have one prediction.
+    """
+    return replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="", lineage="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedResult:
     """The answer of a row, read only after everything is predicted."""
@@ -136,9 +144,14 @@ class Rejected:
     metric: str = ""
 
 
-_WHOLE = frozenset(f.name for f in fields(PublishedRun) if f.type == "int | None")
-_REAL = frozenset(f.name for f in fields(PublishedRun) if f.type == "float | None")
-_TEXT = tuple(f.name for f in fields(PublishedRun) if f.name not in _WHOLE | _REAL)
+_WHOLE = tuple(f.name for f in fields(PublishedRun) if f.type == "int | None")
+_REAL = tuple(f.name for f in fields(PublishedRun) if f.type == "float | None")
+_TEXT = tuple(f.name for f in fields(PublishedRun) if f.name not in _WHOLE + _REAL)
+_WORDS = {
+    "family": FAMILIES, "energy_scope": ENERGY_SCOPES, "mem_kind": MEM_KINDS, "offload": OFFLOADS,
+    "fused_loss": YES_NO, "in_backward": YES_NO,
+}  # fmt: skip
+"""Columns that hold one of a few words."""
 CONFIGURATION = tuple(f.name for f in fields(PublishedRun))
 """Columns that describe a run, in the order of the type."""
 COLUMNS = (*CONFIGURATION, *ANSWERS)
@@ -196,16 +209,13 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
     """
     read = _Cells(cells)
     name = read.text("id") or (f"line {line}" if line is not None else "row without id")
-    values: dict[str, object] = {column: read.text(column) for column in _TEXT}
-    values |= {column: read.whole(column) for column in _WHOLE}
-    values |= {column: read.real(column) for column in _REAL}
-    values["id"] = name
+    given = {column for column, text in cells.items() if text}  # most columns of most files are blank
+    values: dict[str, object] = {column: read.text(column) for column in _TEXT if column in given}
+    values |= {column: read.whole(column) for column in _WHOLE if column in given}
+    values |= {column: read.real(column) for column in _REAL if column in given}
+    values |= {"id": name, "gpu": read.text("gpu")}
     values["metric"] = metric = read.word("metric", METRICS)
-    values["family"] = read.word("family", FAMILIES)
-    values["energy_scope"] = read.word("energy_scope", ENERGY_SCOPES)
-    values["mem_kind"] = read.word("mem_kind", MEM_KINDS)
-    values["offload"] = read.word("offload", OFFLOADS)
-    values |= {column: read.word(column, YES_NO) for column in ("fused_loss", "in_backward")}
+    values |= {column: read.word(column, words) for column, words in _WORDS.items() if column in given}
     values["precision"] = read.text("precision").lower() or None
     missing = [column for column in ("metric", "gpu") if not read.text(column)]
     read.problems.extend(f"{column}: blank" for column in missing)

@@ -10,7 +10,7 @@ from planner.answer.document import plain
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
 from planner.validation.predict import Prediction, predict
-from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run
+from planner.validation.runs import PublishedRun, Rejected, parse_result, parse_run, unlabelled
 from planner.validation.score import (
     BREAKDOWNS,
     ScoredPair,
@@ -85,7 +85,7 @@ def _outcome(
     parameters_of: ByLineage,
 ) -> Outcome:
     parameters = parameters_of(run.lineage)
-    same = replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="", lineage="")
+    same = unlabelled(run)
     if (same, parameters) not in computed:
         prepared = prepare_run(same)
         computed[same, parameters] = (prepared, predict(prepared, draws, parameters))

@@ -136,7 +136,7 @@ def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
 def _trust(facts: Facts, words: Words) -> tuple[Cell, ...]:
     """What the figures are based on, in a line; each part links to the details on the page."""
     doc = facts.doc
-    parts = [Cell(text=_measured(facts, words), href="#sources")]
+    parts = [_speeds(facts, words)]
     prices = _prices(facts, words)
     if prices and any(plan[MARKET] for plan in facts.fitting()):
         parts.append(Cell(text=prices, href="#sources"))
@@ -162,6 +162,15 @@ def _years(dates: list[str]) -> str:
     """First and last year among dates or date intervals."""
     years = sorted({part[:4] for date in dates for part in date.split("/")})
     return years[0] if len(years) == 1 else f"{years[0]}–{years[-1]}" if years else ""
+
+
+def _speeds(facts: Facts, words: Words) -> Cell:
+    """What the speeds are based on: the user's own runs where a calibration learned speeds from some."""
+    learned = facts.doc.get("calibration")
+    if learned and "time" in learned["width_ratio"]:
+        runs = words.count("own_runs", int(learned["runs"]))
+        return Cell(text=words("trust.learned", runs=runs), href="#calibration")
+    return Cell(text=_measured(facts, words), href="#sources")
 
 
 def _measured(facts: Facts, words: Words) -> str:

@@ -67,7 +67,7 @@ def calibrate(
 
 
 def _json(document: Mapping[str, Any]) -> str:
-    """Every row of the factor on a line of its own."""
+    """The document as JSON, each row of the posterior's matrix on one line: indented, it would take thousands."""
     import json
 
     factor = document["posterior"]["factor"]
@@ -81,10 +81,11 @@ def _json(document: Mapping[str, Any]) -> str:
 def _shown(document: Mapping[str, Any]) -> str:
     parts = [f"Learned from {document['runs']} runs of {document['source']} on {', '.join(document['gpus'])}\n"]
     learned = [
-        (entry["words"], " (kept at three of its spreads)" if entry["bounded"] else "") for entry in document["learned"]
+        (entry["words"], " (kept at three standard deviations from most teams)" if entry["bounded"] else "")
+        for entry in document["learned"]
     ]
     parts += [f"  - {words}{bound}" for words, bound in learned[:SHOWN_TERMS]] or [
-        "  nothing beyond what most teams have"
+        "  nothing in which your runs differ from those of most teams"
     ]
     parts.append("")
     parts += [

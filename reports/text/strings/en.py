@@ -122,6 +122,7 @@ TEXT: dict[str, str] = {
     "budget.days": "The figure to plan with: {high}. In 19 cases out of 20 it takes less.",
     "setting": "{gpus} × {gpu}, about {days}, {hours}.",
     "trust.measured": "Speeds measured on this {gpu}{date}",
+    "trust.learned": "Speeds adjusted to {runs}",
     "trust.shipped": "Speeds from shipped measurements of the {gpu}{date}",
     "trust.published": "Speeds from published measurements{date}, none of our own",
     "trust.transferred": "Speeds transferred from a measured GPU{date}",

@@ -120,6 +120,7 @@ TEXT: dict[str, str] = {
     "budget.days": "排期请按 {high}计：20 种情形中有 19 种不会更久。",
     "setting": "{gpus} 张 {gpu}，约 {days}，{hours}。",
     "trust.measured": "速度在本机 {gpu} 上实测{date}",
+    "trust.learned": "速度按 {runs}校正",
     "trust.shipped": "速度来自随软件附带的 {gpu} 实测{date}",
     "trust.published": "速度来自公开发表的测量{date}，非本机实测",
     "trust.transferred": "速度由已实测的 GPU 折算{date}",

@@ -91,8 +91,8 @@ def test_learning_from_own_rows_lowers_the_error_and_narrows_the_range(five_team
 def test_a_lineage_with_too_few_rows_has_no_entry(five_teams):
     left_out = leave_out(five_teams)[0]
 
-    assert learn(five_teams, left_out, 4) is None
-    assert learn(five_teams, left_out, 3) is not None
+    assert learn(five_teams, left_out, (4,)) == []
+    assert [entry.count for entry in learn(five_teams, left_out, (3,))] == [3]
 
 
 def test_ranges_drawn_through_the_equations_are_about_those_of_the_lines(five_teams):

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.hierarchy import Hierarchy, in_coordinate, model_ids, robust_weight
+from planner.calibration.design import Design, model_ids
+from planner.calibration.hierarchy import Hierarchy, in_coordinate, robust_weight
 from planner.calibration.linear import linearize
 from planner.calibration.spreads import deviation_groups, joint_ids, spread, with_spreads
 from planner.evidence import EvidenceKind
@@ -24,7 +25,7 @@ def before_any_fit() -> Parameters:
 def hierarchy(rows, **spreads: float) -> Hierarchy:
     shipped = with_spreads(replace(shipped_parameters(), joint=None), spreads)
     priors = shipped.replaced(replace(row, prior=None) for row in shipped.rows.values())  # that is where they start
-    return Hierarchy(rows, linearize(rows, shipped, model_ids(shipped)), shipped, priors)
+    return Hierarchy(Design(rows, linearize(rows, shipped, model_ids(shipped)), shipped), shipped, priors)
 
 
 def of(name: str, factor: float, count: int = 3):
@@ -96,7 +97,7 @@ def test_teams_that_are_all_slower_move_the_population():
     model = hierarchy(rows)
     population = model.population()
 
-    speed = model.slopes @ population.shift
+    speed = model.design.slopes @ population.shift
     assert speed.mean() < -0.05  # predictions of speed fall
 
 
@@ -104,7 +105,7 @@ def test_one_team_that_is_slower_moves_the_population_less_than_six():
     lone = hierarchy([row for name in "abcdef" for row in of(name, 0.8 if name == "a" else 1.0)])
     all_of_them = hierarchy([row for name in "abcdef" for row in of(name, 0.8)])
 
-    moves = [-(model.slopes @ model.population().shift).mean() for model in (lone, all_of_them)]
+    moves = [-(model.design.slopes @ model.population().shift).mean() for model in (lone, all_of_them)]
 
     assert 0.0 < moves[0] < 0.4 * moves[1]
 
@@ -117,7 +118,7 @@ def test_a_large_table_does_not_outvote_small_ones_in_proportion_to_its_rows():
 
     model = hierarchy(small + table)
 
-    weights = {name: model.weight[rows].sum() for name, rows in model.lineages.items()}
+    weights = {name: model.design.weight[rows].sum() for name, rows in model.design.lineages.items()}
     # n to the power 0.6: 24^0.6 = 6.73 and 3^0.6 = 1.93
     assert weights["table"] == pytest.approx(24**0.6)
     assert weights["small"] == pytest.approx(3**0.6)
@@ -126,7 +127,7 @@ def test_a_large_table_does_not_outvote_small_ones_in_proportion_to_its_rows():
 def test_repeats_of_a_configuration_weigh_as_one_row():
     rows = [observation(1.0, lineage="a", id=f"r{n}", series="s") for n in range(4)]
 
-    assert hierarchy(rows).weight.sum() == pytest.approx(1.0)
+    assert hierarchy(rows).design.weight.sum() == pytest.approx(1.0)
 
 
 def test_leaving_a_lineage_out_is_as_if_it_had_never_been_there():
@@ -145,8 +146,8 @@ def test_a_new_lineage_is_less_certain_than_the_population():
 
     added = model.of_new_lineage(population) - population.covariance
 
-    design, sd = model.deviations
-    assert np.diag(added) == pytest.approx(design**2 @ sd**2)
+    variance = [spread(model.parameters, holder) ** 2 for holder in model.design.groups]
+    assert np.diag(added) == pytest.approx(model.design.moved_together**2 @ variance)
     assert np.linalg.eigvalsh(model.of_new_lineage(population)).min() > 0
 
 
@@ -179,4 +180,4 @@ def test_names_of_lineages_decide_nothing():
 
 
 def test_a_team_helper_makes_runs_a_known_factor_away():
-    assert [round(float(x), 6) for x in np.exp(-hierarchy(team([0.5, 2.0])).linear.residual)] == [0.5, 2.0]
+    assert [round(float(x), 6) for x in np.exp(-hierarchy(team([0.5, 2.0])).design.residual)] == [0.5, 2.0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from planner.calibration.shifts import at_shift, cholesky, is_share
+from planner.calibration.shifts import at_shift, cholesky, is_share, slope_ratios, with_range
 from planner.rates.parameters import shipped_parameters
 
 
@@ -24,6 +25,26 @@ def test_a_time_is_multiplied_and_a_share_stays_below_one():
 def test_parameters_that_were_moved_have_no_posterior():
     assert shipped_parameters().joint is not None
     assert at_shift(shipped_parameters(), ["kernel_s"], np.array([0.1])).joint is None
+
+
+def test_shifts_of_a_share_go_less_far_the_nearer_it_is_to_one():
+    shipped = shipped_parameters()
+    ids = ("kernel_s", "matmul_efficiency.Hopper")
+    halved = shipped.replaced([replace(shipped.rows["matmul_efficiency.Hopper"], value=0.5)])
+    moved = at_shift(halved, ids, np.array([0.7, math.log(4.0) / 2.0]))
+
+    # odds of 1 times e^(0.693 / 0.5) are 4: from 0.5 to 0.8, where 1 - value is 0.4 of what it was
+    assert moved.rows["matmul_efficiency.Hopper"].value == pytest.approx(0.8)
+    assert slope_ratios(halved, moved, ids).tolist() == pytest.approx([1.0, 0.4])
+
+
+def test_a_range_holds_nine_in_ten_and_that_of_a_share_ends_below_one():
+    row = shipped_parameters().rows["kernel_s"]
+    time, share = with_range(row, 2.0, 0.1, share=False), with_range(row, 0.8, 0.5, share=True)
+
+    # 5th and 95th percentile of a normal distribution: 1.6449 standard deviations
+    assert (time.low, time.high) == pytest.approx((2.0 * math.exp(-0.16449), 2.0 * math.exp(0.16449)))
+    assert share.low < 0.8 < share.high < 1.0
 
 
 def test_the_factor_times_its_transpose_is_the_covariance():

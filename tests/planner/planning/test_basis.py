@@ -12,6 +12,7 @@ from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
+from planner.rates.parameters import shipped_parameters
 from tests.planner.build import SAID, parts, price, prices, question, site, unknown_price
 
 
@@ -22,6 +23,37 @@ def cases(**asked: str) -> tuple[Case, ...]:
 
 def ids(found) -> set[str]:
     return {one.id for one in found}
+
+
+def test_parameters_of_one_group_are_told_in_one_row_each_with_its_own_range():
+    rows = {row.id: row for row in collect_evidence(cases(params="8B"), site())}
+    left_out, parameters = rows["parameters:left_out.published"], shipped_parameters().rows
+
+    assert left_out.what.startswith("what the equations leave out, as a factor – ")
+    for name in ("stack_error_ratio", "memory_error_ratio", "precision_error_ratio.fp8"):
+        row = parameters[name]
+        assert f"{row.meaning}: 1 ({row.low:.3g} to {row.high:.3g})" in left_out.what
+    assert {"stack_error_ratio", "memory_error_ratio", "precision_error_ratio"} <= set(left_out.terms)
+    assert "parameter:stack_error_ratio" not in rows
+
+
+def test_what_own_runs_taught_of_a_group_is_told_apart_from_what_was_published():
+    learned = shipped_parameters().rows["stack_error_ratio"]
+    learned = replace(learned, value=0.9, kind=EvidenceKind.MEASURED, source="our-stack.json")
+    asked = question(params="8B")
+    case = make_case(
+        asked,
+        asked.policies[0],
+        asked.clusters[0],
+        price(),
+        site(),
+        parameters=shipped_parameters().replaced([learned]),
+    )
+    rows = {row.id: row for row in collect_evidence((case,), site())}
+
+    assert rows["parameters:left_out.measured"].source == "our-stack.json"
+    assert rows["parameters:left_out.measured"].terms == ("stack_error_ratio",)
+    assert "stack_error_ratio" not in rows["parameters:left_out.published"].terms
 
 
 def test_every_source_stands_once_with_all_figures_that_rest_on_it():

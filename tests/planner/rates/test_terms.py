@@ -184,7 +184,7 @@ def test_relatives_share_the_parameters_of_an_architecture_that_has_no_rows_of_i
     terms = resolve_rates(cluster(gpu), recipe(policy="fp16")).terms
 
     value = shipped_parameters().find("matmul_efficiency", row).value
-    assert f": {value:g} (" in terms["linear_flop_per_s"].evidence.what
+    assert f": {value:.3g} (" in terms["linear_flop_per_s"].evidence.what
 
 
 def test_a_convolution_draws_its_own_terms_and_a_transformer_has_none_of_them():

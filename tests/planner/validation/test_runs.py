@@ -1,6 +1,15 @@
 import pytest
 
-from planner.validation.runs import ANSWERS, COLUMNS, CONFIGURATION, PublishedRun, Rejected, parse_result, parse_run
+from planner.validation.runs import (
+    ANSWERS,
+    COLUMNS,
+    CONFIGURATION,
+    PublishedRun,
+    Rejected,
+    parse_result,
+    parse_run,
+    unlabelled,
+)
 
 ROW = {
     "id": "x-1", "group": "throughput", "model": "Llama3-8B", "precision": "bf16", "gpu": "h100-sxm5-80gb",
@@ -26,6 +35,14 @@ def test_a_row_becomes_a_typed_run():
 def test_no_answer_has_a_field_in_a_run():
     assert set(CONFIGURATION) & set(ANSWERS) == set()
     assert set(COLUMNS) == set(CONFIGURATION) | set(ANSWERS)
+
+
+def test_runs_that_differ_in_labels_alone_are_one_without_them():
+    labels = {"id": "x-2", "group": "memory", "pair": "p", "series": "s", "tier": "B", "flag": "odd", "lineage": "a"}
+    run, labelled, other = (parse_run(ROW | cells) for cells in ({}, labels, {"n_gpus": "16"}))
+
+    assert unlabelled(run) == unlabelled(labelled)
+    assert unlabelled(run) != unlabelled(other)
 
 
 def test_a_missing_column_counts_as_blank():

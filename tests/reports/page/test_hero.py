@@ -88,6 +88,19 @@ def test_the_trust_line_names_the_kind_of_evidence(kind, expected):
     assert view_of(document).hero.trust[0].text == expected
 
 
+@pytest.mark.parametrize(
+    ("lang", "expected"), [("en", "Speeds adjusted to 3 own runs"), ("zh", "速度按 3 次自己的训练校正")]
+)
+def test_the_trust_line_names_own_runs_that_taught_speeds_and_leads_to_what_they_taught(lang, expected):
+    calibration = {"name": "x.json", "source": "x.csv", "runs": 3, "gpus": [], "learned": []}
+    speeds = sample.document() | {"calibration": calibration | {"width_ratio": {"time": 0.6}}}
+    memory = sample.document() | {"calibration": calibration | {"width_ratio": {"memory": 0.6}}}
+
+    trust = view_of(speeds, lang=lang).hero.trust[0]
+    assert (trust.text, trust.href) == (expected, "#calibration")
+    assert view_of(memory, lang=lang).hero.trust[0] == view_of(sample.document(), lang=lang).hero.trust[0]
+
+
 def test_a_lower_bound_is_a_lower_bound_in_the_headline_the_tile_and_the_chart():
     document = sample.document(gaps=(sample.GAP,))
     for plan in document["plans"]:

@@ -77,6 +77,8 @@ def test_a_page_of_a_calibrated_plan_does_not_say_that_the_gpu_was_measured(run,
 
     page = (home / "plan.html").read_text(encoding="utf-8")
     assert "Speeds measured on this" not in page
+    assert "none of our own" not in page
+    assert "Speeds adjusted to 3 own runs" in page
     assert "Learned from your own runs" in page
 
 

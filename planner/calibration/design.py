@@ -1,0 +1,153 @@
+"""Linearised rows with what they have in common: all of the hierarchical model that its spreads do not touch.
+
+Tuning tries hundreds of spreads on the same rows; what stands here is worked out once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.calibration.linear import Figure, Linear, Observation
+from planner.calibration.spreads import BY_GPU, BY_SHAPE, RESIDUALS, deviation_groups, joint_ids
+from planner.rates.ladder import shape_key
+from planner.rates.parameters import Parameters
+from planner.rates.terms import Floats
+from planner.validation.predict import decisive_defaults
+
+Numbers = npt.NDArray[np.intp]
+"""Numbers of rows."""
+
+LINEAGE_POWER = 0.6
+"""A lineage with n series weighs n to this power among the others, so that no grid or table decides alone."""
+TIER_WEIGHT = {"A": 1.0, "B": 0.7, "C": 0.3}
+"""By how sure the reading of a row is; rows that do not say are the user's own."""
+
+
+def model_ids(parameters: Parameters) -> list[str]:
+    """Every row of parameters whose slopes the model needs."""
+    return [*joint_ids(parameters), *BY_GPU, *BY_SHAPE, *RESIDUALS]
+
+
+def repeats(observations: Sequence[Observation]) -> list[list[int]]:
+    """Numbers of the rows that measure the same figure of the same configuration, in the order of the first of each."""
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, observation in enumerate(observations):
+        groups[observation.series, observation.run.metric].append(number)
+    return list(groups.values())
+
+
+def series_weight(observations: Sequence[Observation]) -> Floats:
+    """One over how often a row's configuration was measured, `[row]`: all repeats together weigh as one row."""
+    weight = np.zeros(len(observations))
+    for members in repeats(observations):
+        weight[members] = 1.0 / len(members)
+    return weight
+
+
+def count_defaults(observations: Sequence[Observation]) -> Floats:
+    """How many inputs that decide are defaults, `[row]`."""
+    return np.array([float(decisive_defaults(observation.prepared)) for observation in observations])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latent:
+    """What the rows of one lineage have in common beyond the shared parameters."""
+
+    design: Floats
+    """How what the lineage, its GPUs and its models have of their own moves each row, `[row, latent]`."""
+    spreads: tuple[str, ...]
+    """Name of the spread of each of these, `[latent]`."""
+
+
+class Design:
+    """Linearised rows, grouped by lineage, GPU and model."""
+
+    def __init__(self, observations: Sequence[Observation], linear: Linear, parameters: Parameters) -> None:
+        """Put the rows together.
+
+        Args:
+            observations: the rows.
+            linear: their residuals and slopes by `model_ids`.
+            parameters: say which rows of parameters move, and which of them move together within a lineage.
+        """
+        self.observations, self.residual = observations, linear.residual
+        self.all_slopes: Floats = linear.slopes
+        self.joint = joint_ids(parameters)
+        self.groups = deviation_groups(parameters)
+        self.place = {name: number for number, name in enumerate(model_ids(parameters))}
+        self._latents: dict[bytes, Latent] = {}
+
+    @property
+    def slopes(self) -> Floats:
+        """By the parameters with a joint posterior, `[row, parameter]`."""
+        return self.all_slopes[:, : len(self.joint)]
+
+    @cached_property
+    def moved_together(self) -> Floats:
+        """Which joint rows each deviation of a lineage moves: 1 or 0, `[parameter, deviation]`."""
+        design = np.zeros((len(self.joint), len(self.groups)))
+        for number, members in enumerate(self.groups.values()):
+            design[[self.place[name] for name in members], number] = 1.0
+        return design
+
+    @cached_property
+    def figures(self) -> npt.NDArray[np.str_]:
+        """The figure of each row."""
+        return np.array([observation.figure for observation in self.observations])
+
+    @cached_property
+    def lineages(self) -> dict[str, Numbers]:
+        """Numbers of the rows of each lineage."""
+        rows: dict[str, list[int]] = defaultdict(list)
+        for number, observation in enumerate(self.observations):
+            rows[observation.lineage].append(number)
+        return {name: np.array(rows[name]) for name in sorted(rows)}
+
+    @cached_property
+    def weight(self) -> Floats:
+        """One over the size of a row's series, times its tier, less in large lineages, `[row]`."""
+        tiers = [TIER_WEIGHT.get(o.run.tier or "A", TIER_WEIGHT["B"]) for o in self.observations]
+        weight: Floats = series_weight(self.observations) * np.array(tiers)
+        for rows in self.lineages.values():
+            for figure in Figure:
+                members = rows[self.figures[rows] == figure]
+                if len(members):
+                    weight[members] *= weight[members].sum() ** (LINEAGE_POWER - 1.0)
+        return weight
+
+    @cached_property
+    def defaults(self) -> Floats:
+        """How many inputs that decide are defaults, `[row]`."""
+        return count_defaults(self.observations)
+
+    @cached_property
+    def labels(self) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.str_]]:
+        """GPU of each row, and its model by its shape."""
+        gpus = [observation.prepared.cluster.gpu.id for observation in self.observations]
+        shapes = [shape_key(observation.prepared.recipe.model) for observation in self.observations]
+        return np.array(gpus), np.array(shapes)
+
+    def latent(self, rows: Numbers) -> Latent:
+        """What rows of one lineage have in common."""
+        key = rows.tobytes()
+        if key not in self._latents:
+            self._latents[key] = self._latent(rows)
+        return self._latents[key]
+
+    def _latent(self, rows: Numbers) -> Latent:
+        parts, spreads = [self.slopes[rows] @ self.moved_together], [*self.groups]
+        for names, labels in zip((BY_GPU, BY_SHAPE), self.labels, strict=True):
+            present = np.unique(labels[rows])
+            member = labels[rows][:, None] == present
+            for name in names:
+                slope = self.all_slopes[rows, self.place[name]]
+                if slope.any():
+                    parts.append(member * slope[:, None])
+                    spreads += [name] * len(present)
+        return Latent(design=np.hstack(parts), spreads=tuple(spreads))
