@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import expert_tp
 from planner.training.recipe import Recipe
@@ -45,12 +46,25 @@ class Shards:
         return (self.layers_last if last else self.layers_most) * self.expert_per_layer
 
 
-def stage_layers(layers: int, at: Layouts) -> tuple[Array, Array]:
+def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
     """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages.
 
     Where chunks are even only with embedding and output layer as layers, the two ends hold one layer less than the
     stages between them; two stages are both ends.
+
+    Args:
+        layers: of the model.
+        at: the layouts.
+        head_layers: the output layer's cost in layers, where stages are cut by cost: each takes layers until their sum
+            exceeds its share (huggingface/nanotron, `models/base.py`, `build_model`). None: cut by number.
     """
+    if head_layers is not None:
+        share = (layers + head_layers) / at.pp
+        before_last = np.minimum(np.floor((at.pp - 1) * share) + 1.0, layers)
+        return (
+            np.where(at.pp == 1, layers, np.minimum(np.floor(share) + 1.0, layers)),
+            np.where(at.pp == 1, layers, layers - before_last),
+        )
     most = np.ceil(layers / (at.pp * at.vp)) * at.vp
     most = np.minimum(most, np.ceil(layers / at.pp) + (at.vp > 1) * (at.pp > 2) * at.vp)
     last = np.where(at.pp == 1, layers, np.maximum(np.floor(layers / at.pp), 0))
@@ -62,7 +76,7 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     model = recipe.model
     tp = at.tp.astype(np.float64)
     etp = expert_tp(recipe, at)
-    most, last = stage_layers(model.layers, at)
+    most, last = stage_layers(model.layers, at, _head_layers(model) if recipe.balances_stages else None)
     moe = model.moe_layers
     vectors = model.vector_params / max(model.layers, 1)
     dense_moe = model.layer_params_moe - model.routed_params if moe else 0.0
@@ -81,6 +95,11 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )
+
+
+def _head_layers(model: ModelShape) -> float:
+    """Cost of the output layer in layers."""
+    return model.head_params * model.layers / max(model.matrix_params_active - model.head_params, 1.0)
 
 
 def trained_share(recipe: Recipe) -> float:

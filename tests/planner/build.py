@@ -36,7 +36,7 @@ _NOTHING = (
     "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
     "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",
     "fragmentation_ratio", "host_energy_ratio", "network_energy_ratio", "failures_per_gpu_h", "restart_s",
-    "evaluation_ratio",
+    "evaluation_ratio", "gathered_input_ratio",
 )  # fmt: skip
 
 
