@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
-from planner.performance.memory import stored_bytes_per_layer
+from planner.performance.activations import stored_bytes_per_layer
 from planner.performance.operations import Work
 from planner.performance.shards import Shards, trained_share
 from planner.rates.terms import Rates, Value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import expert_tp
 from planner.training.recipe import Recipe
@@ -45,11 +46,7 @@ class Shards:
         return (self.layers_last if last else self.layers_most) * self.expert_per_layer
 
 
-WORTH_UNEVEN_LAYERS = 0.5
-"""Layers by which an uneven split must shorten the slowest stage before anyone makes one: assumed."""
-
-
-def stage_layers(layers: int, at: Layouts, head_layers: float = 0.0) -> tuple[Array, Array]:
+def stage_layers(layers: int, at: Layouts, head_layers: float | None = None) -> tuple[Array, Array]:
     """Layers of the fullest and of the last stage, `[layout]`; the remainder goes to the earlier stages.
 
     Where chunks are even only with embedding and output layer as layers, the two ends hold one layer less than the
@@ -58,31 +55,19 @@ def stage_layers(layers: int, at: Layouts, head_layers: float = 0.0) -> tuple[Ar
     Args:
         layers: of the model.
         at: the layouts.
-        head_layers: how many layers the output layer counts for; where it counts for several, the last stage holds
-            fewer layers.
+        head_layers: the output layer's cost in layers, where stages are cut by cost: each takes layers until their sum
+            exceeds its share (huggingface/nanotron, `models/base.py`, `build_model`). None: cut by number.
     """
     most = np.ceil(layers / (at.pp * at.vp)) * at.vp
     most = np.minimum(most, np.ceil(layers / at.pp) + (at.vp > 1) * (at.pp > 2) * at.vp)
     last = np.maximum(np.floor(layers / at.pp), 0)
-    fewer = np.maximum(layers - (at.pp - 1) * np.ceil((layers + head_layers) / at.pp), 0)
-    others = np.ceil((layers - fewer) / np.maximum(at.pp - 1, 1))
-    gain = np.maximum(most, last + head_layers) - np.maximum(others, fewer + head_layers)
-    uneven = (at.vp == 1) & (gain > WORTH_UNEVEN_LAYERS)
-    most, last = np.where(uneven, others, most), np.where(uneven, fewer, last)
+    if head_layers is not None:
+        share = (layers + head_layers) / at.pp
+        before_last = np.minimum(np.floor((at.pp - 1) * share) + 1.0, layers)
+        most = np.where(at.vp == 1, np.minimum(np.floor(share) + 1.0, layers), most)
+        last = np.where(at.vp == 1, layers - before_last, last)
     alone = at.pp == 1
     return np.where(alone, layers, most).astype(np.float64), np.where(alone, layers, last).astype(np.float64)
-
-
-def _head_layers(recipe: Recipe) -> float:
-    """How many layers the output layer counts for where stages are cut.
-
-    PyTorch's pipelines are cut by the work of the modules; Megatron's stages hold equal numbers of layers.
-    """
-    if recipe.fused:
-        return 0.0
-    model = recipe.model
-    head = model.head_params * model.head_ratio
-    return model.layers * head / max(model.matrix_params_active - head, 1.0)
 
 
 def shard_params(recipe: Recipe, at: Layouts) -> Shards:
@@ -90,12 +75,12 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
     model = recipe.model
     tp = at.tp.astype(np.float64)
     etp = expert_tp(recipe, at)
+    most, last = stage_layers(model.layers, at, _head_layers(model) if recipe.balances_stages else None)
     moe = model.moe_layers
     vectors = model.vector_params / max(model.layers, 1)
     dense_moe = model.layer_params_moe - model.routed_params if moe else 0.0
     matrices = (moe * dense_moe + (model.layers - moe) * model.layer_params_dense) / max(model.layers, 1)
     routed = moe * model.routed_params / max(model.layers, 1) / (at.ep * etp)
-    most, last = stage_layers(model.layers, at, _head_layers(recipe))
     embedding, head = model.embedding_params / tp, model.head_params / tp
     both_ends = embedding + (0.0 if model.tied_embeddings else head)
     alone = at.pp == 1
@@ -109,6 +94,12 @@ def shard_params(recipe: Recipe, at: Layouts) -> Shards:
         dense_ranks=at.dp * at.cp / at.replicas,
         expert_ranks=np.maximum(1.0, at.tp * at.cp * at.dp / (at.ep * etp * at.replicas)),
     )
+
+
+def _head_layers(model: ModelShape) -> float:
+    """Cost of the output layer in layers."""
+    head = model.head_params * model.head_ratio
+    return model.layers * head / max(model.matrix_params_active - head, 1.0)
 
 
 def trained_share(recipe: Recipe) -> float:

@@ -117,14 +117,14 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
     m = at.grad_accum.astype(np.float64)
     slowest = n * per_layer + with_head * head.total
     every_stage = recipe.model.layers * per_layer + head.total
-    launch = _launch(recipe, cluster, at, n, slowest, rates)
+    launch = _launch(recipe, cluster, at, shards.layers_most, slowest, rates)
     bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
     bubble_launch = (at.pp - 1) * launch / at.vp
     busy = m * slowest
     dp_comm = data_parallel_s(recipe, cluster, shards, at, slowest, rates)
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
-    offload = offload_s(recipe, shards, at, work, busy, n, rates)
+    offload = offload_s(recipe, shards, at, work, busy, shards.layers_most, rates)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * (busy + bubble + bubble_launch)
     error = left_out(rates)
     work_error = error * rates.framework_ratio

@@ -88,6 +88,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "attention_kernel": lambda s: _attention_kernel(s.recipe),
     "mlp": lambda s: "gated" if s.recipe.model.gated_mlp else "plain",
     "loss": lambda s: "fused" if s.recipe.chunked_loss else "full",
+    "stored_loss": lambda s: _stored_loss(s.recipe),
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
@@ -112,6 +113,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe], bool]] = {
     "casts": lambda recipe: bool(recipe.policy.cast_bytes_per_element),
     "offload": lambda recipe: recipe.offload != "none",
     "all_reduce": lambda recipe: not (recipe.sequence_parallel and recipe.stack == "tuned"),
+    "gathered_inputs": lambda recipe: recipe.sequence_parallel and not recipe.fused,
     "convolutions": lambda recipe: recipe.model.kind == "cnn",
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""
@@ -255,6 +257,20 @@ def _memory_format(recipe: Recipe) -> str:
     if not recipe.channels_last:
         return "plain"
     return "tuned" if recipe.stack == "tuned" else "fused"
+
+
+COMPILED_LOSS_YEAR = 2025.0
+"""From about then PyTorch's trainers compile the loss with the model (pytorch/torchtitan, `--training.compile`)."""
+
+
+def _stored_loss(recipe: Recipe) -> str:
+    """Whose loss decides what lies beside the logits: a fused one's, else that of the stack in its time."""
+    if recipe.chunked_loss:
+        return "fused"
+    year = recipe.software_year
+    if recipe.stack == "fsdp-compile" and year is not None and year < COMPILED_LOSS_YEAR:
+        return "eager"
+    return recipe.stack
 
 
 def _attention_kernel(recipe: Recipe) -> str:

@@ -20,6 +20,8 @@ class Optimizer:
     """State bytes per parameter that do not depend on the policy (8-bit Adam: 2 plus block scales)."""
     factored: bool
     """True where the second moment is kept as row and column sums (Adafactor): counted as ~0 bytes per parameter."""
+    paged: bool
+    """True where the states lie in unified memory, which moves them to the host when the GPU is full."""
     extra_flop_per_param: float
     """Arithmetic beyond the element-wise update, per matrix parameter and step (Muon's Newton-Schulz), before the
     dependence on the matrix shape; 0 for the element-wise ones."""

@@ -14,6 +14,7 @@ def _optimizer(row: Row) -> Optimizer:
         full_moments=row.number("full_moments", high=4),
         fixed_state_bytes=row.number("fixed_state_bytes", high=16),
         factored=row.flag("factored"),
+        paged=row.flag("paged"),
         extra_flop_per_param=row.number("extra_flop_per_param", high=1000),
         evidence=Evidence(
             id=f"optimizer:{row.text('id')}",

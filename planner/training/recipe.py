@@ -53,6 +53,8 @@ class Recipe:
     lora_rank: int = LORA_RANK
     software_year: float | None = None
     """Release of the software as a decimal year; None: what is current."""
+    balances_stages: bool = False
+    """Pipeline stages are cut by the arithmetic of their layers, the output layer's counted; else by their number."""
     tp_overlap: bool = False
     """Tensor parallel communication split and overlapped with the matrix products."""
     channels_last: bool = True

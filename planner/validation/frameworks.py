@@ -48,6 +48,10 @@ class Framework:
     """The printed micro-batch is the local batch, which the pipeline cuts into one per stage."""
     channels_last: bool
     """Convolutional networks keep their activations channels last."""
+    balances_stages: bool
+    """Pipeline stages are cut by the arithmetic of their layers, the output layer's counted."""
+    chunked_loss: bool
+    """Its loss is fused or chunked by default."""
     mem_kind: str
     """What its own memory figure counts."""
     why: str
@@ -83,6 +87,8 @@ def _framework(row: Row) -> Framework:
         padding=row.choice("padding", PADDINGS),
         pipeline_splits_batch=row.flag("pipeline_splits_batch"),
         channels_last=row.flag("channels_last"),
+        balances_stages=row.flag("balances_stages"),
+        chunked_loss=row.flag("chunked_loss"),
         mem_kind=row.choice("mem_kind", MEM_KINDS),
         why=row.text("why"),
         source=f"{row.text('source')} ({row.text('date')})",

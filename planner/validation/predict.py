@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation, evaluate
+from planner.performance.memory import fits_probability, usable_bytes
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Rates, RateSet, Value
@@ -33,7 +34,9 @@ class Prediction:
     high: float
     filled: tuple[str, ...]
     fits: bool
-    """Whether the predicted peak memory is within the GPU's, at mid."""
+    """Whether the predicted peak memory is within what the GPU offers a process, at mid."""
+    fits_probability: float
+    """Probability, 0..1, that it is; without draws 0 or 1."""
     memory_gib: float
     """Predicted peak as the driver shows it, at mid."""
     memory_filling_ratio: float
@@ -132,7 +135,8 @@ def predict_prepared(prepared: Prepared, draws: Draws | None = None, *, rates: R
         mid=drawn.mid,
         high=drawn.high,
         filled=prepared.filled,
-        fits=memory <= prepared.cluster.gpu.memory_bytes,
+        fits=memory <= usable_bytes(prepared.cluster.gpu),
+        fits_probability=fits_probability(evaluated.result.memory_bytes, prepared.cluster.gpu),
         memory_gib=memory / GIB,
         memory_filling_ratio=memory / prepared.cluster.gpu.memory_bytes,
         values=values,

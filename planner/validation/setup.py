@@ -207,20 +207,27 @@ def _mean_length(run: PublishedRun, model: ModelShape, framework: Framework, seq
 
 
 _RELEASE = re.compile(r"\bv?(2[0-9])\.(0[1-9]|1[0-2])\b")
+_YEAR = re.compile(r"\((20[0-9]{2})\)")
 
 
 def software_year(framework: str) -> float | None:
-    """Decimal year of a release named by year and month, like `NeMo 25.04`; None where the name has no such release."""
-    match = _RELEASE.search(framework)
-    return 2000.0 + int(match[1]) + (int(match[2]) - 0.5) / 12.0 if match else None
+    """Decimal year of a release named by year and month, like `NeMo 25.04`, or by its year: `torchtitan (2024)`.
+
+    None where the name has neither.
+    """
+    match, year = _RELEASE.search(framework), _YEAR.search(framework)
+    if match:
+        return 2000.0 + int(match[1]) + (int(match[2]) - 0.5) / 12.0
+    return int(year[1]) + 0.5 if year else None
 
 
 def _recipe(
     run: PublishedRun, model: ModelShape, policy: PrecisionPolicy, framework: Framework, seq_len: int, filled: list[str]
 ) -> Recipe:
     attention = {"naive": "naive", "flash": "flash", "sdpa": "flash"}.get(run.attention.lower())
+    plain_encoder = model.kind == "encoder" and framework.stack == "eager"
     if attention is None:
-        attention = framework.attention
+        attention = "naive" if plain_encoder else framework.attention
     if not run.attention and model.kind != "cnn":
         filled.append(f"attention: {attention}")
     stack = framework.stack
@@ -237,7 +244,7 @@ def _recipe(
         policy=policy,
         optimizer=_optimizer(run, model, framework),
         offload=run.offload or "none",
-        chunked_loss=run.fused_loss in YES,
+        chunked_loss=run.fused_loss in YES or (framework.chunked_loss and not run.fused_loss),
         update_in_backward=run.in_backward in YES,
         method=method,
         seq_len=seq_len,
@@ -245,10 +252,11 @@ def _recipe(
         stack=stack,
         attention=attention,
         sequence_parallel=framework.sequence_parallel,
-        dropout=framework.dropout,
+        dropout=framework.dropout or plain_encoder,
         software_year=software_year(run.framework),
         tp_overlap=framework.tp_overlap,
         channels_last=framework.channels_last,
+        balances_stages=framework.balances_stages,
     )
 
 

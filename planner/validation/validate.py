@@ -156,6 +156,7 @@ def _run_entry(row: ScoredRun) -> dict[str, Any]:
         "inside": row.inside,
         "filled": list(prediction.filled) if prediction else [],
         "fits_predicted": prediction.fits if prediction else None,
+        "fits_probability": prediction.fits_probability if prediction else None,
         "reason_skipped": plain(row.reason_skipped),
         "flag": row.run.flag or None if row.run else None,
         "learned_from": row.learned_from,

@@ -169,7 +169,7 @@ class OneLayout(Parts):
         m = y.grad_accum
         ends = 1 if with_head else 0
         again = 1 + SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] / 3
-        host_s = n * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * again + 60 * q.launch_s
+        host_s = max(self.stages()) * (layer["kernels"] * q.launch_s + self.tensor_calls_s()) * again + 60 * q.launch_s
         waited = (slowest**6 + host_s**6) ** (1 / 6) - slowest  # the longer of the two, softly
         bubble = (sum(stages) - slowest) / y.vp if y.pp > 1 else 0.0
         idle = (y.pp - 1) * waited / y.vp  # while the stages fill and drain each waits for its host as well
@@ -189,7 +189,7 @@ class OneLayout(Parts):
             "bubble": bubble * q.framework_ratio + idle,
             "dp_comm": self.data_s(slowest),
             "optimizer": self.update_s(),
-            "offload": self.offload_s(m * slowest, n),
+            "offload": self.offload_s(m * slowest, max(self.stages())),
             "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble + idle),
             "allocator": self.allocator_s(),
         }
@@ -208,25 +208,28 @@ class OneLayout(Parts):
     def kept_bytes(self) -> tuple[float, float]:
         """Bytes that the mean layer keeps of one micro-batch: as checkpointed, and with nothing checkpointed."""
         r, m, y, a = self.r, self.m, self.y, self.a
-        as_input = {"fp8": 1.0, "fp4": 0.5}.get(self.p.linear_compute, a) if r.stack in ("tuned", "classic") else a
+        own_kernels, eager = r.stack in ("tuned", "classic"), r.stack == "eager"
+        as_input = {"fp8": 1.0, "fp4": 0.5}.get(self.p.linear_compute, a) if own_kernels else a
         hidden, attention_out = self.tokens * m.hidden / self.split, self.tokens * m.heads * m.value_dim / y.tp
-        inner = 3 if m.gated_mlp else 2
+        gathered = hidden * (y.tp - 1) * self.q.gathered_input_ratio if r.sequence_parallel and not own_kernels else 0.0
+        inner = (3 if m.gated_mlp else 2) + (1 if eager else 0)
+        queries = self.tokens * m.heads * m.head_dim / y.tp
+        heads = queries * 2 + attention_out if eager else self.head_elements()
         kept = []
         for moe in self.is_moe:
             ffn = self.inner_elements(moe)
             routed = self.tokens * m.hidden * m.top_k / y.tp if moe else 0.0
-            inputs = 2 * hidden + attention_out + ffn + routed
-            others = 2 * hidden + self.head_elements() + (inner - 1) * ffn + routed
+            inputs = 2 * (hidden + gathered) + attention_out + ffn + routed
+            others = 2 * hidden + heads + (inner - 1) * ffn + routed
             kept.append((others * a + inputs * as_input + (2 * hidden if r.dropout else 0), ffn))
         plain, ffn = (sum(one[i] for one in kept) / len(kept) for i in (0, 1))
         scores = self.tokens * r.seq_len * m.heads / y.tp * ((2 * a + 1) if r.dropout else a)
         whole = (plain + (scores if r.attention == "naive" else 0)) * self.q.stored_activation_ratio
         if y.act_ckpt == "selective":
-            if r.attention == "naive":
+            if r.attention == "naive" or own_kernels:
                 return plain * self.q.stored_activation_ratio, whole
-            if r.stack in ("tuned", "classic"):
-                return whole - attention_out * a, whole
-            return (2 * hidden + self.head_elements() / 2 + attention_out + ffn / 2 * (inner - 1)) * a, whole
+            values = (self.head_elements() - queries) * m.value_dim / (m.head_dim + m.value_dim)
+            return (2 * hidden + queries + values + attention_out + ffn) * a, whole
         share = SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt]
         return share * hidden * a + (1 - share) * whole, whole
 
@@ -238,44 +241,28 @@ class OneLayout(Parts):
         return min(chunks / y.vp, float(y.grad_accum))
 
     def stage_memory(self, last: bool) -> dict[str, float]:
-        r, p, q, y, a = self.r, self.p, self.q, self.y, self.a
+        r, q, y, a = self.r, self.q, self.y, self.a
         dense, expert = self.layer_params()
         layers = self.stages()[-1] if last else max(self.stages())
-        end = self.ends()[1 if last else 0]
-        held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
-        weight = {"qlora": 0.516, "lora": a}.get(r.method, p.weight_bytes or p.master_bytes)
-        master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
-        moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
-        on_gpu = 0.0 if r.offload == "optimizer" else 1.0
-        updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
-        graded = [max(dense, end), expert] if r.update_in_backward else [n for n, _ in held]  # one layer, or one end
-        shared = [n / (ranks if y.zero >= 2 else 1) for n, (_, ranks) in zip(graded, held, strict=True)]
-        gradients = sum(shared) * self.trained * p.gradient_bytes
-        items = {
-            "weights": sum(n * weight / (ranks if y.zero == 3 else 1) for n, ranks in held),
-            "gradients": gradients,
-            "master_weights": updated * master * on_gpu,
-            "optimizer_states": updated * moments * on_gpu,
-        }
+        items = self.states(layers, last)
         kept, whole = self.kept_bytes()
         working = whole * (1.0 if SHARE_OF_LAYERS_RUN_AGAIN[y.act_ckpt] > 0 else 0.25)
         if r.sequence_parallel and y.tp > 1:
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)
-        items["activations"] = stored + working
-        per_logit = a if r.chunked_loss else q.logit_stored_bytes + a - 2
-        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * per_logit
-        items["logits"] = logits if y.pp == 1 or last else 0.0
-        unit = dense + expert
-        copied = 2 if y.zero == 3 or r.method == "qlora" else layers
-        cast_of_frozen = r.method in ("lora", "qlora") and p.linear_compute not in ("fp8", "fp4")
-        items["fp8_copies"] = 0.0 if cast_of_frozen else p.low_weight_copy_bytes * unit * copied
-        items["gathered_params"] = self.gathered_bytes(unit) if y.zero == 3 else 0.0
-        if r.stack not in ("tuned", "classic") and y.grad_accum == 1:
+        logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * (q.logit_stored_bytes + a - 2)
+        logits = logits if y.pp == 1 or last else 0.0
+        always, in_layer, at_loss = self.gathered_bytes(dense + expert)
+        copies, one_layer = self.casts(layers, dense + expert)
+        if logits + at_loss > working + in_layer + one_layer:
+            items |= {"activations": stored, "logits": logits, "gathered_params": always + at_loss}
+            items["fp8_copies"] = copies
+        else:
+            items |= {"activations": stored + working, "logits": 0.0, "gathered_params": always + in_layer}
+            items["fp8_copies"] = copies + one_layer
+        if r.stack not in ("tuned", "classic") and y.grad_accum == 1 and not self.sums_wider:
             items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
-        if r.stack != "tuned" and y.zero <= 1 and y.dp * y.cp > 1:
-            each = a if r.stack == "classic" else p.reduce_bytes
-            items["gradients"] += sum(n for n, _ in held) * self.trained * each
+        items["gradients"] += self.gradient_copies(layers * (dense + expert) + self.ends()[1 if last else 0])
         fragmentation = sum(items.values()) * q.fragmentation_ratio
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
         items["framework"] = q.context_bytes
@@ -284,15 +271,71 @@ class OneLayout(Parts):
         left_out *= q.memory_gpu_error_ratio * q.memory_shape_error_ratio
         return {name: value * left_out for name, value in items.items()}
 
-    def gathered_bytes(self, unit: float) -> float:
+    @property
+    def sums_wider(self) -> bool:
+        """Whether gradients arrive in the narrower type of the weights and are summed in FP32."""
+        return (self.p.weight_bytes, self.p.master_bytes, self.p.gradient_bytes) == (2, 4, 4)
+
+    def states(self, layers: float, last: bool) -> dict[str, float]:
+        r, p, y, a = self.r, self.p, self.y, self.a
+        dense, expert = self.layer_params()
+        end = self.ends()[1 if last else 0]
+        held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
+        weight = {"qlora": 0.516, "lora": a}.get(r.method, p.weight_bytes or p.master_bytes)
+        weights = [layers * dense * weight + end * (a if r.method == "qlora" else weight), layers * expert * weight]
+        if r.offload == "optimizer" and y.zero == 3 and r.stack != "classic":
+            weights = [0.0, 0.0]  # FSDP's parameters lie on the host with the rest
+        master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
+        moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
+        on_gpu = 0.0 if r.offload == "optimizer" else 1.0
+        updated = sum(n * self.trained / (ranks if y.zero >= 1 else 1) for n, ranks in held)
+        one_unit = r.update_in_backward or (r.offload == "optimizer" and y.zero >= 2)
+        graded = [max(dense, end), expert] if one_unit else [n for n, _ in held]  # one layer, or one end
+        shared = [n / (ranks if y.zero >= 2 else 1) for n, (_, ranks) in zip(graded, held, strict=True)]
+        return {
+            "weights": sum(w / (n[1] if y.zero == 3 else 1) for w, n in zip(weights, held, strict=True)),
+            "gradients": sum(shared) * self.trained * p.gradient_bytes,
+            "master_weights": updated * master * on_gpu,
+            "optimizer_states": 0.0 if r.optimizer.paged else updated * moments * on_gpu,
+        }
+
+    def gradient_copies(self, params: float) -> float:
         r, p, y = self.r, self.p, self.y
-        largest = max(unit, max(self.ends()) / (2 if y.pp == 1 else 1))
+        if r.stack == "tuned":
+            return 0.0
+        params *= self.trained
+        copies = params * p.weight_bytes if self.sums_wider and y.zero <= 1 else 0.0
+        if y.dp * y.cp == 1:
+            return copies
+        if r.stack == "classic":
+            return copies + min(params, 1e9) * self.a
+        return copies + (params * (p.weight_bytes if self.sums_wider else p.reduce_bytes) if y.zero == 0 else 0.0)
+
+    def casts(self, layers: float, unit: float) -> tuple[float, float]:
+        """Casts of weights that stay, and those of the layer at work."""
+        r, p, y = self.r, self.p, self.y
+        low = p.linear_compute in ("fp8", "fp4")
+        unpacked = self.m.hidden * (self.m.ffn_hidden or self.m.expert_ffn) / y.tp * self.a
+        unpacked = unpacked if r.method == "qlora" else 0.0
+        if r.method in ("lora", "qlora") and not low:
+            return 0.0, unpacked
+        stays = y.zero != 3 and r.method != "qlora" and (not low or r.stack in ("tuned", "classic"))
+        each = p.low_weight_copy_bytes * unit
+        return (layers * each, unpacked) if stays else (0.0, 2 * each + unpacked)
+
+    def gathered_bytes(self, unit: float) -> tuple[float, float, float]:
+        """Gathered parameters with ZeRO-3: those that stay, those of a layer at work, those of the loss."""
+        r, p, y = self.r, self.p, self.y
+        if y.zero != 3:
+            return 0.0, 0.0, 0.0
+        each = 0.516 if r.method == "qlora" else p.gather_bytes
         gradient = p.reduce_bytes if r.trains_all else 0.0
         stage = max(self.stages()) * unit
-        stays = stage * (p.gather_bytes + gradient) if y.pp > 1 else 0.0
+        stays = stage * (each + gradient) if y.pp > 1 else 0.0
         if y.pp == 1 and not r.reshard_after_forward:
-            stays = stage * p.gather_bytes
-        return (unit + largest) * p.gather_bytes + largest * gradient + stays
+            stays = stage * each
+        head = self.m.vocab * self.m.hidden / y.tp * p.gather_bytes
+        return stays, 2 * unit * each + unit * gradient, head + unit * each
 
     def memory(self) -> dict[str, float]:
         first, last = self.stage_memory(last=False), self.stage_memory(last=True)

@@ -213,27 +213,29 @@ class Parts:
 
     def stages(self) -> list[int]:
         """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends.
-
-        PyTorch's pipelines give the last stage fewer where its output layer counts for several layers.
         """
         y, layers = self.y, self.m.layers
         if y.vp > 1 and layers % (y.pp * y.vp):
             each = (layers + 2) // y.pp
             return [each - 1, *(each for _ in range(y.pp - 2)), each - 1]
+        if self.r.balances_stages and y.pp > 1 and y.vp == 1:
+            return self.stages_by_cost()
         whole, rest = divmod(layers, y.pp)
-        even = [whole + (1 if i < rest else 0) for i in range(self.y.pp)]
-        if y.pp == 1 or y.vp > 1 or self.r.stack in ("tuned", "classic"):
-            return even
-        output = self.m.vocab * self.m.hidden * self.m.head_ratio
-        counts_for = layers * output / (self.m.matrix_params_active - output)
-        each = math.ceil((layers + counts_for) / y.pp)
-        last = max(0, layers - (y.pp - 1) * each)
-        others = math.ceil((layers - last) / (y.pp - 1))
-        gain = max(even[0], even[-1] + counts_for) - max(others, last + counts_for)
-        if gain <= 0.5:
-            return even
-        earlier, more = divmod(layers - last, y.pp - 1)
-        return [*(earlier + (1 if i < more else 0) for i in range(y.pp - 1)), last]
+        return [whole + (1 if i < rest else 0) for i in range(y.pp)]
+
+    def stages_by_cost(self) -> list[int]:
+        """Each stage takes layers until the cost so far exceeds its share; the output layer comes last."""
+        y, layers = self.y, self.m.layers
+        output = self.m.vocab * self.m.hidden
+        active = self.m.matrix_params_active - output * self.m.head_ratio
+        cost = output * self.m.head_ratio / (active / layers)
+        stages = [0] * y.pp
+        stage = 0
+        for done in range(1, layers + 1):
+            stages[stage] += 1
+            if stage < y.pp - 1 and done > (stage + 1) * (layers + cost) / y.pp:
+                stage += 1
+        return stages
 
     def layer_params(self) -> tuple[float, float]:
         """Dense and expert parameters of the mean layer on this GPU."""

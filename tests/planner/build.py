@@ -37,7 +37,7 @@ _NOTHING = (
     "send_stall_s", "allocator_retry_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
     "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",
     "fragmentation_ratio", "host_energy_ratio", "network_energy_ratio", "failures_per_gpu_h", "restart_s",
-    "evaluation_ratio",
+    "evaluation_ratio", "gathered_input_ratio",
 )  # fmt: skip
 
 
@@ -225,6 +225,7 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
         attention=draw(st.sampled_from(("flash", "naive"))),
         sequence_parallel=draw(st.booleans()),
         offload=draw(st.sampled_from(("none", "none", "optimizer", "activations"))),
+        balances_stages=draw(st.booleans()),
         chunked_loss=draw(st.booleans()),
         update_in_backward=draw(st.booleans()),
         dropout=draw(st.booleans()),

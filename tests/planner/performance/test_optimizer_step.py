@@ -9,7 +9,7 @@ import pytest
 
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layouts
-from planner.performance.memory import stored_bytes_per_layer
+from planner.performance.activations import stored_bytes_per_layer
 from planner.performance.operations import count_work, model_flop_per_token
 from planner.performance.optimizer_step import (
     offload_s,

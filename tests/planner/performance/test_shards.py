@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.parallelism.layout import Layouts
 from planner.performance.shards import shard_params, stage_layers, trained_share
-from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shapes
+from tests.planner.build import gpt, layout, layouts, layouts_of, recipe, shape, shapes
 
 
 @pytest.mark.parametrize(
@@ -30,27 +30,29 @@ def test_stages_are_as_even_as_they_can_be(layers, pp, vp, most, last):
 
 
 @pytest.mark.parametrize(
-    ("layers", "pp", "head_layers", "most", "last"),
+    ("layers", "head_layers", "pp", "most", "last"),
     [
-        # Llama-1.34B of the sweep: 131 072 x 2048 over 50.3M a layer makes the output layer worth 5.3 layers
-        (16, 2, 5.33, 11, 5),
-        (16, 4, 5.33, 6, 0),
-        (16, 8, 5.33, 3, 0),
-        (80, 8, 0.4, 10, 10),  # not worth an uneven split
-        (32, 2, 1.0, 16, 16),  # 17 and 15 would save half a layer: nobody does that
+        (16, 4.0, 1, 16, 16),
+        (16, 4.0, 2, 11, 5),  # 20 layers' worth: a stage takes layers until their sum exceeds 10
+        (16, 4.0, 4, 6, 0),  # 5, 10 and 15: 6, 5 and 5 layers, then the output layer alone
+        (32, 2.2, 8, 5, 2),  # 4.275 each: 5, 4, 4, 5, 4, 4, 4 and 2
+        (32, 2.2, 32, 2, 0),
     ],
 )
-def test_an_output_layer_worth_several_layers_leaves_the_last_stage_fewer(layers, pp, head_layers, most, last):
-    stages = stage_layers(layers, layouts(pp=pp), head_layers)
+def test_stages_cut_by_cost_count_the_output_layer(layers, head_layers, pp, most, last):
+    # huggingface/nanotron, `models/base.py`, `build_model`: a stage ends once the cumulated cost exceeds its share
+    found = stage_layers(layers, layouts(pp=pp), head_layers)
 
-    assert [float(stage[0]) for stage in stages] == [most, last]
+    assert [float(one[0]) for one in found] == [most, last]
 
 
-@pytest.mark.parametrize(("stack", "last"), [("eager", 5), ("fsdp-compile", 5), ("tuned", 8), ("classic", 8)])
-def test_only_pytorch_s_pipelines_are_cut_by_work(stack, last):
-    small = replace(gpt(16, 2048, 32, vocab=131_072), ffn_hidden=8192)
+@pytest.mark.parametrize(("balances", "layers"), [(False, 16), (True, 18)])
+def test_a_stack_that_balances_stages_gives_the_first_one_more_layers(balances, layers):
+    # 32 layers of 4 x 4096^2 + 3 x 4096 x 14336 and an output layer of 131,072 x 4096, 2.2 layers, on two stages
+    model = shape(layers=32, hidden=4096, heads=32, kv_heads=32, head_dim=128, ffn_hidden=14336, vocab=131_072)
+    shards = shard_params(recipe(model, balances_stages=balances), layouts(pp=2))
 
-    assert float(shard_params(recipe(small, stack=stack), layouts(pp=2)).layers_last[0]) == last
+    assert float(shards.layers_most[0]) == layers
 
 
 @given(layers=st.integers(1, 130), pp=st.integers(1, 64))

@@ -216,7 +216,7 @@ def test_more_friction_never_takes_less_time(setting, name):
     one, where, machine = setting
     rates = mid_rates(one, machine)
     if name == "kernel_s":  # while the host decides, a slower kernel only takes the place of waiting
-        rates = rates.replaced(launch_s=0.0)
+        rates = rates.replaced(launch_s=0.0, collective_launch_s=0.0, pipelined_rank_s=0.0)
     rougher = rates.replaced(**{name: 1.5 * getattr(rates, name)})
 
     rough_s = seconds(step(one, where, rougher, machine).total)

@@ -67,7 +67,7 @@ def test_every_source_stands_once_with_all_figures_that_rest_on_it():
     assert by_id["parameter:host_energy_ratio"].used_in == ("carbon_tco2e", "energy_items_mwh.host", "energy_mwh")
     assert by_id["parameter:host_energy_ratio"].terms == ("host_energy_ratio",)
     assert "step_s" not in by_id["parameter:restart_s"].used_in
-    assert by_id["parameter:context_gib"].used_in == ("memory_gib", "memory_gib.framework")
+    assert by_id["parameter:context_gib.tuned"].used_in == ("memory_gib", "memory_gib.framework")
 
 
 def test_only_what_was_used_is_listed():

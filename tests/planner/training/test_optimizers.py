@@ -9,6 +9,7 @@ from planner.training.optimizers import find_optimizer, load_optimizers
     [
         ("adamw", 2, 0),
         ("adamw-8bit", 0, 2.03125),  # two bytes and two FP32 scales per block of 256: 2 + 2 * 4 / 256
+        ("adamw-8bit-paged", 0, 2.03125),
         ("adafactor", 0, 0),
         ("lamb", 2, 0),
         ("sophia", 2, 0),
@@ -25,6 +26,11 @@ def test_state_bytes_are_those_of_the_papers(name, moments, fixed_bytes):
 def test_only_adafactor_factors_and_only_muon_computes():
     assert [one.id for one in load_optimizers().values() if one.factored] == ["adafactor"]
     assert [one.id for one in load_optimizers().values() if one.extra_flop_per_param] == ["muon"]
+
+
+def test_only_the_paged_optimizer_leaves_the_gpu_when_it_is_full():
+    assert [one.id for one in load_optimizers().values() if one.paged] == ["adamw-8bit-paged"]
+    assert find_optimizer("PagedAdamW8bit").paged
 
 
 @pytest.mark.parametrize(

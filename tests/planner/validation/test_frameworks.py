@@ -39,6 +39,14 @@ def test_fp8_is_delayed_scaling_in_nemo_and_current_scaling_in_megatron_bridge()
     assert find_framework("torchtitan").policy("fp8").id == "fp8-fsdp"
 
 
+def test_megatron_core_sums_gradients_in_fp32_and_nemo_s_recipes_in_bf16():
+    # Megatron-LM's --bf16 sets accumulate_allreduce_grads_in_fp32; NeMo's performance recipes grad_reduce_in_fp32=False
+    assert find_framework("Megatron-Core 0.6 + TE").policy("bf16").gradient_bytes == 4
+    assert find_framework("NeMo/Megatron-Core (DGX Cloud recipes v25.05.05)").policy("bf16").gradient_bytes == 2
+    # DeepSpeed keeps them in the type of the weights unless `grad_accum_dtype` says otherwise
+    assert find_framework("DeepSpeed 0.11").policy("bf16").gradient_bytes == 2
+
+
 def test_every_row_has_a_reason_and_a_source_and_the_last_one_matches_everything():
     rows = load_frameworks()
 

@@ -89,6 +89,24 @@ def test_a_configuration_that_is_far_too_large_does_not_fit():
     assert small.fits
 
 
+def test_the_probability_of_fitting_is_that_of_the_drawn_peak_against_what_the_gpu_offers():
+    sizes = [predict_prepared(prepared("peak_mem_gib", micro_batch=n, global_batch_seqs=n), DRAWS)
+             for n in ("1", "2", "4", "256")]  # fmt: skip
+    chances = [one.fits_probability for one in sizes]
+    drawn = sizes[1].values  # of the device: what the driver shows
+
+    assert chances == sorted(chances, reverse=True)
+    assert chances[-1] < 0.01
+    assert chances[1] == pytest.approx(np.mean(drawn <= 81559 / 1024 - 0.55))  # 81,559 MiB less the driver's 0.55 GiB
+    assert all(one.fits == (one.fits_probability > 0.5) for one in sizes)
+
+
+def test_the_probability_of_fitting_does_not_depend_on_the_metric_of_the_row():
+    memory, speed = (predict_prepared(prepared(name), DRAWS) for name in ("peak_mem_gib", "step_time_s"))
+
+    assert memory.fits_probability == speed.fits_probability
+
+
 def test_a_range_holds_its_mid_and_is_the_draws_quantiles():
     found = predict_prepared(prepared("step_time_s"), DRAWS)
 

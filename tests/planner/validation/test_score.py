@@ -26,7 +26,7 @@ def prediction(mid: float, *, width: float = 0.2, filling: float = 0.5) -> Predi
     values = np.array([low, mid, high])
     return Prediction(
         id="a", metric="tokens_per_s_per_gpu", low=low, mid=mid, high=high, filled=(), fits=filling <= 1,
-        memory_gib=80 * filling, memory_filling_ratio=filling, values=values,
+        fits_probability=float(filling <= 1), memory_gib=80 * filling, memory_filling_ratio=filling, values=values,
     )  # fmt: skip
 
 

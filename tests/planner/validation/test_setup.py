@@ -103,6 +103,29 @@ def test_optimizer_offload_fused_loss_and_update_in_backward_of_the_row_are_used
     assert (refused.chunked_loss, refused.update_in_backward, refused.offload) == (False, False, "none")
 
 
+@pytest.mark.parametrize(("framework", "said", "chunked"), [
+    ("torchtune", "", True), ("torchtune", "n", False), ("torchtitan", "", False), ("torchtitan", "y", True),
+])  # fmt: skip
+def test_a_loss_is_chunked_where_the_row_says_so_or_else_the_framework_does(framework, said, chunked):
+    cells = {"gpu": "a100-sxm4-80gb", "model": "Llama3.1-8B", "family": "dense", "precision": "bf16"}
+
+    assert prepared(framework=framework, fused_loss=said, **cells).recipe.chunked_loss is chunked
+
+
+@pytest.mark.parametrize(("framework", "balances"), [("nanotron", True), ("torchtitan", False)])
+def test_nanotron_cuts_its_stages_by_cost(framework, balances):
+    assert prepared(framework=framework).recipe.balances_stages is balances
+
+
+def test_an_encoder_in_eager_pytorch_trains_with_dropout_and_unfused_attention():
+    # Hugging Face's BERT: attention_probs_dropout_prob 0.1; no fused attention before transformers 4.43 (2024)
+    plain = prepared(framework="PyTorch", gpu="a100-sxm4-40gb").recipe
+    said = prepared(framework="PyTorch", gpu="a100-sxm4-40gb", attention="sdpa").recipe
+
+    assert (plain.attention, plain.dropout) == ("naive", True)
+    assert said.attention == "flash"
+
+
 def test_the_power_limit_and_network_of_the_row_are_used():
     found = prepared(power_limit_w="150", network="4x100Gb Omni-Path per node", gpus_per_node="4")
 
@@ -144,6 +167,7 @@ def test_where_it_matters_the_length_of_the_run_is_its_tokens_and_else_one_step(
 @pytest.mark.parametrize(("year_month", "year"), [("24.01", 2024 + 0.5 / 12), ("25.12", 2025 + 11.5 / 12)])
 def test_a_release_named_by_year_and_month_is_the_middle_of_that_month(year_month, year):
     assert software_year(f"NeMo {year_month}") == pytest.approx(year)
+    assert software_year("torchtitan (2024)") == 2024.5
     assert software_year("Megatron-LM v2.7") is None
     assert software_year("PyTorch 25.13") is None
 

@@ -61,7 +61,7 @@ def test_the_document_is_plain_json_with_the_keys_of_the_design(corpus):
 
     assert document["schema"] == "mpplan.validate/1"
     assert {"id", "metric", "published", "low", "mid", "high", "error_ratio", "inside", "filled", "fits_predicted",
-            "reason_skipped"} <= set(document["runs"][0])  # fmt: skip
+            "fits_probability", "reason_skipped"} <= set(document["runs"][0])  # fmt: skip
     assert {"overall", "by_precision", "by_gpu", "by_group"} <= set(document["summary"])
     assert {"n", "median_abs_error", "p90_abs_error", "bias", "coverage"} <= set(document["summary"]["overall"])
     for pair in document["pairs"]:

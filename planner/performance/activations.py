@@ -1,0 +1,133 @@
+"""Activations that a layer keeps for its backward pass, and how many micro-batches of them a pipeline stage holds.
+
+Sources: Korthikanti et al. 2022, table 2, for the GELU block with naive attention; the same count by hand for gated
+blocks with fused attention, and for what eager PyTorch keeps beyond it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from planner.performance.operations import Work
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+SELECTIVE = ACT_CKPT.index("selective")
+
+
+def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
+    """Bytes one layer keeps for backward and one micro-batch, as checkpointed, and without checkpointing.
+
+    Per token: two norm inputs (split under sequence parallelism) and the two product inputs that the norms give, q, k,
+    v and the attention output, the inner activations, dropout masks of one byte, and with naive attention the
+    probabilities, their dropout and its mask.
+    """
+    each = recipe.policy.activation_bytes
+    hidden = work.split_elements
+    ffn, routed = _inner_elements(recipe, work), _routed_elements(recipe, work, at)
+    attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
+    inputs = _norm_outputs(recipe, work, at, rates) + attention_out + ffn + routed
+    others = 2.0 * hidden + _heads_kept(recipe, work, at) + (_inner_tensors(recipe) - 1.0) * ffn + routed
+    masks = 2.0 * hidden if recipe.dropout else 0.0
+    plain = others * each + inputs * _input_bytes(recipe) + masks
+    scores: Value = 0.0
+    if recipe.attention == "naive":
+        scores = work.attention_scores * ((2.0 * each + 1.0) if recipe.dropout else each)
+    none = (plain + scores) * rates.stored_activation_ratio
+    selective: Value
+    if recipe.attention == "naive" or recipe.fused:
+        # The attention core is run again; its result stays, as the input of the product that follows.
+        selective = plain * rates.stored_activation_ratio
+    else:
+        # Per-operation policy of torchtitan: every second product's output (q, v, the first of the feed-forward, its
+        # last), attention's, and the layer's input.
+        selective = (2.0 * hidden + _queries_and_values(recipe, work, at) + attention_out + ffn) * each
+    full = hidden * each
+    whole_share = FULL_SHARE[at.act_ckpt]
+    kept = np.where(at.act_ckpt == SELECTIVE, selective, none + whole_share * (full - none))
+    return kept, none
+
+
+def in_flight(at: Layouts, *, last: bool = False) -> Value:
+    """Micro-batches whose activations a stage holds at most, `[layout]`; with interleaving not whole.
+
+    1F1B: `pp` on the first stage, one on the last. Interleaved: before its first backward pass stage `r` has run
+    `(vp - 1) pp + 2 (pp - 1 - r) + 1` chunks of `1 / vp` of its layers (Megatron-Core `schedules.py`, warm-up), which
+    is `pp + (pp - 1) / vp` micro-batches on the first stage and `pp - (pp - 1) / vp` on the last. Never more than all.
+    """
+    warm_up = np.where(at.vp > 1, (at.vp - 1) * at.pp, 0) + (0 if last else (at.pp - 1) * np.where(at.vp > 1, 2, 1))
+    return np.minimum((warm_up + 1.0) / at.vp, at.grad_accum)
+
+
+def working_bytes(recipe: Recipe, work: Work, at: Layouts, whole: Value) -> Value:
+    """Bytes that exist once, while one layer is recomputed or run backward.
+
+    Args:
+        recipe: what is trained.
+        work: of one micro-batch.
+        at: the layouts.
+        whole: what a layer keeps without checkpointing.
+    """
+    working = np.where(FULL_SHARE[at.act_ckpt] > 0, whole, 0.25 * whole)
+    if recipe.sequence_parallel:
+        # A product's gathered input and its gradient, over the whole sequence.
+        gathered = np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
+        working = working + gathered * recipe.policy.activation_bytes
+    return working
+
+
+def _input_bytes(recipe: Recipe) -> float:
+    """Bytes per stored input of a linear layer: Transformer Engine keeps the low-precision copy, torchao the input."""
+    policy = recipe.policy
+    if not recipe.fused or policy.linear_compute not in ("fp8", "fp4"):
+        return policy.activation_bytes
+    return 1.0 if policy.linear_compute == "fp8" else 0.5
+
+
+def _norm_outputs(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
+    """Inputs of the two products that follow a norm.
+
+    Under sequence parallelism a product takes the gathered sequence. Megatron keeps this rank's part and gathers it
+    again (Korthikanti et al. 2022, section 4.2.2); PyTorch's autograd keeps all that the product took, unless the
+    framework gathers again (huggingface/nanotron, `tp_recompute_allgather`).
+    """
+    split = 2.0 * work.split_elements
+    if recipe.fused or not recipe.sequence_parallel:
+        return split
+    return split * (1.0 + rates.gathered_input_ratio * (at.tp - 1.0))
+
+
+def _heads_kept(recipe: Recipe, work: Work, at: Layouts) -> Value:
+    """Elements of q, k and v; eager PyTorch repeats keys and values for every query head (`repeat_kv`)."""
+    if recipe.stack != "eager":
+        return work.head_elements
+    model = recipe.model
+    return work.tokens * model.heads / at.tp * (2.0 * model.head_dim + model.value_dim)
+
+
+def _queries_and_values(recipe: Recipe, work: Work, at: Layouts) -> Value:
+    model = recipe.model
+    queries = work.tokens * model.heads * model.head_dim / at.tp
+    return queries + (work.head_elements - queries) * model.value_dim / (model.head_dim + model.value_dim)
+
+
+def _inner_tensors(recipe: Recipe) -> float:
+    """Tensors of the feed-forward's inner size: gate, up and their product, or what enters and leaves the activation.
+
+    Eager PyTorch keeps one more: the activated gate beside its product, or a step of a GELU that is made of several
+    kernels.
+    """
+    return (3.0 if recipe.model.gated_mlp else 2.0) + (recipe.stack == "eager")
+
+
+def _inner_elements(recipe: Recipe, work: Work) -> Value:
+    share = recipe.model.moe_layers / max(recipe.model.layers, 1)
+    return (1.0 - share) * work.ffn_elements + share * work.expert_elements
+
+
+def _routed_elements(recipe: Recipe, work: Work, at: Layouts) -> Value:
+    model = recipe.model
+    share = model.moe_layers / max(model.layers, 1)
+    routed: Value = share * work.tokens * model.hidden * model.top_k / np.maximum(at.tp, 1)
+    return routed

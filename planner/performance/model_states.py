@@ -1,0 +1,188 @@
+"""Bytes of weights, gradients and optimizer states of one pipeline stage, and of copies of them that come and go.
+
+Sources: ZeRO (Rajbhandari et al. 2020, section 5); QLoRA (arXiv 2305.14314, section 3) for 4-bit weights; ZeRO-Offload
+(arXiv 2101.06840, section 4) for what lies in host memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.parallelism.layout import Layouts
+from planner.performance.shards import Shards, trained_share
+from planner.rates.terms import Value
+from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import Recipe
+
+QLORA_WEIGHT_BYTES = 0.516
+"""4-bit weights with double-quantised block constants: 4.127 bits (QLoRA, arXiv 2305.14314, section 3)."""
+
+BUCKET_PARAMS = 1e9
+"""DeepSpeed's reduce and all-gather buckets: 500 million elements each (configuration: `reduce_bucket_size`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """Bytes of one stage after ZeRO, `[layout]` each."""
+
+    weights: Value
+    gradients: Value
+    """As accumulated; without the copies that a reduction needs."""
+    master_weights: Value
+    optimizer_states: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """Copies of parameters that come and go, `[layout]` each."""
+
+    held: Value
+    """Gathered parameters and unreduced gradients that stay over all micro-batches of a step."""
+    in_layer: Value
+    """Beside those while a layer is run backward."""
+    at_loss: Value
+    """Beside those while the loss is computed."""
+
+
+def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States:
+    """Weights, gradients, master weights and optimizer states of one stage."""
+    policy, share = recipe.policy, trained_share(recipe)
+    gradients: Value = 0.0
+    trained: Value = 0.0
+    held = ((shards.dense(last), shards.dense_ranks), (shards.expert(last), shards.expert_ranks))
+    for (params, ranks), graded in zip(held, _gradient_params(recipe, shards, at, last), strict=True):
+        gradients = gradients + graded * share * policy.gradient_bytes / np.where(at.zero >= 2, ranks, 1.0)
+        trained = trained + params * share / np.where(at.zero >= 1, ranks, 1.0)
+    on_gpu = 0.0 if recipe.offload == "optimizer" else 1.0
+    return States(
+        weights=_weights(recipe, shards, at, last),
+        gradients=gradients,
+        master_weights=trained * _master_bytes(recipe) * on_gpu,
+        optimizer_states=trained * _moment_bytes(recipe) * on_gpu,
+    )
+
+
+def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
+    """Gradients held beside the accumulated ones until they are summed or reduced.
+
+    Megatron adds a weight gradient to its buffer in the product itself, and reduces the buffer in place. Elsewhere
+    autograd hands out gradients in the type of the weights: where those are narrower than the accumulated ones both
+    exist. DistributedDataParallel's buckets are as large as the gradients (documentation: `gradient_as_bucket_view`
+    saves that much); DeepSpeed's have a fixed size.
+    """
+    if recipe.stack == "tuned":
+        return 0.0
+    policy = recipe.policy
+    held = (shards.dense(last) + shards.expert(last)) * trained_share(recipe)
+    wider = sums_wider(policy)
+    beside = held * policy.weight_bytes if wider else 0.0 * held
+    each = policy.weight_bytes if wider else policy.reduce_bytes
+    if recipe.stack == "classic":
+        reduced = np.minimum(held, BUCKET_PARAMS) * policy.activation_bytes
+    else:
+        reduced = np.where(at.zero == 0, held * each, 0.0)
+    return np.where(at.zero <= 1, beside, 0.0) + np.where(at.dp * at.cp > 1, reduced, 0.0)
+
+
+def sums_wider(policy: PrecisionPolicy) -> bool:
+    """Whether gradients are summed in a wider type than autograd hands them out in, that of the weights."""
+    return policy.master_bytes > 0 and policy.gradient_bytes > policy.weight_bytes > 0
+
+
+def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
+    """ZeRO-3: the parameters of two units are gathered at once, and the gradients of one are not yet reduced."""
+    policy = recipe.policy
+    unit = shards.dense_per_layer + shards.expert_per_layer
+    grads = policy.reduce_bytes if recipe.trains_all else 0.0
+    gather = _gather_bytes(recipe)
+    whole_stage = shards.layers_most * unit
+    keep: Value = 0.0 if recipe.reshard_after_forward else whole_stage * gather
+    # Under a pipeline FSDP keeps parameters gathered and gradients unreduced over all micro-batches of a step.
+    keep = np.where(at.pp > 1, whole_stage * (gather + grads), keep)
+    sharded = (at.zero == 3) * 1.0
+    head = recipe.model.head_params / at.tp
+    return Passing(
+        held=sharded * keep,
+        in_layer=sharded * unit * (2.0 * gather + grads),
+        at_loss=sharded * (head * policy.gather_bytes + unit * gather),
+    )
+
+
+def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tuple[Value, Value]:
+    """Casts of the linear weights: those kept between forward and backward, and those of the layer at work.
+
+    Autocast keeps its casts of trained weights, Transformer Engine its FP8 weights in both layouts; torchao casts a
+    weight when it is used and keeps the original (`Float8Linear`). 4-bit weights are unpacked one product at a time.
+    """
+    policy = recipe.policy
+    layer = shards.dense_per_layer + shards.expert_per_layer
+    low = policy.linear_compute in ("fp8", "fp4")
+    model = recipe.model
+    unpacked: Value = 0.0
+    if recipe.method == "qlora":
+        unpacked = model.hidden * (model.ffn_hidden or model.expert_ffn) / at.tp * policy.activation_bytes
+    if not policy.low_weight_copy_bytes or not (low or recipe.trains_all):
+        return 0.0 * layer, unpacked + 0.0 * layer  # frozen weights already lie in the compute type
+    layers = shards.layers_last if last else shards.layers_most
+    kept = (at.zero != 3) & (recipe.method != "qlora") & (recipe.fused or not low)
+    copied = layer * policy.low_weight_copy_bytes
+    return np.where(kept, layers * copied, 0.0), np.where(kept, 0.0, 2.0 * copied) + unpacked
+
+
+def frozen_weight_bytes(recipe: Recipe) -> float | None:
+    """Bytes per frozen weight: 4-bit with QLoRA, the compute type with LoRA; None where all weights are trained."""
+    if recipe.method == "qlora":
+        return QLORA_WEIGHT_BYTES
+    return recipe.policy.activation_bytes if recipe.method == "lora" else None
+
+
+def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
+    """QLoRA packs the linear layers; embedding and output layer stay in the compute type.
+
+    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them.
+    """
+    policy = recipe.policy
+    each = frozen_weight_bytes(recipe) or policy.weight_bytes or policy.master_bytes
+    at_ends = policy.activation_bytes if recipe.method == "qlora" else each
+    layers, ends = (shards.layers_last, shards.last_extra) if last else (shards.layers_most, shards.first_extra)
+    dense = layers * shards.dense_per_layer * each + ends * at_ends
+    sharded = at.zero == 3
+    weights = dense / np.where(sharded, shards.dense_ranks, 1.0)
+    weights = weights + shards.expert(last) * each / np.where(sharded, shards.expert_ranks, 1.0)
+    on_host = sharded & (recipe.offload == "optimizer" and recipe.stack != "classic")
+    return np.where(on_host, 0.0, weights)
+
+
+def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> tuple[Value, Value]:
+    """Dense and expert parameters whose gradients exist at once.
+
+    With updates inside backward those of the largest unit; so too where ZeRO-2 or 3 offloads the optimizer, which
+    moves a gradient to the host as soon as it is reduced (ZeRO-Offload).
+    """
+    dense, expert = shards.dense(last), shards.expert(last)
+    extra = shards.last_extra if last else shards.first_extra
+    one_unit = recipe.update_in_backward | ((at.zero >= 2) & (recipe.offload == "optimizer"))
+    largest = np.maximum(shards.dense_per_layer, extra)
+    return np.where(one_unit, largest, dense), np.where(one_unit, shards.expert_per_layer, expert)
+
+
+def _gather_bytes(recipe: Recipe) -> float:
+    """Bytes per gathered parameter of a layer: 4-bit weights are gathered as they lie."""
+    return QLORA_WEIGHT_BYTES if recipe.method == "qlora" else recipe.policy.gather_bytes
+
+
+def _master_bytes(recipe: Recipe) -> float:
+    """FP32 copies that only the optimizer sees; of LoRA, the adapters' own weights."""
+    if recipe.method in ("lora", "qlora"):
+        return recipe.policy.activation_bytes
+    return recipe.policy.master_bytes if recipe.policy.weight_bytes else 0.0
+
+
+def _moment_bytes(recipe: Recipe) -> float:
+    """State bytes per trained parameter that have to be on the GPU: paged states make room for anything else."""
+    optimizer = recipe.optimizer
+    if optimizer.paged:
+        return 0.0
+    return optimizer.full_moments * recipe.policy.moment_bytes + optimizer.fixed_state_bytes

@@ -1,0 +1,165 @@
+"""Activations against Korthikanti et al., Megatron's schedule, and what plain PyTorch keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.models.catalogue import find_model
+from planner.parallelism.layout import Layout, Layouts
+from planner.performance.activations import in_flight, stored_bytes_per_layer
+from planner.performance.operations import count_work
+from tests.planner.build import ROUNDING, gpt, layout, layouts, mid_rates, plain_rates, recipe, settings_of_recipes
+
+S, B, H, A = 2048, 4, 12288, 96
+
+
+def stored(where: Layout, **changes: object) -> float:
+    """Bytes that one layer of GPT-3 keeps, in units of s b h."""
+    values: dict[str, object] = {"seq_len": S, "dropout": True, "attention": "flash"}
+    one = recipe(gpt(96, H, A), "fp16-megatron", **(values | changes))
+    at = Layouts.of(replace(where, micro_batch=B))
+    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates())
+    return float(np.ravel(kept)[0]) / (S * B * H)
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8])
+def test_activations_of_a_gpt_layer_are_those_of_korthikanti_et_al(tp):
+    scores = 5 * A * S / H
+    assert scores == 80  # section 4: 5as/h = 80 for GPT-3
+
+    # equation 4, tensor and sequence parallel: sbh/t (34 + 5as/h); with selective recomputation 34 sbh/t
+    assert stored(layout(tp=tp), attention="naive") == pytest.approx((34 + scores) / tp)
+    assert stored(layout(tp=tp, act_ckpt="selective"), attention="naive") == pytest.approx(34 / tp)
+    assert stored(layout(tp=tp), attention="flash") == pytest.approx(34 / tp)
+    # equation 2, tensor parallel only: sbh (10 + 24/t + 5as/ht)
+    alone = stored(layout(tp=tp), attention="naive", sequence_parallel=False)
+    assert alone == pytest.approx(10 + 24 / tp + scores / tp)
+    # full recomputation: 2 sbh
+    assert stored(layout(tp=tp, act_ckpt="full"), sequence_parallel=False) == pytest.approx(2)
+    assert stored(layout(tp=tp, act_ckpt="full")) == pytest.approx(2 / tp)
+
+
+def test_selective_recomputation_saves_70_percent_on_gpt_3():
+    # Korthikanti et al. 2022, section 5; claim c18 says up to 75 %
+    saved = 1 - stored(layout(act_ckpt="selective"), attention="naive") / stored(layout(), attention="naive")
+
+    assert saved == pytest.approx(0.70, abs=0.005)
+
+
+def test_a_llama_layer_with_fused_attention_keeps_its_norms_heads_and_three_inner_activations():
+    llama = find_model("llama-3.1-8b")
+    one = recipe(llama, seq_len=8192)
+    kept, _ = stored_bytes_per_layer(one, count_work(one, layouts()), layouts(), plain_rates())
+
+    # 2 bytes of 4 h + q, k, v + attention output + gate, up and their product
+    assert float(kept[0]) == 8192 * 2 * (4 * 4096 + (4096 + 2 * 1024) + 4096 + 3 * 14336)
+
+
+TOKENS, H8 = 4096, 4096
+
+
+def kept_by_llama(where: Layout | None = None, gathered: float = 0.0, **changes: object) -> float:
+    """Elements per token that one layer of Llama 3.1 8B keeps, in 16 bits."""
+    one = recipe("llama-3.1-8b", "bf16-pure", **changes)
+    at = Layouts.of(where or layout())
+    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, plain_rates(gathered_input_ratio=gathered))
+    return float(np.ravel(kept)[0]) / 2 / TOKENS
+
+
+def test_eager_pytorch_repeats_keys_and_values_and_keeps_the_activated_gate():
+    compiled, eager = kept_by_llama(stack="fsdp-compile"), kept_by_llama(stack="eager")
+
+    # 4 h, q, k, v of 32, 8 and 8 heads of 128, attention's output, gate, up, product
+    assert compiled == 4 * H8 + (4096 + 2 * 1024) + 4096 + 3 * 14336
+    # keys and values for all 32 heads, and silu(gate)
+    assert eager == 4 * H8 + 3 * 4096 + 4096 + 4 * 14336
+
+
+def test_a_composed_gelu_keeps_one_more_inner_tensor_in_eager_pytorch():
+    def kept(stack: str) -> float:
+        one = recipe(gpt(8, 1024, 16), "bf16-pure", stack=stack)
+        return float(stored_bytes_per_layer(one, count_work(one, layouts()), layouts(), plain_rates())[0][0])
+
+    assert kept("eager") - kept("fsdp-compile") == 2 * TOKENS * 4 * 1024
+
+
+def test_torchtitan_s_selective_checkpointing_keeps_every_second_product():
+    # layer input, q, v, attention's output, first and last product of the feed-forward
+    expected = H8 + 4096 + 1024 + 4096 + 14336 + H8
+
+    assert kept_by_llama(layout(act_ckpt="selective"), stack="fsdp-compile") == expected
+
+
+def test_selective_checkpointing_of_fused_attention_saves_nothing_in_megatron():
+    # the result of the attention core is the input of the product that follows, and stays
+    assert kept_by_llama(layout(act_ckpt="selective")) == kept_by_llama()
+
+
+@pytest.mark.parametrize(
+    ("stack", "gathered", "hidden"),
+    [
+        ("tuned", 1.0, 4 * H8 / 8),  # Megatron gathers again
+        ("eager", 0.0, 4 * H8 / 8),
+        ("eager", 1.0, 2 * H8 / 8 + 2 * H8),  # the inputs of two products lie gathered
+        ("eager", 0.25, 2 * H8 / 8 + 2 * H8 * (1 + 0.25 * 7) / 8),
+    ],
+)
+def test_inputs_that_autograd_keeps_gathered_are_not_split_by_sequence_parallelism(stack, gathered, hidden):
+    inner = (4 if stack == "eager" else 3) * 14336
+    heads = 3 * 4096 if stack == "eager" else 4096 + 2 * 1024
+    found = kept_by_llama(layout(tp=8), gathered, stack=stack)
+
+    assert found == pytest.approx(hidden + (heads + 4096 + inner) / 8)
+
+
+@pytest.mark.parametrize(
+    ("pp", "vp", "micro_batches", "first", "last"),
+    [
+        (1, 1, 8, 1, 1),
+        (4, 1, 16, 4, 1),
+        (4, 1, 2, 2, 1),  # fewer micro-batches than stages
+        (4, 2, 16, 4 * (1 + 3 / 8), 4 - 3 / 2),  # Megatron's estimator: p (1 + (p - 1) / (p v))
+        (8, 4, 64, 8 * (1 + 7 / 32), 8 - 7 / 4),
+        (4, 2, 4, 4, 2.5),  # never more than there are
+    ],
+)
+def test_a_pipeline_stage_holds_the_micro_batches_of_its_schedule(pp, vp, micro_batches, first, last):
+    at = layouts(pp=pp, vp=vp, grad_accum=micro_batches)
+
+    assert float(in_flight(at)[0]) == pytest.approx(first)
+    assert float(in_flight(at, last=True)[0]) == pytest.approx(last)
+
+
+def schedule(pp: int, vp: int, micro_batches: int, rank: int) -> float:
+    """Most micro-batches held by one rank, by running Megatron's interleaved schedule chunk by chunk."""
+    total = micro_batches * vp
+    warm_up = min((pp - rank - 1) * (2 if vp > 1 else 1) + (vp - 1) * pp, total)
+    held = most = warm_up
+    for _ in range(total - warm_up):  # steady state: one forward, then one backward
+        held += 1
+        most = max(most, held)
+        held -= 1
+    return most / vp
+
+
+@given(pp=st.integers(2, 16), vp=st.sampled_from((1, 2, 4, 8)), groups=st.integers(1, 6))
+def test_in_flight_micro_batches_are_those_of_the_schedule_run_step_by_step(pp, vp, groups):
+    at = layouts(pp=pp, vp=vp, grad_accum=groups * pp)
+
+    assert float(in_flight(at)[0]) == pytest.approx(schedule(pp, vp, groups * pp, 0))
+    assert float(in_flight(at, last=True)[0]) == pytest.approx(schedule(pp, vp, groups * pp, pp - 1))
+
+
+@given(settings_of_recipes())
+def test_full_checkpointing_never_stores_more_than_selective_and_that_never_more_than_none(setting):
+    one, where, machine = setting
+    at = Layouts.of(*(replace(where, act_ckpt=kind) for kind in ("full", "selective", "none")))
+    kept, _ = stored_bytes_per_layer(one, count_work(one, at), at, mid_rates(one, machine))
+
+    assert all(less <= more * ROUNDING for less, more in pairwise(kept))

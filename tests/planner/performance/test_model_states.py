@@ -1,0 +1,250 @@
+"""Model states against ZeRO and Megatron's own formulas, and the copies of parameters that come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from planner.answer.plan import MEMORY_ITEMS
+from planner.models.catalogue import find_model
+from planner.parallelism.layout import Layout, Layouts
+from planner.performance.memory import memory_items
+from planner.training.optimizers import find_optimizer
+from planner.units import GIB
+from tests.planner.build import (
+    ROUNDING,
+    gpt,
+    layout,
+    layouts,
+    mid_rates,
+    plain_rates,
+    recipe,
+    settings_of_recipes,
+    shape,
+)
+
+STATES = ("weights", "gradients", "master_weights", "optimizer_states")
+
+
+def state_bytes_per_param(policy: str, where: Layout, **changes: object) -> float:
+    """Bytes of model states on one GPU, per parameter of the whole model."""
+    one = recipe(gpt(32, 4096, 32), policy, **changes)
+    items = memory_items(one, Layouts.of(where), plain_rates())
+    return sum(float(np.ravel(getattr(items, name))[0]) for name in STATES) / one.model.params_total
+
+
+@pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)])
+def test_a_7_5b_model_on_64_gpus_takes_what_the_zero_paper_says(stage, gigabytes):
+    # Rajbhandari et al. 2020, figure 1: Psi = 7.5B, N = 64, K = 12, FP16 weights and gradients
+    taken = 7.5e9 * state_bytes_per_param("fp16-zero", layout(dp=64, zero=stage))
+
+    assert taken / 1e9 == pytest.approx(gigabytes, abs=0.05)
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 64])
+@pytest.mark.parametrize(
+    ("policy", "kept", "sharded"),
+    [("bf16", 6, 12), ("fp8", 6, 12), ("fp32", 8, 8), ("tf32", 8, 8)],
+)
+def test_the_distributed_optimizer_takes_megatron_s_bytes(policy, kept, sharded, ranks):
+    # Megatron-LM docs, distributed optimizer: BF16 with FP32 gradients 18, 6 + 12/d; FP32 16, 8 + 8/d
+    assert state_bytes_per_param(policy, layout()) == pytest.approx(kept + sharded)
+    assert state_bytes_per_param(policy, layout(dp=ranks, zero=1)) == pytest.approx(kept + sharded / ranks)
+
+
+@pytest.mark.parametrize(
+    ("policy", "bytes_per_param"),
+    [("fp32", 16), ("tf32", 16), ("fp16", 16), ("bf16", 18), ("fp8", 18), ("bf16-fsdp", 16), ("bf16-pure", 8)],
+)
+def test_each_policy_keeps_the_bytes_of_the_design(policy, bytes_per_param):
+    assert state_bytes_per_param(policy, layout()) == pytest.approx(bytes_per_param)
+    assert state_bytes_per_param(policy, layout(dp=16, zero=3)) == pytest.approx(bytes_per_param / 16)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "bytes_per_param"),
+    [
+        ("adamw", 8),
+        ("sgd-momentum", 4),
+        ("muon", 4),
+        ("lamb", 8),
+        ("adafactor", 0),
+        ("adamw-8bit", 2.03125),  # two bytes and an FP32 scale for 256 of each (Dettmers et al. 2022)
+    ],
+)
+def test_each_optimizer_keeps_its_own_states(optimizer, bytes_per_param):
+    chosen = find_optimizer(optimizer)
+
+    assert state_bytes_per_param("fp32", layout(), optimizer=chosen) == pytest.approx(4 + 4 + bytes_per_param)
+
+
+def test_ten_billion_parameters_in_pure_bf16_go_from_80_to_20_gb_on_four_gpus():
+    # claim c20: 10B from 80 GB to 20 GB per device, 75 % saved
+    assert 10 * state_bytes_per_param("bf16-pure", layout()) == pytest.approx(80)
+    assert 10 * state_bytes_per_param("bf16-pure", layout(dp=4, zero=3)) == pytest.approx(20)
+
+
+def test_gpt_3_states_in_tp_8_pp_8_take_what_was_profiled():
+    # 45.56 GiB of weights, gradients and optimizer states were profiled (Calculon's validation data, 175B TP8 PP8 v3)
+    one = recipe(gpt(96, 12288, 96), "fp16-megatron", seq_len=2048)
+    items = memory_items(one, layouts(tp=8, pp=8, vp=3, grad_accum=64), plain_rates())
+    states = sum(float(np.ravel(getattr(items, name))[0]) for name in STATES)
+
+    assert states / GIB == pytest.approx(45.56, rel=0.05)
+
+
+def test_lora_keeps_gradients_and_states_of_the_adapters_only():
+    full, lora, qlora = (
+        memory_items(recipe("llama-3.1-8b", method=method), layouts(), plain_rates())
+        for method in ("sft", "lora", "qlora")
+    )
+    # rank 16 x (in + out) of q, k, v, o, gate, up, down; 32 layers
+    adapters = 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336))
+    params = find_model("llama-3.1-8b").params_total
+
+    assert float(lora.gradients[0]) == pytest.approx(4 * adapters)
+    assert float(lora.optimizer_states[0]) == pytest.approx(8 * adapters)
+    assert float(lora.weights[0]) == float(full.weights[0]) == pytest.approx(2 * params)
+    # QLoRA, arXiv 2305.14314, section 3: 0.5 byte and 0.127 bits of constants per parameter of the linear layers;
+    # embedding and output layer, 128,256 x 4,096 each, stay in 16 bits
+    ends = 2 * 128_256 * 4096
+    assert float(qlora.weights[0]) == pytest.approx((4 + 0.127) / 8 * (params - ends) + 2 * ends, rel=1e-3)
+
+
+def test_data_parallel_buckets_hold_the_gradients_a_second_time_where_they_are_not_reduced_in_place():
+    # PyTorch, DistributedDataParallel: `gradient_as_bucket_view` saves as much memory as the gradients take
+    one = recipe(shape(layers=8), "bf16-autocast", stack="eager")
+    alone, shared = (memory_items(one, layouts(dp=n, grad_accum=2), plain_rates()) for n in (1, 8))
+    sharded = memory_items(one, layouts(dp=8, grad_accum=2, zero=3), plain_rates())
+    in_place = memory_items(replace(one, stack="tuned"), layouts(dp=8, grad_accum=2), plain_rates())
+
+    assert float(alone.gradients[0]) == float(in_place.gradients[0]) == 4 * one.model.params_total
+    assert float(shared.gradients[0]) == 8 * one.model.params_total
+    assert float(sharded.gradients[0]) == pytest.approx(4 * one.model.params_total / 8)
+
+
+@given(settings_of_recipes())
+def test_a_higher_zero_stage_never_keeps_more_states(setting):
+    one, where, machine = setting
+    rates = mid_rates(one, machine)
+    where = replace(where, grad_accum=2)  # with one micro-batch a gradient may take the place of an activation
+    taken = []
+    for stage in range(4):
+        items = memory_items(one, Layouts.of(replace(where, zero=stage, pp=1, vp=1)), rates)
+        taken.append(sum(float(np.ravel(getattr(items, name))[0]) for name in STATES))
+
+    assert all(less <= more * ROUNDING for more, less in pairwise(taken))
+
+
+SHARED = ({"dp": 2}, {"cp": 2})
+"""Context parallel ranks hold the same weights and reduce them too."""
+
+
+@pytest.mark.parametrize(
+    ("stack", "policy", "where", "copies"),
+    [
+        *[("tuned", "bf16", where, 0) for where in ({}, *SHARED)],  # Megatron sums and reduces in its buffer
+        ("eager", "bf16", {}, 2),  # 16-bit gradients beside the FP32 ones that they are added to
+        *[("eager", "bf16", where, 2 + 2) for where in SHARED],  # and DistributedDataParallel's buckets
+        ("eager", "bf16", {"dp": 4, "cp": 2, "zero": 1}, 2),
+        ("eager", "bf16-autocast", {}, 0),  # FP32 gradients from autograd
+        ("eager", "bf16-autocast", {"dp": 2}, 4),
+        ("eager", "bf16-pure", {"dp": 2}, 2),
+        ("classic", "bf16", {}, 2),
+        ("classic", "bf16", {"dp": 2}, 2 + 2),  # DeepSpeed's buckets hold up to 1e9 elements: here all
+        ("classic", "fp16-zero", {"dp": 2, "zero": 1}, 2),
+        ("eager", "bf16", {"dp": 4, "zero": 2}, 0),  # no rank keeps whole gradients
+    ],
+)
+def test_gradients_lie_beside_the_accumulated_ones_until_they_are_summed_and_reduced(stack, policy, where, copies):
+    one = recipe(gpt(8, 1024, 16), policy, stack=stack)
+    at = layouts(grad_accum=2, **where)  # accumulated gradients are there all the time
+    gradients = float(memory_items(one, at, plain_rates()).gradients[0]) / one.model.params_total
+
+    kept = one.policy.gradient_bytes / (4 if where.get("zero") == 2 else 1)
+    assert gradients == pytest.approx(kept + copies)
+
+
+def test_deepspeed_s_buckets_hold_a_billion_elements_at_most():
+    # two of 500 million (configuration: `reduce_bucket_size`, `allgather_bucket_size`), 2 bytes each
+    one = recipe("llama-2-13b", "fp16-zero", stack="classic")
+    alone, shared = (memory_items(one, layouts(dp=n, grad_accum=2, zero=1), plain_rates()) for n in (1, 16))
+
+    assert float(shared.gradients[0] - alone.gradients[0]) == 2e9
+
+
+@pytest.mark.parametrize(
+    ("policy", "method", "zero", "layers"),
+    [
+        ("fp16", "pretrain", 0, 8),  # autocast casts each weight once and keeps it
+        ("fp16", "lora", 0, 0),  # frozen weights already lie in the compute type
+        ("fp16", "pretrain", 3, 2),  # gathered, and dropped again: the layer at work and the next
+        ("fp8", "pretrain", 0, 8),  # Transformer Engine keeps weights and their transposes
+        ("fp8", "lora", 0, 8),  # frozen or not
+        ("bf16", "qlora", 0, 1 / 3),  # unpacked from 4 bits one product at a time: at most 4 h^2
+        ("bf16", "pretrain", 0, 0),
+    ],
+)
+def test_copies_of_the_linear_weights_in_the_compute_type_take_two_bytes_each(policy, method, zero, layers):
+    one = recipe(gpt(8, 1024, 16, vocab=1000), policy, method=method)
+    items = memory_items(one, layouts(zero=zero, dp=4), plain_rates())
+
+    # policies.csv: 2 bytes per parameter; a layer has 12 h^2 of them
+    assert float(np.ravel(items.fp8_copies)[0]) == pytest.approx(layers * 12 * 1024**2 * 2, rel=2e-3)
+
+
+@pytest.mark.parametrize("method", ["sft", "lora"])
+def test_torchao_casts_a_weight_to_fp8_when_it_is_used_and_keeps_no_copy(method):
+    # torchao `Float8Linear`: the original is saved for the backward pass and cast again
+    one = recipe(gpt(8, 1024, 16, vocab=1000), "fp8", method=method, stack="fsdp-compile")
+    items = memory_items(one, layouts(), plain_rates())
+
+    assert float(np.ravel(items.fp8_copies)[0]) == pytest.approx(2 * 12 * 1024**2 * 2, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("where", "share"),
+    [
+        ({}, 1.0),
+        ({"pp": 2, "grad_accum": 2}, 1.0),  # four layers on a stage, and still the gradients of one
+        ({"dp": 4, "zero": 2}, 0.25),
+        ({"dp": 4, "zero": 1}, 1.0),
+    ],
+)
+def test_an_optimizer_that_steps_inside_the_backward_pass_holds_the_gradients_of_one_layer(where, share):
+    # PyTorch tutorial, "How to save memory by fusing the optimizer step into the backward pass"
+    one = recipe(gpt(8, 1024, 16, vocab=1), update_in_backward=True)
+    inside = memory_items(one, layouts(**where), plain_rates())
+    after = memory_items(replace(one, update_in_backward=False), layouts(**where), plain_rates())
+
+    # 12 h^2 parameters in a layer, FP32 gradients
+    assert float(np.ravel(inside.gradients)[0]) == pytest.approx(4 * 12 * 1024**2 * share, rel=2e-3)
+    assert float(np.ravel(after.gradients / inside.gradients)[0]) == pytest.approx(8 / where.get("pp", 1), rel=1e-3)
+    others = [name for name in MEMORY_ITEMS if name not in ("gradients", "fragmentation")]
+    assert all(np.array_equal(getattr(inside, name), getattr(after, name)) for name in others)
+
+
+@pytest.mark.parametrize(("stack", "kept"), [("fsdp-compile", 0.0), ("classic", 2.0)])
+def test_fsdp_offloads_its_parameters_with_the_optimizer_and_deepspeed_keeps_them(stack, kept):
+    # PyTorch `CPUOffloadPolicy`; DeepSpeed `offload_optimizer`
+    one = recipe("llama-3.1-70b", "bf16-pure", stack=stack, offload="optimizer")
+    items = memory_items(one, layouts(dp=8, zero=3), plain_rates())
+
+    assert float(np.ravel(items.weights)[0]) == pytest.approx(kept * one.model.params_total / 8)
+    # ZeRO-Offload: a reduced gradient moves to the host; that of the largest unit is under way, and DeepSpeed's buckets
+    unit = 2 * (2 * 128_256 * 8192) / 8
+    buckets = 2e9 if stack == "classic" else 0.0
+    assert 0.0 <= float(np.ravel(items.gradients)[0]) - buckets <= unit
+
+
+def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():
+    one = recipe("llama-3.1-70b", "bf16-pure", method="qlora")
+    items = memory_items(one, layouts(dp=8, zero=3, micro_batch=4), plain_rates(logit_stored_bytes=4.0))
+
+    # while the loss is computed: the output layer of 128,256 x 8,192 in 16 bits, one layer of 855.7e6 parameters
+    assert float(np.ravel(items.logits)[0]) > 0
+    assert float(np.ravel(items.gathered_params)[0]) == pytest.approx(2 * 128_256 * 8192 + 0.516 * 855.65e6, rel=1e-3)
