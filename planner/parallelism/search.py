@@ -90,7 +90,7 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
     if fixed.zero is not None:
         return [fixed.zero]
     whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
-    sharded = [1, 3] if recipe.stack == "tuned" else [1, 2, 3]
+    sharded = [1, 3] if recipe.kernels == "tuned" else [1, 2, 3]
     return [0, *sharded] if whole else sharded
 
 

@@ -72,7 +72,7 @@ def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) 
     exist. DistributedDataParallel's buckets are as large as the gradients (documentation: `gradient_as_bucket_view`
     saves that much); DeepSpeed's have a fixed size.
     """
-    if recipe.stack == "tuned":
+    if recipe.kernels == "tuned":
         return 0.0
     policy = recipe.policy
     held = (shards.dense(last) + shards.expert(last)) * trained_share(recipe)

@@ -115,8 +115,8 @@ STACK = Input(
     name="stack",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="tuned, fsdp-compile or eager.",
-    default="tuned",
+    help="typical, tuned, fsdp-compile or eager.",
+    default="typical",
     parse=one_of(names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned"}),
     choices=names.stacks,
 )

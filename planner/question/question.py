@@ -98,7 +98,7 @@ class Question:
 
 def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:
     """Tuned stacks split matrix products to hide tensor parallel communication from Hopper on (Transformer Engine)."""
-    return stack == "tuned" and find_architecture(cluster.gpu.arch).overlaps_tp
+    return stack in ("tuned", "typical") and find_architecture(cluster.gpu.arch).overlaps_tp
 
 
 def default_attention(cluster: Cluster) -> str:

@@ -56,7 +56,10 @@ class Setting:
 
     def qualifiers(self, family: Family) -> tuple[str, ...]:
         """What chooses among the rows of a family besides the architecture, empty for none."""
-        return tuple([QUALIFIERS[word](self) for word in family.by if word != "arch"])
+        words = [QUALIFIERS[word](self) for word in family.by if word != "arch"]
+        if "stack" in family.by and f"{family.name}.{self.recipe.stack}" not in self.parameters.rows:
+            words[family.by.index("stack")] = self.recipe.kernels
+        return tuple(words)
 
     def row(self, family: Family) -> Parameter:
         """The row of a family that holds here."""
@@ -112,7 +115,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe], bool]] = {
     "experts": lambda recipe: bool(recipe.model.experts),
     "casts": lambda recipe: bool(recipe.policy.cast_bytes_per_element),
     "offload": lambda recipe: recipe.offload != "none",
-    "all_reduce": lambda recipe: not (recipe.sequence_parallel and recipe.stack == "tuned"),
+    "all_reduce": lambda recipe: not (recipe.sequence_parallel and recipe.kernels == "tuned"),
     "gathered_inputs": lambda recipe: recipe.sequence_parallel and not recipe.fused,
     "convolutions": lambda recipe: recipe.model.kind == "cnn",
 }
@@ -256,7 +259,7 @@ def _memory_format(recipe: Recipe) -> str:
     """How element-wise work is done around a convolution."""
     if not recipe.channels_last:
         return "plain"
-    return "tuned" if recipe.stack == "tuned" else "fused"
+    return "tuned" if recipe.kernels == "tuned" else "fused"
 
 
 COMPILED_LOSS_YEAR = 2025.0
@@ -270,7 +273,7 @@ def _stored_loss(recipe: Recipe) -> str:
     year = recipe.software_year
     if recipe.stack == "fsdp-compile" and year is not None and year < COMPILED_LOSS_YEAR:
         return "eager"
-    return recipe.stack
+    return recipe.kernels
 
 
 def _attention_kernel(recipe: Recipe) -> str:

@@ -11,8 +11,9 @@ from planner.training.precision import PrecisionPolicy
 METHODS = ("pretrain", "sft", "lora", "qlora")
 """Training methods: all weights from scratch, all weights from a checkpoint, adapters, adapters on 4-bit weights."""
 
-STACKS = ("tuned", "classic", "fsdp-compile", "eager")
-"""Software stacks: Megatron-style fused kernels with overlapped communication (2023 and later); the same kernels
+STACKS = ("typical", "tuned", "classic", "fsdp-compile", "eager")
+"""Software stacks: what a typical team reaches with the tuned kernels, without all of the care of those who publish
+their best; Megatron-style fused kernels with overlapped communication (2023 and later), tuned; the same kernels
 without the overlap and allocator care of later years (2019 to 2022, DeepSpeed); PyTorch FSDP with torch.compile; eager
 PyTorch."""
 
@@ -61,9 +62,14 @@ class Recipe:
     """Convolutional networks: activations lie channels last, so that norm and ReLU fuse and tensor cores read them."""
 
     @property
+    def kernels(self) -> str:
+        """Stack whose kernels, buffers and schedules these are."""
+        return "tuned" if self.stack == "typical" else self.stack
+
+    @property
     def fused(self) -> bool:
         """Whether the stack brings its own fused kernels and gradient buffers (Megatron and relatives)."""
-        return self.stack in ("tuned", "classic")
+        return self.kernels in ("tuned", "classic")
 
     @property
     def heads_aligned(self) -> bool:

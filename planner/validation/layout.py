@@ -112,7 +112,7 @@ def replicas(partial: PartialLayout, dp: int, cp: int, tp: int, ep: int) -> int:
 def _chunks(recipe: Recipe, partial: PartialLayout, pp: int, filled: list[str]) -> list[int]:
     """Layer chunks of a stage: as stated, or where a tuned stack's pipeline is stated without them, all even ones."""
     layers = recipe.model.layers
-    if partial.vp is not None or pp == 1 or recipe.stack != "tuned" or layers % pp:
+    if partial.vp is not None or pp == 1 or recipe.kernels != "tuned" or layers % pp:
         vp = partial.vp or 1
         return [vp if pp > 1 and vp * pp <= layers + 2 else 1]
     filled.append("vp: the fastest that fits")

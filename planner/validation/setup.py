@@ -231,9 +231,9 @@ def _recipe(
     if not run.attention and model.kind != "cnn":
         filled.append(f"attention: {attention}")
     stack = framework.stack
-    if run.compile.lower() in YES and stack not in ("tuned", "classic"):
+    if run.compile.lower() in YES and stack not in ("typical", "tuned", "classic"):
         stack = "fsdp-compile"
-    if run.compile.lower() in ("n", "no") and stack not in ("tuned", "classic"):
+    if run.compile.lower() in ("n", "no") and stack not in ("typical", "tuned", "classic"):
         stack = "eager"
     filled.append(f"stack: {stack}")
     method = run.method or "pretrain"
