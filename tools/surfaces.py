@@ -17,11 +17,15 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.catalogue import KERNELS, POINTS
 from planner.kernels.fit import fit_surface
 from planner.kernels.surface import MATMUL_AXES, Surface
+from planner.units import GB
 from tools.kernel_rows import DATE, SOURCES, Products, floor_s, read_products
 
 UNKNOWN = Evidence(id="fit", kind=EvidenceKind.PUBLISHED, what="", source="")
 """The catalogue's rows state the source; a surface that is being fitted has none yet."""
 
+CAST_BYTES = {"fp8": 5.0, "fp8-block": 3.03, "fp4": 2.56}
+"""Traffic of the cast that was measured, per element: FP8 reads 16 bits for the maximum and again for the cast; blocks
+and NVFP4 (with a known scale of the tensor) read once; each writes the operand and its scales."""
 FOLDS = 5
 """Parts that the (n, k) pairs are split into to see how held-out ones are met."""
 
@@ -80,9 +84,13 @@ def _index_row(products: Products, surface: Surface) -> dict[str, str]:
         "axes": "; ".join(f"{axis.name}:{axis.first}:{axis.count}" for axis in surface.axes),
         "unit_per_s": "1e12", "floor_us": f"{1e6 * surface.floor_s:.3g}", "spread": f"{surface.spread:.3g}",
         "stack_spread": f"{surface.stack_spread:.3g}",
-        "cast_ps": f"{1e12 * products.cast_s_per_element:.3g}" if products.cast_s_per_element else "",
+        "cast_gb_per_s": f"{_cast_gb_per_s(products):.4g}" if products.cast_s_per_element else "",
         "points": str(len(products.m)), "source": raw, "date": DATE,
     }  # fmt: skip
+
+
+def _cast_gb_per_s(products: Products) -> float:
+    return CAST_BYTES[products.compute] / products.cast_s_per_element / GB
 
 
 def _point_rows(surface: Surface, unit_per_s: float) -> Iterable[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ import numpy as np
 from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.surface import Axis, Floats, Surface
 from planner.rows import CATALOG, Row, keyed, parse_rows, read_rows, read_text
+from planner.units import GB, MICRO
 
 KERNELS = CATALOG / "kernels.csv"
 POINTS = CATALOG / "kernel_points.csv"
@@ -50,8 +51,8 @@ class KernelRow:
     floor_s: float
     spread: float
     stack_spread: float
-    cast_s_per_element: float | None
-    """Dynamic cast of an activation, per element; None where the operands are not cast."""
+    cast_bytes_per_s: float | None
+    """Bandwidth of casting an activation to the operands' type; None where they are not cast."""
     evidence: Evidence
 
 
@@ -62,7 +63,7 @@ def _axis(text: str) -> Axis:
 
 def _kernel_row(row: Row) -> KernelRow:
     operation, gpu, compute = row.choice("operation", OPERATIONS), row.text("gpu"), row.text("compute")
-    cast_ps = row.opt_number("cast_ps")
+    cast_gb_per_s = row.opt_number("cast_gb_per_s")
     try:
         axes = tuple(_axis(word) for word in row.words("axes"))
     except ValueError:
@@ -75,10 +76,10 @@ def _kernel_row(row: Row) -> KernelRow:
         compute=compute,
         axes=axes,
         unit_per_s=row.number("unit_per_s"),
-        floor_s=row.number("floor_us") * 1e-6,
+        floor_s=row.number("floor_us") * MICRO,
         spread=row.number("spread"),
         stack_spread=row.number("stack_spread"),
-        cast_s_per_element=None if cast_ps is None else cast_ps * 1e-12,
+        cast_bytes_per_s=None if cast_gb_per_s is None else cast_gb_per_s * GB,
         evidence=Evidence(
             id=f"kernels:{row.text('id')}",
             kind=EvidenceKind.PUBLISHED,
@@ -114,15 +115,16 @@ def load_surface(name: str) -> Surface:
         InputFileError: a row of the catalogue is wrong.
     """
     known = kernel_rows()[name]
-    rates = np.array([_line(row, known) for row in parse_rows(_points(), POINTS.name, only=("surface", name))])
+    nodes = np.array([_line(row, known) for row in parse_rows(_points(), POINTS.name, only=("surface", name))])
     return Surface(
         id=name,
         axes=known.axes,
-        log_rate=np.log(rates.reshape([axis.count for axis in known.axes]) * known.unit_per_s),
+        log_rate=np.log(nodes.reshape([axis.count for axis in known.axes]) * known.unit_per_s),
         floor_s=known.floor_s,
         spread=known.spread,
         stack_spread=known.stack_spread,
         evidence=known.evidence,
+        cast_bytes_per_s=known.cast_bytes_per_s,
     )
 
 

@@ -46,16 +46,15 @@ def fit_surface(
         stack_spread: between software stacks.
         evidence: where the points are from.
     """
-    log_s = _nodes(axes, sizes, np.log(seconds) - np.log(work))
     node_work = _log_work(axes, sizes, work)
-    rising = _rising(log_s + node_work)
+    log_s = rising(_nodes(axes, sizes, np.log(seconds) - np.log(work)) + node_work)
     return Surface(
-        id=name, axes=axes, log_rate=node_work - rising, floor_s=floor_s, spread=spread, stack_spread=stack_spread,
+        id=name, axes=axes, log_rate=node_work - log_s, floor_s=floor_s, spread=spread, stack_spread=stack_spread,
         evidence=evidence,
     )  # fmt: skip
 
 
-def _rising(log_s: Floats) -> Floats:
+def rising(log_s: Floats) -> Floats:
     """Half way between the least surface above and the greatest below that never falls along an axis."""
     above, below = log_s, np.flip(log_s)
     for number in range(log_s.ndim):
@@ -82,7 +81,7 @@ def _nodes(axes: tuple[Axis, ...], sizes: Floats, target: Floats) -> Floats:
     for _ in range(ROUNDS):
         weighted = design * pull[:, None]
         normal = weighted.T @ design + bending + 1e-9 * np.eye(len(nodes))
-        nodes = np.linalg.solve(normal, weighted.T @ target)
+        nodes = np.asarray(np.linalg.solve(normal, weighted.T @ target), dtype=np.float64)
         pull = USUAL_MISS / np.maximum(np.abs(target - design @ nodes), USUAL_MISS)
     return nodes.reshape([axis.count for axis in axes])
 

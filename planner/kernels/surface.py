@@ -52,6 +52,8 @@ class Surface:
     stack_spread: float
     """The same between software stacks that ran the same shape."""
     evidence: Evidence
+    cast_bytes_per_s: float | None = None
+    """Bandwidth of casting an activation to the narrow operands; None where nothing is cast or nobody measured it."""
 
     def rate(self, *sizes: Value) -> Value:
         """Work per second at some shapes.

@@ -30,8 +30,8 @@ def test_no_surface_exceeds_the_peak_of_its_gpu():
 
 
 def test_narrow_products_name_what_their_cast_takes():
-    h100 = kernel_rows()["matmul:h100-sxm5-80gb:fp8"]
+    h100 = kernel_rows()["matmul:h100-sxm5-80gb:fp8"].cast_bytes_per_s
 
-    # read twice in 16 bits, written in 8: 5 bytes; at 3.35 TB/s that is 1.5 ps at least
-    assert h100.cast_s_per_element == pytest.approx(1.9e-12, rel=0.3)
-    assert kernel_rows()["matmul:h100-sxm5-80gb:bf16"].cast_s_per_element is None
+    assert h100 is not None
+    assert 0.6 * 3.35e12 < h100 < 3.35e12  # of the memory's bandwidth
+    assert kernel_rows()["matmul:h100-sxm5-80gb:bf16"].cast_bytes_per_s is None

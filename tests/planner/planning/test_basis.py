@@ -208,5 +208,5 @@ def test_a_source_of_one_precision_alone_says_so():
     assert rows["policy:fp8"].precisions == ("fp8",)
     # strict FP32 runs on CUDA cores; attention and the output layer of FP8 and BF16 share the BF16 rate
     assert rows["rate:fp32:h100-sxm5-80gb"].precisions == ("fp32",)
-    assert rows["rate:bf16:h100-sxm5-80gb"].precisions == ("bf16", "fp8")
+    assert rows["kernels:matmul:h100-sxm5-80gb:bf16"].precisions == ("bf16", "fp8")
     assert rows["parameter:norm_passes"].precisions == ()
