@@ -176,3 +176,33 @@ def floor_s(folder: Path, gpu: str, compute: str) -> float:
         if GPUS[row["system"]] == gpu and COMPUTES.get(row["gemm_dtype"]) == compute and float(row["min_us"]) > 0.5
     ]
     return float(np.median(floors)) * 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPower:
+    """Watts of large products that ran for a second, of one GPU, type and stack."""
+
+    gpu: str
+    compute: str
+    stack: str
+    limit_w: float
+    power_w: Floats
+    """Mean over the run, `[point]`."""
+    j_per_flop: Floats
+    """Board energy per arithmetic operation, `[point]`."""
+
+
+def read_power(folder: Path, least: int = 4096) -> list[ProductPower]:
+    """Power of products with every dimension at least so large; only windows long enough for the sensor."""
+    runs: dict[tuple[str, str, str], list[tuple[float, float, float]]] = {}
+    for row in read_raw(folder, "gemm_power.csv.gz"):
+        if row["window_ok"] == "True" and min(int(row[key]) for key in ("m", "n", "k")) >= least:
+            figures = (float(row["power_w"]), float(row["power_limit_w"]), float(row["pj_per_flop"]) * 1e-12)
+            runs.setdefault((row["system"], row["gemm_dtype"], row["fw"]), []).append(figures)
+    return [
+        ProductPower(
+            gpu=GPUS[system], compute=COMPUTES[kind], stack=stack, limit_w=rows[0][1],
+            power_w=np.array([row[0] for row in rows]), j_per_flop=np.array([row[2] for row in rows]),
+        )
+        for (system, kind, stack), rows in sorted(runs.items())
+    ]  # fmt: skip

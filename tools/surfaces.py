@@ -46,14 +46,19 @@ def fit_products(products: Products, floor: float, kept: np.ndarray | None = Non
     )  # fmt: skip
 
 
+def fold_of_pairs(products: Products) -> np.ndarray:
+    """Which part each point is held out with: those of one (n, k) pair together, `[point]`."""
+    _, pair = np.unique(products.n * 1e6 + products.k, return_inverse=True)
+    return np.asarray(np.random.default_rng(0).permutation(int(pair.max()) + 1)[pair] % FOLDS)
+
+
 def held_out_pairs(products: Products, floor: float) -> np.ndarray:
     """Logarithm of predicted over measured time, each (n, k) pair predicted without it, `[point]`.
 
     The time is that of the linear layer: the cast of the activation is added again on both sides.
     """
-    pairs = products.n * 1e6 + products.k
-    fold = np.random.default_rng(0).permutation(len(np.unique(pairs)))[np.unique(pairs, return_inverse=True)[1]] % FOLDS
-    miss = np.zeros(len(pairs))
+    fold = fold_of_pairs(products)
+    miss = np.zeros(len(fold))
     for part in range(FOLDS):
         out = fold == part
         miss[out] = _miss(products, fit_products(products, floor, ~out), out)

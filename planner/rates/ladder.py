@@ -255,7 +255,8 @@ def _surface_term(setting: Setting, family: Family, name: str, surface: Surface)
     own = surface.evidence.kind is EvidenceKind.PUBLISHED
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
     evidence = replace(surface.evidence, terms=(name,))
-    return _at_clock(replace(term, own_sd=spread, evidence=evidence, surface=surface), setting)
+    rests_on = (Dependence(row=row),)
+    return _at_clock(replace(term, own_sd=spread, rests_on=rests_on, evidence=evidence, surface=surface), setting)
 
 
 def _over_reference(setting: Setting) -> float:

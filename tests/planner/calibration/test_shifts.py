@@ -13,11 +13,11 @@ from planner.rates.parameters import shipped_parameters
 
 def test_a_time_is_multiplied_and_a_share_stays_below_one():
     shipped = shipped_parameters()
-    moved = at_shift(shipped, ["kernel_s", "product_rate_ratio"], np.array([math.log(2.0), 3.0]))
+    moved = at_shift(shipped, ["kernel_s", "matmul_efficiency.Volta"], np.array([math.log(2.0), 3.0]))
 
     assert moved.rows["kernel_s"].value == pytest.approx(2.0 * shipped.rows["kernel_s"].value)
-    assert shipped.rows["product_rate_ratio"].value < moved.rows["product_rate_ratio"].value < 1.0
-    assert is_share(shipped, "product_rate_ratio")
+    assert shipped.rows["matmul_efficiency.Volta"].value < moved.rows["matmul_efficiency.Volta"].value < 1.0
+    assert is_share(shipped, "matmul_efficiency.Volta")
     assert not is_share(shipped, "kernel_s")
 
 
