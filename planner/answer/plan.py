@@ -10,8 +10,10 @@ from planner.costs.facility_power import CapEffect
 from planner.costs.prices import CostLine
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
+from planner.kernels.gain import NarrowGain
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
+from planner.performance.kernel_use import ProductUse
 from planner.question.asked import InputValue
 
 MEMORY_ITEMS = (
@@ -138,6 +140,10 @@ class Plan:
     """Software Carbon Intensity (ISO/IEC 21031): location-based operation and embodied share, per run."""
     sci_kg_per_1e21_flop: Estimate | None = None
     """The same per 10^21 model FLOP."""
+    products: tuple[ProductUse, ...] = ()
+    """Matrix products of a layer and of the output layer, by shape, at mid."""
+    narrow_gain: NarrowGain | None = None
+    """Where FP8 (MXFP8, NVFP4) products pay on this GPU, and how far this plan is from there; None: BF16 and wider."""
     uncertainty: tuple[Contribution, ...] = ()
     """What makes the range of the duration, largest first."""
     lost_layouts: tuple[LostLayout, ...] = ()

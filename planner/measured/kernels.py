@@ -14,6 +14,9 @@ from math import exp
 import numpy as np
 import numpy.typing as npt
 
+from planner.evidence import Evidence
+from planner.kernels.fit import rising
+from planner.kernels.surface import Axis, Surface
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
@@ -62,12 +65,15 @@ class LinearFit:
 
     def seconds(self, columns: Sequence[float], shape: Sequence[float]) -> float:
         """Time at a shape: the fit, corrected by its residuals nearby."""
-        plain = float(np.dot(self.coefficients, columns))
-        where = np.log(np.asarray(shape, dtype=np.float64))
-        distance2 = np.sum((self.points - where) ** 2, axis=1)
+        return float(self.all_seconds(np.array([columns]), np.array([shape], dtype=np.float64))[0])
+
+    def all_seconds(self, columns: Floats, shapes: Floats) -> Floats:
+        """The same at many shapes, `[shape]`, from `[shape, column]` and `[shape, dimension]`."""
+        where = np.log(shapes)
+        distance2 = np.sum((self.points[None] - where[:, None]) ** 2, axis=2)
         weights = np.exp(-0.5 * distance2 / REACH**2) / (distance2 + 1e-3)
-        correction = float(np.sum(weights * self.residuals) / (np.sum(weights) + PRIOR))
-        return plain * exp(correction)
+        correction = weights @ self.residuals / (weights.sum(axis=1) + PRIOR)
+        return np.asarray(columns @ np.array(self.coefficients) * np.exp(correction))
 
 
 def fit_linear(
@@ -176,6 +182,28 @@ def product_seconds(fit: LinearFit, compute: str, m: float, n: float, k: float) 
     size = ELEMENT_BYTES.get(compute, 2.0)
     moved = (m * k + n * k) * size + m * n * max(size, 2.0)
     return fit.seconds((2.0 * m * n * k, moved, 1.0), (m, n, k))
+
+
+def measured_surface(fit: LinearFit, compute: str, evidence: Evidence) -> Surface:
+    """The products of a record as a surface: the fit with its residuals, at nodes that reach from small to large."""
+    n, k, m = (grid.ravel() for grid in np.meshgrid(*(axis.nodes for axis in MEASURED_AXES), indexing="ij"))
+    size = ELEMENT_BYTES.get(compute, 2.0)
+    flop, moved = 2.0 * m * n * k, (m * k + n * k) * size + m * n * max(size, 2.0)
+    seconds = fit.all_seconds(np.column_stack([flop, moved, np.ones_like(flop)]), np.column_stack([m, n, k]))
+    shape = [axis.count for axis in MEASURED_AXES]
+    log_s = rising(np.log(seconds).reshape(shape))
+    return Surface(
+        id=f"{evidence.id}:{compute}", axes=MEASURED_AXES, log_rate=np.log(flop).reshape(shape) - log_s,
+        floor_s=fit.coefficients[2], spread=fit.spread, stack_spread=0.0, evidence=evidence,
+    )  # fmt: skip
+
+
+MEASURED_AXES = (
+    Axis(name="n", first=5, count=12),
+    Axis(name="k", first=5, count=12),
+    Axis(name="m", first=4, count=13),
+)
+"""Shapes of a record's surface: a laptop plans small models, too."""
 
 
 def log_mean(values: Sequence[float]) -> tuple[float, float]:

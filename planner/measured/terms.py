@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.evidence import Evidence, EvidenceKind
+from planner.kernels.surface import Surface, large_flop_per_s
 from planner.measured.device import evidence_of
+from planner.measured.kernels import measured_surface
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
@@ -103,6 +105,16 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
     return values
 
 
+def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[str, Surface]:
+    """How the measured rates of products differ by shape, by the name of their term."""
+    computes = {"linear_flop_per_s": _compute(recipe), "other_flop_per_s": recipe.policy.other_compute}
+    return {
+        name: measured_surface(rates.product_fits[compute], compute, evidence)
+        for name, compute in computes.items()
+        if compute in rates.product_fits
+    }
+
+
 def measured_terms(
     rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term], *, shipped: bool = False
 ) -> dict[str, Term]:
@@ -115,10 +127,12 @@ def measured_terms(
         shipped: the record came with the package.
     """
     evidence: Evidence = evidence_of(rates, EvidenceKind.SHIPPED if shipped else EvidenceKind.MEASURED)
+    surfaces = _surfaces(rates, recipe, evidence)
     return {
         name: replace(
             base[name],
-            value=value.value,
+            value=large_flop_per_s(surfaces[name]) if name in surfaces else value.value,
+            surface=surfaces.get(name),
             own_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
             rests_on=(),
             ceiling=float("inf"),

@@ -1,8 +1,4 @@
-"""Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations.
-
-A matrix product takes `flop / rate + operand bytes / bandwidth + fixed`: the sum, not the larger of the two, since
-the tail of one hides little of the other; it gives the loss of efficiency of small shapes without a table.
-"""
+"""Time of the work of one layer and of the output layer: matrix products, attention, memory-bound operations."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ import numpy as np
 
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import MatMul, Work
+from planner.performance.products import cast_s, product_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -59,40 +56,6 @@ class HeadTime:
         return self.matmul + self.memory
 
 
-def matmul_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
-    """Seconds of the forward product; each backward product has the same FLOP and operands and takes as long."""
-    policy = recipe.policy
-    low = op.low_precision and policy.linear_compute in ("fp8", "fp4")
-    rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
-    if op.grouped:
-        rate = rate * rates.grouped_matmul_ratio
-    in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
-    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
-    flop = 2.0 * op.m * op.n * op.k
-    arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
-    product_s = arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
-    return product_s * op.count + rates.kernel_s
-
-
-def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
-    """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of its three tensors."""
-    per_element = recipe.policy.cast_bytes_per_element
-    if not (per_element and op.low_precision):
-        return 0.0
-    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
-    return elements * per_element * rates.cast_fusion_ratio / rates.memory_bytes_per_s
-
-
-def _products(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> tuple[Value, Value, Value]:
-    """Forward, forward plus backward, and casts of a list of products."""
-    forward: Value = 0.0
-    casts: Value = 0.0
-    for op in ops:
-        forward = forward + matmul_s(op, recipe, rates)
-        casts = casts + cast_s(op, recipe, rates)
-    return forward, forward * (3.0 if recipe.trains_all else 2.0), casts
-
-
 def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, Value]:
     """Forward, total, and the score matrices' memory traffic."""
     if recipe.attention == "flash":
@@ -136,8 +99,9 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     accumulate: Value = 0.0
     for ops, weight, moe in ((work.dense_layer, 1.0 - share, False), (work.moe_layer, share, True)):
         if weight > 0:
-            f, t, c = _products(ops, recipe, rates)
-            forward, total, casts = forward + weight * f, total + weight * t, casts + weight * c
+            products = product_times(ops, work.splits, recipe, rates)
+            forward, total = forward + weight * products.forward, total + weight * products.total
+            casts = casts + weight * sum((cast_s(op, recipe, rates) for op in ops), 0.0)
             memory = memory + weight * _memory(recipe, work, at, rates, moe)
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
     att_forward, attention, traffic = _attention(recipe, work, rates)
@@ -167,7 +131,7 @@ def _accumulate_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Valu
 def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:
     """Output layer (three products when trained), loss over the vocabulary, embedding gather and scatter."""
     model = recipe.model
-    products = matmul_s(work.head, recipe, rates) * (3.0 if recipe.trains_all else 2.0)
+    products = product_times((work.head,), work.splits, recipe, rates).total
     loss = work.logit_elements * rates.logit_bytes * (recipe.policy.activation_bytes / 2.0)
     embedding = 6.0 * work.tokens * model.hidden * recipe.policy.activation_bytes
     return HeadTime(matmul=products, memory=(loss + embedding) / rates.memory_bytes_per_s + 20.0 * rates.kernel_s)

@@ -34,11 +34,47 @@ class MatMul:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Splits:
+    """Which layouts split a layer alike, so that what depends on shapes alone is computed once for all of them."""
+
+    first: npt.NDArray[np.intp] | None
+    """One layout of each distinct split, `[split]`; None: nothing is gained."""
+    inverse: npt.NDArray[np.intp] | None
+    """The split of each layout, `[layout]`."""
+
+    def distinct(self, values: Array | float) -> Array:
+        """Values by split, from values by layout (or one for all)."""
+        array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return array if self.first is None or len(array) == 1 else array[self.first]
+
+    def spread(self, values: Array) -> Array:
+        """Values by layout, from values by split."""
+        return values if self.inverse is None or len(values) == 1 else values[self.inverse]
+
+
+def distinct_splits(recipe: Recipe, at: Layouts) -> Splits:
+    """The distinct combinations of what shapes depend on: micro-batch, tensor, context and expert parallel sizes."""
+    if len(at) < FEWEST_LAYOUTS:
+        return Splits(first=None, inverse=None)
+    key = (at.micro_batch * 4096 + at.tp) * 4096 + at.cp
+    if recipe.model.experts:
+        key = (key * 8192 + at.ep) * 2 + (expert_tp(recipe, at) == at.tp)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return Splits(first=first, inverse=inverse)
+
+
+FEWEST_LAYOUTS = 16
+"""Fewer are not worth looking for distinct ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What one GPU does for one micro-batch in one layer of each kind, and at the ends of the model."""
 
     tokens: Array
     """Tokens of a micro-batch in this context shard (every tensor parallel rank sees them all), `[layout]`."""
+    splits: Splits
+    """Which layouts share the shapes of their products."""
     dense_layer: tuple[MatMul, ...]
     moe_layer: tuple[MatMul, ...]
     head: MatMul
@@ -168,6 +204,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     return Work(
         tokens=tokens,
+        splits=distinct_splits(recipe, at),
         dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),

@@ -18,6 +18,8 @@ from planner.hardware.architectures import Architecture, find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
+from planner.kernels.nearest import PowerLaw, product_surface
+from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
 from planner.rates.terms import Dependence, RateSet, Term
@@ -226,6 +228,9 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     """
     gpu, policy = setting.gpu, setting.recipe.policy
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
+    surface = _surface(setting, compute)
+    if surface is not None:
+        return _surface_term(setting, family, name, surface)
     own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
@@ -241,6 +246,34 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     )
     own_sd = 0.0 if measured else TRANSFER_SD
     return _at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting)
+
+
+def _surface(setting: Setting, compute: str) -> Surface | None:
+    """The measured surface of the products of a type on this GPU, or on its nearest measured relative."""
+    scaling = setting.recipe.policy.scaling if compute == setting.recipe.policy.linear_compute else ""
+    key = SURFACES.get((compute, scaling), SURFACES.get((compute, ""), ""))
+    idle, exponent = (setting.parameters.find(name).value for name in ("power_idle", "clock_exponent"))
+    law = PowerLaw(idle_ratio=idle, clock_exponent=exponent)
+    return product_surface(setting.gpu, key, law, peak_of=compute) if key else None
+
+
+SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp8", "blockwise"): "fp8-block",
+            ("fp4", ""): "fp4"}  # fmt: skip
+"""Compute type and scaling to the type of a measured surface; FP16 and BF16 products take the same units."""
+
+
+def _surface_term(setting: Setting, family: Family, name: str, surface: Surface) -> Term:
+    """What a large product sustains, and by how much products inside a training step stay below what is measured.
+
+    The spread of shapes about the surface and of stacks comes on top; no draw exceeds the sustained rate.
+    """
+    row = setting.parameters.find("product_rate_ratio")
+    term = _term(setting, family, name, large_flop_per_s(surface), row=row)
+    own = surface.evidence.kind is EvidenceKind.PUBLISHED
+    spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
+    evidence = replace(surface.evidence, terms=(name,))
+    rests_on = (Dependence(row=row),)
+    return _at_clock(replace(term, own_sd=spread, rests_on=rests_on, evidence=evidence, surface=surface), setting)
 
 
 def _over_reference(setting: Setting) -> float:

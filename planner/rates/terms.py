@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Evidence
+from planner.kernels.surface import Surface
 from planner.rates.parameters import Family, Parameter, Parameters, moved
 
 Floats = npt.NDArray[np.float64]
@@ -33,12 +34,19 @@ class Rates:
     (`rates.fusion_ratio`). A contract test holds what the equations read to what the file declares.
     """
 
-    def __init__(self, **values: Value) -> None:
+    __slots__ = ("__dict__", "_surfaces")
+
+    def __init__(self, surfaces: Mapping[str, Surface] | None = None, **values: Value) -> None:
+        self._surfaces = surfaces or {}
         self.__dict__.update(values)
 
     def replaced(self, **values: Value) -> Rates:
         """The same with some values replaced."""
-        return Rates(**(vars(self) | values))
+        return Rates(self._surfaces, **(vars(self) | values))
+
+    def surface(self, name: str) -> Surface | None:
+        """How the rate of that name differs by shape; None where nobody measured it."""
+        return self._surfaces.get(name)
 
     if TYPE_CHECKING:
 
@@ -86,6 +94,8 @@ class Term:
     family: Family
     """What its rows declare: label, figures that rest on it, what would narrow it, when it has an effect."""
     evidence: Evidence
+    surface: Surface | None = None
+    """How the rate differs by shape: the value is that of a large kernel. None: one rate for all shapes."""
 
     @property
     def log_sd(self) -> float:
@@ -160,10 +170,14 @@ class RateSet:
     def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
         """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
         if draws is None:
-            return Rates(**{name: term.value for name, term in self.terms.items()})
-        return Rates(**{
+            return Rates(self._surfaces, **{name: term.value for name, term in self.terms.items()})
+        return Rates(self._surfaces, **{
             name: self._drawn(term, draws) if only in (None, name) else term.value for name, term in self.terms.items()
         })  # fmt: skip
+
+    @property
+    def _surfaces(self) -> Mapping[str, Surface]:
+        return {name: term.surface for name, term in self.terms.items() if term.surface is not None}
 
     def _drawn(self, term: Term, draws: Draws) -> Value:
         alone = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
@@ -175,7 +189,8 @@ class RateSet:
 
     def moved(self, shifts: Shifts) -> Rates:
         """With rows moved from their mid values, and nothing drawn."""
-        return Rates(**{name: _changed(term, term.log_change(shifts)) for name, term in self.terms.items()})
+        changed = {name: _changed(term, term.log_change(shifts)) for name, term in self.terms.items()}
+        return Rates(self._surfaces, **changed)
 
 
 def _changed(term: Term, log_change: Value) -> Value:

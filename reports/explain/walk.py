@@ -15,6 +15,7 @@ from planner.errors import UsageError
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.derivation import Node, remainder
+from reports.explain.products import narrow_words, product_nodes
 from reports.page.build import checked
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -138,7 +139,9 @@ class Derivation:
         plan = self._plan
         items = [
             Node(label=self._words.name("step", name), value=size, unit="s",
-                 evidence=self._ids(f"step_s.{name}"))
+                 evidence=self._ids(f"step_s.{name}"),
+                 children=product_nodes(plan) if name == "matmul" else (),
+                 note=narrow_words(plan) if name == "matmul" else "")
             for name, size in plan["step_s"].items()
             if name != "total" and size > 0
         ]  # fmt: skip

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from planner.hardware.cluster import Cluster
+from planner.kernels.surface import Surface
 from planner.parallelism.layout import Layout
 from planner.rates.terms import Rates
 from planner.training.recipe import Recipe
@@ -23,6 +24,25 @@ class Product:
     count: float = 1.0
     low: bool = True
     grouped: bool = False
+
+
+def interpolated(nodes: object, at: list[float]) -> float:
+    """Multilinear interpolation, one dimension after the other."""
+    if not at:
+        return float(nodes)  # type: ignore[arg-type]
+    last = len(nodes) - 1  # type: ignore[arg-type]
+    cell = min(int(at[0]), last - 1)
+    low, high = (interpolated(nodes[cell + side], at[1:]) for side in (0, 1))  # type: ignore[index]
+    return low + (at[0] - cell) * (high - low)
+
+
+def on_surface(surface: Surface, rows: float, columns: float, inner: float) -> float:
+    """Seconds of a product as its surface says."""
+    at = [
+        min(max(math.log2(size) - axis.first, 0.0), axis.count - 1.0)
+        for axis, size in zip(surface.axes, (columns, inner, rows), strict=True)
+    ]
+    return max(2 * rows * columns * inner / math.exp(interpolated(surface.log_rate, at)), surface.floor_s)
 
 
 class Parts:
@@ -104,6 +124,25 @@ class Parts:
 
     # -- seconds of one layer
 
+    def product_times(self, one: Product) -> tuple[float, float]:
+        """Forward, and forward with backward."""
+        q, again = self.q, 2 if self.r.trains_all else 1
+        surface = q.surface("linear_flop_per_s" if one.low else "other_flop_per_s")
+        if surface is None:
+            return self.product_s(one), self.product_s(one) * (1 + again)
+        wide = one.count if one.grouped else 1.0
+        m, n, k = one.rows, one.columns, one.inner
+        shapes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 1 + again]
+        large = 2 * 8192**3 / on_surface(surface, 8192, 8192, 8192)
+        slower = large / (q.linear_flop_per_s if one.low else q.other_flop_per_s)
+        times = slower / q.grouped_matmul_ratio if one.grouped else slower * one.count
+        seconds = [on_surface(surface, *sizes) * times for sizes in shapes]
+        return seconds[0], sum(seconds)
+
+    def cast_bytes_per_s(self) -> float:
+        surface = self.q.surface("linear_flop_per_s")
+        return (surface and surface.cast_bytes_per_s) or self.q.memory_bytes_per_s
+
     def product_s(self, one: Product) -> float:
         p, q = self.p, self.q
         rate = (q.linear_flop_per_s if one.low else q.other_flop_per_s) * (q.grouped_matmul_ratio if one.grouped else 1)
@@ -119,8 +158,8 @@ class Parts:
         """Seconds of one layer and micro-batch."""
         r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
         products = self.layer_products(moe)
-        forward = sum(self.product_s(one) for one in products)
-        times = {"matmul_f": forward, "matmul": forward * (3 if r.trains_all else 2)}
+        forward, total = (sum(part) for part in zip(*map(self.product_times, products), strict=True))
+        times = {"matmul_f": forward, "matmul": total}
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
         if r.attention == "flash":
@@ -138,9 +177,9 @@ class Parts:
             elements += self.tokens * m.hidden * m.top_k / y.tp * q.moe_passes
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
-        ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio  # fmt: skip
+        ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
         launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0)
-        run_again = (elements * a * q.fusion_ratio + cast) / q.memory_bytes_per_s + softmax + launched * q.kernel_s
+        run_again = elements * a * q.fusion_ratio / q.memory_bytes_per_s + cast + softmax + launched * q.kernel_s
         gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
         times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
         times["memory_f"] = 0.4 * run_again
@@ -169,7 +208,7 @@ class Parts:
         logits = self.tokens * m.head_ratio * m.vocab / self.y.tp
         moved = logits * q.logit_bytes * self.a / 2 + 6 * self.tokens * m.hidden * self.a
         return {
-            "matmul": self.product_s(one) * (3 if self.r.trains_all else 2),
+            "matmul": self.product_times(one)[1],
             "memory": moved / q.memory_bytes_per_s + 20 * q.kernel_s,
         }
 
@@ -212,8 +251,7 @@ class Parts:
     # -- parameters
 
     def stages(self) -> list[int]:
-        """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends.
-        """
+        """Layers of each stage: as even as can be, or embedding and output layer count as layers of the ends."""
         y, layers = self.y, self.m.layers
         if y.vp > 1 and layers % (y.pp * y.vp):
             each = (layers + 2) // y.pp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
@@ -12,6 +13,7 @@ from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
+from planner.kernels.surface import Surface
 from planner.models.catalogue import find_model
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
@@ -41,10 +43,10 @@ _NOTHING = (
 )  # fmt: skip
 
 
-def plain_rates(**changes: float) -> Rates:
+def plain_rates(surfaces: Mapping[str, Surface] | None = None, **changes: float) -> Rates:
     """Every rate and factor 1, everything that is added on top 0: what is left is the equation itself."""
     terms = (term for family in shipped_parameters().families.values() for term in family.terms)
-    return Rates(**({term: 0.0 if term in _NOTHING else 1.0 for term in terms} | changes))
+    return Rates(surfaces, **({term: 0.0 if term in _NOTHING else 1.0 for term in terms} | changes))
 
 
 def mid_rates(recipe: Recipe, cluster: Cluster) -> Rates:

@@ -26,7 +26,8 @@ def test_teams_that_are_all_slower_slow_the_parameters_that_they_share(fitted):
     residuals = np.array([residual for residual, _ in fitted.left_out.values()])
 
     # all four lie 22 to 30 % below the start; left out, each is predicted from the other three
-    assert abs(np.median(residuals)) < 0.15
+    # (measured products leave less room for slower ones than an assumed efficiency would)
+    assert abs(np.median(residuals)) < 0.20
 
 
 def test_the_posterior_is_that_of_a_new_lineage_and_its_margins_are_the_ranges(fitted):

@@ -51,7 +51,7 @@ def parameter(value: float, low: float, high: float) -> Parameter:
 def test_the_joint_rows_are_the_fitted_ones_and_the_precisions():
     ids = joint_ids(shipped_parameters())
 
-    assert "matmul_efficiency.Hopper" in ids
+    assert "product_rate_ratio" in ids
     assert "precision_error_ratio.fp8" in ids
     assert "model_error_ratio" not in ids  # of single rows
     assert len(ids) == len(set(ids))

@@ -35,7 +35,7 @@ def test_what_is_left_out_of_the_step_moves_times_up_and_speeds_down(metric, slo
     assert linear.slopes[0, 0] == pytest.approx(slope, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["matmul_efficiency.Hopper", "memory_efficiency", "fusion_ratio.eager"])
+@pytest.mark.parametrize("name", ["product_rate_ratio", "memory_efficiency", "fusion_ratio.eager"])
 def test_a_slope_is_that_of_the_prediction_with_the_parameter_itself_moved(name):
     shipped, run = shipped_parameters(), prepared()
     row, share = shipped.rows[name], shipped.families[shipped.rows[name].family].bound == "share"

@@ -14,11 +14,11 @@ from planner.rates.parameters import shipped_parameters
 
 def test_a_time_is_multiplied_and_a_share_stays_below_one():
     shipped = shipped_parameters()
-    moved = at_shift(shipped, ["kernel_s", "matmul_efficiency.Hopper"], np.array([math.log(2.0), 3.0]))
+    moved = at_shift(shipped, ["kernel_s", "matmul_efficiency.Volta"], np.array([math.log(2.0), 3.0]))
 
     assert moved.rows["kernel_s"].value == pytest.approx(2.0 * shipped.rows["kernel_s"].value)
-    assert shipped.rows["matmul_efficiency.Hopper"].value < moved.rows["matmul_efficiency.Hopper"].value < 1.0
-    assert is_share(shipped, "matmul_efficiency.Hopper")
+    assert shipped.rows["matmul_efficiency.Volta"].value < moved.rows["matmul_efficiency.Volta"].value < 1.0
+    assert is_share(shipped, "matmul_efficiency.Volta")
     assert not is_share(shipped, "kernel_s")
 
 

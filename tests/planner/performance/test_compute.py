@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layouts
-from planner.performance.compute import cast_s, head_time, kernels, layer_time, matmul_s
-from planner.performance.operations import MatMul, count_work
+from planner.performance.compute import head_time, kernels, layer_time
+from planner.performance.operations import count_work
 from planner.rates.terms import Rates
 from tests.planner.build import ROUNDING, gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
 
@@ -24,54 +24,6 @@ def compute_bound(rate: float = 1e12, **changes: float) -> Rates:
     """Only FLOP take time."""
     free = {"operand_bytes_per_s": FAST, "memory_bytes_per_s": FAST, "attention_flop_per_s": rate}
     return plain_rates(**({"linear_flop_per_s": rate, "other_flop_per_s": rate} | free | changes))
-
-
-def product(**changes: object) -> MatMul:
-    values: dict[str, object] = {"m": np.array([8192.0]), "n": 4096.0, "k": 1024.0}
-    return MatMul(**(values | changes))  # type: ignore[arg-type]
-
-
-def test_a_product_takes_two_m_n_k_flop_at_the_rate_of_its_type():
-    fp8 = recipe(policy="fp8")
-    rates = compute_bound(linear_flop_per_s=2e12, other_flop_per_s=1e12)
-
-    assert float(matmul_s(product(), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 2e12)
-    assert float(matmul_s(product(low_precision=False), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 1e12)
-
-
-@pytest.mark.parametrize(("policy", "in_bytes", "out_bytes"), [("fp32", 4, 4), ("bf16", 2, 2), ("fp8", 1, 2)])
-def test_a_product_reads_both_operands_and_writes_its_result_in_their_types(policy, in_bytes, out_bytes):
-    rates = compute_bound(FAST, operand_bytes_per_s=1e12)
-
-    moved = (8192 * 1024 + 1024 * 4096) * in_bytes + 8192 * 4096 * out_bytes
-    assert float(matmul_s(product(), recipe(policy=policy), rates)[0]) == pytest.approx(moved / 1e12)
-
-
-@pytest.mark.parametrize(("overlap", "expected"), [(0.0, 3.0), (0.5, 2.5), (1.0, 2.0)])
-def test_the_lesser_of_arithmetic_and_traffic_hides_behind_the_greater_as_far_as_it_overlaps(overlap, expected):
-    # 2 s of arithmetic and 1 s of traffic
-    op = product(m=np.array([1000.0]), n=1000.0, k=1000.0)
-    rates = compute_bound(1e9, operand_bytes_per_s=6e6, matmul_overlap_ratio=overlap)
-
-    assert float(matmul_s(op, recipe(), rates)[0]) == pytest.approx(expected)
-
-
-def test_grouped_products_run_at_their_own_rate_in_one_kernel():
-    rates = compute_bound(kernel_s=1e-3, grouped_matmul_ratio=0.5)
-    one, eight = product(grouped=True), product(grouped=True, count=8.0)
-
-    assert float(matmul_s(one, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
-    assert float(matmul_s(eight, recipe(), rates)[0]) == pytest.approx(8 * 2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
-
-
-def test_casts_cost_memory_traffic_in_fp8_and_nothing_otherwise():
-    rates = plain_rates(memory_bytes_per_s=1e12, cast_fusion_ratio=0.5)
-    elements = 8192 * 1024 + 8192 * 4096 + 4096 * 1024
-
-    # tensorwise scaling: 6 bytes per element (read for the maximum, read, write in both layouts)
-    assert float(cast_s(product(), recipe(policy="fp8"), rates)[0]) == pytest.approx(0.5 * 6 * elements / 1e12)
-    assert cast_s(product(low_precision=False), recipe(policy="fp8"), rates) == 0
-    assert cast_s(product(), recipe(policy="bf16"), rates) == 0
 
 
 def layer(one, **changes: float):

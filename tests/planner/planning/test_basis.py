@@ -238,7 +238,7 @@ def test_a_source_of_one_precision_alone_says_so():
     rows = {row.id: row for row in collect_evidence(cases(params="8B"), site())}
 
     assert rows["policy:fp8"].precisions == ("fp8",)
-    # strict FP32 runs on CUDA cores; attention and the output layer of FP8 and BF16 share the BF16 rate
+    # strict FP32 runs on CUDA cores; the output layer of FP8, BF16 and FP16 share the measured 16-bit products
     assert rows["rate:fp32:h100-sxm5-80gb"].precisions == ("fp32",)
-    assert rows["rate:bf16:h100-sxm5-80gb"].precisions == ("bf16", "fp8")
+    assert rows["kernels:matmul:h100-sxm5-80gb:bf16"].precisions == ("bf16", "fp16", "fp8")
     assert rows["parameter:norm_passes"].precisions == ()

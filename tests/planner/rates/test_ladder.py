@@ -11,7 +11,10 @@ from dataclasses import replace
 
 import pytest
 
+from planner.evidence import EvidenceKind
 from planner.hardware.network import Network
+from planner.kernels.catalogue import load_surface
+from planner.kernels.surface import large_flop_per_s
 from planner.rates.ladder import Setting, clock_ratio, resolve_rates, shape_key
 from planner.rates.parameters import Parameter, shipped_parameters
 from planner.rates.terms import Rates, Term
@@ -37,11 +40,10 @@ def term(name: str, gpu: str = "h100-sxm5-80gb", one: Recipe | None = None, **ma
 @pytest.mark.parametrize(
     ("gpu", "reference", "expected"),
     [
-        # gpus.csv, measured_bf16_tflops: GH200 828.6 and H100 SXM 794.5
-        ("gh200-144gb", "h100-sxm5-80gb", 828.6 / 794.5),
-        # not measured: the efficiency of the architecture times its own peak, 756 TFLOP/s; that of the H100 SXM is
-        # 794.5 of 989 where the architecture's typical is 0.803
-        ("h100-pcie-80gb", "h100-sxm5-80gb", 756 / (794.5 / 0.803)),
+        # gpus.csv, measured_bf16_tflops: MI325X 784.9 and MI300X 668.4
+        ("mi325x-256gb", "mi300x-192gb", 784.9 / 668.4),
+        # not measured: the efficiency of the architecture, that of the MI300X, times its own peak: 181 of 1307.4
+        ("mi210-64gb", "mi300x-192gb", 181 / 1307.4),
     ],
 )
 @pytest.mark.parametrize("name", ["linear_flop_per_s", "other_flop_per_s"])
@@ -50,13 +52,51 @@ def test_gpus_of_one_architecture_differ_as_their_fastest_measured_products_do(g
 
 
 def test_an_unmeasured_gpu_reaches_the_efficiency_of_its_architecture_and_is_less_well_known():
-    known = parameter("matmul_efficiency", "Hopper")
-    transferred = term("linear_flop_per_s", "h100-pcie-80gb")
+    known = parameter("matmul_efficiency", "CDNA")
+    transferred = term("linear_flop_per_s", "mi210-64gb")
 
-    assert transferred.value == pytest.approx(known.value * 756e12)
-    assert transferred.ceiling == pytest.approx(756e12)
+    assert transferred.value == pytest.approx(known.value * 181e12)
+    assert transferred.ceiling == pytest.approx(181e12)
     assert transferred.log_sd == pytest.approx(math.hypot(known.log_sd, 0.05))
-    assert term("linear_flop_per_s").log_sd == pytest.approx(known.log_sd)
+    assert term("linear_flop_per_s", "mi300x-192gb").log_sd == pytest.approx(known.log_sd)
+
+
+def test_products_of_a_measured_gpu_run_at_what_their_surface_sustains_less_what_a_step_takes_from_them():
+    rate = term("linear_flop_per_s")
+    large = large_flop_per_s(load_surface("matmul:h100-sxm5-80gb:bf16"))
+
+    assert rate.value == pytest.approx(parameter("product_rate_ratio").value * large)
+    assert rate.ceiling == pytest.approx(large)  # no draw beyond what is sustained
+    assert rate.evidence.kind is EvidenceKind.PUBLISHED
+    assert mid().surface("linear_flop_per_s") is load_surface("matmul:h100-sxm5-80gb:bf16")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "policy", "surface"),
+    [
+        ("a100-sxm4-80gb", "fp16", "matmul:a100-sxm4-80gb:bf16"),
+        ("h100-sxm5-80gb", "fp8-blockwise", "matmul:h100-sxm5-80gb:fp8-block"),
+        ("b200-sxm-180gb", "mxfp8", "matmul:b200-sxm-180gb:fp8"),
+        ("gb200-186gb", "nvfp4", "matmul:gb200-186gb:fp4"),
+        ("rtx-4090", "bf16", "matmul:l40s:bf16:rtx-4090"),  # its nearest measured relative, rescaled
+        ("v100-sxm2-16gb", "fp16", None),  # nobody measured its architecture
+        ("h100-sxm5-80gb", "tf32", None),
+    ],
+)
+def test_the_surface_is_that_of_the_gpu_and_type_or_of_the_nearest_relative(gpu, policy, surface):
+    found = mid(gpu, recipe(policy=policy)).surface("linear_flop_per_s")
+
+    assert (None if found is None else found.id) == surface
+
+
+def test_a_card_with_half_the_power_sustains_less_than_its_peak_promises():
+    # h100-pcie: 756 of 989 TFLOP/s at the peak, 350 of 700 W; above idle (13 %) it has 304.5 W where 465.5 W would be
+    # needed at the clock of the SXM part: (304.5 / 465.5)^(1/2.4) = 0.84 of it
+    pcie, sxm = (
+        large_flop_per_s(mid(gpu).surface("linear_flop_per_s")) for gpu in ("h100-pcie-80gb", "h100-sxm5-80gb")
+    )
+
+    assert pcie / sxm == pytest.approx(756 / 989 * 0.84, rel=0.03)
 
 
 @pytest.mark.parametrize(("policy", "peak"), [("fp32", 67e12), ("tf32", 494.5e12)])
@@ -67,15 +107,15 @@ def test_fp32_and_tf32_take_their_own_peak_whatever_was_measured_in_bf16(policy,
 
 
 def test_fp8_scales_with_the_silicon_that_was_measured_in_bf16():
-    # 1979 TFLOP/s in FP8; 794.5 of 989 measured in BF16, of which the architecture's 0.803 are typical
-    own = 794.5 / 989 / 0.803
-    rate = mid(one=recipe(policy="fp8")).linear_flop_per_s
+    # MI325X: 2614.9 TFLOP/s in FP8; measured in BF16 784.9 against 668.4 of the architecture's reference
+    own = 784.9 / 668.4
+    rate = mid("mi325x-256gb", recipe(policy="fp8")).linear_flop_per_s
 
-    assert rate == pytest.approx(parameter("matmul_efficiency", "fp8", "Hopper").value * 1979e12 * own, rel=1e-3)
+    assert rate == pytest.approx(parameter("matmul_efficiency", "fp8", "CDNA").value * 2614.9e12 * own, rel=1e-3)
 
 
 def test_a_row_of_the_architecture_itself_comes_before_that_of_its_relative():
-    assert row("matmul_efficiency", "b300-sxm-288gb").id == "matmul_efficiency.Blackwell Ultra"
+    assert row("attention_efficiency", "b300-sxm-288gb").id == "attention_efficiency.tuned.Blackwell Ultra"
     assert row("attention_efficiency", "b300-sxm-288gb", "eager").id == "attention_efficiency.torch.Blackwell"
     assert row("matmul_efficiency", "mi300x-192gb").id == "matmul_efficiency.CDNA"
 
@@ -299,7 +339,7 @@ def test_a_term_says_which_rows_it_rests_on():
 def test_a_power_limit_makes_the_rates_rest_on_what_sets_the_clock():
     free, limited = (term("linear_flop_per_s", power_limit_w=watts) for watts in (None, 400.0))
 
-    assert [on.row.id for on in free.rests_on] == ["matmul_efficiency.Hopper"]
+    assert [on.row.id for on in free.rests_on] == ["product_rate_ratio"]
     assert [on.row.id for on in limited.rests_on[1:]] == ["power_matmul", "power_idle", "clock_exponent"]
     # what products draw lowers the clock; an exponent of one clock raises it towards the full one
     assert limited.rests_on[1].power < 0 < limited.rests_on[3].power

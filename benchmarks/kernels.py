@@ -1,0 +1,175 @@
+"""Measured surfaces against shapes that were held out: `python -m benchmarks.kernels FOLDER [-o docs/kernels.md]`.
+
+The folder holds the raw files named in `tools/kernel_rows.py`. Whole (n, k) pairs and whole values of m are left out, the
+surface is fitted again without them, and the time of the linear layer (with the cast of its activation) is predicted.
+Beside the surface stands what was considered instead of it: a polynomial of the same data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tools.kernel_rows import ProductPower, Products, floor_s, read_power, read_products, sustained_curve
+from tools.surfaces import fold_of_pairs, held_out_pairs, held_out_rows
+
+Floats = npt.NDArray[np.float64]
+
+ROWS = (512.0, 2048.0, 8192.0)
+"""Values of m that are held out, each alone."""
+TRAINING_ROWS = 256
+"""Fewer tokens than these at a time are inference."""
+DEGREE = 5
+"""Of the polynomial in the logarithms of m, n and k: 56 coefficients."""
+
+TEXT = """# Kernels by shape
+
+The time of a matrix product comes from what was measured at its shape: {points:,} products by shape, type and GPU,
+medians over inference stacks (`tools/kernel_rows.py` names the raw files and their sources; they are not in the repository).
+`python -m tools.surfaces FOLDER` fits the surfaces of `planner/catalog/kernel_points.csv`, `python -m benchmarks.kernels
+FOLDER` writes this page.
+
+A surface holds what is *sustained*. A burst of six runs overstates a GPU at its power limit, by how much depends on how long
+the kernel runs: {curve}. From three milliseconds on the burst is throttled itself.
+
+## Shapes held out
+
+Errors are of the time of the linear layer, with the cast of its activation, for m of at least 256. *Pairs*: a fifth of all
+(n, k) pairs is left out, five times. *Rows*: m of 512, 2,048 and 8,192 left out, each alone. *Polynomial*: of degree 5 in the
+logarithms instead of nodes, pairs left out.
+
+{products}
+
+## Narrow types against BF16
+
+Gain of the linear layer, predicted against measured, both with the pair left out; beside it the median gain over all shapes,
+small ones included.
+
+{gains}
+
+## Watts of large products
+
+Every dimension at least 4,096, runs of a second. Nearly all stacks hold the GPU at its limit whatever the type, so that a
+narrow type saves the energy that it saves in time. The error is that of taking the median of the row for each of its products.
+
+{power}
+
+## What it does not say
+
+- The kernels are forward products of inference stacks on random inputs. Backward products are taken from the same surface
+  with permuted shapes; other operand layouts are not measured.
+- Stacks differ from each other by more than shapes do from the surface: the column `stack_spread` of
+  `planner/catalog/kernels.csv` is part of every range.
+- Below n, k = 512 and m = 16 the rate stays that of the edge; above 65,536 and 32,768 too.
+- A GPU without a surface takes that of its nearest relative of the same architecture by the ratio of peak, bandwidth and
+  power limit; V100, T4, AMD and CPUs have none and keep the law of a roofline.
+"""
+
+
+def error(miss: Floats) -> float:
+    """Median absolute relative error."""
+    return float(np.median(np.abs(np.expm1(miss))))
+
+
+def polynomial_miss(products: Products) -> Floats:
+    """As `held_out_pairs`, with a polynomial of the logarithm of the time instead of a surface, `[point]`."""
+    logs = (np.log(products.sizes) - np.log(products.sizes).mean(axis=0)) / 2.0
+    columns = [np.ones(len(logs))]
+    for degree in range(1, DEGREE + 1):
+        columns += [np.prod(logs[:, list(axes)], axis=1) for axes in combinations_with_replacement(range(3), degree)]
+    design, target = np.column_stack(columns), np.log(products.product_s + products.cast_s)
+    miss, fold = np.zeros(len(target)), fold_of_pairs(products)
+    for part in range(int(fold.max()) + 1):
+        out = fold == part
+        miss[out] = design[out] @ np.linalg.lstsq(design[~out], target[~out], rcond=None)[0] - target[out]
+    return miss
+
+
+def product_line(products: Products, folder: Path) -> tuple[list[str], Floats]:
+    """Errors of one GPU and type, and the misses of the held-out pairs."""
+    floor = floor_s(folder, products.gpu, products.compute)
+    pairs, training = held_out_pairs(products, floor), products.m >= TRAINING_ROWS
+    rows = np.concatenate([held_out_rows(products, floor, row) for row in ROWS])
+    spread = float(np.percentile(np.abs(np.expm1(pairs[training])), 90))
+    figures = (error(pairs[training]), spread, error(rows), error(polynomial_miss(products)[training]))
+    return [products.gpu, products.compute, *(percent(figure) for figure in figures)], pairs
+
+
+def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) -> list[str]:
+    """Error of the gain of a narrow type over BF16, by shape, both held out."""
+    places = {shape: place for place, shape in enumerate(map(tuple, wide.sizes))}
+    both = [(i, places[shape]) for i, shape in enumerate(map(tuple, narrow.sizes)) if shape in places]
+    here, there = np.array(both).T
+    training = narrow.m[here] >= TRAINING_ROWS
+    miss = (misses[wide.compute][there] - misses[narrow.compute][here])[training]
+    measured = (wide.product_s[there] / (narrow.product_s + narrow.cast_s)[here])[training]
+    return [narrow.gpu, f"{narrow.compute} over bf16", percent(error(miss)), f"{np.median(measured):.2f}x"]
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a percentage."""
+    return f"{100 * ratio:.1f} %"
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; all columns but the first two are figures."""
+    marks = "|".join("---" if number < 2 else "---:" for number in range(len(headers)))
+    return "\n".join([f"| {' | '.join(headers)} |", f"|{marks}|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def power_line(power: ProductPower) -> list[str]:
+    """Sustained watts and energy of one GPU, type and stack."""
+    middle = float(np.median(power.power_w))
+    return [
+        power.gpu, f"{power.compute} ({power.stack})", f"{len(power.power_w)}", f"{middle:.0f} of {power.limit_w:.0f} W",
+        f"{1e12 * np.median(power.j_per_flop):.2f} pJ", percent(error(np.log(middle / power.power_w))),
+    ]  # fmt: skip
+
+
+def page(folder: Path) -> str:
+    """The page as Markdown."""
+    every = read_products(folder)
+    lines, misses = [], dict[str, dict[str, Floats]]()
+    for products in every:
+        line, miss = product_line(products, folder)
+        lines.append(line)
+        misses.setdefault(products.gpu, {})[products.compute] = miss
+        sys.stderr.write(" ".join(line) + "\n")
+    wide = {products.gpu: products for products in every if products.compute == "bf16"}
+    gains = [gain_line(narrow, wide[narrow.gpu], misses[narrow.gpu]) for narrow in every if narrow.compute != "bf16"]
+    curve = ", ".join(
+        f"{ratio:.2f} at {us:g} us"
+        for us, ratio in zip((10, 30, 100, 300, 1000), sustained_curve(folder), strict=False)
+    )
+    text = TEXT.format(
+        points=sum(len(products.m) for products in every),
+        curve=curve,
+        products=table(["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines),
+        gains=table(["GPU", "types", "error, median", "gain"], gains),
+        power=table(["GPU", "type (stack)", "products", "power", "energy per FLOP", "error"],
+                    [power_line(power) for power in read_power(folder)]),
+    )  # fmt: skip
+    return text
+
+
+def main() -> None:
+    """Print the page, or write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    asked = parser.parse_args()
+    text = page(asked.folder)
+    if asked.output is None:
+        sys.stdout.write(text)
+    else:
+        asked.output.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The surface that stands for a GPU: its own, or that of the nearest measured GPU, rescaled by the ratio of limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from planner.evidence import EvidenceKind
+from planner.hardware.architectures import find_architecture
+from planner.hardware.catalogue import load_gpus
+from planner.hardware.gpu import Gpu
+from planner.kernels.catalogue import KernelRow, kernel_rows, load_surface
+from planner.kernels.surface import Floats, Surface
+
+PEAK = {"fp8-block": "fp8"}
+"""Type of a surface to the compute type whose peak bounds it; itself where not listed."""
+
+OPERAND_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "fp4": 0.5625}
+"""Bytes per element of a product's operands, scales of blocks included; its result has 2."""
+
+MOST_CLOCK_GAIN = 1.12
+"""Burst over sustained rate of products at the power limit: what no limit at all would give (`docs/kernels.md`)."""
+
+SPREAD_PER_LOG = 0.1
+"""Further standard deviation for each e-fold between the limits of two GPUs: assumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerLaw:
+    """How the clock follows the power limit: the part of the power above idle grows with a power of the clock."""
+
+    idle_ratio: float
+    """Idle power over the limit as sold."""
+    clock_exponent: float
+    """Exponent of the clock in the power above idle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """What bounds the kernels of a GPU."""
+
+    gpu: str
+    arch: str
+    peak_flop_per_s: float
+    memory_bytes_per_s: float
+    board_w: float | None
+    """None where the limit is not the GPU's own (a module with its CPU)."""
+
+
+def _limits(gpu: Gpu, compute: str) -> _Limits | None:
+    peak = gpu.peak_flop_per_s.get(PEAK.get(compute, compute))
+    if peak is None:
+        return None
+    return _Limits(
+        gpu=gpu.id, arch=gpu.arch, peak_flop_per_s=peak, memory_bytes_per_s=gpu.memory_bytes_per_s,
+        board_w=gpu.tdp_w if gpu.power_scope == "board" and gpu.tdp_w > 0 else None,
+    )  # fmt: skip
+
+
+def product_surface(gpu: Gpu, compute: str, law: PowerLaw, *, peak_of: str = "") -> Surface | None:
+    """The surface of a GPU's matrix products; None where no GPU of its architecture was measured in that type.
+
+    Args:
+        gpu: the GPU.
+        compute: type of the operands: bf16 (also stands for fp16), fp8, fp8-block or fp4.
+        law: how its clock follows its power limit.
+        peak_of: compute type whose peak bounds it here, where it is another (fp16).
+    """
+    limits = _limits(gpu, peak_of or compute)
+    return None if limits is None else _matched(limits, compute, law)
+
+
+@lru_cache(maxsize=256)
+def _matched(limits: _Limits, compute: str, law: PowerLaw) -> Surface | None:
+    relatives = [row for row in kernel_rows().values() if row.operation == "matmul" and row.compute == compute]
+    relatives = [row for row in relatives if _family(load_gpus()[row.gpu].arch) == _family(limits.arch)]
+    if not relatives:
+        return None
+    nearest = min(relatives, key=lambda row: _distance(limits, _measured(row)))
+    surface = load_surface(nearest.id)
+    return surface if nearest.gpu == limits.gpu else _rescaled(surface, _measured(nearest), limits, compute, law)
+
+
+def _family(arch: str) -> str:
+    return find_architecture(arch).parameters_of
+
+
+def _measured(row: KernelRow) -> _Limits:
+    limits = _limits(load_gpus()[row.gpu], row.compute)
+    assert limits is not None
+    return limits
+
+
+def _distance(one: _Limits, other: _Limits) -> float:
+    """Between the limits of two GPUs, in e-folds; 0 between a GPU and itself, and a little more between namesakes."""
+    peaks = abs(np.log(one.peak_flop_per_s / other.peak_flop_per_s))
+    return float(peaks + abs(np.log(one.memory_bytes_per_s / other.memory_bytes_per_s)) + 1e-6 * (one != other))
+
+
+def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str, law: PowerLaw) -> Surface:
+    """Arithmetic by the ratio of peaks and clocks, operand traffic by that of bandwidths, weighed node by node."""
+    n, k, m = np.meshgrid(*(axis.nodes for axis in surface.axes), indexing="ij")
+    arithmetic_s = 2.0 * m * n * k / measured.peak_flop_per_s
+    traffic_s = ((m * k + n * k) * OPERAND_BYTES[compute] + 2.0 * m * n) / measured.memory_bytes_per_s
+    faster = wanted.peak_flop_per_s / measured.peak_flop_per_s * _clock_gain(measured, wanted, law)
+    wider = wanted.memory_bytes_per_s / measured.memory_bytes_per_s
+    stretch: Floats = (arithmetic_s / faster + traffic_s / wider) / (arithmetic_s + traffic_s)
+    evidence = replace(
+        surface.evidence, id=f"{surface.evidence.id}:{wanted.gpu}", kind=EvidenceKind.TRANSFERRED,
+        what=f"{surface.evidence.what}; for {wanted.gpu} by the ratio of peak, bandwidth and power limit",
+        gpu=wanted.gpu,
+    )  # fmt: skip
+    cast = surface.cast_bytes_per_s
+    return replace(
+        surface, id=f"{surface.id}:{wanted.gpu}", log_rate=surface.log_rate - np.log(stretch), evidence=evidence,
+        spread=float(np.hypot(surface.spread, SPREAD_PER_LOG * _distance(measured, wanted))),
+        cast_bytes_per_s=None if cast is None else cast * wider,
+    )  # fmt: skip
+
+
+def _clock_gain(measured: _Limits, wanted: _Limits, law: PowerLaw) -> float:
+    """Clock over peak clock that the power limit leaves, against the measured GPU, at the same energy per FLOP."""
+    if measured.board_w is None or wanted.board_w is None:
+        return 1.0
+    idle_w = law.idle_ratio * wanted.board_w
+    spent_w = (1.0 - law.idle_ratio) * measured.board_w * wanted.peak_flop_per_s / measured.peak_flop_per_s
+    return float(min(((wanted.board_w - idle_w) / spent_w) ** (1.0 / law.clock_exponent), MOST_CLOCK_GAIN))

@@ -1,0 +1,105 @@
+"""A measured surface: the rate of one kind of kernel by shape, interpolated between nodes one octave apart.
+
+The logarithm of the rate is linear in the logarithm of each dimension between two nodes, so that a time never falls as
+a dimension grows where it does not fall from node to node. Outside the measured box the rate stays that of the nearest
+point of the box: the time grows with the work, and no launch takes less than the floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.evidence import Evidence
+
+Floats = npt.NDArray[np.float64]
+Value = float | Floats
+"""One value, or an array of them; the arithmetic is the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One dimension of a surface: nodes at `2^first`, `2^(first + 1)` and so on."""
+
+    name: str
+    first: int
+    """Exponent of the first node."""
+    count: int
+
+    @property
+    def nodes(self) -> Floats:
+        """The sizes of the nodes, `[node]`."""
+        return np.exp2(np.arange(self.first, self.first + self.count, dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surface:
+    """The rate of a kernel by shape, and how sure it is."""
+
+    id: str
+    axes: tuple[Axis, ...]
+    log_rate: Floats
+    """Logarithm of work per second at the nodes, one dimension per axis. Work is FLOP for products and attention,
+    elements for casts, bytes for collectives."""
+    floor_s: float
+    """No launch takes less."""
+    spread: float
+    """Standard deviation of the logarithm of a held-out shape's time about the surface."""
+    stack_spread: float
+    """The same between software stacks that ran the same shape."""
+    evidence: Evidence
+    cast_bytes_per_s: float | None = None
+    """Bandwidth of casting an activation to the narrow operands; None where nothing is cast or nobody measured it."""
+
+    def rate(self, *sizes: Value) -> Value:
+        """Work per second at some shapes.
+
+        Args:
+            sizes: one value or array per axis, positive; they broadcast.
+        """
+        return np.exp(self._log_rate_at(sizes))
+
+    def seconds(self, work: Value, *sizes: Value) -> Value:
+        """Time of some work at some shapes; `sizes` as in `rate`."""
+        return np.maximum(work * np.exp(-self._log_rate_at(sizes)), self.floor_s)
+
+    def _log_rate_at(self, sizes: Sequence[Value]) -> Floats:
+        """Multilinear interpolation in the logarithms, clamped to the box."""
+        strides = np.cumprod([1, *(axis.count for axis in self.axes[:0:-1])])[::-1]
+        base: npt.NDArray[np.intp] | int = 0
+        weights: list[tuple[Floats, Floats]] = []
+        for axis, size, stride in zip(self.axes, sizes, strides, strict=True):
+            at = np.clip(np.log2(size) - axis.first, 0.0, axis.count - 1.0)
+            cell = np.minimum(at.astype(np.intp), axis.count - 2)
+            beyond = at - cell
+            weights.append((1.0 - beyond, beyond))
+            base = base + cell * stride
+        flat = self.log_rate.ravel()
+        total: Floats | float = 0.0
+        for corner in product((0, 1), repeat=len(self.axes)):
+            weight: Floats | float = 1.0
+            for side, pair in zip(corner, weights, strict=True):
+                weight = weight * pair[side]
+            total = total + weight * flat[base + int(np.dot(corner, strides))]
+        return np.asarray(total)
+
+
+MATMUL_AXES = (Axis(name="n", first=9, count=8), Axis(name="k", first=9, count=8), Axis(name="m", first=4, count=12))
+"""Shapes of a product `[m, k] x [k, n]`: n and k from 512 to 65 536, m from 16 to 32 768."""
+
+LARGE = 8192.0
+"""Each dimension of the product that stands for large ones."""
+
+
+def product_s(surface: Surface, m: Value, n: Value, k: Value) -> Value:
+    """Seconds of a product `[m, k] x [k, n]` on a surface with `MATMUL_AXES`."""
+    return surface.seconds(2.0 * m * n * k, n, k, m)
+
+
+def large_flop_per_s(surface: Surface) -> float:
+    """Rate of a product of `LARGE` dimensions."""
+    return float(surface.rate(LARGE, LARGE, LARGE))

@@ -1,0 +1,84 @@
+"""The matrix products behind the step of one layout: shape, time, rate and the source of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import MatMul, Work, count_work
+from planner.performance.products import product_times
+from planner.rates.terms import Rates
+from planner.training.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductUse:
+    """One product of a layer, or the output layer, for one micro-batch on one GPU."""
+
+    where: str
+    """`layer`, `moe_layer` or `head`."""
+    m: float
+    n: float
+    k: float
+    count: float
+    """Products of this shape: experts on the GPU, or 1."""
+    compute: str
+    """Compute type."""
+    forward_s: float
+    step_s: float
+    """Forward and backward."""
+    flop_per_s: float
+    """Over forward and backward."""
+    evidence: str | None
+    """Id of the measured surface; None: the law of a roofline."""
+
+
+def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse, ...]:
+    """Every product of a layer of each kind and of the output layer, at mid values.
+
+    Args:
+        recipe: what is trained.
+        at: exactly one layout.
+        rates: mid values.
+    """
+    work = count_work(recipe, at, rates.expert_imbalance_ratio)
+    return tuple(_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work))
+
+
+def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
+    if recipe.model.moe_layers < recipe.model.layers:
+        yield from (("layer", op) for op in work.dense_layer)
+    yield from (("moe_layer", op) for op in work.moe_layer)
+    yield "head", work.head
+
+
+def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> ProductUse:
+    times = product_times((op,), work.splits, recipe, rates)
+    surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
+    m, n, k, count = (float(np.ravel(size)[0]) for size in (op.m, op.n, op.k, op.count))
+    forward_s, step_s = float(np.ravel(times.forward)[0]), float(np.ravel(times.total)[0])
+    flop = 2.0 * m * n * k * count * (3.0 if recipe.trains_all else 2.0)
+    return ProductUse(
+        where=where, m=m, n=n, k=k, count=count,
+        compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,
+        forward_s=forward_s, step_s=step_s, flop_per_s=flop / step_s,
+        evidence=None if surface is None else surface.evidence.id,
+    )  # fmt: skip
+
+
+def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...]) -> NarrowGain | None:
+    """Gain of the policy's narrow products over BF16 at the longest of them; None where either was not measured."""
+    policy = recipe.policy
+    narrow, wide = rates.surface("linear_flop_per_s"), rates.surface("other_flop_per_s")
+    chosen = [use for use in products if use.compute == policy.linear_compute]
+    if policy.linear_compute not in ("fp8", "fp4") or narrow is None or wide is None or not chosen:
+        return None
+    bandwidth = narrow.cast_bytes_per_s or rates.memory_bytes_per_s
+    cast_s = float(policy.cast_bytes_per_element * rates.cast_fusion_ratio / bandwidth)
+    longest = max(chosen, key=lambda use: use.step_s)
+    types = NarrowTypes(wide=wide, narrow=narrow, cast_s_per_element=cast_s)
+    return narrow_gain(types, longest.m, longest.n * max(longest.count, 1.0), longest.k)

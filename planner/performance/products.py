@@ -1,0 +1,116 @@
+"""Time of matrix products, forward and backward, from measured surfaces by shape or from the law of a roofline.
+
+Backward is the same product twice with the dimensions permuted: `[m, n] x [n, k]` for the gradient of the input and
+`[n, m] x [m, k]` for that of the weight. Layouts that split a layer alike have the same products: surfaces are looked
+up once for each distinct split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.kernels.surface import Surface, large_flop_per_s, product_s
+from planner.performance.operations import Array, MatMul, Splits
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductTimes:
+    """Seconds of a list of products of one layer and micro-batch, `[layout]` or `[draw]`."""
+
+    forward: Value
+    backward: Value
+
+    @property
+    def total(self) -> Value:
+        """Forward and backward."""
+        return self.forward + self.backward
+
+    def plus(self, other: ProductTimes) -> ProductTimes:
+        """Both lists together."""
+        return ProductTimes(forward=self.forward + other.forward, backward=self.backward + other.backward)
+
+
+def product_times(ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: Rates) -> ProductTimes:
+    """Time of a list of products.
+
+    Args:
+        ops: the products, forward.
+        splits: which layouts split a layer alike.
+        recipe: what is trained; frozen weights get no gradient.
+        rates: mid values or draws; their surfaces are used where there are any.
+    """
+    times = ProductTimes(forward=0.0, backward=0.0)
+    for name, low in (("linear_flop_per_s", True), ("other_flop_per_s", False)):
+        alike = [op for op in ops if op.low_precision is low]
+        surface = rates.surface(name)
+        if alike and surface is not None:
+            rate = rates.linear_flop_per_s if low else rates.other_flop_per_s
+            slower = large_flop_per_s(surface) / rate
+            times = times.plus(_measured(alike, splits, surface, slower, recipe, rates))
+        elif alike:
+            times = times.plus(_by_law(alike, recipe, rates))
+    return times
+
+
+def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates) -> ProductTimes:
+    forward = sum((law_s(op, recipe, rates) for op in ops), 0.0)
+    return ProductTimes(forward=forward, backward=forward * (2.0 if recipe.trains_all else 1.0))
+
+
+def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
+    """Seconds of the forward product where no surface is known; each backward product takes as long.
+
+    `flop / rate + operand bytes / bandwidth + fixed`: the sum, less a share of the lesser of the two, since the tail of
+    one hides little of the other; it gives the loss of efficiency of small shapes without a table.
+    """
+    policy = recipe.policy
+    low = op.low_precision and policy.linear_compute in ("fp8", "fp4")
+    rate = rates.linear_flop_per_s if op.low_precision else rates.other_flop_per_s
+    if op.grouped:
+        rate = rate * rates.grouped_matmul_ratio
+    in_bytes = (1.0 if policy.linear_compute == "fp8" else 0.5) if low else policy.activation_bytes
+    operands = (op.m * op.k + op.n * op.k) * in_bytes + op.m * op.n * policy.activation_bytes
+    flop = 2.0 * op.m * op.n * op.k
+    arithmetic, traffic = flop / rate, operands / rates.operand_bytes_per_s
+    seconds = arithmetic + traffic - rates.matmul_overlap_ratio * np.minimum(arithmetic, traffic)
+    return seconds * op.count + rates.kernel_s
+
+
+def _measured(
+    ops: Sequence[MatMul], splits: Splits, surface: Surface, slower: Value, recipe: Recipe, rates: Rates
+) -> ProductTimes:
+    """Times on a surface: all products and their backward passes in one look-up.
+
+    A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
+    weights read.
+    """
+    m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
+    grouped = np.array([op.grouped for op in ops])[:, None]
+    wide, times = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if recipe.trains_all else 2]
+    shapes = (np.concatenate(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
+    seconds = np.asarray(product_s(surface, *shapes)).reshape(len(passes), len(ops), -1)
+    by_pass = (seconds * times).sum(axis=1)
+    return ProductTimes(forward=splits.spread(by_pass[0]) * slower, backward=splits.spread(by_pass[1:].sum(0)) * slower)
+
+
+def _stacked(values: Sequence[Array | float], splits: Splits) -> npt.NDArray[np.float64]:
+    """One row per product, `[product, split]`."""
+    return np.stack(np.broadcast_arrays(*(splits.distinct(value) for value in values), np.zeros(1))[:-1])
+
+
+def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
+    """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of its three tensors."""
+    per_element = recipe.policy.cast_bytes_per_element
+    if not (per_element and op.low_precision):
+        return 0.0
+    elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
+    surface = rates.surface("linear_flop_per_s")
+    measured = None if surface is None else surface.cast_bytes_per_s
+    return elements * per_element * rates.cast_fusion_ratio / (measured or rates.memory_bytes_per_s)

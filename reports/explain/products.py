@@ -1,0 +1,51 @@
+"""The matrix products behind a step: shape, rate and source of each, and why narrow types gain here or do not."""
+
+from __future__ import annotations
+
+from planner.units import TERA
+from reports.document.facts import Doc
+from reports.explain.derivation import Node
+
+PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with experts", "head": "Output layer"}
+"""Where a product stands, for readers."""
+
+
+def product_nodes(plan: Doc) -> tuple[Node, ...]:
+    """The rate of every product, with its shape and time for one micro-batch."""
+    return tuple(_product_node(product) for product in plan["products"])
+
+
+def _product_node(product: Doc) -> Node:
+    times = f"{product['count']:,.4g} times " if product["count"] != 1 else ""
+    shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
+    source = (
+        "measured by shape" if product["evidence"] else "not measured here: arithmetic and traffic at typical rates"
+    )
+    return Node(
+        label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
+        value=product["flop_per_s"] / TERA,
+        unit="TFLOP/s",
+        note=f"{1e6 * product['step_s']:,.0f} us forward and backward; {source}",
+        evidence=(product["evidence"],) if product["evidence"] else (),
+    )
+
+
+def narrow_words(plan: Doc) -> str:
+    """How much the narrow type gains at this plan's products and from which sizes on; empty without such a type."""
+    gain = plan["narrow_gain"]
+    if gain is None:
+        return ""
+    name = plan["precision"].upper()
+    here = f"your longest product is {gain['n']:,.0f} × {gain['k']:,.0f} at {gain['m']:,.0f} tokens"
+    verb = "gains" if gain["gain_ratio"] >= 1 else "loses:"
+    parts = [f"{here}: {name} {verb} {gain['gain_ratio']:.2f}x over BF16, casts included"]
+    parts.append(_from("hidden", gain["pays_from_hidden"], "pays"))
+    parts.append(_from("hidden", gain["strong_from_hidden"], "gains 1.4x"))
+    parts.append(_from("tokens", gain["pays_from_tokens"], "pays with these weights"))
+    return "; ".join(parts)
+
+
+def _from(what: str, size: float | None, does: str) -> str:
+    if size is None:
+        return f"at no {'hidden size' if what == 'hidden' else 'number of tokens'} that was measured it {does}"
+    return f"from hidden {size:,.0f} on it {does}" if what == "hidden" else f"from {size:,.0f} tokens on it {does}"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from planner.hardware.catalogue import load_gpus
+from planner.kernels.catalogue import kernel_rows, load_surface
+from planner.kernels.surface import product_s
+
+
+def test_every_surface_is_of_a_catalogued_gpu_and_has_a_source_with_a_date():
+    for row in kernel_rows().values():
+        assert row.gpu in load_gpus()
+        assert "@" in row.evidence.source
+        assert row.evidence.date
+
+
+def test_a_product_on_an_h100_takes_what_was_measured_less_the_gain_of_a_short_burst():
+    # gemm_rates: h100_sxm bfloat16 8192 x 4096 x 4096, median over ten stacks 353 us; sustained over burst 0.89 there
+    surface = load_surface("matmul:h100-sxm5-80gb:bf16")
+
+    assert product_s(surface, 8192.0, 4096.0, 4096.0) == pytest.approx(353e-6 / 0.89, rel=0.05)
+
+
+def test_no_surface_exceeds_the_peak_of_its_gpu():
+    for name, row in kernel_rows().items():
+        if row.operation == "matmul":
+            compute = "fp8" if row.compute == "fp8-block" else row.compute
+            peak = load_gpus()[row.gpu].peak_flop_per_s[compute]
+            assert load_surface(name).rate(8192.0, 8192.0, 8192.0) < peak
+
+
+def test_narrow_products_name_what_their_cast_takes():
+    h100 = kernel_rows()["matmul:h100-sxm5-80gb:fp8"].cast_bytes_per_s
+
+    assert h100 is not None
+    assert 0.6 * 3.35e12 < h100 < 3.35e12  # of the memory's bandwidth
+    assert kernel_rows()["matmul:h100-sxm5-80gb:bf16"].cast_bytes_per_s is None

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from planner.performance.kernel_use import gain_of_narrow, products_used
+from planner.performance.operations import count_work
+from planner.performance.products import product_times
+from tests.planner.build import cluster, layouts, mid_rates, recipe
+
+AT = layouts(tp=1, micro_batch=1)
+
+
+def test_the_products_of_a_layer_add_up_to_the_time_of_its_products():
+    one = recipe("llama-3.1-8b")
+    rates, work = mid_rates(one, cluster()), count_work(recipe("llama-3.1-8b"), AT)
+    used = products_used(one, AT, rates)
+
+    layer = product_times(work.dense_layer, work.splits, one, rates)
+    assert sum(use.step_s for use in used if use.where == "layer") == pytest.approx(float(layer.total[0]))
+    assert [(use.m, use.n, use.k) for use in used] == [
+        # queries, keys and values; output; gate and up; down; output layer over 128 256 tokens
+        (4096, 6144, 4096), (4096, 4096, 4096), (4096, 28672, 4096), (4096, 4096, 14336), (4096, 128256, 4096),
+    ]  # fmt: skip
+    assert {use.evidence for use in used} == {"kernels:matmul:h100-sxm5-80gb:bf16"}
+
+
+def test_a_product_that_nobody_measured_names_no_source():
+    one = recipe(policy="fp16")
+
+    assert {use.evidence for use in products_used(one, AT, mid_rates(one, cluster("v100-sxm2-32gb")))} == {None}
+
+
+def test_layers_with_experts_are_listed_apart_with_their_number_on_the_gpu():
+    one = recipe("mixtral-8x7b")
+    used = products_used(one, AT, mid_rates(one, cluster()))
+
+    assert {use.where for use in used} == {"moe_layer", "head"}
+    assert max(use.count for use in used) == 8
+
+
+def test_fp8_gains_on_large_products_of_a_hopper_and_says_from_which_size_on():
+    fp8 = recipe(policy="fp8")
+    rates = mid_rates(fp8, cluster())
+    found = gain_of_narrow(fp8, rates, products_used(fp8, AT, rates))
+
+    assert found is not None
+    assert (found.n, found.k) == (28672, 4096)  # the longest: gate and up
+    assert 1.2 < found.gain_ratio < 2.0  # FP8 doubles the peak; casts take some of it
+    assert found.pays_from_hidden is not None
+    assert found.pays_from_hidden < 4096
+
+
+@pytest.mark.parametrize(("gpu", "policy"), [("h100-sxm5-80gb", "bf16"), ("mi300x-192gb", "fp8")])
+def test_there_is_nothing_to_say_of_a_gain_without_narrow_products_or_without_measurements(gpu, policy):
+    one = recipe(policy=policy)
+    rates = mid_rates(one, cluster(gpu))
+
+    assert gain_of_narrow(one, rates, products_used(one, AT, rates)) is None

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.kernels.catalogue import load_surface
+from planner.kernels.surface import Surface, large_flop_per_s, product_s
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import MatMul, Splits, count_work, distinct_splits
+from planner.performance.products import ProductTimes, cast_s, law_s, product_times
+from planner.rates.terms import Rates
+from tests.planner.build import layout, plain_rates, recipe
+
+FAST = 1e30
+"""A rate at which something takes no time."""
+
+
+def compute_bound(rate: float = 1e12, surface: Surface | None = None, **changes: float) -> Rates:
+    """Only FLOP take time."""
+    free = {"operand_bytes_per_s": FAST, "memory_bytes_per_s": FAST}
+    surfaces = {} if surface is None else {"linear_flop_per_s": surface}
+    return plain_rates(surfaces, **({"linear_flop_per_s": rate, "other_flop_per_s": rate} | free | changes))
+
+
+def product(**changes: object) -> MatMul:
+    values: dict[str, object] = {"m": np.array([8192.0]), "n": 4096.0, "k": 1024.0}
+    return MatMul(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_product_takes_two_m_n_k_flop_at_the_rate_of_its_type():
+    fp8 = recipe(policy="fp8")
+    rates = compute_bound(linear_flop_per_s=2e12, other_flop_per_s=1e12)
+
+    assert float(law_s(product(), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 2e12)
+    assert float(law_s(product(low_precision=False), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 1e12)
+
+
+@pytest.mark.parametrize(("policy", "in_bytes", "out_bytes"), [("fp32", 4, 4), ("bf16", 2, 2), ("fp8", 1, 2)])
+def test_a_product_reads_both_operands_and_writes_its_result_in_their_types(policy, in_bytes, out_bytes):
+    rates = compute_bound(FAST, operand_bytes_per_s=1e12)
+
+    moved = (8192 * 1024 + 1024 * 4096) * in_bytes + 8192 * 4096 * out_bytes
+    assert float(law_s(product(), recipe(policy=policy), rates)[0]) == pytest.approx(moved / 1e12)
+
+
+@pytest.mark.parametrize(("overlap", "expected"), [(0.0, 3.0), (0.5, 2.5), (1.0, 2.0)])
+def test_the_lesser_of_arithmetic_and_traffic_hides_behind_the_greater_as_far_as_it_overlaps(overlap, expected):
+    # 2 s of arithmetic and 1 s of traffic
+    op = product(m=np.array([1000.0]), n=1000.0, k=1000.0)
+    rates = compute_bound(1e9, operand_bytes_per_s=6e6, matmul_overlap_ratio=overlap)
+
+    assert float(law_s(op, recipe(), rates)[0]) == pytest.approx(expected)
+
+
+def test_grouped_products_run_at_their_own_rate_in_one_kernel():
+    rates = compute_bound(kernel_s=1e-3, grouped_matmul_ratio=0.5)
+    one, eight = product(grouped=True), product(grouped=True, count=8.0)
+
+    assert float(law_s(one, recipe(), rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
+    assert float(law_s(eight, recipe(), rates)[0]) == pytest.approx(8 * 2 * 8192 * 4096 * 1024 / 0.5e12 + 1e-3)
+
+
+def test_casts_cost_memory_traffic_in_fp8_and_nothing_otherwise():
+    rates = plain_rates(memory_bytes_per_s=1e12, cast_fusion_ratio=0.5)
+    elements = 8192 * 1024 + 8192 * 4096 + 4096 * 1024
+
+    # tensorwise scaling: 6 bytes per element (read for the maximum, read, write in both layouts)
+    assert float(cast_s(product(), recipe(policy="fp8"), rates)[0]) == pytest.approx(0.5 * 6 * elements / 1e12)
+    assert cast_s(product(low_precision=False), recipe(policy="fp8"), rates) == 0
+    assert cast_s(product(), recipe(policy="bf16"), rates) == 0
+
+
+H100 = load_surface("matmul:h100-sxm5-80gb:bf16")
+ALONE = Splits(first=None, inverse=None)
+
+
+def measured(surface: Surface = H100, **changes: float) -> Rates:
+    """Rates of a GPU whose products were measured, in a step that slows nothing down."""
+    return compute_bound(surface=surface, linear_flop_per_s=large_flop_per_s(surface), **changes)
+
+
+def times(op: MatMul, rates: Rates, method: str = "pretrain") -> ProductTimes:
+    return product_times((op,), ALONE, recipe(method=method), rates)
+
+
+def test_a_measured_product_takes_what_its_surface_says_forward_and_with_permuted_shapes_backward():
+    # [8192, 1024] x [1024, 4096]; gradients: [8192, 4096] x [4096, 1024] and [4096, 8192] x [8192, 1024]
+    backward = product_s(H100, 8192.0, 1024.0, 4096.0) + product_s(H100, 4096.0, 1024.0, 8192.0)
+
+    assert times(product(), measured()).forward == pytest.approx(product_s(H100, 8192.0, 4096.0, 1024.0))
+    assert times(product(), measured()).backward == pytest.approx(backward)
+
+
+def test_frozen_weights_get_no_gradient():
+    backward = times(product(), measured(), "lora").backward
+
+    assert backward == pytest.approx(product_s(H100, 8192.0, 1024.0, 4096.0))
+
+
+def test_what_a_surface_says_is_not_told_again_by_bandwidths_and_launches():
+    slow = measured(operand_bytes_per_s=1.0, kernel_s=1.0, matmul_overlap_ratio=0.0)
+
+    assert times(product(), slow).forward == pytest.approx(times(product(), measured()).forward)
+
+
+def test_a_product_is_as_much_slower_than_its_surface_as_a_large_product_is():
+    half = measured().replaced(linear_flop_per_s=large_flop_per_s(H100) / 2)
+
+    assert times(product(), half).total == pytest.approx(2 * times(product(), measured()).total)
+
+
+def test_grouped_products_are_as_one_that_is_as_many_times_wider():
+    eight = product(m=np.array([512.0]), grouped=True, count=8.0)
+    wide = product(m=np.array([512.0]), n=8 * 4096.0)
+
+    assert times(eight, measured()).forward == pytest.approx(times(wide, measured()).forward)
+    assert times(eight, measured(grouped_matmul_ratio=0.5)).forward == pytest.approx(
+        2 * times(wide, measured()).forward
+    )
+
+
+def test_products_without_a_surface_of_their_own_keep_the_law():
+    # the output layer of FP8 recipes: 2 m n k at 1 TFLOP/s, three times
+    other = times(product(low_precision=False), measured())
+
+    assert other.total == pytest.approx(3 * 2 * 8192 * 4096 * 1024 / 1e12)
+
+
+def test_casts_run_at_the_bandwidth_that_was_measured_with_the_products():
+    fp8 = load_surface("matmul:h100-sxm5-80gb:fp8")
+    rates = plain_rates({"linear_flop_per_s": fp8}, memory_bytes_per_s=1e12)
+    elements = 8192 * 1024 + 8192 * 4096 + 4096 * 1024
+
+    # kernels.csv: 2632 GB/s on an H100
+    assert float(cast_s(product(), recipe(policy="fp8"), rates)[0]) == pytest.approx(6 * elements / 2632e9)
+    unknown = plain_rates({"linear_flop_per_s": replace(fp8, cast_bytes_per_s=None)}, memory_bytes_per_s=1e12)
+    assert float(cast_s(product(), recipe(policy="fp8"), unknown)[0]) == pytest.approx(6 * elements / 1e12)
+
+
+def test_layouts_that_split_a_layer_alike_are_looked_up_once_and_get_the_same_time():
+    at = Layouts.of(*(layout(tp=tp, dp=dp) for tp in (1, 2) for dp in range(1, 21)))
+    splits = distinct_splits(recipe(), at)
+    work = count_work(recipe(), at)
+
+    assert splits.first is not None
+    assert len(splits.first) == 2
+    together = product_times(work.dense_layer, splits, recipe(), measured()).total
+    alone = product_times(work.dense_layer, ALONE, recipe(), measured()).total
+    assert together == pytest.approx(alone)

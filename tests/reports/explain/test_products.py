@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from reports.explain.products import narrow_words, product_nodes
+
+PRODUCT = {
+    "where": "layer", "m": 2048.0, "n": 4096.0, "k": 4096.0, "count": 1.0, "compute": "fp8", "forward_s": 1e-4,
+    "step_s": 3e-4, "flop_per_s": 6.87e14, "evidence": "kernels:matmul:h100-sxm5-80gb:fp8",
+}  # fmt: skip
+GAIN = {
+    "m": 2048.0, "n": 4096.0, "k": 4096.0, "gain_ratio": 1.12, "pays_from_hidden": 2048.0,
+    "strong_from_hidden": 6144.0, "pays_from_tokens": 1024.0,
+}  # fmt: skip
+
+
+def test_a_product_shows_its_shape_rate_time_and_source():
+    (node,) = product_nodes({"products": [PRODUCT]})
+
+    assert node.label == "Product of a layer, 2,048 × 4,096 × 4,096 in FP8"
+    assert (node.value, node.unit) == (687.0, "TFLOP/s")
+    assert node.note == "300 us forward and backward; measured by shape"
+    assert node.evidence == ("kernels:matmul:h100-sxm5-80gb:fp8",)
+
+
+def test_grouped_products_say_how_many_and_an_unmeasured_one_that_it_is():
+    (node,) = product_nodes({"products": [PRODUCT | {"count": 8.0, "evidence": None}]})
+
+    assert node.label == "Product of a layer, 8 times 2,048 × 4,096 × 4,096 in FP8"
+    assert "not measured here" in node.note
+    assert node.evidence == ()
+
+
+def test_the_gain_of_a_narrow_type_is_said_with_the_sizes_from_which_it_pays():
+    words = narrow_words({"precision": "fp8", "narrow_gain": GAIN})
+
+    assert words == (
+        "your longest product is 4,096 × 4,096 at 2,048 tokens: FP8 gains 1.12x over BF16, casts included; "
+        "from hidden 2,048 on it pays; from hidden 6,144 on it gains 1.4x; "
+        "from 1,024 tokens on it pays with these weights"
+    )
+
+
+def test_a_gain_that_no_size_reaches_is_said_to_be_at_none():
+    words = narrow_words({"precision": "mxfp8", "narrow_gain": GAIN | {"gain_ratio": 0.8, "strong_from_hidden": None}})
+
+    assert "MXFP8 loses: 0.80x over BF16" in words
+    assert "at no hidden size that was measured it gains 1.4x" in words
+
+
+def test_without_a_narrow_type_nothing_is_said():
+    assert narrow_words({"precision": "bf16", "narrow_gain": None}) == ""

@@ -1,0 +1,208 @@
+"""Raw measurements of kernels, as their publishers left them, brought to what surfaces are fitted to.
+
+The raw files are not part of this repository; `SOURCES` says where each is from. Two things are done to a time:
+
+- What the dynamic cast of the activation takes is set apart (FP8 and FP4): the time that is left at n = 0, per element.
+- A short burst overstates what a GPU at its power limit sustains. Pairs of one kernel, measured in a burst and for a
+  second, say by how much; it depends on how long the kernel runs, since several milliseconds are throttled already.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+AIC = "ai-dynamo/aiconfigurator@095f58a51: aic-core/src/aiconfigurator_core/systems/data"
+"""Apache-2.0. Forward kernels in CUDA graphs on random normal inputs."""
+DATE = "2026-08-21"
+"""Of that commit."""
+
+SOURCES = {
+    "gemm_rates.csv.gz": f"{AIC}/<system>/gemm/<stack>/<version>/gemm_perf.parquet: median over stacks by shape",
+    "gemm_power.csv.gz": f"{AIC}/<system>/gemm/<stack>/<version>/gemm_perf.parquet: runs of a second, with watts",
+    "kernel_floor_us.csv": f"{AIC}/<system>/gemm/<stack>/<version>/gemm_perf.parquet: fastest tiny product",
+    "attention_forward.csv.gz": f"{AIC}/<system>/attention/<stack>/<version>/context_attention_perf.parquet",
+    "fp8_quantize_cost.csv.gz": f"{AIC}/<system>/quantize/<stack>/<version>/*_perf.parquet",
+    "moe_forward.csv.gz": f"{AIC}/<system>/moe/<stack>/<version>/moe_perf.parquet",
+    "nccl_one_node.csv.gz": f"{AIC}/<system>/comm/nccl/<version>/nccl_perf.parquet",
+}
+"""Raw file to where it is from."""
+
+GPUS = {
+    "a100_sxm": "a100-sxm4-80gb", "h100_sxm": "h100-sxm5-80gb", "h200_sxm": "h200-sxm-141gb",
+    "b200_sxm": "b200-sxm-180gb", "gb200": "gb200-186gb", "b300_sxm": "b300-sxm-288gb", "gb300": "gb300-288gb",
+    "l40s": "l40s", "rtx_pro_6000_server": "rtx-pro-6000-blackwell",
+}  # fmt: skip
+"""System of the raw files to the catalogue id of its GPU."""
+
+COMPUTES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8-block", "nvfp4": "fp4"}
+"""Type of the raw files to that of a surface."""
+
+LEAST_M = 16
+"""Smaller products belong to inference: no node lies there."""
+SUSTAINED_STACK, SUSTAINED_TYPE = "vllm-0.22.0", "bfloat16"
+"""Runs of a second by one kernel on three systems: what bursts are compared with."""
+BEST_OF_STACKS = 1.42
+"""Standard deviations that the best of eight stacks lies from their median. The worst are early releases that nobody
+trains with, so the better half alone says how far stacks differ."""
+LATENCY_KNOTS_S = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
+"""Burst latencies between which sustained over burst is interpolated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products:
+    """Matrix products of one GPU and type, `[point]` each."""
+
+    system: str
+    """As the raw files name it."""
+    gpu: str
+    compute: str
+    m: Floats
+    n: Floats
+    k: Floats
+    burst_s: Floats
+    """Median over stacks, with the cast of the activation where operands are narrow."""
+    sustained_ratio: Floats
+    """Sustained over burst rate at this latency."""
+    cast_s_per_element: float
+    """Of the activation; 0 where nothing is cast."""
+    stack_spread: float
+    """Standard deviation of the logarithm between stacks, median of large shapes."""
+
+    @property
+    def cast_s(self) -> Floats:
+        """Cast of the activation, at most four fifths of the whole."""
+        return np.minimum(self.m * self.k * self.cast_s_per_element, 0.8 * self.burst_s)
+
+    @property
+    def product_s(self) -> Floats:
+        """Sustained time of the product alone."""
+        return (self.burst_s - self.cast_s) / self.sustained_ratio
+
+    @property
+    def flop(self) -> Floats:
+        """Arithmetic."""
+        return 2.0 * self.m * self.n * self.k
+
+    @property
+    def sizes(self) -> Floats:
+        """In the order of `MATMUL_AXES`, `[point, axis]`."""
+        return np.column_stack([self.n, self.k, self.m])
+
+
+def read_raw(folder: Path, name: str) -> Iterator[Mapping[str, str]]:
+    """Rows of a raw file."""
+    path = folder / name
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
+
+
+def read_products(folder: Path) -> list[Products]:
+    """The matrix products of every GPU and type."""
+    tables: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for row in read_raw(folder, "gemm_rates.csv.gz"):
+        if int(row["m"]) >= LEAST_M:
+            times = (float(row[key]) * 1e-6 for key in ("median_us", "best_us"))
+            shape = (float(row[key]) for key in ("m", "n", "k"))
+            tables.setdefault((row["system"], row["gemm_dtype"]), []).append((*shape, *times))
+    return [_products(folder, *key, np.array(rows)) for key, rows in sorted(tables.items())]
+
+
+def _products(folder: Path, system: str, kind: str, table: Floats) -> Products:
+    m, n, k, burst, best = table.T
+    large = (m >= 1024) & (n >= 2048) & (k >= 2048)
+    between = np.median(np.log(burst[large] / best[large])) / BEST_OF_STACKS
+    return Products(
+        system=system, gpu=GPUS[system], compute=COMPUTES[kind], m=m, n=n, k=k, burst_s=burst,
+        sustained_ratio=sustained_over_burst(folder, burst),
+        cast_s_per_element=0.0 if kind == "bfloat16" else _cast_s_per_element(m, n, k, burst),
+        stack_spread=float(between),
+    )  # fmt: skip
+
+
+def _cast_s_per_element(m: Floats, n: Floats, k: Floats, seconds: Floats) -> float:
+    """Time left at n = 0, per element of the activation: median over its sizes of a straight line's intercept."""
+    per_element = []
+    for rows, inner in {(a, b) for a, b in zip(m, k, strict=True) if a >= 2048 and 2048 <= b <= 16384}:
+        line = (m == rows) & (k == inner) & (n >= 2048) & (n <= 16384)
+        intercept = np.polyfit(n[line], seconds[line], 1, w=1.0 / seconds[line])[1]
+        per_element.append(intercept / (rows * inner))
+    return float(max(np.median(per_element), 0.0))
+
+
+def sustained_over_burst(folder: Path, burst_s: Floats) -> Floats:
+    """Sustained over burst rate of products that take so long in a burst, `[point]`; at most 1."""
+    return np.asarray(np.interp(np.log(burst_s), np.log(LATENCY_KNOTS_S), sustained_curve(folder)))
+
+
+@cache
+def sustained_curve(folder: Path) -> Floats:
+    """Sustained over burst rate at `LATENCY_KNOTS_S`: median over shapes, one vote for each system with both."""
+    burst = {
+        (row["system"], row["m"], row["n"], row["k"]): float(row["median_us"]) * 1e-6
+        for row in read_raw(folder, "gemm_rates.csv.gz")
+        if row["gemm_dtype"] == SUSTAINED_TYPE
+    }
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for row in read_raw(folder, "gemm_power.csv.gz"):
+        key = (row["system"], row["m"], row["n"], row["k"])
+        if row["fw"] == SUSTAINED_STACK and row["gemm_dtype"] == SUSTAINED_TYPE and key in burst:
+            pairs.setdefault(row["system"], []).append((burst[key], float(row["latency_us"]) * 1e-6))
+    curves = [_curve(np.array(rows)) for rows in pairs.values()]
+    return np.asarray(np.minimum(np.mean(curves, axis=0), 1.0))
+
+
+def _curve(pairs: Floats) -> Floats:
+    """Median burst over sustained time near each knot, half a step to either side in the logarithm."""
+    distance = np.abs(np.log(pairs[:, :1]) - np.log(LATENCY_KNOTS_S))
+    ratio = pairs[:, 0] / pairs[:, 1]
+    return np.array([np.median(ratio[distance[:, knot] <= np.log(10) / 4]) for knot in range(len(LATENCY_KNOTS_S))])
+
+
+def floor_s(folder: Path, gpu: str, compute: str) -> float:
+    """Fastest tiny product of the median stack; entries below half a microsecond are faults of a clock."""
+    floors = [
+        float(row["min_us"])
+        for row in read_raw(folder, "kernel_floor_us.csv")
+        if GPUS[row["system"]] == gpu and COMPUTES.get(row["gemm_dtype"]) == compute and float(row["min_us"]) > 0.5
+    ]
+    return float(np.median(floors)) * 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPower:
+    """Watts of large products that ran for a second, of one GPU, type and stack."""
+
+    gpu: str
+    compute: str
+    stack: str
+    limit_w: float
+    power_w: Floats
+    """Mean over the run, `[point]`."""
+    j_per_flop: Floats
+    """Board energy per arithmetic operation, `[point]`."""
+
+
+def read_power(folder: Path, least: int = 4096) -> list[ProductPower]:
+    """Power of products with every dimension at least so large; only windows long enough for the sensor."""
+    runs: dict[tuple[str, str, str], list[tuple[float, float, float]]] = {}
+    for row in read_raw(folder, "gemm_power.csv.gz"):
+        if row["window_ok"] == "True" and min(int(row[key]) for key in ("m", "n", "k")) >= least:
+            figures = (float(row["power_w"]), float(row["power_limit_w"]), float(row["pj_per_flop"]) * 1e-12)
+            runs.setdefault((row["system"], row["gemm_dtype"], row["fw"]), []).append(figures)
+    return [
+        ProductPower(
+            gpu=GPUS[system], compute=COMPUTES[kind], stack=stack, limit_w=rows[0][1],
+            power_w=np.array([row[0] for row in rows]), j_per_flop=np.array([row[2] for row in rows]),
+        )
+        for (system, kind, stack), rows in sorted(runs.items())
+    ]  # fmt: skip
