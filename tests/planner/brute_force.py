@@ -156,7 +156,7 @@ class OneLayout(Parts):
         if y.act_ckpt == "selective":
             if r.attention == "naive":
                 run_again = layer["attention_f"] + layer["softmax_f"]
-            elif r.stack in ("tuned", "classic"):
+            elif r.kernels in ("tuned", "classic"):
                 run_again = layer["attention_f"] + layer["memory_f"] / 2
             else:
                 run_again = layer["matmul_f"] / 2 + layer["memory_f"]
@@ -208,7 +208,7 @@ class OneLayout(Parts):
     def kept_bytes(self) -> tuple[float, float]:
         """Bytes that the mean layer keeps of one micro-batch: as checkpointed, and with nothing checkpointed."""
         r, m, y, a = self.r, self.m, self.y, self.a
-        own_kernels, eager = r.stack in ("tuned", "classic"), r.stack == "eager"
+        own_kernels, eager = r.kernels in ("tuned", "classic"), r.kernels == "eager"
         as_input = {"fp8": 1.0, "fp4": 0.5}.get(self.p.linear_compute, a) if own_kernels else a
         hidden, attention_out = self.tokens * m.hidden / self.split, self.tokens * m.heads * m.value_dim / y.tp
         gathered = hidden * (y.tp - 1) * self.q.gathered_input_ratio if r.sequence_parallel and not own_kernels else 0.0
@@ -260,7 +260,7 @@ class OneLayout(Parts):
         else:
             items |= {"activations": stored + working, "logits": 0.0, "gathered_params": always + in_layer}
             items["fp8_copies"] = copies + one_layer
-        if r.stack not in ("tuned", "classic") and y.grad_accum == 1 and not self.sums_wider:
+        if r.kernels not in ("tuned", "classic") and y.grad_accum == 1 and not self.sums_wider:
             items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
         items["gradients"] += self.gradient_copies(layers * (dense + expert) + self.ends()[1 if last else 0])
         fragmentation = sum(items.values()) * q.fragmentation_ratio
@@ -283,7 +283,7 @@ class OneLayout(Parts):
         held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
         weight = {"qlora": 0.516, "lora": a}.get(r.method, p.weight_bytes or p.master_bytes)
         weights = [layers * dense * weight + end * (a if r.method == "qlora" else weight), layers * expert * weight]
-        if r.offload == "optimizer" and y.zero == 3 and r.stack != "classic":
+        if r.offload == "optimizer" and y.zero == 3 and r.kernels != "classic":
             weights = [0.0, 0.0]  # FSDP's parameters lie on the host with the rest
         master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
         moments = r.optimizer.full_moments * p.moment_bytes + r.optimizer.fixed_state_bytes
@@ -301,13 +301,13 @@ class OneLayout(Parts):
 
     def gradient_copies(self, params: float) -> float:
         r, p, y = self.r, self.p, self.y
-        if r.stack == "tuned":
+        if r.kernels == "tuned":
             return 0.0
         params *= self.trained
         copies = params * p.weight_bytes if self.sums_wider and y.zero <= 1 else 0.0
         if y.dp * y.cp == 1:
             return copies
-        if r.stack == "classic":
+        if r.kernels == "classic":
             return copies + min(params, 1e9) * self.a
         return copies + (params * (p.weight_bytes if self.sums_wider else p.reduce_bytes) if y.zero == 0 else 0.0)
 
@@ -319,7 +319,7 @@ class OneLayout(Parts):
         unpacked = unpacked if r.method == "qlora" else 0.0
         if r.method in ("lora", "qlora") and not low:
             return 0.0, unpacked
-        stays = y.zero != 3 and r.method != "qlora" and (not low or r.stack in ("tuned", "classic"))
+        stays = y.zero != 3 and r.method != "qlora" and (not low or r.kernels in ("tuned", "classic"))
         each = p.low_weight_copy_bytes * unit
         return (layers * each, unpacked) if stays else (0.0, 2 * each + unpacked)
 
