@@ -15,7 +15,7 @@ from planner.evidence import Estimate
 from planner.hardware.gpu import Gpu
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
-from planner.performance.model_states import gradient_copies, low_copies, passing, states, sums_wider
+from planner.performance.model_states import gradient_copies, low_copies, passing, states, step_gradients, sums_wider
 from planner.performance.operations import Work, count_work
 from planner.performance.shards import Shards, shard_params
 from planner.rates.terms import Rates, Value
@@ -88,6 +88,8 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     logits = np.where(at_loss, logits, 0.0)
     axes = (at.tp > 1) * 1.0 + (at.pp > 1) * 1.0 + (at.cp > 1) * 1.0 + (at.ep > 1) * 1.0 + (at.dp > 1) * 1.0
     gradients = _alive(held.gradients, activations + logits, recipe, at)
+    at_step = step_gradients(recipe, shards, at, last=last)
+    gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # no activation is left at the update
     items = MemoryItems(
         weights=held.weights,
         gradients=gradients + gradient_copies(recipe, shards, at, last=last),

@@ -50,11 +50,10 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
     """Weights, gradients, master weights and optimizer states of one stage."""
     policy, share = recipe.policy, trained_share(recipe)
     gradients: Value = 0.0
-    trained: Value = 0.0
-    held = ((shards.dense(last), shards.dense_ranks), (shards.expert(last), shards.expert_ranks))
-    for (params, ranks), graded in zip(held, _gradient_params(recipe, shards, at, last), strict=True):
+    ranks_of = (shards.dense_ranks, shards.expert_ranks)
+    for graded, ranks in zip(_gradient_params(recipe, shards, at, last), ranks_of, strict=True):
         gradients = gradients + graded * share * policy.gradient_bytes / np.where(at.zero >= 2, ranks, 1.0)
-        trained = trained + params * share / np.where(at.zero >= 1, ranks, 1.0)
+    trained = updated_params(recipe, shards, at, last=last)
     on_gpu = 0.0 if recipe.offload == "optimizer" else 1.0
     return States(
         weights=_weights(recipe, shards, at, last),
@@ -62,6 +61,15 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
         master_weights=trained * _master_bytes(recipe) * on_gpu,
         optimizer_states=trained * _moment_bytes(recipe) * on_gpu,
     )
+
+
+def updated_params(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool = False) -> Value:
+    """Parameters that one GPU updates: its shard under ZeRO, all it holds otherwise; adapters only with LoRA."""
+    sharded = at.zero >= 1
+    dense = shards.dense(last) / np.where(sharded, shards.dense_ranks, 1.0)
+    expert = shards.expert(last) / np.where(sharded, shards.expert_ranks, 1.0)
+    result: Value = (dense + expert) * trained_share(recipe)
+    return result
 
 
 def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
@@ -84,6 +92,17 @@ def gradient_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) 
     else:
         reduced = np.where(at.zero == 0, held * each, 0.0)
     return np.where(at.zero <= 1, beside, 0.0) + np.where(at.dp * at.cp > 1, reduced, 0.0)
+
+
+def step_gradients(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> Value:
+    """FP32 gradients that the update itself makes of 16-bit ones, for the parameters that this rank updates.
+
+    DeepSpeed casts its whole partition before the step (`runtime/zero/stage_1_and_2.py`, `single_grad_partition`).
+    """
+    policy = recipe.policy
+    if recipe.stack != "classic" or not policy.master_bytes > policy.gradient_bytes:
+        return 0.0
+    return updated_params(recipe, shards, at, last=last) * policy.master_bytes
 
 
 def sums_wider(policy: PrecisionPolicy) -> bool:

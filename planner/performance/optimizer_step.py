@@ -7,8 +7,9 @@ import numpy as np
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import stored_bytes_per_layer
+from planner.performance.model_states import updated_params
 from planner.performance.operations import Work
-from planner.performance.shards import Shards, trained_share
+from planner.performance.shards import Shards
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -17,16 +18,6 @@ OFFLOAD_OVERLAP = 0.8
 
 HOST_ADAM_BYTES_PER_S = 25e9
 """Host memory bandwidth that one GPU's share of a CPU optimizer gets: assumed, a twelfth of a two-socket server's."""
-
-
-def updated_params(recipe: Recipe, shards: Shards, at: Layouts) -> Value:
-    """Parameters that one GPU updates: its shard under ZeRO, all it holds otherwise; adapters only with LoRA."""
-    share = trained_share(recipe)
-    sharded = at.zero >= 1
-    dense = shards.dense(last=False) / np.where(sharded, shards.dense_ranks, 1.0)
-    expert = shards.expert(last=False) / np.where(sharded, shards.expert_ranks, 1.0)
-    result: Value = (dense + expert) * share
-    return result
 
 
 def smaller_dimension(model: ModelShape) -> float:

@@ -262,6 +262,11 @@ class OneLayout(Parts):
             items["fp8_copies"] = copies + one_layer
         if r.kernels not in ("tuned", "classic") and y.grad_accum == 1 and not self.sums_wider:
             items["gradients"] = max(0.0, items["gradients"] - items["activations"] - items["logits"])
+        if r.stack == "classic" and self.p.gradient_bytes == 2 and self.p.master_bytes == 4:
+            updated = layers * dense + self.ends()[1 if last else 0], layers * expert
+            ranks = (self.dense_ranks(), self.expert_ranks()) if y.zero else (1, 1)
+            cast = 4 * sum(n / among for n, among in zip(updated, ranks, strict=True)) * self.trained
+            items["gradients"] += max(0.0, cast - items["activations"] - items["logits"])
         items["gradients"] += self.gradient_copies(layers * (dense + expert) + self.ends()[1 if last else 0])
         fragmentation = sum(items.values()) * q.fragmentation_ratio
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)

@@ -13,6 +13,8 @@ from planner.answer.plan import MEMORY_ITEMS
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layout, Layouts
 from planner.performance.memory import memory_items
+from planner.performance.model_states import gradient_copies, step_gradients
+from planner.performance.shards import shard_params
 from planner.training.optimizers import find_optimizer
 from planner.units import GIB
 from tests.planner.build import (
@@ -172,9 +174,9 @@ def test_gradients_lie_beside_the_accumulated_ones_until_they_are_summed_and_red
 def test_deepspeed_s_buckets_hold_a_billion_elements_at_most():
     # two of 500 million (configuration: `reduce_bucket_size`, `allgather_bucket_size`), 2 bytes each
     one = recipe("llama-2-13b", "fp16-zero", stack="classic")
-    alone, shared = (memory_items(one, layouts(dp=n, grad_accum=2, zero=1), plain_rates()) for n in (1, 16))
+    held = [gradient_copies(one, shard_params(one, at), at, last=False) for at in (layouts(), layouts(dp=16, zero=1))]
 
-    assert float(shared.gradients[0] - alone.gradients[0]) == 2e9
+    assert [float(np.ravel(copies)[0]) for copies in held] == [0.0, 2e9]
 
 
 @pytest.mark.parametrize(
@@ -248,3 +250,30 @@ def test_a_gathered_layer_of_qlora_is_gathered_in_four_bits():
     # while the loss is computed: the output layer of 128,256 x 8,192 in 16 bits, one layer of 855.7e6 parameters
     assert float(np.ravel(items.logits)[0]) > 0
     assert float(np.ravel(items.gathered_params)[0]) == pytest.approx(2 * 128_256 * 8192 + 0.516 * 855.65e6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("stack", "policy", "ranks", "each"),
+    [
+        ("classic", "fp16-zero", 1, 4.0),  # whole FP32 gradients beside the 16-bit ones
+        ("classic", "fp16-zero", 8, 4.0 / 8),  # of this rank's partition
+        ("classic", "bf16", 1, 0.0),  # summed in FP32 already
+        ("tuned", "fp16-zero", 1, 0.0),
+    ],
+)
+def test_deepspeed_casts_its_partition_of_the_gradients_to_fp32_for_the_update(stack, policy, ranks, each):
+    # DeepSpeed, `runtime/zero/stage_1_and_2.py`: `single_grad_partition`
+    one = recipe(gpt(8, 1024, 16), policy, stack=stack)
+    at = layouts(dp=ranks, zero=1 if ranks > 1 else 0)
+
+    cast = step_gradients(one, shard_params(one, at), at, last=False)
+    assert float(np.ravel(cast)[0]) == pytest.approx(each * one.model.params_total)
+
+
+def test_what_the_update_casts_takes_the_place_of_the_activations():
+    one = recipe(gpt(8, 1024, 16, vocab=1000), "fp16-zero", stack="classic")
+    few, many = (memory_items(replace(one, seq_len=n), layouts(grad_accum=2), plain_rates()) for n in (64, 16384))
+    params = one.model.params_total
+
+    assert float(many.gradients[0]) == pytest.approx(2 * params)  # fewer bytes than the activations that are gone
+    assert float(few.gradients[0] + few.activations[0]) == pytest.approx((2 + 4) * params)

@@ -10,13 +10,13 @@ import pytest
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import stored_bytes_per_layer
+from planner.performance.model_states import updated_params
 from planner.performance.operations import count_work, model_flop_per_token
 from planner.performance.optimizer_step import (
     offload_s,
     optimizer_s,
     smaller_dimension,
     update_bytes_per_param,
-    updated_params,
 )
 from planner.performance.shards import shard_params
 from planner.training.optimizers import find_optimizer
