@@ -24,10 +24,14 @@ TRAINING_BYTES = MIB
 """Collectives of training are larger; below, NCCL takes protocols of less latency and less rate (LL, LL128)."""
 LEAST_SIZES = 3
 """With fewer of them, all sizes are fitted."""
-INSIDE = ("nvlink_bytes_per_s", "nvls_gain_ratio", "nvlink_latency_s", "hop_latency_s")
+INSIDE = ("nvlink_bytes_per_s", "nvlink_latency_s")
 """Terms that runs inside a node tell of."""
-BETWEEN = ("nic_bytes_per_s", "nic_latency_s", "node_hop_s", "hop_latency_s")
+BETWEEN = ("nic_bytes_per_s", "nic_latency_s", "node_hop_s")
 """Terms that runs over several nodes tell of."""
+DETAILS = ("nvls_gain_ratio", "hop_latency_s")
+"""Terms that one kind of run cannot tell from those: fitted only where the times are not explained without."""
+BETTER_RATIO, BETTER_BY_RATIO = 0.9, 0.005
+"""What must remain of the errors, and be gained at least, for a detail to count."""
 RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 """Collectives that may run as rings: one sends (n-1)/n of the data over the network, the best known way (n-r)/n."""
 
@@ -72,8 +76,7 @@ def network_terms(runs: Sequence[CollectiveRun], source: str, cluster: Cluster, 
         terms |= _terms(parts[-1], source, cluster, base)
     known = replace(base, terms=dict(base.terms) | terms)
     if between:
-        names = [name for name in BETWEEN if name not in terms]
-        parts.append(_fitted("between", [_limited(run, cluster, known) for run in between], known, names))
+        parts.append(_fitted("between", [_limited(run, cluster, known) for run in between], known, BETWEEN))
         terms |= _terms(parts[-1], source, cluster, known)
     return OwnNetwork(terms=terms, warnings=tuple(_warnings(parts, runs, source, cluster)))
 
@@ -114,16 +117,21 @@ def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
 
 
 def _fitted(name: str, runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> _Part:
-    """Fit the terms that are uncertain; where links inside nodes limit some runs between them, those go along."""
+    """Fit the terms, with details where they are needed; links inside nodes go along where they limit a run."""
     beside = ["nvlink_bytes_per_s"] if any(item.link is Link.INSIDE for item in runs) else []
-    priors = {
-        term: Prior(value=base.terms[term].value, log_sd=base.terms[term].log_sd)
-        for term in dict.fromkeys([*names, *beside])
-        if base.terms[term].log_sd > 0
-    }
-    fit = fit_network(runs, base.sample(), priors)
-    informed = tuple(term for term in names if term in fit.terms and fit.terms[term].informed)
-    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=informed)
+    fit = _fit(runs, base, [*names, *beside])
+    details = [detail for detail in DETAILS if base.terms[detail].rests_on]  # others are exact, or measured already
+    closer = _fit(runs, base, [*names, *beside, *details])
+    if closer.residual_ratio < BETTER_RATIO * fit.residual_ratio - BETTER_BY_RATIO:
+        fit = closer
+    given = [term for term in (*names, *DETAILS) if term in fit.terms and fit.terms[term].informed]
+    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=tuple(given))
+
+
+def _fit(runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> NetworkFit:
+    terms = [base.terms[name] for name in dict.fromkeys(names)]
+    priors = {term.name: Prior(value=term.value, log_sd=term.log_sd) for term in terms if term.log_sd > 0}
+    return fit_network(runs, base.sample(), priors)
 
 
 def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[str, Term]:
@@ -178,7 +186,7 @@ def _what(part: _Part) -> str:
     over = ", ".join(dict.fromkeys(_over(run) for run in runs))
     low, high = min(run.sizes_bytes[0] for run in runs), max(run.sizes_bytes[-1] for run in runs)
     figures = ", ".join(_figure(name, part.fit.terms[name]) for name in part.fitted)
-    line = f"a straight line over {low / MIB:.3g} to {high / MIB:.5g} MiB leaves {part.fit.residual_ratio:.1%}"
+    line = f"a straight line over {low / MIB:.4g} to {high / MIB:.5g} MiB leaves {part.fit.residual_ratio:.1%}"
     single = len({run.nodes for run in runs}) == 1 and part.name == "between"
     only = "; one number of nodes: latency is divided as in the catalogue" if single else ""
     return f"{over}: {figures}; {line}{only}"
