@@ -29,10 +29,12 @@ TIMES: Mapping[str, Callable[[Floats, RankGroup, Rates], Value]] = {
 }
 """The planner's equation of each collective, by the name that nccl-tests gives it."""
 
-TIME_SD = 0.01
-"""Relative standard deviation of a time, for its weight against the prior."""
-OPEN_RATIO = 0.995
-"""A term whose spread is still this much of the prior's was not measured."""
+TIME_SD = 0.001
+"""Relative standard deviation of a time, for its weight: so small that the prior decides only what no time tells."""
+LEAST_TIME_SD = 0.01
+"""The same for the ranges: no time is known better."""
+OPEN_RATIO, MOVED = 0.995, 0.01
+"""A term whose spread is still this much of the prior's, and whose logarithm moved by less, was not measured."""
 STEP = 1e-5
 """Of the logarithm of a term, for its derivative."""
 MOST_STEPS = 60
@@ -103,10 +105,12 @@ def fit_network(placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, 
     best = problem.descend(np.zeros(len(priors)))
     errors = problem.errors(best)
     residual = float(np.sqrt(np.mean(errors**2)))
-    sds = problem.log_sds(best, max(residual, TIME_SD))
+    sds = problem.log_sds(best, max(residual, LEAST_TIME_SD))
     terms = {
         name: FittedTerm(
-            value=prior.value * float(np.exp(shift)), log_sd=float(sd), informed=bool(sd < OPEN_RATIO * prior.log_sd)
+            value=prior.value * float(np.exp(shift)),
+            log_sd=float(sd),
+            informed=bool(sd < OPEN_RATIO * prior.log_sd or abs(shift) > MOVED),
         )
         for (name, prior), shift, sd in zip(priors.items(), best, sds, strict=True)
     }
