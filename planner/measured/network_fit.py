@@ -37,7 +37,8 @@ OPEN_RATIO, MOVED = 0.995, 0.01
 """A term whose spread is still this much of the prior's, and whose logarithm moved by less, was not measured."""
 STEP = 1e-5
 """Of the logarithm of a term, for its derivative."""
-MOST_STEPS = 60
+MOST_STEPS, CONVERGED_RATIO = 60, 1e-8
+"""When the descent ends: after so many steps, or when one gains no more than this of the cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ class _Problem:
             if (cost_there := self.cost(there)) < cost:
                 gained = cost - cost_there
                 shifts, cost, damping = there, cost_there, damping / 5.0
-                if gained < 1e-9 * (1.0 + cost):
+                if gained < CONVERGED_RATIO * (1.0 + cost):
                     break
             else:
                 damping *= 5.0
