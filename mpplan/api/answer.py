@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from planner.errors import Message, UsageError
 from planner.question.asked import Ask
 from planner.question.input import Input
-from planner.question.inputs import CALIBRATION, INPUTS, RECORDS, find_input
+from planner.question.inputs import CALIBRATION, INPUTS, NETWORK_FILE, RECORDS, find_input
 
 if TYPE_CHECKING:
+    from mpplan.api.network_file import NetworkFile
     from planner.answer.plan import Answer
     from planner.calibration.document import ReadCalibration
+    from planner.planning.estimate import Measured
     from planner.question.question import Question
+    from planner.rates.parameters import Parameters
 
 Given = str | int | float | bool | os.PathLike[str] | Iterable[str] | None
 """What the value of an input may be in Python; text means what it means after the flag."""
@@ -71,24 +74,61 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
     from mpplan.api.planned import planned
+
+    records, calibration = ask.text(RECORDS), _calibration(ask.text(CALIBRATION))
+    network = _network(ask.text(NETWORK_FILE))
+    parameters = None if calibration is None else calibration.parameters
+    known = _recorded(ask, records, parameters)
+    if network is not None:
+        known = _with_network(known, network, parameters)
+    question = known.question
+    answer = planned(question, command=command, records=records, measured=known.measured, parameters=parameters)
+    answer = replace(answer, warnings=(*answer.warnings, *known.notices))
+    return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A resolved question with what the user and the package measured of its rates."""
+
+    question: Question
+    measured: Measured
+    notices: tuple[Message, ...] = ()
+    """What was used, and what a reader must know of it."""
+    damage: tuple[str, ...] = ()
+
+
+def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> _Known:
+    """The question with the terms of measurement records, where there are any."""
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
-    records, calibration = ask.text(RECORDS), _calibration(ask.text(CALIBRATION))
-    parameters = None if calibration is None else calibration.parameters
     if records is None and not any_records():
-        question = resolve(ask, NO_DEVICES)
-        answer = planned(question, command=command, parameters=parameters)
-        return Result(answer=_noted(answer, question, calibration), damage=())
+        return _Known(question=resolve(ask, NO_DEVICES), measured={})
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
 
     question = resolve(ask, own_devices(records))
     chosen = chosen_records(records, [cluster.gpu.id for cluster in question.clusters])
-    measured = measured_for(question, chosen, parameters)
-    answer = planned(question, command=command, records=records, measured=measured, parameters=parameters)
-    answer = replace(answer, warnings=(*answer.warnings, *chosen.notices))
-    answer = _noted(answer, question, calibration)
-    return Result(answer=answer, damage=damage(chosen.records.values()) if records else ())
+    return _Known(
+        question=question, measured=measured_for(question, chosen, parameters), notices=chosen.notices,
+        damage=damage(chosen.records.values()),
+    )  # fmt: skip
+
+
+def _network(name: str | None) -> NetworkFile | None:
+    if name is None:
+        return None
+    from mpplan.api.network_file import read_network
+
+    return read_network(name)
+
+
+def _with_network(known: _Known, network: NetworkFile, parameters: Parameters | None) -> _Known:
+    """The same with the terms of the network file, which are others than those of a record."""
+    from mpplan.api.network_file import with_network
+
+    own = with_network(known.question, known.measured, network, parameters)
+    return replace(known, measured=own.measured, notices=(*known.notices, *own.warnings))
 
 
 def _calibration(name: str | None) -> ReadCalibration | None:

@@ -123,6 +123,15 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
+def bears_name(gpu: Gpu, device_name: str) -> bool:
+    """Whether a device of this name, as its driver reports it, may be this GPU; also where one of the names is unknown.
+
+    A name alone does not tell all parts apart: see `match_device`.
+    """
+    name = device_name.strip()
+    return not name or gpu.device_name_pattern is None or bool(_pattern(gpu.device_name_pattern).fullmatch(name))
+
+
 def match_device(device_name: str, memory_bytes: float, power_limit_w: float | None = None) -> Gpu | None:
     """The catalogue row of a device as its driver reports it, or None where no single row fits.
 
@@ -139,7 +148,7 @@ def match_device(device_name: str, memory_bytes: float, power_limit_w: float | N
         gpu
         for gpu in load_gpus().values()
         if gpu.device_name_pattern
-        and _pattern(gpu.device_name_pattern).fullmatch(device_name.strip())
+        and bears_name(gpu, device_name)
         and abs(memory_bytes / gpu.memory_bytes - 1) <= MEMORY_TOLERANCE_RATIO
         and (power_limit_w or 0) <= (gpu.device_power_limit_max_w or float("inf"))
     ]

@@ -183,13 +183,18 @@ def _default(name: str, value: object, note: Message | None) -> Assumption:
     return Assumption(id=name, message=message, input=name)
 
 
+def _network_measured(cases: tuple[Case, ...]) -> bool:
+    """Whether no plan takes the network's rate from the catalogue: the user measured it."""
+    return bool(cases) and all(not case.rates.terms["nic_bytes_per_s"].rests_on for case in cases)
+
+
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
     """Defaults that the user could state instead, and what the model takes for granted."""
     given = {name: question.inputs[name] for name in _DEFAULTS if name in question.inputs}
     assumptions = [
         _default(name, entry.value, entry.note)
         for name, entry in given.items()
-        if entry.source in ("default", "catalogue")
+        if entry.source in ("default", "catalogue") and not (name == "network" and _network_measured(cases))
     ]
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
     kinds = dict.fromkeys(case.price.commitment for case in cases)

@@ -172,6 +172,13 @@ NETWORK = Input(
     parse=parse_text,
     choices=names.networks,
 )
+NETWORK_FILE = Input(
+    name="network_file",
+    group=InputGroup.MACHINES,
+    metavar="FILE",
+    help="What nccl-tests printed on your nodes: the network as measured.",
+    parse=parse_text,
+)
 POWER_LIMIT = Input(
     name="power_limit",
     group=InputGroup.MACHINES,
@@ -335,7 +342,7 @@ SEED = Input(
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
-    GPU, GPUS, DEADLINE, BUDGET, GPUS_PER_NODE, NETWORK, POWER_LIMIT,
+    GPU, GPUS, DEADLINE, BUDGET, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH,
     PRICE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP, GRID,
     MARKET_GRID, EMBODIED,

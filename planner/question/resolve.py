@@ -31,6 +31,7 @@ from planner.question.inputs import (
     MICRO_BATCH,
     MODEL,
     NETWORK,
+    NETWORK_FILE,
     OFFLOAD,
     OPTIMIZER,
     PARAMS,
@@ -195,6 +196,7 @@ def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> 
     assumed = Message.of("note.network_assumed", gbit_per_s=_gbit_per_s(DEFAULT_NIC_BYTES_PER_S))
     rate = Message.of("text.network_rate", gbit_per_s=_gbit_per_s(first.nic_bytes_per_s))
     read.note(NETWORK, rate, source, assumed if first.nic_assumed else None)
+    read.value(NETWORK_FILE)  # noted only: the roof reads the file
 
 
 def _gbit_per_s(rate_bytes_per_s: float) -> float:

@@ -21,7 +21,7 @@ KNOWN = (
 
 _PRICE_INPUTS = ("price", "provider", "commitment", "electricity", "budget", "budget_usd", "own", "quote", "as_of",
                  "tariff", "beside", "setup_fee")  # fmt: skip
-_NAME_INPUTS = ("model", "provider", "records", "calibration", "own", "quote", "config")
+_NAME_INPUTS = ("model", "provider", "records", "calibration", "network_file", "own", "quote", "config")
 _PRICE_FIGURES = ("cost_usd",)
 _MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets?\b|per gpu-hour", re.IGNORECASE)
 

@@ -107,6 +107,12 @@ TEMPLATES: dict[str, str] = {
     "warning.shipped_record": "{gpu}: planned from the shipped record `{record}` ({points} points, {date})",
     "warning.calibration": "calibrated on {runs:own_runs} of `{source}` (`{name}`)",
     "warning.calibration_gpu": "the calibration was learned on {learned_on}: for {gpus} it says what your software does, nothing of the GPU",
+    "warning.network_file": "{gpu}: network as measured in `{file}` ({runs:and})",
+    "warning.network_rate_hidden": "`{file}`: between {nodes} nodes the links inside each node were the limit, so the rate of the network is still that of the catalogue; run nccl-tests on more nodes",
+    "warning.network_gpus_per_node": "`{file}` was measured with {measured} GPUs per node, the plan has {planned}: they share the network differently",
+    "warning.network_other_gpu": "`{file}` was measured on {measured_on}: for {gpu} only what lies between nodes is used",
+    "warning.network_unused": "`{file}` says nothing of the network of {gpu}: run nccl-tests on two nodes or more of these GPUs",
+    "text.network_run": "{collective} over {gpus} GPUs on {nodes:nodes}",
     "warning.unused_line": "{problem}",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu} ({arch}) has no {compute} matrix path",
@@ -118,8 +124,8 @@ TEMPLATES: dict[str, str] = {
     "why.over_cap": "{gpus:,} x {gpu} take {peak_mw:.3g} MW at the peak, {over_mw:.3g} MW more than the cap of {cap_mw:.3g} MW",
     # what would narrow a range
     "narrow.probe": "`mpplan probe` on this GPU",
-    "narrow.network_between_nodes": "nccl-tests between two nodes, then `--network`",
-    "narrow.network_in_node": "nccl-tests inside one node",
+    "narrow.network_between_nodes": "nccl-tests between nodes, then `--network-file`",
+    "narrow.network_in_node": "nccl-tests inside one node, then `--network-file`",
     "narrow.run_on_two_nodes": "a short run on two nodes",
     "narrow.run_on_one_node": "a short run of this model on one node",
     "narrow.own_runs": "one to three of your own runs: `mpplan calibrate`",

@@ -107,6 +107,12 @@ TEMPLATES: dict[str, str] = {
     "warning.shipped_record": "{gpu}：按附带的测量记录 `{record}` 规划（{points} 个测点，{date}）",
     "warning.calibration": "已按 `{source}` 的 {runs:own_runs}校准（`{name}`）",
     "warning.calibration_gpu": "校准来自 {learned_on}：对 {gpus} 只说明软件的表现，不说明 GPU",
+    "warning.network_file": "{gpu}：网络按 `{file}` 的实测（{runs:and}）",
+    "warning.network_rate_hidden": "`{file}`：在 {nodes} 个节点之间，瓶颈是节点内部的互连，因此网络速率仍取自目录；请在更多节点上运行 nccl-tests",
+    "warning.network_gpus_per_node": "`{file}` 每个节点用 {measured} 张 GPU 测得，计划为每个节点 {planned} 张：它们分享网络的方式不同",
+    "warning.network_other_gpu": "`{file}` 在 {measured_on} 上测得：对 {gpu} 只采用节点之间的部分",
+    "warning.network_unused": "`{file}` 没有说明 {gpu} 的网络：请在两个或更多装有这种 GPU 的节点上运行 nccl-tests",
+    "text.network_run": "{nodes:nodes}上 {gpus} 张 GPU 的 {collective}",
     "warning.unused_line": "{problem}",
     # why a precision or a layout is left out
     "why.no_matrix_path": "{gpu}（{arch}）没有 {compute} 矩阵通路",
@@ -118,8 +124,8 @@ TEMPLATES: dict[str, str] = {
     "why.over_cap": "{gpus:,} 张 {gpu} 的峰值功率为 {peak_mw:.3g} 兆瓦，比 {cap_mw:.3g} 兆瓦的封顶多 {over_mw:.3g} 兆瓦",
     # what would narrow a range
     "narrow.probe": "在这款 GPU 上运行 `mpplan probe`",
-    "narrow.network_between_nodes": "在两个节点之间运行 nccl-tests，再用 `--network`",
-    "narrow.network_in_node": "在单个节点内运行 nccl-tests",
+    "narrow.network_between_nodes": "在节点之间运行 nccl-tests，再用 `--network-file`",
+    "narrow.network_in_node": "在单个节点内运行 nccl-tests，再用 `--network-file`",
     "narrow.run_on_two_nodes": "在两个节点上短跑一次",
     "narrow.run_on_one_node": "在一个节点上短跑一次这个模型",
     "narrow.own_runs": "一到三次自己的训练：`mpplan calibrate`",

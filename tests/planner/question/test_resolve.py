@@ -103,7 +103,7 @@ def test_the_optional_parts_are_taken():
         "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
         "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
-        "calibration": "our-stack.json",
+        "calibration": "our-stack.json", "network_file": "nccl.txt",
     }  # fmt: skip
     resolved = ask(**given)
 

@@ -1,0 +1,230 @@
+"""The user's own nccl-tests runs as terms: inside a node and between nodes, each with what it was measured on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.errors import Message
+from planner.evidence import Evidence, EvidenceKind
+from planner.hardware.catalogue import bears_name
+from planner.hardware.cluster import Cluster
+from planner.measured.nccl_tests import CollectiveRun
+from planner.measured.network_fit import FittedTerm, Link, NetworkFit, PlacedRun, Prior, fit_network
+from planner.measured.terms import LEAST_SD
+from planner.performance.collectives import place
+from planner.rates.parameters import Z90
+from planner.rates.terms import RateSet, Term
+from planner.units import GB, MIB, MICRO
+
+TRAINING_BYTES = MIB
+"""Collectives of training are larger; below, NCCL takes protocols of less latency and less rate (LL, LL128)."""
+LEAST_SIZES = 3
+"""With fewer of them, all sizes are fitted."""
+INSIDE = ("nvlink_bytes_per_s", "nvlink_latency_s")
+"""Terms that runs inside a node tell of."""
+BETWEEN = ("nic_bytes_per_s", "nic_latency_s", "node_hop_s")
+"""Terms that runs over several nodes tell of."""
+DETAILS = ("nvls_gain_ratio", "hop_latency_s")
+"""Terms that one kind of run cannot tell from those: fitted only where the times are not explained without."""
+BETTER_RATIO, BETTER_BY_RATIO = 0.9, 0.005
+"""What must remain of the errors, and be gained at least, for a detail to count."""
+RINGS = ("all_reduce", "all_gather", "reduce_scatter")
+"""Collectives that may run as rings: one sends (n-1)/n of the data over the network, the best known way (n-r)/n."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnNetwork:
+    """What a file of nccl-tests' output says of the network of a cluster."""
+
+    terms: dict[str, Term] = field(default_factory=dict)
+    """By name; they win over the catalogue's."""
+    warnings: tuple[Message, ...] = ()
+    """What was used, and what a reader must know of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The runs inside a node, or those over several."""
+
+    name: str
+    runs: tuple[PlacedRun, ...]
+    fit: NetworkFit
+    fitted: tuple[str, ...]
+    """Terms that it gives."""
+
+
+def network_terms(runs: Sequence[CollectiveRun], source: str, cluster: Cluster, base: RateSet) -> OwnNetwork:
+    """The terms that the runs of a file give.
+
+    Args:
+        runs: of the file.
+        source: its name.
+        cluster: the machines that are planned with.
+        base: their terms by other evidence: labels, and what the runs leave open.
+    """
+    fitting = [_from_training_sizes(run) for run in runs]
+    inside = [run for run in fitting if _stays_inside(run, cluster) and bears_name(cluster.gpu, run.device_name)]
+    between = [run for run in fitting if run.nodes > 1 and not _stays_inside(run, cluster)]
+    parts: list[_Part] = []
+    terms: dict[str, Term] = {}
+    if inside:
+        parts.append(_fitted("inside", [_placed(run, cluster, Link.INSIDE) for run in inside], base, INSIDE))
+        terms |= _terms(parts[-1], source, cluster, base)
+    known = replace(base, terms=dict(base.terms) | terms)
+    if between:
+        parts.append(_fitted("between", [_limited(run, cluster, known) for run in between], known, BETWEEN))
+        terms |= _terms(parts[-1], source, cluster, known)
+    return OwnNetwork(terms=terms, warnings=tuple(_warnings(parts, runs, source, cluster)))
+
+
+def _from_training_sizes(run: CollectiveRun) -> CollectiveRun:
+    """A run without the sizes that training does not send, where enough others are left."""
+    large = run.sizes_bytes >= TRAINING_BYTES
+    if large.sum() < LEAST_SIZES:
+        return run
+    return replace(run, sizes_bytes=run.sizes_bytes[large], times_s=run.times_s[large])
+
+
+def _domain(run: CollectiveRun, cluster: Cluster) -> int:
+    """Ranks of a run that fast links join: those of a node, or of a rack (NVL72)."""
+    return cluster.nvlink_domain if cluster.nvlink_domain > cluster.gpus_per_node else run.ranks_per_node
+
+
+def _stays_inside(run: CollectiveRun, cluster: Cluster) -> bool:
+    return run.ranks <= min(_domain(run, cluster), cluster.nvlink_domain)
+
+
+def _placed(run: CollectiveRun, cluster: Cluster, link: Link) -> PlacedRun:
+    domain = min(_domain(run, cluster), cluster.nvlink_domain)
+    return PlacedRun(run=run, group=place(np.array([run.ranks]), 1, domain), link=link)
+
+
+def _limited(run: CollectiveRun, cluster: Cluster, base: RateSet) -> PlacedRun:
+    """A run over several nodes with what limits it.
+
+    It is the network, unless the links inside a node explain the time of the largest size, and the network as it is
+    known would not have taken longer.
+    """
+    inside, between = (_placed(run, cluster, link) for link in (Link.INSIDE, Link.BETWEEN))
+    mid, measured_s = base.sample(), run.times_s[-1]
+    slack = math.exp(base.terms["nvlink_bytes_per_s"].log_sd)
+    hidden = measured_s <= slack * inside.time_s(mid)[-1] and between.time_s(mid)[-1] <= measured_s
+    return inside if hidden else between
+
+
+def _fitted(name: str, runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> _Part:
+    """Fit the terms, with details where they are needed; links inside nodes go along where they limit a run."""
+    beside = ["nvlink_bytes_per_s"] if any(item.link is Link.INSIDE for item in runs) else []
+    fit = _fit(runs, base, [*names, *beside])
+    details = [detail for detail in DETAILS if base.terms[detail].rests_on]  # others are exact, or measured already
+    closer = _fit(runs, base, [*names, *beside, *details])
+    if closer.residual_ratio < BETTER_RATIO * fit.residual_ratio - BETTER_BY_RATIO:
+        fit = closer
+    given = [term for term in (*names, *DETAILS) if term in fit.terms and fit.terms[term].informed]
+    return _Part(name=name, runs=tuple(runs), fit=fit, fitted=tuple(given))
+
+
+def _fit(runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> NetworkFit:
+    terms = [base.terms[name] for name in dict.fromkeys(names)]
+    priors = {term.name: Prior(value=term.value, log_sd=term.log_sd) for term in terms if term.log_sd > 0}
+    return fit_network(runs, base.sample(), priors)
+
+
+def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[str, Term]:
+    evidence = Evidence(
+        id=f"network_file:{part.name}:{cluster.gpu.id}",
+        kind=EvidenceKind.MEASURED,
+        what=_what(part),
+        source=source,
+        gpu=cluster.gpu.id,
+        terms=part.fitted,
+    )
+    return {
+        name: replace(
+            base.terms[name], value=part.fit.terms[name].value, own_sd=_own_sd(part, name), rests_on=(),
+            ceiling=float("inf"), evidence=evidence,
+        )
+        for name in part.fitted
+    }  # fmt: skip
+
+
+def _own_sd(part: _Part, name: str) -> float:
+    """What the line leaves of the times, how far repeated runs lie apart, and what is open of the term itself."""
+    spread = max(item.run.spread_ratio for item in part.runs)
+    own_sd = max(LEAST_SD, part.fit.residual_ratio, spread, part.fit.terms[name].log_sd)
+    if name != "nic_bytes_per_s":
+        return own_sd
+    # On few nodes a ring sends more over the network than the equations have; how much is not seen in a time.
+    open_sds = [_ring_sd(item) for item in part.runs if item.link is Link.BETWEEN]
+    return math.hypot(own_sd, min(open_sds))
+
+
+def _ring_sd(item: PlacedRun) -> float:
+    """Spread of a rate between what a ring and what the best known way sends; small on many nodes."""
+    n, r = float(item.group.size[0]), float(item.group.inside[0])
+    return math.log((n - 1.0) / (n - r)) / (2.0 * Z90) if item.run.collective in RINGS else 0.0
+
+
+_FIGURES: Mapping[str, tuple[str, float]] = {
+    "nvlink_bytes_per_s": ("{:.4g} GB/s per GPU", GB),
+    "nvls_gain_ratio": ("{:.3g} times that where the switch reduces", 1.0),
+    "nic_bytes_per_s": ("{:.4g} GB/s per GPU", GB),
+    "nvlink_latency_s": ("{:.3g} us per collective", MICRO),
+    "nic_latency_s": ("{:.3g} us per collective", MICRO),
+    "node_hop_s": ("{:.3g} us for each further node", MICRO),
+    "hop_latency_s": ("{:.3g} us per rank", MICRO),
+}
+
+
+def _what(part: _Part) -> str:
+    """What was run on how many nodes, and what it gave."""
+    runs = [item.run for item in part.runs]
+    over = ", ".join(dict.fromkeys(_over(run) for run in runs))
+    low, high = min(run.sizes_bytes[0] for run in runs), max(run.sizes_bytes[-1] for run in runs)
+    figures = ", ".join(_figure(name, part.fit.terms[name]) for name in part.fitted)
+    line = f"a straight line over {low / MIB:.4g} to {high / MIB:.5g} MiB leaves {part.fit.residual_ratio:.1%}"
+    single = len({run.nodes for run in runs}) == 1 and part.name == "between"
+    only = "; one number of nodes: latency is divided as in the catalogue" if single else ""
+    return f"{over}: {figures}; {line}{only}"
+
+
+def _over(run: CollectiveRun) -> str:
+    nodes = f"{run.nodes} node{'' if run.nodes == 1 else 's'}"
+    return f"{run.collective} over {nodes} of {run.ranks_per_node} GPUs ({run.device_name or 'name not given'})"
+
+
+def _figure(name: str, term: FittedTerm) -> str:
+    template, unit = _FIGURES[name]
+    return template.format(term.value / unit)
+
+
+def _warnings(
+    parts: Sequence[_Part], runs: Sequence[CollectiveRun], source: str, cluster: Cluster
+) -> Iterator[Message]:
+    """What was used, and where it may mislead."""
+    gpu = cluster.gpu.id
+    used = [item.run for part in parts if part.fitted for item in part.runs]
+    if not used:
+        yield Message.of("warning.network_unused", file=source, gpu=gpu)
+        return
+    over = tuple(
+        dict.fromkeys(
+            Message.of("text.network_run", collective=run.collective, gpus=run.ranks, nodes=run.nodes) for run in used
+        )
+    )
+    yield Message.of("warning.network_file", file=source, gpu=gpu, runs=over)
+    between = next((part for part in parts if part.name == "between"), None)
+    if between is not None and "nic_bytes_per_s" not in between.fitted:
+        nodes = max(item.run.nodes for item in between.runs)
+        yield Message.of("warning.network_rate_hidden", file=source, nodes=nodes)
+    others = tuple(dict.fromkeys(run.device_name for run in runs if not bears_name(cluster.gpu, run.device_name)))
+    if others:
+        yield Message.of("warning.network_other_gpu", file=source, measured_on=others, gpu=gpu)
+    per_node = {run.ranks_per_node for run in used if run.nodes > 1} - {cluster.gpus_per_node}
+    if per_node:
+        yield Message.of("warning.network_gpus_per_node", file=source, measured=max(per_node),
+                         planned=cluster.gpus_per_node)  # fmt: skip

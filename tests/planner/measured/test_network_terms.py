@@ -1,0 +1,181 @@
+"""Terms from times of collectives: chosen rates come back, and what a run cannot tell stays the catalogue's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.evidence import EvidenceKind
+from planner.hardware.network import Network
+from planner.measured.nccl_tests import read_nccl_tests
+from planner.measured.network_fit import TIMES
+from planner.measured.network_terms import network_terms
+from planner.performance.collectives import place
+from planner.rates.ladder import resolve_rates
+from tests.planner.build import cluster, recipe
+from tests.planner.nccl_output import H100, output
+
+RUNS = [("all_reduce", 4), ("all_reduce", 16), ("all_gather", 16), ("sendrecv", 2)]
+"""Collective and nodes of 8 GPUs."""
+BETWEEN = {"nic_bytes_per_s": 20e9, "nic_latency_s": 5e-5, "node_hop_s": 3e-5}
+"""A network of 200 Gb/s: slower than the links of an H100 in every one of those runs."""
+
+
+def base(gpu: str = "h100-sxm5-80gb"):
+    return resolve_rates(cluster(gpu), recipe())
+
+
+def printed(runs, *, per_node: int = 8, noise: float = 0.0, device: str = H100, **rates: float) -> str:
+    """Runs that take what the planner's equations say at these rates, times a noise that alternates."""
+    text, at = "", base().sample().replaced(**rates)
+    for number, (collective, nodes) in enumerate(runs):
+        group = place(np.array([nodes * per_node]), 1, per_node)
+
+        def time_s(size, collective=collective, group=group, up=noise if number % 2 else -noise):
+            wave = up if int(np.log2(size)) % 2 else -up
+            return float(np.asarray(TIMES[collective](np.array([size]), group, at))[0]) * (1.0 + wave)
+
+        text += output(collective, nodes, per_node, time_s, device=device)
+    return text
+
+
+def fitted(folder: Path, text: str, gpu: str = "h100-sxm5-80gb"):
+    file = folder / "nccl.txt"
+    file.write_text(text, encoding="utf-8")
+    return network_terms(read_nccl_tests(file), "nccl.txt", cluster(gpu), base(gpu))
+
+
+def keys(own) -> list[str]:
+    return [warning.key for warning in own.warnings]
+
+
+def test_rates_and_latencies_between_nodes_come_back_from_times_that_they_make(tmp_path):
+    own = fitted(tmp_path, printed(RUNS, **BETWEEN))
+
+    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(BETWEEN, rel=0.01)
+    assert keys(own) == ["warning.network_file"]
+
+
+def test_rate_and_latency_inside_a_node_come_back_from_times_that_they_make(tmp_path):
+    true = {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5}
+    own = fitted(tmp_path, printed([("all_reduce", 1), ("all_gather", 1)], **true))
+
+    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
+
+
+def test_runs_inside_a_node_and_between_nodes_tell_of_different_terms(tmp_path):
+    true = BETWEEN | {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5}
+    own = fitted(tmp_path, printed([("all_reduce", 1), *RUNS], **true))
+
+    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
+    ids = {name: term.evidence.id for name, term in own.terms.items()}
+    assert ids["nvlink_bytes_per_s"] == "network_file:inside:h100-sxm5-80gb"
+    assert ids["nic_bytes_per_s"] == "network_file:between:h100-sxm5-80gb"
+
+
+def test_latency_per_rank_and_gain_of_the_switch_are_fitted_where_the_rest_cannot_explain_the_times(tmp_path):
+    true = {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5, "nvls_gain_ratio": 1.6, "hop_latency_s": 6e-6}
+    own = fitted(tmp_path, printed([("all_reduce", 1), ("all_gather", 1)], **true))
+
+    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.floats(1e9, 2.5e10), st.floats(1e-6, 1e-3), st.floats(1e-6, 1e-3))
+def test_with_the_fitted_terms_the_equations_repeat_the_times_of_any_network(tmp_path, rate, latency_s, hop_s):
+    true = {"nic_bytes_per_s": rate, "nic_latency_s": latency_s, "node_hop_s": hop_s}
+    terms = fitted(tmp_path, printed(RUNS[:3], **true)).terms
+    rates = base().sample()
+    group = place(np.array([64]), 1, 8)  # 8 nodes: between those that were measured
+
+    def times_s(values):
+        return TIMES["all_reduce"](np.array([2.0**22, 2.0**28]), group, rates.replaced(**values))
+
+    assert terms["nic_bytes_per_s"].value == pytest.approx(rate, rel=0.01)
+    assert times_s({name: term.value for name, term in terms.items()}) == pytest.approx(times_s(true), rel=0.01)
+
+
+def test_terms_are_measured_evidence_that_no_row_of_the_catalogue_moves(tmp_path):
+    term = fitted(tmp_path, printed(RUNS, **BETWEEN)).terms["nic_bytes_per_s"]
+
+    assert term.evidence.kind is EvidenceKind.MEASURED
+    assert (term.evidence.source, term.evidence.date) == ("nccl.txt", None)
+    assert term.rests_on == ()
+    assert "all_reduce over 16 nodes of 8 GPUs (NVIDIA H100 80GB HBM3)" in term.evidence.what
+    assert ": 20 GB/s per GPU, 50 us per collective, 30 us for each further node; " in term.evidence.what
+
+
+def test_the_range_is_what_a_straight_line_leaves_of_the_times_and_1_percent_at_least(tmp_path):
+    exact = fitted(tmp_path, printed(RUNS, **BETWEEN)).terms
+    rough = fitted(tmp_path, printed(RUNS, noise=0.2, **BETWEEN)).terms
+
+    assert exact["node_hop_s"].own_sd == 0.01
+    assert rough["node_hop_s"].own_sd == pytest.approx(0.2, rel=0.1)
+
+
+def test_a_rate_measured_on_few_nodes_is_wider_for_many(tmp_path):
+    # 2 nodes of 8: a ring sends 15/16 of the data over the network, the least is 8/16; on 16 nodes 127 and 120 of 128.
+    few = fitted(tmp_path, printed([("all_reduce", 2)], **BETWEEN | {"nic_bytes_per_s": 5e9})).terms
+    many = fitted(tmp_path, printed([("all_reduce", 16)], **BETWEEN | {"nic_bytes_per_s": 5e9})).terms
+
+    assert few["nic_bytes_per_s"].own_sd == pytest.approx(np.log(15 / 8) / 3.29, rel=0.05)
+    assert many["nic_bytes_per_s"].own_sd < 0.03
+
+
+def test_one_number_of_nodes_gives_the_whole_latency_and_says_that_its_parts_are_the_catalogue_s(tmp_path):
+    true = {"nic_bytes_per_s": 5e9, "nic_latency_s": 2e-4, "node_hop_s": 1e-4}
+    own = fitted(tmp_path, printed([("all_reduce", 4)], **true))
+    value = {name: own.terms[name].value if name in own.terms else base().terms[name].value for name in true}
+
+    assert value["nic_latency_s"] + 3 * value["node_hop_s"] == pytest.approx(5e-4, rel=0.02)
+    assert own.terms["node_hop_s"].evidence.what.endswith("one number of nodes: latency is divided as in the catalogue")
+
+
+def test_where_the_links_inside_nodes_were_the_limit_the_rate_of_the_network_stays_and_it_is_said(tmp_path):
+    own = fitted(tmp_path, printed([("all_reduce", 2)]))  # at the catalogue's own rates: NVLink is slower
+
+    assert "nic_bytes_per_s" not in own.terms
+    assert "nvlink_bytes_per_s" not in own.terms
+    assert keys(own) == ["warning.network_file", "warning.network_rate_hidden"]
+
+
+def test_a_network_faster_than_known_is_believed_although_links_inside_nodes_may_hide_more(tmp_path):
+    slow = resolve_rates(cluster("h100-sxm5-80gb", network=Network(bytes_per_s=12.5e9, fabric="")), recipe())
+    file = tmp_path / "nccl.txt"
+    file.write_text(printed([("all_reduce", 16)], nic_bytes_per_s=36e9), encoding="utf-8")
+    own = network_terms(read_nccl_tests(file), "nccl.txt", cluster("h100-sxm5-80gb"), slow)
+
+    assert own.terms["nic_bytes_per_s"].value == pytest.approx(36e9, rel=0.01)
+
+
+def test_runs_on_other_gpus_tell_of_the_network_and_not_of_the_links_inside_a_node(tmp_path):
+    runs = [("all_reduce", 1), ("all_reduce", 4), ("all_reduce", 16)]
+    own = fitted(tmp_path, printed(runs, device="NVIDIA A100-SXM4-80GB", **BETWEEN))
+
+    assert set(own.terms) == set(BETWEEN)
+    assert keys(own) == ["warning.network_file", "warning.network_other_gpu"]
+
+
+def test_other_gpus_per_node_are_said(tmp_path):
+    own = fitted(tmp_path, printed([("all_reduce", 4), ("all_reduce", 16)], per_node=4, **BETWEEN))
+
+    assert keys(own) == ["warning.network_file", "warning.network_gpus_per_node"]
+
+
+def test_one_node_says_nothing_of_gpus_that_no_link_joins(tmp_path):
+    own = fitted(tmp_path, printed([("all_reduce", 1)], device="NVIDIA L40S"), "l40s")
+
+    assert own.terms == {}
+    assert keys(own) == ["warning.network_unused"]
+
+
+def test_nodes_of_one_rack_of_fast_links_are_inside_it(tmp_path):
+    runs = [("all_reduce", 1), ("all_reduce", 16)]
+    own = fitted(tmp_path, printed(runs[1:], per_node=4, device="NVIDIA GB200"), "gb200-186gb")
+
+    assert "nvlink_bytes_per_s" in own.terms  # 64 GPUs of the 72 that NVLink joins
+    assert "nic_bytes_per_s" not in own.terms
