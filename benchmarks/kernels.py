@@ -1,8 +1,8 @@
 """Measured surfaces against shapes that were held out: `python -m benchmarks.kernels FOLDER [-o docs/kernels.md]`.
 
-The folder holds the raw files named in `tools/kernel_rows.py`. Whole (n, k) pairs and whole values of m are left out, the
-surface is fitted again without them, and the time of the linear layer (with the cast of its activation) is predicted.
-Beside the surface stands what was considered instead of it: a polynomial of the same data.
+The folder holds the raw files named in `tools/kernel_rows.py`. Whole (n, k) pairs and whole values of m are left out,
+the surface is fitted again without them, and the time of the linear layer (with the cast of its activation) is
+predicted. Beside the surface stands what was considered instead of it: a polynomial of the same data.
 """
 
 from __future__ import annotations
@@ -30,45 +30,46 @@ DEGREE = 5
 
 TEXT = """# Kernels by shape
 
-The time of a matrix product comes from what was measured at its shape: {points:,} products by shape, type and GPU,
-medians over inference stacks (`tools/kernel_rows.py` names the raw files and their sources; they are not in the repository).
-`python -m tools.surfaces FOLDER` fits the surfaces of `planner/catalog/kernel_points.csv`, `python -m benchmarks.kernels
-FOLDER` writes this page.
+The time of a matrix product comes from what was measured at its shape: {points:,} products by shape, type and
+GPU, medians over inference stacks (`tools/kernel_rows.py` names the raw files and their sources; they are not
+in the repository). `python -m tools.surfaces FOLDER` fits the surfaces of `planner/catalog/kernel_points.csv`,
+`python -m benchmarks.kernels FOLDER` writes this page.
 
-A surface holds what is *sustained*. A burst of six runs overstates a GPU at its power limit, by how much depends on how long
-the kernel runs: {curve}. From three milliseconds on the burst is throttled itself.
+A surface holds what is *sustained*. A burst of six runs overstates a GPU at its power limit, by how much
+depends on how long the kernel runs: {curve}. From three milliseconds on the burst is throttled itself.
 
 ## Shapes held out
 
-Errors are of the time of the linear layer, with the cast of its activation, for m of at least 256. *Pairs*: a fifth of all
-(n, k) pairs is left out, five times. *Rows*: m of 512, 2,048 and 8,192 left out, each alone. *Polynomial*: of degree 5 in the
-logarithms instead of nodes, pairs left out.
+Errors are of the time of the linear layer, with the cast of its activation, for m of at least 256. *Pairs*: a
+fifth of all (n, k) pairs is left out, five times. *Rows*: m of 512, 2,048 and 8,192 left out, each alone.
+*Polynomial*: of degree 5 in the logarithms instead of nodes, pairs left out.
 
 {products}
 
 ## Narrow types against BF16
 
-Gain of the linear layer, predicted against measured, both with the pair left out; beside it the median gain over all shapes,
-small ones included.
+Gain of the linear layer, predicted against measured, both with the pair left out; beside it the median gain
+over all shapes, small ones included.
 
 {gains}
 
 ## Watts of large products
 
-Every dimension at least 4,096, runs of a second. Nearly all stacks hold the GPU at its limit whatever the type, so that a
-narrow type saves the energy that it saves in time. The error is that of taking the median of the row for each of its products.
+Every dimension at least 4,096, runs of a second. Most stacks hold the GPU at its limit whatever the type,
+so that a narrow type saves the energy that it saves in time. The error is that of taking the median of the row
+for each of its products.
 
 {power}
 
 ## What it does not say
 
-- The kernels are forward products of inference stacks on random inputs. Backward products are taken from the same surface
-  with permuted shapes; other operand layouts are not measured.
+- The kernels are forward products of inference stacks on random inputs. Backward products are taken from the
+  same surface with permuted shapes; other operand layouts are not measured.
 - Stacks differ from each other by more than shapes do from the surface: the column `stack_spread` of
   `planner/catalog/kernels.csv` is part of every range.
 - Below n, k = 512 and m = 16 the rate stays that of the edge; above 65,536 and 32,768 too.
-- A GPU without a surface takes that of its nearest relative of the same architecture by the ratio of peak, bandwidth and
-  power limit; V100, T4, AMD and CPUs have none and keep the law of a roofline.
+- A GPU without a surface takes that of its nearest relative of the same architecture by the ratio of peak,
+  bandwidth and power limit; V100, T4, AMD and CPUs have none and keep the law of a roofline.
 """
 
 
@@ -127,7 +128,8 @@ def power_line(power: ProductPower) -> list[str]:
     """Sustained watts and energy of one GPU, type and stack."""
     middle = float(np.median(power.power_w))
     return [
-        power.gpu, f"{power.compute} ({power.stack})", f"{len(power.power_w)}", f"{middle:.0f} of {power.limit_w:.0f} W",
+        power.gpu, f"{power.compute} ({power.stack})", str(len(power.power_w)),
+        f"{middle:.0f} of {power.limit_w:.0f} W",
         f"{1e12 * np.median(power.j_per_flop):.2f} pJ", percent(error(np.log(middle / power.power_w))),
     ]  # fmt: skip
 
@@ -147,7 +149,7 @@ def page(folder: Path) -> str:
         f"{ratio:.2f} at {us:g} us"
         for us, ratio in zip((10, 30, 100, 300, 1000), sustained_curve(folder), strict=False)
     )
-    text = TEXT.format(
+    return TEXT.format(
         points=sum(len(products.m) for products in every),
         curve=curve,
         products=table(["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines),
@@ -155,7 +157,6 @@ def page(folder: Path) -> str:
         power=table(["GPU", "type (stack)", "products", "power", "energy per FLOP", "error"],
                     [power_line(power) for power in read_power(folder)]),
     )  # fmt: skip
-    return text
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class ProductUse:
     """Forward and backward."""
     flop_per_s: float
     """Over forward and backward."""
+    share_ratio: float
+    """Of the time of all products of the model."""
     evidence: str | None
     """Id of the measured surface; None: the law of a roofline."""
 
@@ -45,8 +47,11 @@ def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse
         at: exactly one layout.
         rates: mid values.
     """
-    work = count_work(recipe, at, rates.expert_imbalance_ratio)
-    return tuple(_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work))
+    work, model = count_work(recipe, at, rates.expert_imbalance_ratio), recipe.model
+    times = {"layer": model.layers - model.moe_layers, "moe_layer": model.moe_layers, "head": 1}
+    used = [_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work)]
+    total_s = sum(times[use.where] * use.step_s for use in used)
+    return tuple(replace(use, share_ratio=times[use.where] * use.step_s / total_s) for use in used)
 
 
 def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
@@ -65,7 +70,7 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
         compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,
-        forward_s=forward_s, step_s=step_s, flop_per_s=flop / step_s,
+        forward_s=forward_s, step_s=step_s, flop_per_s=flop / step_s, share_ratio=0.0,
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
 

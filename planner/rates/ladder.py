@@ -153,7 +153,7 @@ def resolve_rates(
     return RateSet(terms=terms | dict(overrides or {}), parameters=setting.parameters)
 
 
-CLOCK_ROWS = ("power_matmul", "power_idle", "clock_exponent")
+CLOCK_ROWS = ("power_at_limit", "power_idle", "clock_exponent")
 """Rows that set the clock under a power limit."""
 
 
@@ -161,11 +161,12 @@ def clock_ratio(cluster: Cluster, parameters: Parameters | None = None) -> float
     """Sustained clock under a power limit, over that without one.
 
     One variable sets both the rate and the watts: the part of the power above idle grows with the clock to the power
-    `clock_exponent`. 1 where the limit is above what matrix products draw.
+    `clock_exponent`. Products that run alone hold a GPU at its limit in every type (`power_at_limit`), so that their
+    measured rates are those under the limit as sold; a lower limit lowers them. 1 where it is above what they draw.
     """
     known = parameters or shipped_parameters()
     limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
-    needed_w = known.find("power_matmul").value * tdp_w
+    needed_w = known.find("power_at_limit").value * tdp_w
     if limit_w is None or limit_w >= needed_w:
         return 1.0
     idle_w = known.find("power_idle").value * tdp_w

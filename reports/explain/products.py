@@ -11,11 +11,11 @@ PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with e
 
 
 def product_nodes(plan: Doc) -> tuple[Node, ...]:
-    """The rate of every product, with its shape and time for one micro-batch."""
-    return tuple(_product_node(product) for product in plan["products"])
+    """Seconds of a step by product, each with its shape, rate and source; they add up to all products."""
+    return tuple(_product_node(product, plan["step_s"]["matmul"]) for product in plan["products"])
 
 
-def _product_node(product: Doc) -> Node:
+def _product_node(product: Doc, matmul_s: float) -> Node:
     times = f"{product['count']:,.4g} times " if product["count"] != 1 else ""
     shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
     source = (
@@ -23,9 +23,9 @@ def _product_node(product: Doc) -> Node:
     )
     return Node(
         label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
-        value=product["flop_per_s"] / TERA,
-        unit="TFLOP/s",
-        note=f"{1e6 * product['step_s']:,.0f} us forward and backward; {source}",
+        value=matmul_s * product["share_ratio"],
+        unit="s",
+        note=f"{product['flop_per_s'] / TERA:,.0f} TFLOP/s, {1e6 * product['step_s']:,.0f} us each; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
     )
 

@@ -138,16 +138,21 @@ class Derivation:
         """The time of a step, item by item."""
         plan = self._plan
         items = [
+            self._products(size) if name == "matmul" and plan["products"] else
             Node(label=self._words.name("step", name), value=size, unit="s",
-                 evidence=self._ids(f"step_s.{name}"),
-                 children=product_nodes(plan) if name == "matmul" else (),
-                 note=narrow_words(plan) if name == "matmul" else "")
+                 evidence=self._ids(f"step_s.{name}"))
             for name, size in plan["step_s"].items()
             if name != "total" and size > 0
         ]  # fmt: skip
         stated = plan["step_range_s"] or plan["step_s"]["total"]
         ids = self._ids("step_s", whole=True)
         return self._made("Step time", stated, "s", "sum of its items", "sum", items, evidence=ids)
+
+    def _products(self, size: float) -> Node:
+        """The matrix products of a step, each by its shape."""
+        return self._made(self._words.name("step", "matmul"), size, "s", "sum of its products", "sum",
+                          list(product_nodes(self._plan)), evidence=self._ids("step_s.matmul"),
+                          note=narrow_words(self._plan))  # fmt: skip
 
     def goodput(self, power: int = 1) -> Node:
         """The share of the hours that advances the training."""

@@ -22,6 +22,7 @@ def test_the_products_of_a_layer_add_up_to_the_time_of_its_products():
         (4096, 6144, 4096), (4096, 4096, 4096), (4096, 28672, 4096), (4096, 4096, 14336), (4096, 128256, 4096),
     ]  # fmt: skip
     assert {use.evidence for use in used} == {"kernels:matmul:h100-sxm5-80gb:bf16"}
+    assert sum(use.share_ratio for use in used) == pytest.approx(1.0)
 
 
 def test_a_product_that_nobody_measured_names_no_source():

@@ -215,7 +215,7 @@ def test_an_activity_draws_its_share_of_the_board_s_limit_and_never_more_than_a_
 
 @pytest.mark.parametrize("limit_w", [300.0, 500.0, 600.0])
 def test_the_clock_under_a_limit_is_the_one_whose_power_meets_it(limit_w):
-    idle_w, busy_w = (parameter(row).value * 700 for row in ("power_idle", "power_matmul"))
+    idle_w, busy_w = (parameter(row).value * 700 for row in ("power_idle", "power_at_limit"))
     clock = clock_ratio(cluster(power_limit_w=limit_w))
 
     # what is above idle grows with the clock to its exponent
@@ -226,8 +226,16 @@ def test_the_clock_under_a_limit_is_the_one_whose_power_meets_it(limit_w):
         assert limited.ceiling / free.ceiling == pytest.approx(clock)
 
 
+def test_at_a_lower_limit_a_product_takes_longer_and_less_energy():
+    # H200 in BF16: 0.99 pJ per FLOP at 691 of 700 W (docs/kernels.md); at 450 W the clock falls by less than the power
+    free, limited = (term("linear_flop_per_s", "h200-sxm-141gb", power_limit_w=watts).value for watts in (None, 450.0))
+
+    assert limited < free
+    assert 450.0 / limited < 0.98 * 700.0 / free
+
+
 def test_a_limit_below_idle_leaves_a_twentieth_of_the_board_s_power_to_work_with():
-    idle_w, busy_w = (parameter(row).value * 700 for row in ("power_idle", "power_matmul"))
+    idle_w, busy_w = (parameter(row).value * 700 for row in ("power_idle", "power_at_limit"))
     clock = clock_ratio(cluster(power_limit_w=0.5 * idle_w))
 
     assert clock ** parameter("clock_exponent").value == pytest.approx(0.05 * 700 / (busy_w - idle_w))
@@ -340,7 +348,7 @@ def test_a_power_limit_makes_the_rates_rest_on_what_sets_the_clock():
     free, limited = (term("linear_flop_per_s", power_limit_w=watts) for watts in (None, 400.0))
 
     assert [on.row.id for on in free.rests_on] == ["product_rate_ratio"]
-    assert [on.row.id for on in limited.rests_on[1:]] == ["power_matmul", "power_idle", "clock_exponent"]
+    assert [on.row.id for on in limited.rests_on[1:]] == ["power_at_limit", "power_idle", "clock_exponent"]
     # what products draw lowers the clock; an exponent of one clock raises it towards the full one
     assert limited.rests_on[1].power < 0 < limited.rests_on[3].power
     assert limited.log_sd > free.log_sd

@@ -4,7 +4,7 @@ from reports.explain.products import narrow_words, product_nodes
 
 PRODUCT = {
     "where": "layer", "m": 2048.0, "n": 4096.0, "k": 4096.0, "count": 1.0, "compute": "fp8", "forward_s": 1e-4,
-    "step_s": 3e-4, "flop_per_s": 6.87e14, "evidence": "kernels:matmul:h100-sxm5-80gb:fp8",
+    "step_s": 3e-4, "flop_per_s": 6.87e14, "share_ratio": 0.25, "evidence": "kernels:matmul:h100-sxm5-80gb:fp8",
 }  # fmt: skip
 GAIN = {
     "m": 2048.0, "n": 4096.0, "k": 4096.0, "gain_ratio": 1.12, "pays_from_hidden": 2048.0,
@@ -13,16 +13,16 @@ GAIN = {
 
 
 def test_a_product_shows_its_shape_rate_time_and_source():
-    (node,) = product_nodes({"products": [PRODUCT]})
+    (node,) = product_nodes({"products": [PRODUCT], "step_s": {"matmul": 2.0}})
 
     assert node.label == "Product of a layer, 2,048 × 4,096 × 4,096 in FP8"
-    assert (node.value, node.unit) == (687.0, "TFLOP/s")
-    assert node.note == "300 us forward and backward; measured by shape"
+    assert (node.value, node.unit) == (0.5, "s")
+    assert node.note == "687 TFLOP/s, 300 us each; measured by shape"
     assert node.evidence == ("kernels:matmul:h100-sxm5-80gb:fp8",)
 
 
 def test_grouped_products_say_how_many_and_an_unmeasured_one_that_it_is():
-    (node,) = product_nodes({"products": [PRODUCT | {"count": 8.0, "evidence": None}]})
+    (node,) = product_nodes({"products": [PRODUCT | {"count": 8.0, "evidence": None}], "step_s": {"matmul": 2.0}})
 
     assert node.label == "Product of a layer, 8 times 2,048 × 4,096 × 4,096 in FP8"
     assert "not measured here" in node.note
