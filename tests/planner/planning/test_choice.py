@@ -13,7 +13,7 @@ from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import ACT_CKPT, Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, fewest, leaner
+from planner.planning.choice import NEAR, best_on, fewest, leaner
 from planner.rates.terms import Draws
 from tests.planner.brute_force_search import fastest, wall_s
 from tests.planner.build import parts, price, question, recipe, shape, site
@@ -50,8 +50,14 @@ def test_the_best_layout_is_the_one_that_nested_loops_find(layers, batch, gpus, 
     if choice.best is None:
         assert not best
     else:
-        assert float(choice.scores.step_s[choice.best]) == pytest.approx(least_s, rel=1e-9)
-        assert choice.winner.at(0) in best
+        fits = choice.scores.memory_bytes <= one.cluster.gpu.memory_bytes
+        fastest_fitting = float(choice.scores.step_s[fits].min())
+        assert fastest_fitting == pytest.approx(least_s, rel=1e-9)
+        assert {
+            choice.layouts.at(int(i)) for i in np.flatnonzero(fits & (choice.scores.step_s == fastest_fitting))
+        } <= {*best}
+        # of those near it at mid the one that is the fastest over draws is taken
+        assert choice.scores.step_s[choice.best] <= NEAR * fastest_fitting
         assert choice.scores.memory_bytes[choice.best] <= one.cluster.gpu.memory_bytes
 
 

@@ -99,8 +99,8 @@ def test_embodied_carbon_is_shown_only_where_it_is_asked_for_and_never_in_the_lo
     assert (silent.embodied_tco2e, silent.carbon_with_embodied_tco2e) == (None, None)
     assert asked.carbon_tco2e == silent.carbon_tco2e
     assert asked.embodied_tco2e.mid == pytest.approx(
-        asked.gpu_hours.mid * 0.0084 / 1000, rel=0.06
-    )  # medians of 1001 draws
+        asked.gpu_hours.mid * 0.0084 / 1000, rel=0.1
+    )  # medians of 1001 draws of two wide ranges
     assert asked.embodied_tco2e.low < 0.6 * asked.embodied_tco2e.mid  # the range of the figure itself
     assert asked.carbon_with_embodied_tco2e.mid == pytest.approx(asked.sci_kg_per_run.mid / 1000)
 
