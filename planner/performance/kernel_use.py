@@ -28,7 +28,6 @@ class ProductUse:
     """Products of this shape: experts on the GPU, or 1."""
     compute: str
     """Compute type."""
-    forward_s: float
     step_s: float
     """Forward and backward."""
     flop_per_s: float
@@ -65,14 +64,19 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
     times = product_times((op,), work.splits, recipe, rates)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
     m, n, k, count = (float(np.ravel(size)[0]) for size in (op.m, op.n, op.k, op.count))
-    forward_s, step_s = float(np.ravel(times.forward)[0]), float(np.ravel(times.total)[0])
+    step_s = float(np.ravel(times.total)[0])
     flop = 2.0 * m * n * k * count * (3.0 if recipe.trains_all else 2.0)
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
         compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,
-        forward_s=forward_s, step_s=step_s, flop_per_s=flop / step_s, share_ratio=0.0,
+        step_s=_shown(step_s), flop_per_s=_shown(flop / step_s), share_ratio=0.0,
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
+
+
+def _shown(value: float) -> float:
+    """Six digits: a document holds many products."""
+    return float(f"{value:.6g}")
 
 
 def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...]) -> NarrowGain | None:

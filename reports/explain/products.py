@@ -12,7 +12,7 @@ PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with e
 
 def product_nodes(plan: Doc) -> tuple[Node, ...]:
     """Seconds of a step by product, each with its shape, rate and source; they add up to all products."""
-    return tuple(_product_node(product, plan["step_s"]["matmul"]) for product in plan["products"])
+    return tuple(_product_node(product, plan["step_s"]["matmul"]) for product in plan.get("products", ()))
 
 
 def _product_node(product: Doc, matmul_s: float) -> Node:
@@ -32,7 +32,7 @@ def _product_node(product: Doc, matmul_s: float) -> Node:
 
 def narrow_words(plan: Doc) -> str:
     """How much the narrow type gains at this plan's products and from which sizes on; empty without such a type."""
-    gain = plan["narrow_gain"]
+    gain = plan.get("narrow_gain")
     if gain is None:
         return ""
     name = plan["precision"].upper()
