@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.units import MICRO, TERA
+from planner.units import MICRO
 from reports.document.facts import Doc
 from reports.explain.derivation import Node
 
@@ -25,7 +25,7 @@ def _product_node(product: Doc, matmul_s: float) -> Node:
         label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
         value=matmul_s * product["share_ratio"],
         unit="s",
-        note=f"{product['flop_per_s'] / TERA:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} us each; {source}",
+        note=f"{product['tflops']:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} us each; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
     )
 
