@@ -19,6 +19,8 @@ SMOOTHNESS = 1e-3
 ROUNDS = 3
 """Reweighted least squares: misses beyond `USUAL_MISS` count with their size, not its square."""
 USUAL_MISS = 0.02
+RIDGE = 1e-9
+"""Keeps the equations solvable where no point touches a corner of the box."""
 
 
 def fit_surface(
@@ -80,7 +82,7 @@ def _nodes(axes: tuple[Axis, ...], sizes: Floats, target: Floats) -> Floats:
     nodes: Floats = np.zeros(design.shape[1])
     for _ in range(ROUNDS):
         weighted = design * pull[:, None]
-        normal = weighted.T @ design + bending + 1e-9 * np.eye(len(nodes))
+        normal = weighted.T @ design + bending + RIDGE * np.eye(len(nodes))
         nodes = np.asarray(np.linalg.solve(normal, weighted.T @ target), dtype=np.float64)
         pull = USUAL_MISS / np.maximum(np.abs(target - design @ nodes), USUAL_MISS)
     return nodes.reshape([axis.count for axis in axes])

@@ -93,10 +93,14 @@ def _measured(row: KernelRow) -> _Limits:
     return limits
 
 
+NAMESAKE = 1e-6
+"""Distance between two GPUs with the same limits."""
+
+
 def _distance(one: _Limits, other: _Limits) -> float:
     """Between the limits of two GPUs, in e-folds; 0 between a GPU and itself, and a little more between namesakes."""
     peaks = abs(np.log(one.peak_flop_per_s / other.peak_flop_per_s))
-    return float(peaks + abs(np.log(one.memory_bytes_per_s / other.memory_bytes_per_s)) + 1e-6 * (one != other))
+    return float(peaks + abs(np.log(one.memory_bytes_per_s / other.memory_bytes_per_s)) + NAMESAKE * (one != other))
 
 
 def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str, law: PowerLaw) -> Surface:

@@ -13,6 +13,7 @@ from planner.performance.operations import MatMul, Work, count_work
 from planner.performance.products import product_times
 from planner.rates.terms import Rates
 from planner.training.recipe import Recipe
+from planner.units import TERA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +29,10 @@ class ProductUse:
     """Products of this shape: experts on the GPU, or 1."""
     compute: str
     """Compute type."""
-    forward_s: float
     step_s: float
     """Forward and backward."""
-    flop_per_s: float
-    """Over forward and backward."""
+    tflops: float
+    """TFLOP/s over forward and backward."""
     share_ratio: float
     """Of the time of all products of the model."""
     evidence: str | None
@@ -51,7 +51,7 @@ def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse
     times = {"layer": model.layers - model.moe_layers, "moe_layer": model.moe_layers, "head": 1}
     used = [_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work)]
     total_s = sum(times[use.where] * use.step_s for use in used)
-    return tuple(replace(use, share_ratio=times[use.where] * use.step_s / total_s) for use in used)
+    return tuple(replace(use, share_ratio=round(times[use.where] * use.step_s / total_s, 11)) for use in used)
 
 
 def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
@@ -65,14 +65,19 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
     times = product_times((op,), work.splits, recipe, rates)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
     m, n, k, count = (float(np.ravel(size)[0]) for size in (op.m, op.n, op.k, op.count))
-    forward_s, step_s = float(np.ravel(times.forward)[0]), float(np.ravel(times.total)[0])
+    step_s = float(np.ravel(times.total)[0])
     flop = 2.0 * m * n * k * count * (3.0 if recipe.trains_all else 2.0)
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
         compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,
-        forward_s=forward_s, step_s=step_s, flop_per_s=flop / step_s, share_ratio=0.0,
+        step_s=_shown(step_s), tflops=_shown(flop / step_s / TERA), share_ratio=0.0,
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
+
+
+def _shown(value: float) -> float:
+    """Six digits: a document holds many products."""
+    return float(f"{value:.6g}")
 
 
 def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...]) -> NarrowGain | None:

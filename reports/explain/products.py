@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.units import TERA
+from planner.units import MICRO
 from reports.document.facts import Doc
 from reports.explain.derivation import Node
 
@@ -12,7 +12,7 @@ PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with e
 
 def product_nodes(plan: Doc) -> tuple[Node, ...]:
     """Seconds of a step by product, each with its shape, rate and source; they add up to all products."""
-    return tuple(_product_node(product, plan["step_s"]["matmul"]) for product in plan["products"])
+    return tuple(_product_node(product, plan["step_s"]["matmul"]) for product in plan.get("products", ()))
 
 
 def _product_node(product: Doc, matmul_s: float) -> Node:
@@ -25,14 +25,14 @@ def _product_node(product: Doc, matmul_s: float) -> Node:
         label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
         value=matmul_s * product["share_ratio"],
         unit="s",
-        note=f"{product['flop_per_s'] / TERA:,.0f} TFLOP/s, {1e6 * product['step_s']:,.0f} us each; {source}",
+        note=f"{product['tflops']:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} us each; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
     )
 
 
 def narrow_words(plan: Doc) -> str:
     """How much the narrow type gains at this plan's products and from which sizes on; empty without such a type."""
-    gain = plan["narrow_gain"]
+    gain = plan.get("narrow_gain")
     if gain is None:
         return ""
     name = plan["precision"].upper()

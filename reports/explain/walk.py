@@ -138,7 +138,7 @@ class Derivation:
         """The time of a step, item by item."""
         plan = self._plan
         items = [
-            self._products(size) if name == "matmul" and plan["products"] else
+            self._products(size) if name == "matmul" and plan.get("products") else
             Node(label=self._words.name("step", name), value=size, unit="s",
                  evidence=self._ids(f"step_s.{name}"))
             for name, size in plan["step_s"].items()

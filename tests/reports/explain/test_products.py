@@ -3,8 +3,9 @@ from __future__ import annotations
 from reports.explain.products import narrow_words, product_nodes
 
 PRODUCT = {
-    "where": "layer", "m": 2048.0, "n": 4096.0, "k": 4096.0, "count": 1.0, "compute": "fp8", "forward_s": 1e-4,
-    "step_s": 3e-4, "flop_per_s": 6.87e14, "share_ratio": 0.25, "evidence": "kernels:matmul:h100-sxm5-80gb:fp8",
+    "where": "layer", "m": 2048.0, "n": 4096.0, "k": 4096.0, "count": 1.0, "compute": "fp8",
+    "step_s": 3e-4, "tflops": 687.0, "share_ratio": 0.25,
+    "evidence": "kernels:matmul:h100-sxm5-80gb:fp8",
 }  # fmt: skip
 GAIN = {
     "m": 2048.0, "n": 4096.0, "k": 4096.0, "gain_ratio": 1.12, "pays_from_hidden": 2048.0,

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from planner.evidence import EvidenceKind
+from planner.hardware.catalogue import find_gpu
+from planner.kernels.catalogue import load_surface
+from planner.kernels.nearest import PowerLaw, product_surface
+from planner.kernels.surface import large_flop_per_s, product_s
+
+LAW = PowerLaw(idle_ratio=0.13, clock_exponent=2.4)
+
+
+def test_a_measured_gpu_has_its_own_surface():
+    assert product_surface(find_gpu("h200-sxm-141gb"), "fp8", LAW) is load_surface("matmul:h200-sxm-141gb:fp8")
+
+
+def test_a_gpu_of_an_architecture_that_nobody_measured_has_none():
+    assert product_surface(find_gpu("v100-sxm2-16gb"), "bf16", LAW, peak_of="fp16") is None
+    assert product_surface(find_gpu("mi300x-192gb"), "bf16", LAW) is None
+
+
+def test_a_part_with_the_same_limits_takes_the_surface_as_it_is_but_says_whose_it_was():
+    surface = product_surface(find_gpu("h800-sxm5-80gb"), "bf16", LAW)
+
+    assert surface is not None
+    assert surface.evidence.kind is EvidenceKind.TRANSFERRED
+    own = load_surface("matmul:h100-sxm5-80gb:bf16")
+    assert large_flop_per_s(surface) == pytest.approx(large_flop_per_s(own))
+
+
+def test_a_product_that_waits_for_memory_follows_the_bandwidth_of_the_relative():
+    # gpus.csv: A100 SXM 40 GB has 1555 GB/s, the measured SXM 80 GB part 2039, the same peak
+    one, own = product_surface(find_gpu("a100-sxm4-40gb"), "bf16", LAW), load_surface("matmul:a100-sxm4-80gb:bf16")
+    assert one is not None
+    ratio = product_s(one, 16.0, 8192.0, 8192.0) / product_s(own, 16.0, 8192.0, 8192.0)
+
+    assert ratio == pytest.approx(2039 / 1555, rel=0.05)
+    assert one.spread > own.spread
