@@ -30,7 +30,8 @@ from planner.rows import CATALOG, read_rows
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.setup import prepare
 
-CORPUS = CATALOG / "published_runs.csv"
+CORPUS = (CATALOG / "published_runs.csv", CATALOG / "sweep_runs.csv")
+"""Runs of many teams, nearly all with good layouts, and one team's sweep over good and bad ones."""
 ITERATIONS = 4
 TUNED_AFTER = (1, ITERATIONS - 1)
 """Iterations at which the spreads are tuned."""
@@ -61,7 +62,7 @@ def read_corpus(parameters: Parameters) -> list[Observation]:
     Args:
         parameters: where a row leaves its layout open, the fastest under these is taken.
     """
-    lines = read_rows(CORPUS)
+    lines = [line for path in CORPUS for line in read_rows(path)]
     runs = prepare((parse_run(line.cells, line.line) for line in lines), parameters)
     rows = (
         observe(prepared, parse_result(line.cells, line.line), line.cells.get("lineage", ""))

@@ -10,7 +10,7 @@ import numpy as np
 from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import MatMul, Work, count_work
-from planner.performance.products import product_times
+from planner.performance.products import cast_bytes_per_s, product_times
 from planner.rates.terms import Rates
 from planner.training.recipe import Recipe
 from planner.units import TERA
@@ -87,8 +87,7 @@ def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...
     chosen = [use for use in products if use.compute == policy.linear_compute]
     if policy.linear_compute not in ("fp8", "fp4") or narrow is None or wide is None or not chosen:
         return None
-    bandwidth = narrow.cast_bytes_per_s or rates.memory_bytes_per_s
-    cast_s = float(policy.cast_bytes_per_element * rates.cast_fusion_ratio / bandwidth)
+    cast_s = float(policy.cast_bytes_per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates))
     longest = max(chosen, key=lambda use: use.step_s)
     types = NarrowTypes(wide=wide, narrow=narrow, cast_s_per_element=cast_s)
     return narrow_gain(types, longest.m, longest.n * max(longest.count, 1.0), longest.k)

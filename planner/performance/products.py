@@ -105,12 +105,21 @@ def _stacked(values: Sequence[Array | float], splits: Splits) -> npt.NDArray[np.
     return np.stack(np.broadcast_arrays(*(splits.distinct(value) for value in values), np.zeros(1))[:-1])
 
 
+def cast_bytes_per_s(recipe: Recipe, rates: Rates) -> Value:
+    """Rate at which operands are cast to a narrow type.
+
+    Eager PyTorch casts in kernels of their own, as the inference stacks do whose casts were measured; other stacks cast
+    within the norms and activations before, at the bandwidth of memory.
+    """
+    surface = rates.surface("linear_flop_per_s")
+    measured = surface.cast_bytes_per_s if surface is not None and recipe.kernels == "eager" else None
+    return rates.memory_bytes_per_s if measured is None else measured
+
+
 def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     """Extra memory traffic of FP8 for one product, forward and backward: amax and casts of its three tensors."""
     per_element = recipe.policy.cast_bytes_per_element
     if not (per_element and op.low_precision):
         return 0.0
     elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
-    surface = rates.surface("linear_flop_per_s")
-    measured = None if surface is None else surface.cast_bytes_per_s
-    return elements * per_element * rates.cast_fusion_ratio / (measured or rates.memory_bytes_per_s)
+    return elements * per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates)

@@ -141,7 +141,8 @@ class Parts:
 
     def cast_bytes_per_s(self) -> float:
         surface = self.q.surface("linear_flop_per_s")
-        return (surface and surface.cast_bytes_per_s) or self.q.memory_bytes_per_s
+        measured = surface.cast_bytes_per_s if surface and self.r.kernels == "eager" else None
+        return measured or self.q.memory_bytes_per_s
 
     def product_s(self, one: Product) -> float:
         p, q = self.p, self.q
