@@ -32,8 +32,13 @@ def plain(value: Any) -> Any:
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
     return value
 
+
+DIGITS = 10
+"""Significant digits of a number in the document: far more than anything here is known by, and items still add up."""
 
 _RENAMED = {"frm": "from"}
 """Fields whose name in the document is a keyword of Python."""

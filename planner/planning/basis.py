@@ -10,7 +10,7 @@ from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.planning.case import Case
 from planner.question.question import Question
-from planner.rates.ladder import has_effect
+from planner.rates.conditions import has_effect
 from planner.rates.parameters import EVIDENCE_GROUPS, FIGURES
 from planner.units import MINUTE_S
 

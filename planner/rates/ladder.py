@@ -2,7 +2,7 @@
 
 Measured here, shipped, published, transferred, datasheet times a typical efficiency: the best at hand wins, and each
 step down widens the range. Which rows there are, what chooses among them and what scales them is declared in
-`catalog/parameters.csv`; this file knows the words used there (`QUALIFIERS`, `LIMITS`, `CONDITIONS`).
+`catalog/parameters.csv`; this file knows the words used there (`QUALIFIERS`, `LIMITS`).
 """
 
 from __future__ import annotations
@@ -106,27 +106,6 @@ def shape_key(model: ModelShape) -> str:
     """What makes two models one to the spread between models: kind, layers, hidden size and experts; not the name."""
     experts = f"-{model.experts}e" if model.experts else ""
     return f"{model.kind}-{model.layers}x{model.hidden}{experts}"
-
-
-CONDITIONS: Mapping[str, Callable[[Recipe], bool]] = {
-    "": lambda recipe: True,
-    "naive_attention": lambda recipe: recipe.attention == "naive",
-    "flash_attention": lambda recipe: recipe.attention == "flash",
-    "misaligned_heads": lambda recipe: recipe.attention == "naive" and not recipe.heads_aligned,
-    "dropout": lambda recipe: recipe.dropout,
-    "experts": lambda recipe: bool(recipe.model.experts),
-    "casts": lambda recipe: bool(recipe.policy.cast_bytes_per_element),
-    "offload": lambda recipe: recipe.offload != "none",
-    "all_reduce": lambda recipe: not (recipe.sequence_parallel and recipe.kernels == "tuned"),
-    "gathered_inputs": lambda recipe: recipe.sequence_parallel and not recipe.fused,
-    "convolutions": lambda recipe: recipe.model.kind == "cnn",
-}
-"""Words of the column `when`: whether a term has any effect on a recipe."""
-
-
-def has_effect(term: Term, recipe: Recipe) -> bool:
-    """Whether a term has any effect on what a recipe takes."""
-    return CONDITIONS[term.family.when](recipe)
 
 
 def resolve_rates(
@@ -242,7 +221,7 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         id=f"rate:{compute}:{gpu.id}",
         kind=EvidenceKind.PUBLISHED if measured else EvidenceKind.TRANSFERRED,
         what=f"{term.evidence.what}; peak {peak / TERA:g} TFLOP/s of {gpu.id}",
-        source=f"{row.origin}; {gpu.evidence.source}",
+        source=f"{row.origin}; the peak as in gpu:{gpu.id}",
         gpu=gpu.id,
     )
     own_sd = 0.0 if measured else TRANSFER_SD

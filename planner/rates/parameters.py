@@ -80,7 +80,7 @@ class Family:
     narrowed_by: str | None
     """What would narrow it: the key of a message; None where nothing that a user can do would."""
     when: str
-    """Condition under which it has any effect (`ladder.CONDITIONS`); empty: always."""
+    """Condition under which it has any effect (`conditions.CONDITIONS`); empty: always."""
     fitted_to: str | None
     """The figure whose published runs move it, one of `FITS`; None: none says anything about it."""
     evidence_group: str

@@ -14,7 +14,8 @@ import pytest
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from planner.errors import InputFileError
 from planner.measured.device import MeasuredRates
-from planner.rates.ladder import CONDITIONS, LIMITS, QUALIFIERS
+from planner.rates.conditions import CONDITIONS
+from planner.rates.ladder import LIMITS, QUALIFIERS
 from planner.rates.parameters import FITS, Z90, Joint, read_joint, read_parameters, shipped_parameters
 from planner.rows import CATALOG
 
@@ -78,7 +79,7 @@ def test_the_equations_read_the_terms_that_the_file_declares_and_no_others():
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("rates", "case.mid", "known.rates"):
                 read.add(node.attr)
 
-    assert read - {"terms", "parameters", "sample", "moved", "surface"} - declared - RECORD_RATES == set()
+    assert read - {"terms", "parameters", "sample", "moved", "replaced", "surface"} - declared - RECORD_RATES == set()
     assert declared - read == set()
 
 
