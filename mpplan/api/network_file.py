@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Message
-from planner.measured.nccl_tests import CollectiveRun, read_nccl_tests
+from planner.measured.nccl_runs import CollectiveRun, read_nccl_tests
 from planner.measured.network_terms import network_terms
 from planner.planning.estimate import Measured
 from planner.question.question import Question

@@ -12,7 +12,7 @@ from planner.errors import Message
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import bears_name
 from planner.hardware.cluster import Cluster
-from planner.measured.nccl_tests import CollectiveRun
+from planner.measured.nccl_runs import CollectiveRun
 from planner.measured.network_fit import FittedTerm, Link, NetworkFit, PlacedRun, Prior, fit_network
 from planner.measured.terms import LEAST_SD
 from planner.performance.collectives import place

@@ -210,7 +210,7 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
     surface = _surface(setting, compute)
     if surface is not None:
-        return _surface_term(setting, family, name, surface)
+        return _surface_term(replace(setting, compute=compute), family, name, surface)
     own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
@@ -243,17 +243,22 @@ SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp
 
 
 def _surface_term(setting: Setting, family: Family, name: str, surface: Surface) -> Term:
-    """What a large product sustains, and by how much products inside a training step stay below what is measured.
+    """What a large product sustains, times what the products of a training step reach of that.
 
-    The spread of shapes about the surface and of stacks comes on top; no draw exceeds the sustained rate.
+    The spread of shapes about the surface and of stacks comes on top; no draw exceeds the peak.
     """
-    row = setting.parameters.find("product_rate_ratio")
+    row = setting.row(setting.parameters.families["product_rate_ratio"])
     term = _term(setting, family, name, large_flop_per_s(surface), row=row)
     own = surface.evidence.kind is EvidenceKind.PUBLISHED
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
     evidence = replace(surface.evidence, terms=(name,))
     rests_on = (Dependence(row=row),)
-    return _at_clock(replace(term, own_sd=spread, rests_on=rests_on, evidence=evidence, surface=surface), setting)
+    peak = setting.gpu.peak_flop_per_s[setting.compute]
+    value = min(term.value, peak)
+    sustained = replace(
+        term, value=value, own_sd=spread, ceiling=peak, rests_on=rests_on, evidence=evidence, surface=surface
+    )
+    return _at_clock(sustained, setting)
 
 
 def _over_reference(setting: Setting) -> float:

@@ -29,12 +29,12 @@ def test_parameters_that_were_moved_have_no_posterior():
 
 def test_shifts_of_a_share_go_less_far_the_nearer_it_is_to_one():
     shipped = shipped_parameters()
-    ids = ("kernel_s", "matmul_efficiency.Hopper")
-    halved = shipped.replaced([replace(shipped.rows["matmul_efficiency.Hopper"], value=0.5)])
+    ids = ("kernel_s", "nic_efficiency")
+    halved = shipped.replaced([replace(shipped.rows["nic_efficiency"], value=0.5)])
     moved = at_shift(halved, ids, np.array([0.7, math.log(4.0) / 2.0]))
 
     # odds of 1 times e^(0.693 / 0.5) are 4: from 0.5 to 0.8, where 1 - value is 0.4 of what it was
-    assert moved.rows["matmul_efficiency.Hopper"].value == pytest.approx(0.8)
+    assert moved.rows["nic_efficiency"].value == pytest.approx(0.8)
     assert slope_ratios(halved, moved, ids).tolist() == pytest.approx([1.0, 0.4])
 
 

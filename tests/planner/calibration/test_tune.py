@@ -54,7 +54,7 @@ def test_no_lineage_differs_by_more_than_was_thought_possible_before_any_fit(tun
     largest = largest_spreads(before_any_fit(), ("fusion_ratio.tuned", "overlap_dp_ratio.tuned", "step_overhead_s"))
 
     for name, most in largest.items():
-        assert spread(tuned_spreads["apart"], name) <= most * (1 + 1e-9)
+        assert spread(tuned_spreads["apart"], name) <= most * (1 + 1e-3)  # the file holds three digits
 
 
 def test_the_ranges_are_widened_until_they_hold_teams_that_are_far_apart(models):

@@ -49,7 +49,7 @@ def test_what_a_shell_offers_can_be_read(item):
 
 @pytest.mark.parametrize(
     ("item", "value"),
-    [(inputs.METHOD, "pretrain"), (inputs.OPTIMIZER, "adamw"), (inputs.OFFLOAD, "none"), (inputs.STACK, "tuned")],
+    [(inputs.METHOD, "pretrain"), (inputs.OPTIMIZER, "adamw"), (inputs.OFFLOAD, "none"), (inputs.STACK, "typical")],
 )
 def test_a_default_that_is_one_of_the_choices_can_be_read(item, value):
     assert item.parse(item.default, item.flag) == value

@@ -32,7 +32,7 @@ def test_a_size_alone_takes_every_default_and_notes_it():
     assert [policy.precision for policy in resolved.policies] == ["fp32", "tf32", "fp16", "bf16", "fp8"]
     assert (resolved.optimizer.id, resolved.stack, resolved.method, resolved.offload) == (
         "adamw",
-        "tuned",
+        "typical",
         "pretrain",
         "none",
     )

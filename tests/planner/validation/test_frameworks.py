@@ -23,7 +23,7 @@ from planner.validation.frameworks import find_framework, load_frameworks
         ("levanter", "maxtext"),
         ("Colossal-AI", "colossal"),
         ("Lightning Fabric / litgpt", "litgpt"),
-        ("GPT-NeoX", "megatron-deepspeed"),
+        ("GPT-NeoX", "gpt-neox"),
         ("PyTorch FSDP", "fsdp"),
         ("", "unknown"),
         ("Something of our own", "unknown"),

@@ -52,7 +52,7 @@ def test_what_is_filled_in_is_listed():
 
     assert "gpus_per_node: 8" in found.filled
     assert "act_ckpt: the least that fits" in found.filled
-    assert "stack: tuned" in found.filled
+    assert "stack: typical" in found.filled
 
 
 def test_bert_s_sequences_are_binned_in_pytorch_and_padded_in_tensorflow():
