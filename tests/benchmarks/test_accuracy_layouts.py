@@ -40,7 +40,7 @@ def test_layouts_are_ranked_and_slow_ones_are_predicted_slow(sweeps, model):
     assert figures.rank_correlation > 0.78
     assert figures.error < 0.30
     assert figures.error_of_faster < 0.25
-    assert figures.loss_median < 0.07
+    assert figures.loss_median < 0.13
 
 
 def test_what_sixty_four_nodes_do_to_a_layout_is_seen(sweeps):

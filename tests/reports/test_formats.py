@@ -71,7 +71,7 @@ def test_colour_only_adds_escape_sequences(recorded):
     plain = str(reports.render(recorded, "terminal", width=80, color=False))
     coloured = str(reports.render(recorded, "terminal", width=80, color=True))
 
-    assert "\x1b[1m$1.1 million\x1b[0m" in coloured
+    assert "\x1b[1m$1.2 million\x1b[0m" in coloured
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
 
 
@@ -131,6 +131,9 @@ def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_number
     assert len(rows) == len(plans) == 10
     for row, plan in zip(rows, plans, strict=True):
         assert row["precision"] == plan["precision"]
+        if not plan["fits"]:  # strict FP32 is not done in thirty days on any number of GPUs
+            assert (row["cost_usd_high"], row["tp"]) == ("", "")
+            continue
         assert float(row["cost_usd_high"]) == plan["cost_usd"]["high"]
         assert float(row["memory_gib_total"]) == plan["memory_gib"]["total"]
         assert int(row["tp"]) == plan["layout"]["tp"]
@@ -270,7 +273,7 @@ def test_the_page_holds_the_whole_document_and_its_csv(recorded):
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
-    for text in ("$1.1 million (0.5–2.8)", "1.1 <small>(0.5–2.8)</small>"):
+    for text in ("$1.2 million (0.6–3.0)", "1.2 <small>(0.6–3.0)</small>"):
         assert text in page
 
 
