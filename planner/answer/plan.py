@@ -104,6 +104,8 @@ class Plan:
     memory_capacity_gib: float
     step_s: dict[str, float] | None
     """Mid step by item (`STEP_ITEMS`) and `total`."""
+    memory_risk: float | None = None
+    """Probability of running out of memory, 0..1."""
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
     tflops_per_gpu: Estimate | None = None

@@ -134,8 +134,8 @@ def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
 
 
 def usable_bytes(gpu: Gpu) -> float:
-    """What a process gets of a GPU's memory."""
-    return gpu.memory_bytes - DRIVER_RESERVED_BYTES
+    """What a process gets of a GPU's memory; a CPU's has no driver."""
+    return gpu.memory_bytes - (0.0 if gpu.arch == "CPU" else DRIVER_RESERVED_BYTES)
 
 
 def fits_probability(total_bytes: Value, gpu: Gpu) -> float:

@@ -134,6 +134,7 @@ _DEFAULTS = {
     "deadline": "assumption.deadline",
     "optimizer": "assumption.optimizer",
     "stack": "assumption.stack",
+    "memory_risk": "assumption.memory_risk",
     "method": "assumption.method",
     "network": "assumption.network",
 }

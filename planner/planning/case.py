@@ -44,6 +44,8 @@ class Case:
     """Electricity is a line of its own: the user gave its price or owns the machines, or no GPU price is known."""
     ledger: Ledger = NO_LEDGER
     """What else is booked for the hours of this GPU."""
+    memory_risk: float = 0.05
+    """Highest probability of running out of memory that a layout may have."""
     embodied_on: bool = False
     """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
 
@@ -159,5 +161,6 @@ def make_case(
         tokens=question.tokens,
         electricity_on=question.money.pays_electricity or ledger.owned is not None or price.usd_per_gpu_h is None,
         ledger=ledger,
+        memory_risk=question.memory_risk,
         embodied_on=question.money.embodied,
     )

@@ -1,4 +1,9 @@
-"""How many GPUs, and in which layout: the fastest that fits on N GPUs, or the fewest whole nodes that meet a target."""
+"""How many GPUs, and in which layout: the fastest that fits on N GPUs, or the fewest whole nodes that meet a target.
+
+A layout fits where its peak is within what a process gets of the memory at mid, and is *safe* where the risk of running
+out, over draws, stays within the question's. Among safe ones the shortest expected step wins; only where no layout is
+safe is the one that needs the least memory taken.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,10 @@ from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Score, memory_of, step_of
+from planner.performance.memory import memory_risk, usable_bytes
 from planner.performance.operations import model_flop_per_token
 from planner.planning.case import Case
-from planner.rates.terms import Draws, Rates, Value
+from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
 Bools = npt.NDArray[np.bool_]
@@ -53,6 +59,8 @@ class Choice:
     best: int | None
     """Index of the winner; None where nothing fits."""
     evaluated: int
+    safe: bool = True
+    """Whether the winner's risk of running out of memory is within what the question allows."""
 
     @property
     def winner(self) -> Layouts:
@@ -65,30 +73,51 @@ def best_on(case: Case, fixed: FixedLayout, gpus: int) -> Choice:
     """The layout with the shortest expected step of those that fit on exactly `gpus` GPUs."""
     layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=gpus)
     scores = case.score(layouts)
-    fits = np.flatnonzero(scores.memory_bytes <= case.cluster.gpu.memory_bytes)
-    best = _expected_best(case, layouts, scores, fits) if len(fits) else None
-    return Choice(layouts=layouts, scores=scores, best=best, evaluated=len(layouts))
+    return choose(case, layouts, scores, scores.memory_bytes <= usable_bytes(case.cluster.gpu), len(layouts))
 
 
-def _expected_best(case: Case, layouts: Layouts, scores: Score, among: Indices) -> int:
-    """Of some layouts the one whose expected step is the shortest: of those close to the best at mid, over draws.
+def choose(case: Case, layouts: Layouts, scores: Score, allowed: Bools, evaluated: int) -> Choice:
+    """The winner of some layouts that fit: the shortest expected step of the safe ones, else the least memory.
 
-    At mid an exposed transfer may be just hidden, and a layout win that loses under most of what the rates may be.
+    Args:
+        case: what is planned.
+        layouts: all that were looked at.
+        scores: theirs, at mid.
+        allowed: which of them may win, `[layout]`.
+        evaluated: number of layouts looked at, for the answer.
     """
-    steps = scores.step_s[among]
-    order = among[np.argsort(steps, kind="stable")]
-    near = [int(i) for i in order[:MOST_NEAR] if scores.step_s[i] <= NEAR * steps.min()]
-    if len(near) == 1:
-        return near[0]
+    among = np.flatnonzero(allowed)
+    best = _expected_best(case, layouts, scores, among)
+    safe = best is not None
+    if best is None and len(among):
+        best = int(among[np.argmin(scores.memory_bytes[among])])
+    return Choice(layouts=layouts, scores=scores, best=best, evaluated=evaluated, safe=safe)
+
+
+def _expected_best(case: Case, layouts: Layouts, scores: Score, among: Indices) -> int | None:
+    """Of some layouts the safe one whose expected step is the shortest; None where none is safe.
+
+    Compared over draws are those close to the fastest safe one at mid: there an exposed transfer may be just hidden,
+    and a layout win that loses under most of what the rates may be. What one layout risks, another that needs more
+    memory risks as well: the latter is not drawn.
+    """
     rates = case.rates.sample(CHOICE_DRAWS)
-    expected = [float(np.mean(_step_s(case, layouts.take(slice(i, i + 1)), rates))) for i in near]
-    return near[int(np.argmin(expected))]
-
-
-def _step_s(case: Case, at: Layouts, rates: Rates) -> Value:
-    """Step under draws of one layout, what a nearly full memory costs included."""
-    memory_bytes = memory_of(case.recipe, at, rates).total
-    return step_of(case.recipe, case.cluster, at, memory_bytes, rates).total
+    expected: dict[int, float] = {}
+    least_s, risky_bytes = math.inf, math.inf
+    for i in (int(i) for i in among[np.argsort(scores.step_s[among], kind="stable")]):
+        if len(expected) == MOST_NEAR or scores.step_s[i] > NEAR * least_s:
+            break
+        if scores.memory_bytes[i] >= risky_bytes:
+            continue
+        at = layouts.take(slice(i, i + 1))
+        memory_bytes = memory_of(case.recipe, at, rates).total
+        if memory_risk(memory_bytes, case.cluster.gpu) > case.memory_risk:
+            risky_bytes = float(scores.memory_bytes[i])
+            continue
+        least_s = min(least_s, float(scores.step_s[i]))
+        step = step_of(case.recipe, case.cluster, at, memory_bytes, rates)
+        expected[i] = float(np.mean(step.total))
+    return min(expected, key=expected.__getitem__) if expected else None
 
 
 def _windows(case: Case, deadline_s: float | None) -> Iterator[tuple[float, float]]:
@@ -105,7 +134,7 @@ def _windows(case: Case, deadline_s: float | None) -> Iterator[tuple[float, floa
 
 
 def _targets_met(case: Case, scores: Score, deadline_s: float | None, budget_usd: float | None) -> Bools:
-    met = scores.memory_bytes <= case.cluster.gpu.memory_bytes
+    met = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
     if deadline_s is not None:
         met &= scores.wall_s <= deadline_s * SLACK
     if budget_usd is not None:
@@ -126,7 +155,7 @@ class _Nearest:
 
     def look(self, case: Case, layouts: Layouts, scores: Score, deadline_s: float | None) -> None:
         """Take a window of layouts into account."""
-        fits = scores.memory_bytes <= case.cluster.gpu.memory_bytes
+        fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
         in_time = fits if deadline_s is None else fits & (scores.wall_s <= deadline_s)
         self.evaluated += len(layouts)
         self.smallest_bytes = min(self.smallest_bytes, float(scores.memory_bytes.min()))
@@ -145,12 +174,15 @@ def _least(so_far: Best, values: Floats, among: Bools, layouts: Layouts) -> Best
 def fewest(
     case: Case, fixed: FixedLayout, draws: Draws, *, deadline_s: float | None = None, budget_usd: float | None = None
 ) -> Choice:
-    """The shortest expected step on the fewest whole nodes whose mid duration and cost meet the targets.
+    """The shortest expected step on the fewest whole nodes whose mid duration and cost meet the targets, safely.
+
+    Where no number of GPUs has a layout that does so safely, the fewest that do at all.
 
     Raises:
         NoPlanError: no number of GPUs does; says by how much, and what would fit.
     """
     near = _Nearest()
+    risky: Choice | None = None
     for window in _windows(case, deadline_s):
         layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus_between=window)
         if not len(layouts):
@@ -162,13 +194,15 @@ def fewest(
         met = _targets_met(case, scores, deadline_s, budget_usd)
         gpus = layouts.gpus
         for count in np.unique(gpus[met]):
-            among = np.flatnonzero(met & (gpus == count))
-            best = _expected_best(case, layouts, scores, among)
-            choice = Choice(layouts=layouts, scores=scores, best=best, evaluated=near.evaluated)
-            if _mid_meets(case, choice, draws, deadline_s, budget_usd):
-                return choice
+            choice = choose(case, layouts, scores, met & (gpus == count), near.evaluated)
+            if (choice.safe or risky is None) and _mid_meets(case, choice, draws, deadline_s, budget_usd):
+                if choice.safe:
+                    return choice
+                risky = choice
         if near.cheapest is not None and deadline_s is None and window[0] > 4096:
             break  # more GPUs only add cost
+    if risky is not None:
+        return risky
     if not near.evaluated:
         _look_everywhere(case, fixed, near, deadline_s)
     raise _nothing(case, fixed, near, draws, deadline_s, budget_usd)
@@ -237,7 +271,7 @@ def _too_big(case: Case, fixed: FixedLayout, near: _Nearest) -> NoPlanError:
     if not near.evaluated:
         batch = case.recipe.global_batch
         return NoPlanError(Message.of("error.no_even_split", global_batch=batch), hint=Message.of("hint.more_divisors"))
-    need, room = near.smallest_bytes / GIB, gpu.memory_bytes / GIB
+    need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
     return NoPlanError(
         Message.of(
             "error.fits_nowhere",

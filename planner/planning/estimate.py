@@ -359,6 +359,10 @@ def _warnings(
     warnings = [*collect_warnings(question, prices)]
     warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding]
     for plan in plans:
+        if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
+            warnings.append(
+                Message.of("warning.memory_risk", gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk)
+            )
         if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365
             warnings.append(Message.of("warning.years", gpus=plan.gpus, gpu=plan.gpu, years=years))

@@ -12,8 +12,9 @@ from planner.answer.plan import Plan
 from planner.costs.facility_power import CapEffect, peak_power
 from planner.errors import Message, NoPlanError
 from planner.parallelism.search import enumerate_layouts
+from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import Choice, fewest
+from planner.planning.choice import Choice, choose, fewest
 from planner.planning.footprint import gpus_allowed, node_power
 from planner.question.asked import InputValue
 from planner.question.question import Question
@@ -130,16 +131,15 @@ def over_cap(case: Case, gpus: int, cap_w: float | None) -> Message | None:
 
 
 def _fastest(question: Question, case: Case, most: int) -> Choice | None:
-    """The fastest layout that fits on up to `most` GPUs, in whole servers."""
-    room = case.cluster.gpu.memory_bytes
+    """The fastest layout that fits on up to `most` GPUs, in whole servers; a safe one where there is one."""
+    room = usable_bytes(case.cluster.gpu)
     for least in (max(1, most // 2), 1):
         layouts = enumerate_layouts(case.recipe, case.cluster, question.fixed, gpus_between=(least, most))
         scores = case.score(layouts)
-        fits = np.flatnonzero(scores.memory_bytes <= room)
-        if len(fits):
-            best = int(fits[np.argmin(scores.wall_s[fits])])
-            return Choice(layouts=layouts, scores=scores, best=best, evaluated=len(layouts))
-    return None
+        choice = choose(case, layouts, scores, scores.memory_bytes <= room, len(layouts))
+        if choice.safe:
+            return choice
+    return None if choice.best is None else choice
 
 
 def _wider(case: Case, gpus: int) -> Message:

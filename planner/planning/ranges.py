@@ -10,11 +10,12 @@ import numpy.typing as npt
 from planner.answer.plan import Contribution, LostLayout, Plan
 from planner.errors import Message
 from planner.evidence import Estimate
-from planner.performance.evaluation import Evaluation
+from planner.performance.evaluation import Evaluation, memory_of
 from planner.performance.kernel_use import gain_of_narrow, products_used
+from planner.performance.memory import memory_risk, usable_bytes
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.planning.case import Case
-from planner.planning.choice import Choice
+from planner.planning.choice import CHOICE_DRAWS, Choice
 from planner.planning.footprint import booked
 from planner.rates.terms import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
@@ -64,7 +65,7 @@ def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice |
         fits=False,
         why_not=why,
         memory_gib=None,
-        memory_capacity_gib=case.cluster.gpu.memory_bytes / GIB,
+        memory_capacity_gib=usable_bytes(case.cluster.gpu) / GIB,
         step_s=None,
         layouts_evaluated=choice.evaluated if choice else 0,
     )
@@ -76,37 +77,54 @@ def why_not(case: Case, choice: Choice) -> Message:
     gpu = case.cluster.gpu
     if not len(choice.layouts):
         return Message.of("why.no_even_split", global_batch=case.recipe.global_batch)
-    need = float(choice.scores.memory_bytes.min()) / GIB
+    need, room = float(choice.scores.memory_bytes.min()) / GIB, usable_bytes(gpu) / GIB
     return Message.of(
         "why.does_not_fit",
         layouts=len(choice.layouts),
         needed_gib=need,
-        short_gib=need - gpu.memory_bytes / GIB,
-        capacity_gib=gpu.memory_bytes / GIB,
+        short_gib=need - room,
+        capacity_gib=room,
         gpu=gpu.id,
     )
 
 
-def _lost(choice: Choice, capacity: float) -> tuple[LostLayout, ...]:
-    """The three next best that fit, and the fastest that does not."""
-    scores = choice.scores
-    order = np.argsort(scores.step_s)
-    fits = scores.memory_bytes[order] <= capacity
-    best_gpus = choice.layouts.gpus[choice.best] if choice.best is not None else 0
-    same = choice.layouts.gpus[order] == best_gpus
-    next_best = [int(i) for i in order[fits & same] if i != choice.best][:3]
-    too_big = [int(i) for i in order[~fits & same]][:1]
-    best_s = scores.step_s[choice.best] if choice.best is not None else 1.0
-    lost = []
-    for i in next_best + too_big:
-        memory = float(scores.memory_bytes[i]) / GIB
-        over = memory - capacity / GIB
-        slower = round(float(scores.step_s[i] / best_s - 1), SHOWN_DIGITS)
-        why = Message.of("why.slower", slower_ratio=slower)
-        if over > 0:
-            why = Message.of("why.too_big", over_gib=round(over, SHOWN_DIGITS))
-        lost.append(LostLayout(layout=choice.layouts.at(i), step_s=float(scores.step_s[i]), memory_gib=memory, why=why))
-    return tuple(lost)
+def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
+    """The fastest that is too risky, the three next best that fit, and the fastest that does not."""
+    if choice.best is None:
+        return ()
+    scores, room = choice.scores, usable_bytes(case.cluster.gpu)
+    best_s = float(scores.step_s[choice.best])
+    order = np.argsort(scores.step_s, kind="stable")
+    order = order[choice.layouts.gpus[order] == choice.layouts.gpus[choice.best]]
+    fits = scores.memory_bytes[order] <= room
+    others = [int(i) for i in order[fits] if i != choice.best]
+    faster = [i for i in others if scores.step_s[i] < best_s][:1]
+    slower = [i for i in others if scores.step_s[i] >= best_s][:3]
+    too_big = [int(i) for i in order[~fits]][:1]
+    return tuple(
+        LostLayout(
+            layout=choice.layouts.at(i),
+            step_s=float(scores.step_s[i]),
+            memory_gib=float(scores.memory_bytes[i]) / GIB,
+            why=_why_lost(case, choice, i, best_s, room),
+        )
+        for i in faster + slower + too_big
+    )
+
+
+def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float) -> Message:
+    """Too big, too risky, or slower: at mid, or in the mean over the draws."""
+    over = float(choice.scores.memory_bytes[index]) - room
+    if over > 0:
+        return Message.of("why.too_big", over_gib=round(over / GIB, SHOWN_DIGITS))
+    slower_ratio = float(choice.scores.step_s[index]) / best_s - 1
+    if slower_ratio >= 0:
+        return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
+    at = choice.layouts.take(slice(index, index + 1))
+    risk = memory_risk(memory_of(case.recipe, at, case.rates.sample(CHOICE_DRAWS)).total, case.cluster.gpu)
+    if risk > case.memory_risk:
+        return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
+    return Message.of("why.slower_on_average", faster_ratio=round(-slower_ratio, SHOWN_DIGITS))
 
 
 def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contribution, ...]:
@@ -163,7 +181,6 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     at = choice.winner
     mid, drawn = case.evaluate(at), case.evaluate(at, draws)
     gpus, layout = int(at.gpus[0]), at.at(0)
-    capacity = case.cluster.gpu.memory_bytes
     book = booked(case, gpus, drawn, draws)
     arrays = _metrics(case, drawn, n)
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
@@ -181,7 +198,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         fits=True,
         why_not=None,
         memory_gib=_items(mid.memory, GIB),
-        memory_capacity_gib=capacity / GIB,
+        memory_capacity_gib=usable_bytes(case.cluster.gpu) / GIB,
+        memory_risk=memory_risk(drawn.memory_bytes, case.cluster.gpu),
         step_s=_items(mid.step, 1.0, step_range_s.mid),
         step_range_s=step_range_s,
         mfu_full_attention=mfu_full_attention,
@@ -202,7 +220,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         products=products,
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
         uncertainty=_contributions(case, drawn.wall_s, draws),
-        lost_layouts=_lost(choice, capacity),
+        lost_layouts=_lost(case, choice),
         layouts_evaluated=choice.evaluated,
         **ranges,
     )

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from planner.question import names
 from planner.question.input import Input, InputGroup
-from planner.question.parsers import number, one_of, parse_date, parse_switch, parse_text, parse_usd, whole_number
+from planner.question.parsers import (
+    number,
+    one_of,
+    parse_date,
+    parse_probability,
+    parse_switch,
+    parse_text,
+    parse_usd,
+    whole_number,
+)
 from planner.rows import unknown_name
 from planner.units import parse_count, parse_duration_s, parse_power_w
 
@@ -18,6 +27,7 @@ TOKENS_PER_PARAM = 20.0
 DEFAULT_SEQ_LEN = 4096
 """Where the model does not say: the pre-training length of the Llama 2 models, arXiv 2307.09288."""
 DEFAULT_DEADLINE = "30d"
+DEFAULT_MEMORY_RISK = "5%"
 
 PARAMS = Input(
     name="params",
@@ -209,6 +219,15 @@ MICRO_BATCH = Input(
     help="Sequences per micro-batch and rank.",
     parse=whole_number(),
 )
+MEMORY_RISK = Input(
+    name="memory_risk",
+    group=InputGroup.LAYOUT,
+    metavar="P",
+    help="Highest probability of running out of memory that a layout may have.",
+    default=DEFAULT_MEMORY_RISK,
+    parse=parse_probability,
+    echoes_text=True,
+)
 
 PRICE = Input(
     name="price",
@@ -343,7 +362,7 @@ INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
     GPU, GPUS, DEADLINE, BUDGET, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
-    TP, PP, VP, CP, EP, ZERO, MICRO_BATCH,
+    TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
     PRICE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP, GRID,
     MARKET_GRID, EMBODIED,
     RECORDS, CALIBRATION, SEED,

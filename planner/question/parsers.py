@@ -101,3 +101,19 @@ def one_of(names: Callable[[], Iterable[str]], aliases: Mapping[str, str] = NO_A
         return value
 
     return parse
+
+
+def parse_probability(text: str, what: str) -> float:
+    """A probability as people write it: `5%`, `0.05`.
+
+    Raises:
+        UsageError: not a number, or not between 0 and 1, both left out.
+    """
+    hint = f"for example {what} 5%, or {what} 0.05"
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError as error:
+        raise UsageError(f"{what}: `{text}` is not a probability", hint=hint) from error
+    if not 0.0 < value < 1.0:
+        raise UsageError(f"{what}: `{text}` must be above 0 and below 1 (100%)", hint=hint)
+    return value

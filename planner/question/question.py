@@ -73,6 +73,8 @@ class Question:
     deadline_s: float | None
     budget_usd: float | None
     fixed: FixedLayout
+    memory_risk: float
+    """Highest probability of running out of memory that a layout may have."""
     money: MoneyInputs
     seed: int
     inputs: dict[str, InputValue]

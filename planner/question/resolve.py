@@ -27,6 +27,7 @@ from planner.question.inputs import (
     GPU,
     GPUS,
     GPUS_PER_NODE,
+    MEMORY_RISK,
     METHOD,
     MICRO_BATCH,
     MODEL,
@@ -262,12 +263,13 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     clusters = _clusters(read, own)
     gpus, deadline_s, budget_usd = _targets(read)
     offload = read.value_or_default(OFFLOAD)
-    fixed = _fixed(read)
+    fixed, memory_risk = _fixed(read), read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     return Question(
         model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch, asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
-        deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, money=money, seed=_seed(read), inputs=read.inputs,
+        deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, memory_risk=memory_risk, money=money,
+        seed=_seed(read), inputs=read.inputs,
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def fastest(
     timed = []
     for where in all_layouts(recipe, cluster, gpus, ckpts):
         one = OneLayout(recipe, cluster, where, rates)
-        if sum(one.memory().values()) <= cluster.gpu.memory_bytes:
+        if sum(one.memory().values()) <= cluster.gpu.memory_bytes - 0.55 * 2**30:  # what the driver keeps
             timed.append((sum(one.step().values()), where))
     if not timed:
         return float("inf"), []

@@ -12,6 +12,9 @@ from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Cell, Column, Section, Table, TableRow
 
+TOLD_RISK = 0.01
+"""A thousand draws do not tell smaller probabilities apart."""
+
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
     """A row per item, a column per precision; with shares for the requested one."""
@@ -113,6 +116,9 @@ def memory(facts: Facts, words: Words) -> Section | None:
         gpu=pretty_gpu(answer["gpu"]),
         room=words.value("gib", abs(room)),
     )
+    risk = words.figure("percent", answer["memory_risk"])
+    if risk is not None:
+        lead += words.spans("memory.risk" if answer["memory_risk"] >= TOLD_RISK else "memory.risk_small", risk=risk)
     return Section(
         id="memory",
         title=words("memory.title"),

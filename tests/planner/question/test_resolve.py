@@ -103,7 +103,7 @@ def test_the_optional_parts_are_taken():
         "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
         "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
-        "calibration": "our-stack.json", "network_file": "nccl.txt",
+        "calibration": "our-stack.json", "network_file": "nccl.txt", "memory_risk": "10%",
     }  # fmt: skip
     resolved = ask(**given)
 
@@ -115,7 +115,7 @@ def test_the_optional_parts_are_taken():
     assert (machine.gpu.id, machine.gpus_per_node, machine.power_limit_w) == ("h100-sxm5-80gb", 4, 500)
     fixed = resolved.fixed
     assert (fixed.tp, fixed.pp, fixed.vp, fixed.cp, fixed.ep, fixed.zero, fixed.micro_batch) == (2, 1, 1, 1, 1, 0, 2)
-    assert fixed.act_ckpt == "full"
+    assert (fixed.act_ckpt, resolved.memory_risk) == ("full", 0.1)
     assert resolved.money.price_usd_per_gpu_h == 2.5
     assert (resolved.money.pue, resolved.money.electricity_usd_per_kwh, resolved.money.grid) == (1.1, 0.1, "FR")
     assert resolved.money.as_of == date(2026, 1, 31)
