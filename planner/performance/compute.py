@@ -97,6 +97,7 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
     casts: Value = 0.0
     memory: Value = 0.0
     accumulate: Value = 0.0
+    unpack: Value = 0.0
     for ops, weight, moe in ((work.dense_layer, 1.0 - share, False), (work.moe_layer, share, True)):
         if weight > 0:
             products = product_times(ops, work.splits, recipe, rates)
@@ -104,6 +105,7 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
             casts = casts + weight * sum((cast_s(op, recipe, rates) for op in ops), 0.0)
             memory = memory + weight * _memory(recipe, work, at, rates, moe)
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
+            unpack = unpack + weight * _unpack_s(ops, recipe, rates)
     att_forward, attention, traffic = _attention(recipe, work, rates)
     gaps = kernels(recipe, rates) * rates.kernel_s
     memory = memory + traffic + casts + gaps
@@ -112,8 +114,8 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
         matmul_forward=forward,
         attention=attention,
         attention_forward=att_forward,
-        memory=memory + accumulate,
-        memory_forward=memory * FORWARD_SHARE,
+        memory=memory + accumulate + 2.0 * unpack,
+        memory_forward=memory * FORWARD_SHARE + unpack,
         scores_forward=traffic * FORWARD_SHARE,
     )
 
@@ -122,10 +124,22 @@ def _accumulate_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Valu
     """Read-modify-write of the accumulated weight gradients, once per micro-batch."""
     if not recipe.trains_all:
         return 0.0
+    return _weights(ops) * 2.0 * recipe.policy.gradient_bytes / rates.memory_bytes_per_s
+
+
+def _unpack_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
+    """Unpacking 4-bit weights for one pass: forward, and again for the gradients of the inputs."""
+    if recipe.method != "qlora":
+        return 0.0
+    return _weights(ops) * rates.unpacked_bytes / rates.memory_bytes_per_s
+
+
+def _weights(ops: tuple[MatMul, ...]) -> Value:
+    """Weights of the products of a layer, on this GPU."""
     weights: Value = 0.0
     for op in ops:
         weights = weights + op.n * op.k * op.count
-    return weights * 2.0 * recipe.policy.gradient_bytes / rates.memory_bytes_per_s
+    return weights
 
 
 def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:

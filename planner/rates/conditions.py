@@ -13,6 +13,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe], bool]] = {
     "flash_attention": lambda recipe: recipe.attention == "flash",
     "misaligned_heads": lambda recipe: recipe.attention == "naive" and not recipe.heads_aligned,
     "dropout": lambda recipe: recipe.dropout,
+    "packed": lambda recipe: recipe.method == "qlora",
     "experts": lambda recipe: bool(recipe.model.experts),
     "blocking_sends": lambda recipe: recipe.kernels == "eager",
     "casts": lambda recipe: bool(recipe.policy.cast_bytes_per_element),

@@ -184,6 +184,10 @@ class Parts:
         gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
         times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
         times["memory_f"] = 0.4 * run_again
+        if r.method == "qlora":
+            unpack = sum(o.columns * o.inner * o.count for o in products) * q.unpacked_bytes / q.memory_bytes_per_s
+            times["memory"] += 2 * unpack
+            times["memory_f"] += unpack
         times["softmax_f"] = 0.4 * softmax
         times["kernels"] = launched
         return times

@@ -622,6 +622,7 @@ TEXT: dict[str, str] = {
     "driver.qkv_passes": "memory traffic of q, k, v",
     "driver.score_passes": "memory traffic of attention scores",
     "driver.moe_passes": "memory traffic of routing",
+    "driver.unpacked_bytes": "memory traffic of 4-bit weights",
     "driver.dropout_passes": "memory traffic of dropout",
     "driver.logit_bytes": "memory traffic of the loss",
     "driver.failures_per_gpu_h": "failure rate",

@@ -610,6 +610,7 @@ TEXT: dict[str, str] = {
     "driver.qkv_passes": "q、k、v 的访存",
     "driver.score_passes": "注意力分数的访存",
     "driver.moe_passes": "路由的访存",
+    "driver.unpacked_bytes": "4 比特权重解包的访存",
     "driver.dropout_passes": "dropout 的访存",
     "driver.logit_bytes": "损失的访存",
     "driver.failures_per_gpu_h": "故障率",

@@ -99,6 +99,21 @@ def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_e
     assert float(times.memory_forward[0]) == pytest.approx(0.4 * elements * 10 * 2 * 1.5 / 1e12)
 
 
+def test_4_bit_weights_are_unpacked_once_forward_and_once_for_the_gradients_of_the_inputs():
+    model = shape()
+    weights = model.matrix_params_active / model.layers - model.head_params / model.layers
+    rates = compute_bound(memory_bytes_per_s=1e12, norm_passes=0.0, qkv_passes=0.0, ffn_passes=0.0, unpacked_bytes=8.0)
+    packed, plain = (
+        layer_time(one, count_work(one, layouts(tp=2)), layouts(tp=2), rates)
+        for one in (recipe(model, method="qlora"), recipe(model, method="lora"))
+    )
+
+    # half of the layer's weights on each of two ranks, 8 bytes each, at 1 TB/s
+    once = weights / 2 * 8 / 1e12
+    assert float(packed.memory[0] - plain.memory[0]) == pytest.approx(2 * once)
+    assert float(packed.memory_forward[0] - plain.memory_forward[0]) == pytest.approx(once)
+
+
 def test_a_layer_with_experts_launches_the_kernels_of_routing_too():
     rates = plain_rates(kernels_per_layer=45.0, kernels_per_moe_layer=150.0)
 
