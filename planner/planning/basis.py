@@ -92,7 +92,7 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
         if case.recipe.model.evidence is not None:
             sources.add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu", "params_total"))
         for term in case.rates.terms.values():
-            if has_effect(term, case.recipe):
+            if has_effect(term, case.recipe, case.mid):
                 sources.add(
                     term.evidence, term.family.used_in, term=term.name, precision=precision,
                     group=term.family.evidence_group,

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.rates.terms import Term
+from planner.rates.terms import Rates, Term
 from planner.training.recipe import Recipe
 
-CONDITIONS: Mapping[str, Callable[[Recipe], bool]] = {
-    "": lambda recipe: True,
-    "naive_attention": lambda recipe: recipe.attention == "naive",
-    "flash_attention": lambda recipe: recipe.attention == "flash",
-    "misaligned_heads": lambda recipe: recipe.attention == "naive" and not recipe.heads_aligned,
-    "dropout": lambda recipe: recipe.dropout,
-    "packed": lambda recipe: recipe.method == "qlora",
-    "experts": lambda recipe: bool(recipe.model.experts),
-    "blocking_sends": lambda recipe: recipe.kernels == "eager",
-    "casts": lambda recipe: bool(recipe.policy.cast_bytes_per_element),
-    "offload": lambda recipe: recipe.offload != "none",
-    "all_reduce": lambda recipe: not (recipe.sequence_parallel and recipe.kernels == "tuned"),
-    "gathered_inputs": lambda recipe: recipe.sequence_parallel and not recipe.fused,
-    "convolutions": lambda recipe: recipe.model.kind == "cnn",
+
+def _by_law(rates: Rates) -> bool:
+    """Whether any product takes its time from the law of a roofline, for want of a measured surface."""
+    return any(rates.surface(name) is None for name in ("linear_flop_per_s", "other_flop_per_s"))
+
+
+CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
+    "": lambda recipe, rates: True,
+    "naive_attention": lambda recipe, rates: recipe.attention == "naive",
+    "flash_attention": lambda recipe, rates: recipe.attention == "flash",
+    "misaligned_heads": lambda recipe, rates: recipe.attention == "naive" and not recipe.heads_aligned,
+    "dropout": lambda recipe, rates: recipe.dropout,
+    "packed": lambda recipe, rates: recipe.method == "qlora",
+    "experts": lambda recipe, rates: bool(recipe.model.experts),
+    "blocking_sends": lambda recipe, rates: recipe.kernels == "eager",
+    "casts": lambda recipe, rates: bool(recipe.policy.cast_bytes_per_element),
+    "offload": lambda recipe, rates: recipe.offload != "none",
+    "all_reduce": lambda recipe, rates: not (recipe.sequence_parallel and recipe.kernels == "tuned"),
+    "gathered_inputs": lambda recipe, rates: recipe.sequence_parallel and not recipe.fused,
+    "unmeasured_products": lambda recipe, rates: _by_law(rates),
+    "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
+    "convolutions": lambda recipe, rates: recipe.model.kind == "cnn",
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""
 
 
-def has_effect(term: Term, recipe: Recipe) -> bool:
-    """Whether a term has any effect on what a recipe takes."""
-    return CONDITIONS[term.family.when](recipe)
+def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
+    """Whether a term has any effect on what a recipe takes at some rates."""
+    return CONDITIONS[term.family.when](recipe, rates)

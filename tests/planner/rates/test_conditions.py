@@ -21,5 +21,23 @@ from tests.planner.build import cluster, recipe
 )
 def test_a_term_counts_where_its_condition_holds(term, changes, effective):
     trained = recipe(**changes)
+    rates = resolve_rates(cluster(), trained)
 
-    assert has_effect(resolve_rates(cluster(), trained).terms[term], trained) is effective
+    assert has_effect(rates.terms[term], trained, rates.sample()) is effective
+
+
+@pytest.mark.parametrize(
+    ("gpu", "attention", "term", "effective"),
+    [
+        ("h100-sxm5-80gb", "flash", "matmul_overlap_ratio", False),  # products take their time from a surface
+        ("h100-sxm5-80gb", "flash", "operand_bytes_per_s", False),
+        ("h100-sxm5-80gb", "naive", "operand_bytes_per_s", True),  # which the scores do not
+        ("v100-sxm2-32gb", "naive", "matmul_overlap_ratio", True),
+        ("v100-sxm2-32gb", "naive", "operand_bytes_per_s", True),
+    ],
+)
+def test_the_law_of_products_counts_where_no_surface_was_measured(gpu, attention, term, effective):
+    trained = recipe(attention=attention, policy="fp16")
+    rates = resolve_rates(cluster(gpu), trained)
+
+    assert has_effect(rates.terms[term], trained, rates.sample()) is effective
