@@ -40,7 +40,7 @@ class RunDraws:
     gpu_h: Amounts
     """GPUs times wall hours, goodput included."""
     usd_per_gpu_h: Amounts | None
-    """Price of a GPU-hour; None where none is known (then the bill is a lower bound)."""
+    """Price of a GPU-hour; None where none is known (then the cost is unknown)."""
     checkpoint: DataSize = NO_DATA
     """One checkpoint of the model and its optimizer."""
     energy: Energy | None = None
@@ -85,15 +85,14 @@ def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
 
 
 def run_bill(run: RunDraws, prices: BillPrices) -> tuple[Estimate | None, tuple[CostLine, ...]]:
-    """The total and the lines that sum to it at low, mid and high; a lower bound where a price is missing.
+    """The total and the lines that sum to it at low, mid and high; a lower bound where a minor price is missing.
 
-    Where no line at all is known there is no total: never 0.
+    Without a price of the GPUs there is no total: what the other lines add up to is not the cost of the run.
     """
-    lines = bill_lines(run, prices)
     price = prices.gpu.usd_per_gpu_h
-    if not lines:
+    if price is None:
         return None, ()
-    return cost_tree(lines, at_least=price is None or price.at_least)
+    return cost_tree(bill_lines(run, prices), at_least=price.at_least)
 
 
 def total_draws_usd(run: RunDraws, prices: BillPrices) -> Amounts:

@@ -41,7 +41,7 @@ class Case:
     site: SiteFacts
     tokens: float
     electricity_on: bool
-    """Electricity is a line of its own: the user gave its price or owns the machines, or no GPU price is known."""
+    """Electricity is a line of its own: the user gave its price or owns the machines."""
     ledger: Ledger = NO_LEDGER
     """What else is booked for the hours of this GPU."""
     memory_risk: float = 0.05
@@ -159,7 +159,7 @@ def make_case(
         price=price if ledger.owned is None else ledger.owned.without_energy,
         site=site,
         tokens=question.tokens,
-        electricity_on=question.money.pays_electricity or ledger.owned is not None or price.usd_per_gpu_h is None,
+        electricity_on=question.money.pays_electricity or ledger.owned is not None,
         ledger=ledger,
         memory_risk=question.memory_risk,
         embodied_on=question.money.embodied,

@@ -337,7 +337,7 @@ def _savings(side: _Side) -> list[Saving]:
             for to, target in fitting.items():
                 if to == frm:
                     continue
-                for metric in LOWER_IS_BETTER:
+                for metric in (name for name in LOWER_IS_BETTER if name in target.draws):
                     base = fitting[frm].draws[metric]
                     ratio = 1.0 - target.draws[metric] / np.where(base > 0, base, np.nan)
                     if not np.all(np.isfinite(ratio)):

@@ -153,7 +153,7 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
 
 
 def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
-    """Draws of every metric of a plan (`plan.METRICS`), `[draw]` each."""
+    """Draws of every metric of a plan (`plan.METRICS`), `[draw]` each; no cost where no price is known."""
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
@@ -165,6 +165,8 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
         "cost_usd": drawn.cost_usd,
         "carbon_tco2e": drawn.carbon_kg / TONNE_KG,
     }
+    if case.price.usd_per_gpu_h is None:
+        del metrics["cost_usd"]
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
 
 
@@ -187,7 +189,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     products = () if case.recipe.model.kind == "cnn" else products_used(case.recipe, at, case.mid)
-    del ranges["cost_usd"]  # the bill's, which may know nothing
+    ranges.pop("cost_usd", None)  # the bill has its own
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,

@@ -61,7 +61,7 @@ TEMPLATES: dict[str, str] = {
     "gap.embodied.effect": "carbon with embodied, and the SCI score, are lower bounds",
     "gap.price.missing.what": "GPU price",
     "gap.price.missing.why": "{why}",
-    "gap.price.missing.effect": "the cost is a lower bound; give --price or `mpplan prices add`",
+    "gap.price.missing.effect": "the cost is unknown; give --price or `mpplan prices add`",
     "gap.price.stale.what": "stale prices",
     "gap.price.stale.why": "more than 90 days old on {as_of}: {rows}",
     "gap.price.stale.effect": "the cost may be off; get newer prices with `mpplan prices refresh`, or give --price",

@@ -61,7 +61,7 @@ TEMPLATES: dict[str, str] = {
     "gap.embodied.effect": "含隐含碳的排放与 SCI 得分只是下限",
     "gap.price.missing.what": "GPU 价格",
     "gap.price.missing.why": "{why}",
-    "gap.price.missing.effect": "费用只是下限；请给出 --price 或用 `mpplan prices add` 添加",
+    "gap.price.missing.effect": "费用未知；请给出 --price 或用 `mpplan prices add` 添加",
     "gap.price.stale.what": "过期的价格",
     "gap.price.stale.why": "截至 {as_of} 已超过 90 天：{rows}",
     "gap.price.stale.effect": "费用可能有偏差；可用 `mpplan prices refresh` 更新，或给出 --price",

@@ -191,14 +191,11 @@ def test_where_nothing_is_known_there_is_no_total_rather_than_0():
     assert bill(replace(run_of(1000.0), usd_per_gpu_h=None), nothing) == (None, ())
 
 
-def test_an_unknown_price_makes_the_bill_a_lower_bound():
+def test_without_a_price_of_the_gpus_what_else_is_known_is_no_total():
     nothing = GpuPrice(gpu="x", usd_per_gpu_h=None, basis=Message.of("price.basis.none"), evidence=())
     run = replace(run_of(1000.0), usd_per_gpu_h=None)
 
-    total, _ = bill(run, nothing, beside=BESIDE)
-
-    assert total.at_least
-    assert total.mid > 0  # what is known
+    assert bill(run, nothing, beside=BESIDE) == (None, ())
 
 
 def test_a_price_that_is_itself_a_lower_bound_makes_the_bill_one():

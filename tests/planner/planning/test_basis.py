@@ -154,7 +154,7 @@ def test_an_unknown_price_of_electricity_is_a_gap_only_where_it_is_billed():
 
     assert answer(here=dark).gaps == (NO_PLACE,)  # rent holds it
     assert NO_POWER in answer(Ledger(owned=OWNED), here=dark).gaps
-    assert NO_POWER in answer(here=dark, priced={H100: unknown_price()}).gaps
+    assert NO_POWER not in answer(here=dark, priced={H100: unknown_price()}).gaps  # it would not make a cost
 
 
 def test_the_price_of_electricity_is_evidence_only_where_it_is_billed():

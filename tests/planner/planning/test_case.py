@@ -48,13 +48,13 @@ def test_no_facility_draws_less_than_its_machines():
     assert np.min(tight.unit_prices(DRAWS).pue) >= 1
 
 
-def test_electricity_is_a_line_only_where_the_user_pays_it_or_nothing_else_is_known():
+def test_electricity_is_a_line_only_where_the_user_pays_it():
     assert make().unit_prices().usd_per_kwh is None
     assert make(electricity="0.08").unit_prices().usd_per_kwh == 0.08
     one = question()
     unknown = make_case(one, one.asked, one.clusters[0], unknown_price(), site())
     assert unknown.unit_prices().usd_per_gpu_h is None
-    assert unknown.unit_prices().usd_per_kwh == 0.08
+    assert unknown.unit_prices().usd_per_kwh is None
 
 
 def test_one_input_of_the_same_name_is_drawn_alike_everywhere():

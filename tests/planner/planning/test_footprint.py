@@ -154,11 +154,11 @@ def test_without_any_price_there_is_no_cost_rather_than_0():
     assert (one.cost_usd, one.cost_lines) == (None, ())
 
 
-def test_without_a_gpu_price_the_electricity_alone_is_a_lower_bound():
-    one = plan(price_of=unknown_price)
+def test_without_a_gpu_price_the_electricity_alone_is_no_cost():
+    one = plan(price_of=unknown_price, electricity="0.08")
 
-    assert [line.id for line in one.cost_lines] == ["electricity"]
-    assert one.cost_usd.at_least
+    assert (one.cost_usd, one.cost_lines) == (None, ())
+    assert one.energy_mwh.mid > 0
 
 
 def test_a_budget_holds_the_whole_bill():
