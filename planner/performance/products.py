@@ -7,13 +7,14 @@ up once for each distinct split.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.kernels.surface import Surface, large_flop_per_s, product_s
+from planner.kernels.power import ProductPower
+from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
 from planner.performance.operations import Array, MatMul, Splits
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -46,16 +47,23 @@ def product_times(ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: 
         rates: mid values or draws; their surfaces are used where there are any.
     """
     times = ProductTimes(forward=0.0, backward=0.0)
+    for name, alike in by_rate(ops):
+        surface = rates.surface(name)
+        if surface is None:
+            times = times.plus(_by_law(alike, recipe, rates))
+        else:
+            slower = large_flop_per_s(surface) / getattr(rates, name)
+            passes = passes_alone(alike, splits, surface, recipe, rates)
+            times = times.plus(_measured(passes, splits, slower, rates.power(name)))
+    return times
+
+
+def by_rate(ops: Sequence[MatMul]) -> Iterator[tuple[str, list[MatMul]]]:
+    """Products by the term that is their rate, without those that nothing runs at."""
     for name, low in (("linear_flop_per_s", True), ("other_flop_per_s", False)):
         alike = [op for op in ops if op.low_precision is low]
-        surface = rates.surface(name)
-        if alike and surface is not None:
-            rate = rates.linear_flop_per_s if low else rates.other_flop_per_s
-            slower = large_flop_per_s(surface) / rate
-            times = times.plus(_measured(alike, splits, surface, slower, recipe, rates))
-        elif alike:
-            times = times.plus(_by_law(alike, recipe, rates))
-    return times
+        if alike:
+            yield name, alike
 
 
 def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates) -> ProductTimes:
@@ -82,21 +90,40 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     return seconds * op.count + rates.kernel_s
 
 
-def _measured(
-    ops: Sequence[MatMul], splits: Splits, surface: Surface, slower: Value, recipe: Recipe, rates: Rates
-) -> ProductTimes:
-    """Times on a surface: all products and their backward passes in one look-up.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """Forward and backward products of a list as they run alone, `[pass, product, split]`."""
+
+    m: Floats
+    n: Floats
+    k: Floats
+    seconds: Floats
+    """Of one run, sustained under the power limit as sold."""
+    runs: Value
+    """How many times as long a layer spends on it."""
+
+
+def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe: Recipe, rates: Rates) -> Passes:
+    """Products and their backward passes on a surface, in one look-up.
 
     A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
     weights read.
     """
     m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
     grouped = np.array([op.grouped for op in ops])[:, None]
-    wide, times = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    wide, runs = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if recipe.trains_all else 2]
-    shapes = (np.concatenate(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
-    seconds = np.asarray(product_s(surface, *shapes)).reshape(len(passes), len(ops), -1)
-    by_pass = (seconds * times).sum(axis=1)
+    m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
+    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs)
+
+
+def _measured(passes: Passes, splits: Splits, slower: Value, power: ProductPower | None) -> ProductTimes:
+    """Times on a surface; a product that draws less than a lower power limit keeps more of its clock."""
+    seconds = passes.seconds
+    if power is not None and power.limit_w < power.held_w:
+        alone_w = power.alone_w(passes.m, passes.n, passes.k, seconds)
+        seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
+    by_pass = (seconds * passes.runs).sum(axis=1)
     return ProductTimes(forward=splits.spread(by_pass[0]) * slower, backward=splits.spread(by_pass[1:].sum(0)) * slower)
 
 
