@@ -113,6 +113,22 @@ def parse_power_w(text: str, what: str) -> float:
     return parts[0] * _POWER_SUFFIX[parts[1]]
 
 
+def parse_watts(text: str, what: str) -> float:
+    """Read the power of one device in watts: `500`, `500W`, `0.5kW`; a number without a unit is in watts.
+
+    Raises:
+        UsageError: the text is not a positive power.
+    """
+    bare = text.strip().removesuffix("W").removesuffix("w")
+    try:
+        value_w = float(bare)
+    except ValueError:
+        return parse_power_w(text, what)
+    if not 0 < value_w < float("inf"):
+        raise UsageError(f"{what}: `{text}` must be greater than 0", hint=f"for example {what} 500")
+    return value_w
+
+
 def gib_from_bytes(value_bytes: float) -> float:
     """GiB in a number of bytes."""
     return value_bytes / GIB

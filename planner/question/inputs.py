@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from planner.question import names
 from planner.question.input import Input, InputGroup
-from planner.question.parsers import number, one_of, parse_date, parse_switch, parse_text, parse_usd, whole_number
+from planner.question.parsers import (
+    AUTO,
+    number,
+    one_of,
+    parse_date,
+    parse_power_limit,
+    parse_switch,
+    parse_text,
+    parse_usd,
+    whole_number,
+)
 from planner.rows import unknown_name
 from planner.units import parse_count, parse_duration_s, parse_power_w
 
@@ -182,10 +192,11 @@ NETWORK_FILE = Input(
 POWER_LIMIT = Input(
     name="power_limit",
     group=InputGroup.MACHINES,
-    metavar="W",
-    help="Power limit per GPU.",
+    metavar="W|auto",
+    help="Power limit per GPU; auto searches for the cheapest.",
     default="the board's",
-    parse=number(0, above=True, example="500"),
+    parse=parse_power_limit,
+    choices=lambda: (AUTO,),
 )
 
 TP = Input(name="tp", group=InputGroup.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())

@@ -75,6 +75,8 @@ class Question:
     fixed: FixedLayout
     money: MoneyInputs
     seed: int
+    searches_power_limit: bool = False
+    """Whether the power limit of each GPU is to be searched for: `clusters` have theirs as sold until it is settled."""
     inputs: dict[str, InputValue]
     """Every input by name with its source, in the order in which they are shown."""
 
