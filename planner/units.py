@@ -125,7 +125,7 @@ def parse_watts(text: str, what: str) -> float:
     except ValueError:
         return parse_power_w(text, what)
     if not 0 < value_w < float("inf"):
-        raise UsageError(f"{what}: `{text}` must be greater than 0", hint=f"for example {what} 500")
+        raise UsageError(f"{what}: `{text}` is not a power above 0", hint="write it like `500` or `500W`")
     return value_w
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from planner.rates.ladder import BEST_OF_STACKS
+
 Floats = npt.NDArray[np.float64]
 
 AIC = "ai-dynamo/aiconfigurator@095f58a51: aic-core/src/aiconfigurator_core/systems/data"
@@ -54,9 +56,6 @@ SUSTAINED_STACK, SUSTAINED_TYPE = "vllm-0.22.0", "bfloat16"
 THROTTLED = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm", "gb200", "gb300")
 """Systems whose bursts overstate what they sustain: those with pairs, and their closest relatives. An A100 sustains its
 rate (gpus.csv: 271 TFLOP/s as the mean of 100 products), and nobody measured the others both ways."""
-BEST_OF_STACKS = 1.42
-"""Standard deviations that the best of eight stacks lies from their median. The worst are early releases that nobody
-trains with, so the better half alone says how far stacks differ."""
 LATENCY_KNOTS_S = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
 """Burst latencies between which sustained over burst is interpolated."""
 
@@ -123,6 +122,7 @@ def read_products(folder: Path) -> list[Products]:
 def _products(folder: Path, system: str, kind: str, table: Floats) -> Products:
     m, n, k, burst, best = table.T
     large = (m >= 1024) & (n >= 2048) & (k >= 2048)
+    # the worst are early releases that nobody trains with: the better half alone says how far stacks differ
     between = np.median(np.log(burst[large] / best[large])) / BEST_OF_STACKS
     return Products(
         system=system, gpu=GPUS[system], compute=COMPUTES[kind], m=m, n=n, k=k, burst_s=burst,

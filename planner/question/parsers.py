@@ -61,7 +61,13 @@ def parse_power_limit(text: str, what: str) -> float | None:
     Raises:
         UsageError: neither.
     """
-    return None if text.lower() == AUTO else parse_watts(text, what)
+    if text.lower() == AUTO:
+        return None
+    try:
+        return parse_watts(text, what)
+    except UsageError as error:
+        hint = "write it in watts, like `500` or `500W`, or `auto`"
+        raise UsageError(f"{what}: `{text}` is no power above 0", hint=hint) from error
 
 
 def whole_number(low: int = 1, high: int = LARGEST_WHOLE) -> Callable[[str, str], int]:

@@ -33,6 +33,9 @@ CURRENT_YEAR = 2026.0
 ATTENTION_MATURE_YEAR = 2025.0
 """From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
 
+BEST_OF_STACKS = 1.42
+"""Standard deviations that the best of eight stacks lies from their median."""
+
 TRANSFER_SD = 0.05
 """Further spread of the logarithm of a matrix rate where nobody measured this GPU: assumed."""
 
@@ -260,8 +263,8 @@ SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp
 def _surface_term(setting: Setting, family: Family, name: str, surface: Surface) -> Term:
     """What a large product sustains, times what the products of a training step reach of that.
 
-    The spread of shapes about the surface and of stacks comes on top. No draw exceeds what the surface sustains; where
-    training stacks take a better library than the median of those measured (FP8, FP4), that library's.
+    The spread of shapes about the surface and of stacks comes on top. No draw exceeds the peak, or what the fastest of
+    the measured stacks sustains: a surface is the median of them.
     """
     row = setting.row(setting.parameters.families["product_rate_ratio"])
     sustained_flop_per_s = large_flop_per_s(surface)
@@ -270,8 +273,8 @@ def _surface_term(setting: Setting, family: Family, name: str, surface: Surface)
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
     evidence = replace(surface.evidence, terms=(name,))
     rests_on = (Dependence(row=row),)
-    best_library = row.high if row.value > 1.0 else 1.0
-    ceiling = min(setting.gpu.peak_flop_per_s[setting.compute], sustained_flop_per_s * best_library)
+    fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
+    ceiling = min(setting.gpu.peak_flop_per_s[setting.compute], sustained_flop_per_s * fastest)
     sustained = replace(
         term, value=min(term.value, ceiling), own_sd=spread, ceiling=ceiling, rests_on=rests_on, evidence=evidence,
         surface=surface, power=_product_power(setting, sustained_flop_per_s),

@@ -326,7 +326,7 @@ TEXT: dict[str, str] = {
     "table.owned": "An hour on your own GPU",
     "table.hours": "When to start under a time-of-use tariff",
     "limits.title": "Power limits",
-    "limits.lead": "The same question at every power limit that the GPU accepts; {precision} decides, and the plans stand at the cheapest.",
+    "limits.lead": "The same question at every power limit that the GPU accepts; {precision} decides, and the plans stand at the cheapest (without a price, at that of the least energy).",
     "limits.sold": "As sold",
     "limits.cheapest": "Cheapest",
     "limits.greenest": "Least energy",

@@ -322,7 +322,7 @@ TEXT: dict[str, str] = {
     "table.owned": "自有 GPU 的一小时",
     "table.hours": "分时电价下何时开始",
     "limits.title": "功率上限",
-    "limits.lead": "同一问题在 GPU 接受的每个功率上限下的答案；由 {precision} 决定，各方案取最便宜的上限。",
+    "limits.lead": "同一问题在 GPU 接受的每个功率上限下的答案；由 {precision} 决定，各方案取最便宜的上限（没有价格时取能耗最低的上限）。",
     "limits.sold": "出厂上限",
     "limits.cheapest": "最便宜",
     "limits.greenest": "能耗最低",

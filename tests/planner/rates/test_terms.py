@@ -148,9 +148,8 @@ def test_a_power_limit_lowers_clock_rate_and_watts_together():
 
     assert clock_ratio(H100) == 1
     assert float(half.linear_flop_per_s) == pytest.approx(clock_ratio(limited) * float(full.linear_flop_per_s))
-    assert 0.6 < clock_ratio(limited) < 0.9
+    assert 0.6 < clock_ratio(limited) < 0.8  # just below the voltage's floor
     assert float(half.power_linear_w) == 400
-    assert float(half.memory_bytes_per_s) == float(full.memory_bytes_per_s)
 
 
 def test_a_limit_above_what_is_drawn_changes_nothing():
