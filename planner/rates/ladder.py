@@ -133,7 +133,28 @@ def resolve_rates(
             continue  # no equation of a transformer reads them
         for name in family.terms:
             terms[name] = LIMITS[family.limit](setting, family, name)
-    return RateSet(terms=terms | dict(overrides or {}), parameters=setting.parameters)
+    measured = {name: _under_limit(term, setting) for name, term in (overrides or {}).items()}
+    return RateSet(terms=terms | measured, parameters=setting.parameters)
+
+
+DRAWN_BY = {"linear_flop_per_s": "power_at_limit", "other_flop_per_s": "power_at_limit",
+            "attention_flop_per_s": "power_attention", "memory_bytes_per_s": "power_memory"}  # fmt: skip
+"""Rates that follow the clock, by the row that says what their work draws."""
+
+
+def _under_limit(term: Term, setting: Setting) -> Term:
+    """A term from a record, brought from the power limit at which it was measured to a lower one that is set."""
+    cluster, limit_w = setting.cluster, setting.cluster.power_limit_w
+    if limit_w is None or limit_w >= (term.measured_limit_w or cluster.gpu.tdp_w):
+        return term
+    if term.name not in DRAWN_BY:
+        if term.family.limit != "board_power":
+            return term
+        return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
+    drawn = DRAWN_BY[term.name]
+    measured = replace(cluster, power_limit_w=term.measured_limit_w)
+    clock = clock_ratio(cluster, setting.parameters, drawn) / clock_ratio(measured, setting.parameters, drawn)
+    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock)
 
 
 CLOCK_ROWS = ("power_idle", "clock_exponent", "voltage_floor")

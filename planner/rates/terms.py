@@ -109,6 +109,8 @@ class Term:
     """How the rate differs by shape: the value is that of a large kernel. None: one rate for all shapes."""
     power: ProductPower | None = None
     """What products at this rate draw by shape; None where nobody knows, or where it is no rate of products."""
+    measured_limit_w: float | None = None
+    """Power limit under which a record measured it; None: the one as sold, or no record."""
 
     @property
     def log_sd(self) -> float:
