@@ -10,7 +10,6 @@ from __future__ import annotations
 from planner.question import names
 from planner.question.input import Input, InputGroup
 from planner.question.parsers import (
-    AUTO,
     number,
     one_of,
     parse_date,
@@ -196,7 +195,6 @@ POWER_LIMIT = Input(
     help="Power limit per GPU; auto searches for the cheapest.",
     default="the board's",
     parse=parse_power_limit,
-    choices=lambda: (AUTO,),
 )
 
 TP = Input(name="tp", group=InputGroup.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())

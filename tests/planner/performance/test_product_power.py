@@ -74,8 +74,9 @@ def test_a_lower_power_limit_is_never_faster(setting, shares):
 
     for item in ("matmul", "attention", "memory_bound", "optimizer"):
         assert np.ravel(getattr(higher.step, item))[0] <= np.ravel(getattr(lower.step, item))[0] * ROUNDING
-    # the host keeps the stages of a pipeline waiting less where they compute for longer
-    assert where.pp > 1 or np.ravel(higher.step_s)[0] <= np.ravel(lower.step_s)[0] * ROUNDING
+    # a slower GPU waits less for the host: `launch`, and the part of the bubble that holds it
+    fast_s, slow_s = (float(np.ravel(found.step.compute)[0]) for found in (higher, lower))
+    assert fast_s <= slow_s * ROUNDING
 
 
 @given(settings_of_recipes(), st.floats(0.1, 1))

@@ -132,6 +132,20 @@ def test_a_measured_term_wins_over_everything_else():
     assert np.std(np.log(drawn)) == pytest.approx(0.01, rel=0.03)
 
 
+@pytest.mark.parametrize(("measured_limit_w", "follows"), [(None, True), (700.0, True), (500.0, False)])
+def test_a_record_follows_a_lower_limit_than_the_one_it_was_measured_at(measured_limit_w, follows):
+    limited = cluster(power_limit_w=500.0)
+    base = resolve_rates(H100, recipe()).terms
+    own = {
+        name: replace(base[name], value=value, ceiling=float("inf"), measured_limit_w=measured_limit_w)
+        for name, value in (("linear_flop_per_s", 600e12), ("power_linear_w", 690.0))
+    }
+    rates = resolve_rates(limited, recipe(), own).sample()
+
+    assert rates.linear_flop_per_s == pytest.approx(600e12 * (clock_ratio(limited) if follows else 1.0))
+    assert rates.power_linear_w == (500 if follows else 690)
+
+
 def test_a_gpu_without_a_measured_rate_says_transferred_and_ranges_wider():
     measured = resolve_rates(cluster("h100-sxm5-80gb"), recipe()).terms["linear_flop_per_s"]
     transferred = resolve_rates(cluster("h100-pcie-80gb"), recipe()).terms["linear_flop_per_s"]
