@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from planner.hardware.catalogue import find_gpu
 from planner.kernels.power import ProductPower
-from planner.rates.ladder import power_law
+from planner.rates.clock import power_law
 from planner.rates.parameters import Parameter, shipped_parameters
 from planner.units import PICO
 from tools.calibrate import write_parameters

@@ -13,7 +13,7 @@ from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
 from planner.performance.operations import model_flop_per_token
-from planner.performance.product_power import products_draw_ratio
+from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value

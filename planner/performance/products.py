@@ -1,4 +1,4 @@
-"""Time of matrix products, forward and backward, from measured surfaces by shape or from the law of a roofline.
+"""Time and power of matrix products, forward and backward, from measured surfaces by shape or the law of a roofline.
 
 Backward is the same product twice with the dimensions permuted: `[m, n] x [n, k]` for the gradient of the input and
 `[n, m] x [m, k]` for that of the weight. Layouts that split a layer alike have the same products: surfaces are looked
@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
-from planner.performance.operations import Array, MatMul, Splits
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import Array, MatMul, Splits, count_work
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -150,3 +151,43 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
         return 0.0
     elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
     return elements * per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates)
+
+
+def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+    """Mean power of all products over that of products which hold the power limit, `[layout]`.
+
+    Each counts for as long as it runs alone; every layer of the model and its output layer are in the mean. Types whose
+    draw nobody measured by shape (TF32, FP32, and all types of GPUs without a surface) hold the limit: an assumption.
+
+    Args:
+        recipe: what is trained.
+        at: the layouts.
+        rates: mid values or draws.
+    """
+    work, model = count_work(recipe, at, rates.expert_imbalance_ratio), recipe.model
+    drawn: Value = 0.0
+    held: Value = 0.0
+    layers = ((work.dense_layer, model.layers - model.moe_layers), (work.moe_layer, model.moe_layers))
+    for ops, times in (*layers, ((work.head,), 1)):
+        if times > 0:
+            ops_drawn, ops_held = _full_power_s(ops, work.splits, recipe, rates)
+            drawn, held = drawn + times * ops_drawn, held + times * ops_held
+    return drawn / held
+
+
+def _full_power_s(ops: tuple[MatMul, ...], splits: Splits, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
+    """Seconds of some products, weighted by their power over that of products which hold the limit, and unweighted."""
+    drawn: Value = 0.0
+    held: Value = 0.0
+    for name, alike in by_rate(ops):
+        surface, power = rates.surface(name), rates.power(name)
+        if surface is None or power is None:
+            seconds = product_times(alike, splits, recipe, rates).total
+            drawn, held = drawn + seconds, held + seconds
+            continue
+        passes = passes_alone(alike, splits, surface, recipe, rates)
+        alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
+        seconds = passes.seconds * passes.runs / power.clock(alone_w)
+        drawn = drawn + splits.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))
+        held = held + splits.spread(seconds.sum(axis=(0, 1)))
+    return drawn, held

@@ -7,7 +7,7 @@ step down widens the range. Which rows there are, what chooses among them and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,9 +19,10 @@ from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
 from planner.kernels.nearest import product_surface
-from planner.kernels.power import LEAST_DYNAMIC, PowerLaw, ProductPower
+from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
+from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
@@ -133,60 +134,8 @@ def resolve_rates(
             continue  # no equation of a transformer reads them
         for name in family.terms:
             terms[name] = LIMITS[family.limit](setting, family, name)
-    measured = {name: _under_limit(term, setting) for name, term in (overrides or {}).items()}
+    measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
     return RateSet(terms=terms | measured, parameters=setting.parameters)
-
-
-DRAWN_BY = {"linear_flop_per_s": "power_at_limit", "other_flop_per_s": "power_at_limit",
-            "attention_flop_per_s": "power_attention", "memory_bytes_per_s": "power_memory"}  # fmt: skip
-"""Rates that follow the clock, by the row that says what their work draws."""
-
-
-def _under_limit(term: Term, setting: Setting) -> Term:
-    """A term from a record, brought from the power limit at which it was measured to a lower one that is set."""
-    cluster, limit_w = setting.cluster, setting.cluster.power_limit_w
-    if limit_w is None or limit_w >= (term.measured_limit_w or cluster.gpu.tdp_w):
-        return term
-    if term.name not in DRAWN_BY:
-        if term.family.limit != "board_power":
-            return term
-        return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
-    drawn = DRAWN_BY[term.name]
-    measured = replace(cluster, power_limit_w=term.measured_limit_w)
-    clock = clock_ratio(cluster, setting.parameters, drawn) / clock_ratio(measured, setting.parameters, drawn)
-    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock)
-
-
-CLOCK_ROWS = ("power_idle", "clock_exponent", "voltage_floor")
-"""Rows that set the clock under a power limit, besides the one that says what the work draws."""
-
-
-def power_law(parameters: Parameters) -> PowerLaw:
-    """How the clock follows the power."""
-    idle, exponent, floor = (parameters.find(name).value for name in CLOCK_ROWS)
-    return PowerLaw(idle_ratio=idle, clock_exponent=exponent, voltage_floor=floor)
-
-
-def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: str = "power_at_limit") -> float:
-    """Sustained clock under a power limit, over that under the limit as sold.
-
-    One variable sets both the rate and the watts (`PowerLaw`). Large products that run alone hold a GPU at its limit in
-    every type (`power_at_limit`), so that their measured rates are those under the limit as sold; a lower limit lowers
-    them. 1 where it is above what is drawn.
-
-    Args:
-        cluster: with its power limit.
-        parameters: the rows to use; None: the shipped ones.
-        drawn: the row that says what the work draws, over the limit as sold.
-    """
-    known = parameters or shipped_parameters()
-    limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
-    needed_w = known.find(drawn).value * tdp_w
-    if limit_w is None or limit_w >= needed_w:
-        return 1.0
-    law = power_law(known)
-    idle_w = law.idle_ratio * tdp_w
-    return float(law.clock(max(limit_w - idle_w, LEAST_DYNAMIC * tdp_w) / (needed_w - idle_w)))
 
 
 def _term(
@@ -261,7 +210,7 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         gpu=gpu.id,
     )
     own_sd = 0.0 if measured else TRANSFER_SD
-    return _at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting)
+    return at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting.cluster, setting.parameters)
 
 
 def _surface_type(recipe: Recipe, compute: str) -> str:
@@ -300,7 +249,7 @@ def _surface_term(setting: Setting, family: Family, name: str, surface: Surface)
         term, value=min(term.value, ceiling), own_sd=spread, ceiling=ceiling, rests_on=rests_on, evidence=evidence,
         surface=surface, power=_product_power(setting, sustained_flop_per_s),
     )  # fmt: skip
-    return _at_clock(sustained, setting)
+    return at_clock(sustained, setting.cluster, setting.parameters)
 
 
 def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | None:
@@ -379,33 +328,15 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
         age = float(np.exp(-progress.value * years))
         also = (Dependence(row=progress, power=-progress.value * years),) if years else ()
     term = _term(setting, family, name, peak * age, bounded=True)
-    return _at_clock(replace(term, rests_on=term.rests_on + also), setting, "power_attention")
-
-
-def _at_clock(term: Term, setting: Setting, drawn: str = "power_at_limit") -> Term:
-    """The rate of work that draws so much (a row), at the clock that the power limit leaves."""
-    clock = clock_ratio(setting.cluster, setting.parameters, drawn)
-    if clock == 1.0:
-        return term
-    also = tuple(_clock_dependences(setting, clock, drawn))
-    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock, rests_on=term.rests_on + also)
-
-
-def _clock_dependences(setting: Setting, clock: float, drawn: str) -> Iterator[Dependence]:
-    """The rows that set the clock under a power limit, each with the slope of the clock's logarithm."""
-    known, step = setting.parameters, 1e-4
-    for name in (drawn, *CLOCK_ROWS):
-        row = known.find(name)
-        beside = known.replaced([replace(row, value=row.value * (1.0 + step))])
-        slope = float(np.log(clock_ratio(setting.cluster, beside, drawn) / clock) / np.log1p(step))
-        if slope:
-            yield Dependence(row=row, power=slope)
+    return at_clock(
+        replace(term, rests_on=term.rests_on + also), setting.cluster, setting.parameters, "power_attention"
+    )
 
 
 def _memory_term(setting: Setting, family: Family, name: str) -> Term:
     """A share of the memory's bandwidth; slower only under a limit below what memory-bound work draws."""
     term = _term(setting, family, name, setting.gpu.memory_bytes_per_s, bounded=True)
-    return _at_clock(term, setting, "power_memory")
+    return at_clock(term, setting.cluster, setting.parameters, "power_memory")
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:

@@ -8,8 +8,8 @@ from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.view import Cell, Column, Section, Table, TableRow
 
-CHOICES = ("sold", "cheapest", "greenest")
-"""The limits shown, in order."""
+CHOICES = {"sold": "limits.sold", "cheapest": "limits.cheapest", "greenest": "limits.greenest"}
+"""The limits shown, in order, and what they are called."""
 FIGURES = (("duration_days", "days"), ("energy_mwh", "energy"), ("cost_usd", "money"))
 """Figures of a limit and the units they are written in."""
 
@@ -41,7 +41,7 @@ def _row(name: str, search: Doc, words: Words) -> TableRow:
     figures = tuple(_figure(kind, point.get(key), sold.get(key), words) for key, kind in FIGURES)
     planned = search.get("cheapest") or search["greenest"]
     cells = (
-        Cell(text=words(f"limits.{name}")),
+        Cell(text=words(CHOICES[name])),
         Cell(text=words.value("power_w", point["limit_w"]), sort=point["limit_w"]),
         Cell(text=f"{point['gpus']:,}", sort=float(point["gpus"])),
         *figures,

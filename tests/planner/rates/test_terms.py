@@ -11,7 +11,8 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.interconnect import load_interconnect
 from planner.models.convnet import resnet, shape_of_network
-from planner.rates.ladder import clock_ratio, resolve_rates
+from planner.rates.clock import clock_ratio
+from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Joint, Parameter, Parameters, moved, shipped_parameters
 from planner.rates.terms import Dependence, Draws, RateSet, Term
 from planner.training.policies import default_policy, load_policies, why_unsupported
