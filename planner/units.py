@@ -25,6 +25,7 @@ KWH_J = 3.6e6
 MWH_J = 3.6e9
 TONNE_KG = 1e3
 MICRO = 1e-6
+PICO = 1e-12
 MILLI = 1e-3
 MEGA = 1e6
 
@@ -110,6 +111,22 @@ def parse_power_w(text: str, what: str) -> float:
     if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] < float("inf"):
         raise UsageError(f"{what}: `{text}` is not a power with a unit", hint="write it like `2MW` or `800kW`")
     return parts[0] * _POWER_SUFFIX[parts[1]]
+
+
+def parse_watts(text: str, what: str) -> float:
+    """Read the power of one device in watts: `500`, `500W`, `0.5kW`; a number without a unit is in watts.
+
+    Raises:
+        UsageError: the text is not a positive power.
+    """
+    bare = text.strip().removesuffix("W").removesuffix("w")
+    try:
+        value_w = float(bare)
+    except ValueError:
+        return parse_power_w(text, what)
+    if not 0 < value_w < float("inf"):
+        raise UsageError(f"{what}: `{text}` is not a power above 0", hint="write it like `500` or `500W`")
+    return value_w
 
 
 def gib_from_bytes(value_bytes: float) -> float:

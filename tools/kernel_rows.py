@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from planner.rates.ladder import BEST_OF_STACKS
+
 Floats = npt.NDArray[np.float64]
 
 AIC = "ai-dynamo/aiconfigurator@095f58a51: aic-core/src/aiconfigurator_core/systems/data"
@@ -54,9 +56,6 @@ SUSTAINED_STACK, SUSTAINED_TYPE = "vllm-0.22.0", "bfloat16"
 THROTTLED = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm", "gb200", "gb300")
 """Systems whose bursts overstate what they sustain: those with pairs, and their closest relatives. An A100 sustains its
 rate (gpus.csv: 271 TFLOP/s as the mean of 100 products), and nobody measured the others both ways."""
-BEST_OF_STACKS = 1.42
-"""Standard deviations that the best of eight stacks lies from their median. The worst are early releases that nobody
-trains with, so the better half alone says how far stacks differ."""
 LATENCY_KNOTS_S = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
 """Burst latencies between which sustained over burst is interpolated."""
 
@@ -123,6 +122,7 @@ def read_products(folder: Path) -> list[Products]:
 def _products(folder: Path, system: str, kind: str, table: Floats) -> Products:
     m, n, k, burst, best = table.T
     large = (m >= 1024) & (n >= 2048) & (k >= 2048)
+    # the worst are early releases that nobody trains with: the better half alone says how far stacks differ
     between = np.median(np.log(burst[large] / best[large])) / BEST_OF_STACKS
     return Products(
         system=system, gpu=GPUS[system], compute=COMPUTES[kind], m=m, n=n, k=k, burst_s=burst,
@@ -181,31 +181,53 @@ def floor_s(folder: Path, gpu: str, compute: str) -> float:
     return float(np.median(floors)) * 1e-6
 
 
+LARGE = 4096
+"""Least of the three dimensions of what counts as a large product."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductPower:
-    """Watts of large products that ran for a second, of one GPU, type and stack."""
+class ProductWatts:
+    """Watts of products that ran for a second, of one GPU, type and stack, `[point]` each."""
 
     gpu: str
     compute: str
     stack: str
     limit_w: float
+    m: Floats
+    n: Floats
+    k: Floats
+    seconds: Floats
+    """Of one product, with the cast of its activation where operands are narrow."""
     power_w: Floats
-    """Mean over the run, `[point]`."""
-    j_per_flop: Floats
-    """Board energy per arithmetic operation, `[point]`."""
+    """Mean over the run."""
+
+    @property
+    def large(self) -> npt.NDArray[np.bool_]:
+        """Which products have every dimension at least `LARGE`."""
+        return np.asarray(np.minimum(np.minimum(self.m, self.n), self.k) >= LARGE)
+
+    @property
+    def j_per_flop(self) -> Floats:
+        """Board energy per arithmetic operation."""
+        return self.power_w * self.seconds / (2.0 * self.m * self.n * self.k)
 
 
-def read_power(folder: Path, least: int = 4096) -> list[ProductPower]:
-    """Power of products with every dimension at least so large; only windows long enough for the sensor."""
-    runs: dict[tuple[str, str, str], list[tuple[float, float, float]]] = {}
+def read_power(folder: Path) -> list[ProductWatts]:
+    """Power of products; only windows long enough for the sensor."""
+    runs: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+    limits_w: dict[str, float] = {}
     for row in read_raw(folder, "gemm_power.csv.gz"):
-        if row["window_ok"] == "True" and min(int(row[key]) for key in ("m", "n", "k")) >= least:
-            figures = (float(row["power_w"]), float(row["power_limit_w"]), float(row["pj_per_flop"]) * 1e-12)
+        if row["window_ok"] == "True":
+            figures = tuple(float(row[key]) for key in ("m", "n", "k", "latency_us", "power_w"))
             runs.setdefault((row["system"], row["gemm_dtype"], row["fw"]), []).append(figures)
-    return [
-        ProductPower(
-            gpu=GPUS[system], compute=COMPUTES[kind], stack=stack, limit_w=rows[0][1],
-            power_w=np.array([row[0] for row in rows]), j_per_flop=np.array([row[2] for row in rows]),
-        )
-        for (system, kind, stack), rows in sorted(runs.items())
-    ]  # fmt: skip
+            limits_w[row["system"]] = float(row["power_limit_w"])
+    return [_watts(key, limits_w[key[0]], np.array(rows)) for key, rows in sorted(runs.items())]
+
+
+def _watts(key: tuple[str, str, str], limit_w: float, table: Floats) -> ProductWatts:
+    system, kind, stack = key
+    m, n, k, latency_us, power_w = table.T
+    return ProductWatts(
+        gpu=GPUS[system], compute=COMPUTES[kind], stack=stack, limit_w=limit_w, m=m, n=n, k=k,
+        seconds=latency_us * 1e-6, power_w=power_w,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from planner.kernels.catalogue import KERNELS, POINTS
 from planner.kernels.fit import fit_surface
 from planner.kernels.surface import MATMUL_AXES, Surface
 from planner.units import GB
-from tools.kernel_rows import DATE, SOURCES, Products, floor_s, read_products
+from tools.kernel_rows import DATE, SOURCES, Products, ProductWatts, floor_s, read_products
 
 UNKNOWN = Evidence(id="fit", kind=EvidenceKind.PUBLISHED, what="", source="")
 """The catalogue's rows state the source; a surface that is being fitted has none yet."""
@@ -46,7 +46,7 @@ def fit_products(products: Products, floor: float, kept: np.ndarray | None = Non
     )  # fmt: skip
 
 
-def fold_of_pairs(products: Products) -> np.ndarray:
+def fold_of_pairs(products: Products | ProductWatts) -> np.ndarray:
     """Which part each point is held out with: those of one (n, k) pair together, `[point]`."""
     _, pair = np.unique(products.n * 1e6 + products.k, return_inverse=True)
     return np.asarray(np.random.default_rng(0).permutation(int(pair.max()) + 1)[pair] % FOLDS)

@@ -11,6 +11,7 @@ from mpplan.version import __version__
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
+    from planner.costs.facility_power import LimitSearch
     from planner.planning.estimate import Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
@@ -43,12 +44,12 @@ def planned(
 
     known = _Known(measured=measured, parameters=parameters)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
-    answer = _plan(question, priced, command, known)
+    settled, answer = _plan(question, priced, command, known)
     if priced.tariff is not None:
         priced = _by_start(question, priced, answer)
-        answer = _plan(question, priced, command, known)
+        settled, answer = _plan(question, priced, command, known)
     points = () if records is None else _points(records)
-    return replace(answer, money=money_facts(answer, question, priced, points))
+    return replace(answer, money=money_facts(answer, settled, priced, points))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +60,22 @@ class _Known:
     parameters: Parameters | None
 
 
-def _plan(question: Question, priced: Priced, command: tuple[str, ...], known: _Known) -> Answer:
+def _plan(question: Question, priced: Priced, command: tuple[str, ...], known: _Known) -> tuple[Question, Answer]:
+    """The question with its power limits settled, and its answer."""
     from planner.planning.estimate import estimate
 
-    return estimate(
+    limits: tuple[LimitSearch, ...] = ()
+    if question.searches_power_limit:
+        from planner.planning.power_limit import Market, settle_limits
+
+        market = Market(
+            prices=priced.prices, site=priced.site, measured=known.measured or {}, ledgers=priced.ledgers,
+            parameters=known.parameters,
+        )  # fmt: skip
+        question, limits = settle_limits(question, market)
+    return question, estimate(
         question, priced.prices, priced.site, known.measured, parameters=known.parameters, ledgers=priced.ledgers,
-        version=__version__, command=command,
+        limits=limits, version=__version__, command=command,
     )  # fmt: skip
 
 

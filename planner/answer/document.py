@@ -64,7 +64,7 @@ def to_document(answer: Answer) -> Document:
 
 _PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
-    "money", "power_caps", "calibration",
+    "money", "power_caps", "power_limit_search", "calibration",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 

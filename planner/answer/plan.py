@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.costs.context import MoneyFacts
-from planner.costs.facility_power import CapEffect
+from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import CostLine
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, Gap
@@ -227,6 +227,8 @@ class Answer:
     command: tuple[str, ...] = field(default_factory=tuple)
     power_caps: tuple[CapEffect, ...] = ()
     """What a cap on the facility's power did, by GPU; empty without a cap."""
+    power_limit_search: tuple[LimitSearch, ...] = ()
+    """The limits that were searched for, by GPU; empty unless that was asked for."""
     money: MoneyFacts | None = None
     """Beside the plans: prices used, own machines beside renting, other places and hours."""
     calibration: CalibrationFacts | None = None

@@ -40,6 +40,37 @@ class CapEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitPoint:
+    """The plan of the asked precision at one power limit, at mid."""
+
+    limit_w: float
+    gpus: int
+    duration_days: float
+    energy_mwh: float
+    cost_usd: float | None
+    """None without a price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSearch:
+    """The power limits of one kind of GPU that cost and draw the least."""
+
+    gpu: str
+    precision: str
+    """The one asked for, which decides."""
+    least_w: float
+    """Least limit of the search: what the driver accepts."""
+    limits: int
+    """How many were compared."""
+    sold: LimitPoint
+    """At the limit as sold."""
+    cheapest: LimitPoint | None
+    """Where the plans stand; None without a price, and then they stand at `greenest`."""
+    greenest: LimitPoint
+    """With the least energy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitBeside:
     """A measured run at one power limit per GPU, against the same at the highest limit of the record."""
 

@@ -75,6 +75,7 @@ def _gpu(row: Row) -> Gpu:
         evidence=_evidence(row),
         device_name_pattern=row.opt_text("device_name_pattern"),
         device_power_limit_max_w=row.opt_number("device_power_limit_max_w", low=30, high=5000),
+        power_limit_min_w=row.opt_number("power_limit_min_w", low=5, high=5000),
         notes=row.cell("notes"),
     )
 

@@ -58,6 +58,8 @@ class Gpu:
     """Regular expression, full match on the driver's device name; with the memory size it finds the row."""
     device_power_limit_max_w: float | None = None
     """Highest power limit at which the name still means this part; None where name and memory settle it."""
+    power_limit_min_w: float | None = None
+    """Least power limit that its driver accepts."""
     notes: str = ""
 
     def supports(self, compute_type: str) -> bool:

@@ -12,29 +12,17 @@ from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.gpu import Gpu
 from planner.kernels.catalogue import KernelRow, kernel_rows, load_surface
+from planner.kernels.power import PowerLaw, product_bytes
 from planner.kernels.surface import Floats, Surface
 
 PEAK = {"fp8-block": "fp8"}
 """Type of a surface to the compute type whose peak bounds it; itself where not listed."""
-
-OPERAND_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8-block": 1.0, "fp4": 0.5625}
-"""Bytes per element of a product's operands, scales of blocks included; its result has 2."""
 
 MOST_CLOCK_GAIN = 1.12
 """Burst over sustained rate of products at the power limit: what no limit at all would give (`docs/kernels.md`)."""
 
 SPREAD_PER_LOG = 0.1
 """Further standard deviation for each e-fold between the limits of two GPUs: assumed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerLaw:
-    """How the clock follows the power limit: the part of the power above idle grows with a power of the clock."""
-
-    idle_ratio: float
-    """Idle power over the limit as sold."""
-    clock_exponent: float
-    """Exponent of the clock in the power above idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +95,7 @@ def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str
     """Arithmetic by the ratio of peaks and clocks, operand traffic by that of bandwidths, weighed node by node."""
     n, k, m = np.meshgrid(*(axis.nodes for axis in surface.axes), indexing="ij")
     arithmetic_s = 2.0 * m * n * k / measured.peak_flop_per_s
-    traffic_s = ((m * k + n * k) * OPERAND_BYTES[compute] + 2.0 * m * n) / measured.memory_bytes_per_s
+    traffic_s = product_bytes(m, n, k, compute) / measured.memory_bytes_per_s
     faster = wanted.peak_flop_per_s / measured.peak_flop_per_s * _clock_gain(measured, wanted, law)
     wider = wanted.memory_bytes_per_s / measured.memory_bytes_per_s
     stretch: Floats = (arithmetic_s / faster + traffic_s / wider) / (arithmetic_s + traffic_s)
@@ -130,4 +118,4 @@ def _clock_gain(measured: _Limits, wanted: _Limits, law: PowerLaw) -> float:
         return 1.0
     idle_w = law.idle_ratio * wanted.board_w
     spent_w = (1.0 - law.idle_ratio) * measured.board_w * wanted.peak_flop_per_s / measured.peak_flop_per_s
-    return float(min(((wanted.board_w - idle_w) / spent_w) ** (1.0 / law.clock_exponent), MOST_CLOCK_GAIN))
+    return float(min(law.clock((wanted.board_w - idle_w) / spent_w), MOST_CLOCK_GAIN))

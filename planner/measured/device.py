@@ -59,6 +59,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         power_w=_powers(points),
         composition_ratio={},
         product_fits=products,
+        power_limit_w=last.device_state.power_limit_w,
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
     return replace(rates, composition_ratio=composition_ratios(rates, points))

@@ -111,3 +111,5 @@ class MeasuredRates:
     """By compute."""
     attention_fits: dict[str, tuple[LinearFit, LinearFit]]
     """Forward and backward, by compute."""
+    power_limit_w: float | None = None
+    """Enforced when the last point was measured; None where it could not be read."""

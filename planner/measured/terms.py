@@ -133,10 +133,12 @@ def measured_terms(
             base[name],
             value=large_flop_per_s(surfaces[name]) if name in surfaces else value.value,
             surface=surfaces.get(name),
+            power=None,  # the watts of its shapes were not read
             own_sd=max(value.relative_sd, LEAST_SD) if value.relative_sd else 0.0,
             rests_on=(),
             ceiling=float("inf"),
             evidence=evidence,
+            measured_limit_w=rates.power_limit_w,
         )
         for name, value in _values(rates, recipe).items()
         if value is not None

@@ -13,6 +13,7 @@ from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
 from planner.performance.operations import model_flop_per_token
+from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
@@ -72,6 +73,11 @@ def memory_of(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
     return memory_items(recipe, at, rates)
 
 
+def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+    """Mean power of the products over that of products which hold the limit; convolutions are taken to hold it."""
+    return 1.0 if recipe.model.kind == "cnn" else products_draw_ratio(recipe, at, rates)
+
+
 def flop_of(recipe: Recipe) -> float:
     """Model FLOP per token (per image of a convolutional network), forward and backward."""
     if recipe.model.kind == "cnn":
@@ -109,7 +115,7 @@ def evaluate(
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
     limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)
-    power = np.minimum(gpu_step_j(step, rates) / step_s, limit_w)
+    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates)) / step_s, limit_w)
     energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
     facility_kwh = energy.total / KWH_J
     rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h

@@ -1,4 +1,4 @@
-"""Time of matrix products, forward and backward, from measured surfaces by shape or from the law of a roofline.
+"""Time and power of matrix products, forward and backward, from measured surfaces by shape or the law of a roofline.
 
 Backward is the same product twice with the dimensions permuted: `[m, n] x [n, k]` for the gradient of the input and
 `[n, m] x [m, k]` for that of the weight. Layouts that split a layer alike have the same products: surfaces are looked
@@ -7,14 +7,16 @@ up once for each distinct split.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.kernels.surface import Surface, large_flop_per_s, product_s
-from planner.performance.operations import Array, MatMul, Splits
+from planner.kernels.power import ProductPower
+from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
+from planner.parallelism.layout import Layouts
+from planner.performance.operations import Array, MatMul, Splits, count_work
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -46,16 +48,23 @@ def product_times(ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: 
         rates: mid values or draws; their surfaces are used where there are any.
     """
     times = ProductTimes(forward=0.0, backward=0.0)
+    for name, alike in by_rate(ops):
+        surface = rates.surface(name)
+        if surface is None:
+            times = times.plus(_by_law(alike, recipe, rates))
+        else:
+            slower = large_flop_per_s(surface) / getattr(rates, name)
+            passes = passes_alone(alike, splits, surface, recipe, rates)
+            times = times.plus(_measured(passes, splits, slower, rates.power(name)))
+    return times
+
+
+def by_rate(ops: Sequence[MatMul]) -> Iterator[tuple[str, list[MatMul]]]:
+    """Products by the term that is their rate, without those that nothing runs at."""
     for name, low in (("linear_flop_per_s", True), ("other_flop_per_s", False)):
         alike = [op for op in ops if op.low_precision is low]
-        surface = rates.surface(name)
-        if alike and surface is not None:
-            rate = rates.linear_flop_per_s if low else rates.other_flop_per_s
-            slower = large_flop_per_s(surface) / rate
-            times = times.plus(_measured(alike, splits, surface, slower, recipe, rates))
-        elif alike:
-            times = times.plus(_by_law(alike, recipe, rates))
-    return times
+        if alike:
+            yield name, alike
 
 
 def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates) -> ProductTimes:
@@ -82,21 +91,40 @@ def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     return seconds * op.count + rates.kernel_s
 
 
-def _measured(
-    ops: Sequence[MatMul], splits: Splits, surface: Surface, slower: Value, recipe: Recipe, rates: Rates
-) -> ProductTimes:
-    """Times on a surface: all products and their backward passes in one look-up.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """Forward and backward products of a list as they run alone, `[pass, product, split]`."""
+
+    m: Floats
+    n: Floats
+    k: Floats
+    seconds: Floats
+    """Of one run, sustained under the power limit as sold."""
+    runs: Value
+    """How many times as long a layer spends on it."""
+
+
+def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe: Recipe, rates: Rates) -> Passes:
+    """Products and their backward passes on a surface, in one look-up.
 
     A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
     weights read.
     """
     m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
     grouped = np.array([op.grouped for op in ops])[:, None]
-    wide, times = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    wide, runs = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if recipe.trains_all else 2]
-    shapes = (np.concatenate(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
-    seconds = np.asarray(product_s(surface, *shapes)).reshape(len(passes), len(ops), -1)
-    by_pass = (seconds * times).sum(axis=1)
+    m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
+    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs)
+
+
+def _measured(passes: Passes, splits: Splits, slower: Value, power: ProductPower | None) -> ProductTimes:
+    """Times on a surface; a product that draws less than a lower power limit keeps more of its clock."""
+    seconds = passes.seconds
+    if power is not None and power.limit_w < power.held_w:
+        alone_w = power.alone_w(passes.m, passes.n, passes.k, seconds)
+        seconds = seconds * power.clock(power.held_w) / power.clock(alone_w)
+    by_pass = (seconds * passes.runs).sum(axis=1)
     return ProductTimes(forward=splits.spread(by_pass[0]) * slower, backward=splits.spread(by_pass[1:].sum(0)) * slower)
 
 
@@ -123,3 +151,43 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
         return 0.0
     elements = (op.m * op.k + op.m * op.n + op.n * op.k) * op.count
     return elements * per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates)
+
+
+def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+    """Mean power of all products over that of products which hold the power limit, `[layout]`.
+
+    Each counts for as long as it runs alone; every layer of the model and its output layer are in the mean. Types whose
+    draw nobody measured by shape (TF32, FP32, and all types of GPUs without a surface) hold the limit: an assumption.
+
+    Args:
+        recipe: what is trained.
+        at: the layouts.
+        rates: mid values or draws.
+    """
+    work, model = count_work(recipe, at, rates.expert_imbalance_ratio), recipe.model
+    drawn: Value = 0.0
+    held: Value = 0.0
+    layers = ((work.dense_layer, model.layers - model.moe_layers), (work.moe_layer, model.moe_layers))
+    for ops, times in (*layers, ((work.head,), 1)):
+        if times > 0:
+            ops_drawn, ops_held = _full_power_s(ops, work.splits, recipe, rates)
+            drawn, held = drawn + times * ops_drawn, held + times * ops_held
+    return drawn / held
+
+
+def _full_power_s(ops: tuple[MatMul, ...], splits: Splits, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
+    """Seconds of some products, weighted by their power over that of products which hold the limit, and unweighted."""
+    drawn: Value = 0.0
+    held: Value = 0.0
+    for name, alike in by_rate(ops):
+        surface, power = rates.surface(name), rates.power(name)
+        if surface is None or power is None:
+            seconds = product_times(alike, splits, recipe, rates).total
+            drawn, held = drawn + seconds, held + seconds
+            continue
+        passes = passes_alone(alike, splits, surface, recipe, rates)
+        alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
+        seconds = passes.seconds * passes.runs / power.clock(alone_w)
+        drawn = drawn + splits.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))
+        held = held + splits.spread(seconds.sum(axis=(0, 1)))
+    return drawn, held

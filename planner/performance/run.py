@@ -41,15 +41,21 @@ class RunEnergy:
         return self.gpu + self.host + self.network + self.pue_overhead
 
 
-def gpu_step_j(step: StepTimes, rates: Rates) -> Value:
-    """Board energy of one GPU over one step: seconds of each activity times its power."""
+def gpu_step_j(step: StepTimes, rates: Rates, products_draw_ratio: Value = 1.0) -> Value:
+    """Board energy of one GPU over one step: seconds of each activity times its power.
+
+    Args:
+        step: seconds by item.
+        rates: watts by activity.
+        products_draw_ratio: mean power of the products over that of products which hold the power limit.
+    """
+    product_w = rates.power_linear_w * rates.product_power_ratio * products_draw_ratio
     waiting = step.tp_comm + step.cp_comm + step.ep_comm + step.pp_comm + step.bubble + step.dp_comm + step.jitter
     return (
         rates.power_stack_error_ratio
         * rates.power_error_ratio
         * (
-            step.matmul * rates.power_linear_w
-            + step.recompute * rates.power_linear_w
+            (step.matmul + step.recompute) * product_w
             + step.attention * rates.power_attention_w
             + (step.memory_bound + step.optimizer) * rates.power_memory_w
             + waiting * rates.power_wait_w

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving, Unsupported
-from planner.costs.facility_power import CapEffect
+from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Estimate
@@ -67,6 +67,7 @@ def estimate(
     *,
     parameters: Parameters | None = None,
     ledgers: Mapping[str, Ledger] | None = None,
+    limits: tuple[LimitSearch, ...] = (),
     version: str = "",
     command: tuple[str, ...] = (),
     created_at: str | None = None,
@@ -80,6 +81,7 @@ def estimate(
         measured: terms from measurement records, which win over published and assumed rates.
         parameters: those of a calibration; None: the shipped ones.
         ledgers: what else is booked for the hours of a GPU, by GPU id; nothing where left out.
+        limits: what the search for power limits found, which the question's clusters have; for the document.
         version: mpplan's version, for the document.
         command: the command line, for the document.
         created_at: ISO time, for the document; None: now.
@@ -114,6 +116,7 @@ def estimate(
         version=version,
         command=command,
         power_caps=caps,
+        power_limit_search=limits,
     )
 
 
@@ -184,7 +187,7 @@ def _side(
     asked = next(c for c in cases if c.policy.id == question.asked.id)
     try:
         question, cap = under_cap(question, asked, draws)
-        anchor = _anchor(question, asked, draws)
+        anchor = asked_plan(question, asked, draws)
     except NoPlanError as error:
         if len(question.clusters) == 1:
             raise
@@ -237,7 +240,7 @@ def _failed_side(
     )
 
 
-def _anchor(question: Question, case: Case, draws: Draws) -> Ranged:
+def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     """The asked precision: on the N given (checked against deadline and budget), else on the fewest whole nodes."""
     if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
         raise UsageError(

@@ -13,6 +13,7 @@ from planner.question.parsers import (
     number,
     one_of,
     parse_date,
+    parse_power_limit,
     parse_probability,
     parse_switch,
     parse_text,
@@ -192,10 +193,10 @@ NETWORK_FILE = Input(
 POWER_LIMIT = Input(
     name="power_limit",
     group=InputGroup.MACHINES,
-    metavar="W",
-    help="Power limit per GPU.",
+    metavar="W|auto",
+    help="Power limit per GPU; auto searches for the cheapest.",
     default="the board's",
-    parse=number(0, above=True, example="500"),
+    parse=parse_power_limit,
 )
 
 TP = Input(name="tp", group=InputGroup.LAYOUT, metavar="N", help="Tensor parallel.", parse=whole_number())

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from planner.errors import UsageError
 from planner.rows import near_names
-from planner.units import parse_count
+from planner.units import parse_count, parse_watts
 
 LARGEST_WHOLE = 10**8
 """Of GPUs, sequences in a step, tokens in a sequence: more is a slip."""
@@ -49,6 +49,25 @@ def parse_switch(text: str, what: str) -> bool:
         UsageError: neither.
     """
     return one_of(lambda: ("yes", "no"), {"true": "yes", "false": "no"})(text, what) == "yes"
+
+
+AUTO = "auto"
+"""What leaves a value to a search."""
+
+
+def parse_power_limit(text: str, what: str) -> float | None:
+    """A power limit per GPU in watts (`500`, `500W`), or None for `auto`.
+
+    Raises:
+        UsageError: neither.
+    """
+    if text.lower() == AUTO:
+        return None
+    try:
+        return parse_watts(text, what)
+    except UsageError as error:
+        hint = "write it in watts, like `500` or `500W`, or `auto`"
+        raise UsageError(f"{what}: `{text}` is no power above 0", hint=hint) from error
 
 
 def whole_number(low: int = 1, high: int = LARGEST_WHOLE) -> Callable[[str, str], int]:

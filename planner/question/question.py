@@ -77,6 +77,8 @@ class Question:
     """Highest probability of running out of memory that a layout may have."""
     money: MoneyInputs
     seed: int
+    searches_power_limit: bool = False
+    """Whether the power limit of each GPU is to be searched for: `clusters` have theirs as sold until it is settled."""
     inputs: dict[str, InputValue]
     """Every input by name with its source, in the order in which they are shown."""
 

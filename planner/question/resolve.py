@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import InputFileError, Message, UsageError
-from planner.hardware.catalogue import find_gpu
+from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import parse_network
@@ -49,6 +49,7 @@ from planner.question.inputs import (
     VP,
     ZERO,
 )
+from planner.question.parsers import AUTO
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
 from planner.records.home import CPU_LOCAL
@@ -177,12 +178,30 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     if not gpus:
         raise UsageError(f"{GPU.flag}: no name given", hint="`mpplan gpus` lists the catalogue")
     per_node, limit_w, network = read.value(GPUS_PER_NODE), read.value(POWER_LIMIT), read.text(NETWORK)
+    if _searches_power_limit(read):
+        read.note(POWER_LIMIT, AUTO, note=Message.of("note.limit_searched"))
+        _check_limits_known(gpus)
     clusters = []
     for gpu in {gpu.id: gpu for gpu in gpus}.values():
         between = parse_network(network, NETWORK.flag, per_node or gpu.gpus_per_node) if network else None
         clusters.append(make_cluster(gpu, gpus_per_node=per_node, network=between, power_limit_w=limit_w))
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     return tuple(clusters)
+
+
+def _searches_power_limit(read: Reader) -> bool:
+    """Whether the power limit is left to a search."""
+    return (read.text(POWER_LIMIT) or "").lower() == AUTO
+
+
+def _check_limits_known(gpus: list[Gpu]) -> None:
+    for gpu in gpus:
+        if gpu.power_limit_min_w is None:
+            known = ", ".join(row.id for row in load_gpus().values() if row.power_limit_min_w is not None)
+            raise UsageError(
+                Message.of("error.power_limits_unknown", gpu=gpu.id),
+                hint=Message.of("hint.power_limits_known", known=known),
+            )
 
 
 def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> None:
@@ -265,11 +284,13 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     offload = read.value_or_default(OFFLOAD)
     fixed, memory_risk = _fixed(read), read.value_or_default(MEMORY_RISK)
     money = read_money(read)
+    if _searches_power_limit(read) and money.power_cap_w is not None:
+        raise UsageError(Message.of("error.auto_under_cap"), hint=Message.of("hint.limit_under_cap"))
     return Question(
         model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch, asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
         deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, memory_risk=memory_risk, money=money,
-        seed=_seed(read), inputs=read.inputs,
+        seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
     )  # fmt: skip
 
 

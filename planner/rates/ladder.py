@@ -7,7 +7,7 @@ step down widens the range. Which rows there are, what chooses among them and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,19 +18,24 @@ from planner.hardware.architectures import Architecture, find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
-from planner.kernels.nearest import PowerLaw, product_surface
+from planner.kernels.nearest import product_surface
+from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
+from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
-from planner.units import GIB, TERA
+from planner.units import GIB, PICO, TERA
 
 CURRENT_YEAR = 2026.0
 """The year of software for which the parameters of routed layers are stated."""
 
 ATTENTION_MATURE_YEAR = 2025.0
 """From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
+
+BEST_OF_STACKS = 1.42
+"""Standard deviations that the best of eight stacks lies from their median."""
 
 TRANSFER_SD = 0.05
 """Further spread of the logarithm of a matrix rate where nobody measured this GPU: assumed."""
@@ -129,28 +134,8 @@ def resolve_rates(
             continue  # no equation of a transformer reads them
         for name in family.terms:
             terms[name] = LIMITS[family.limit](setting, family, name)
-    return RateSet(terms=terms | dict(overrides or {}), parameters=setting.parameters)
-
-
-CLOCK_ROWS = ("power_at_limit", "power_idle", "clock_exponent")
-"""Rows that set the clock under a power limit."""
-
-
-def clock_ratio(cluster: Cluster, parameters: Parameters | None = None) -> float:
-    """Sustained clock under a power limit, over that without one.
-
-    One variable sets both the rate and the watts: the part of the power above idle grows with the clock to the power
-    `clock_exponent`. Products that run alone hold a GPU at its limit in every type (`power_at_limit`), so that their
-    measured rates are those under the limit as sold; a lower limit lowers them. 1 where it is above what they draw.
-    """
-    known = parameters or shipped_parameters()
-    limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
-    needed_w = known.find("power_at_limit").value * tdp_w
-    if limit_w is None or limit_w >= needed_w:
-        return 1.0
-    idle_w = known.find("power_idle").value * tdp_w
-    dynamic = max(limit_w - idle_w, 0.05 * tdp_w) / (needed_w - idle_w)
-    return float(dynamic ** (1.0 / known.find("clock_exponent").value))
+    measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
+    return RateSet(terms=terms | measured, parameters=setting.parameters)
 
 
 def _term(
@@ -225,16 +210,19 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
         gpu=gpu.id,
     )
     own_sd = 0.0 if measured else TRANSFER_SD
-    return _at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting)
+    return at_clock(replace(term, own_sd=own_sd, ceiling=peak, evidence=evidence), setting.cluster, setting.parameters)
+
+
+def _surface_type(recipe: Recipe, compute: str) -> str:
+    """The type of surface that the products of a compute type take; empty for none."""
+    scaling = recipe.policy.scaling if compute == recipe.policy.linear_compute else ""
+    return SURFACES.get((compute, scaling), SURFACES.get((compute, ""), ""))
 
 
 def _surface(setting: Setting, compute: str) -> Surface | None:
     """The measured surface of the products of a type on this GPU, or on its nearest measured relative."""
-    scaling = setting.recipe.policy.scaling if compute == setting.recipe.policy.linear_compute else ""
-    key = SURFACES.get((compute, scaling), SURFACES.get((compute, ""), ""))
-    idle, exponent = (setting.parameters.find(name).value for name in ("power_idle", "clock_exponent"))
-    law = PowerLaw(idle_ratio=idle, clock_exponent=exponent)
-    return product_surface(setting.gpu, key, law, peak_of=compute) if key else None
+    key = _surface_type(setting.recipe, compute)
+    return product_surface(setting.gpu, key, power_law(setting.parameters), peak_of=compute) if key else None
 
 
 SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp8", "blockwise"): "fp8-block",
@@ -245,20 +233,46 @@ SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp
 def _surface_term(setting: Setting, family: Family, name: str, surface: Surface) -> Term:
     """What a large product sustains, times what the products of a training step reach of that.
 
-    The spread of shapes about the surface and of stacks comes on top; no draw exceeds the peak.
+    The spread of shapes about the surface and of stacks comes on top. No draw exceeds the peak, or what the fastest of
+    the measured stacks sustains: a surface is the median of them.
     """
     row = setting.row(setting.parameters.families["product_rate_ratio"])
-    term = _term(setting, family, name, large_flop_per_s(surface), row=row)
+    sustained_flop_per_s = large_flop_per_s(surface)
+    term = _term(setting, family, name, sustained_flop_per_s, row=row)
     own = surface.evidence.kind is EvidenceKind.PUBLISHED
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
     evidence = replace(surface.evidence, terms=(name,))
     rests_on = (Dependence(row=row),)
-    peak = setting.gpu.peak_flop_per_s[setting.compute]
-    value = min(term.value, peak)
+    fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
+    ceiling = min(setting.gpu.peak_flop_per_s[setting.compute], sustained_flop_per_s * fastest)
     sustained = replace(
-        term, value=value, own_sd=spread, ceiling=peak, rests_on=rests_on, evidence=evidence, surface=surface
-    )
-    return _at_clock(sustained, setting)
+        term, value=min(term.value, ceiling), own_sd=spread, ceiling=ceiling, rests_on=rests_on, evidence=evidence,
+        surface=surface, power=_product_power(setting, sustained_flop_per_s),
+    )  # fmt: skip
+    return at_clock(sustained, setting.cluster, setting.parameters)
+
+
+def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | None:
+    """What products of the type draw by shape; None where the GPU's power limit is not known.
+
+    The energy of a FLOP is the architecture's where it was measured in this type. Elsewhere it is assumed: that of a
+    large product which holds the limit, at the full clock.
+    """
+    gpu, known = setting.gpu, setting.parameters
+    if gpu.tdp_w <= 0:
+        return None
+    law, key = power_law(known), _surface_type(setting.recipe, setting.compute)
+    held_w = known.find("power_at_limit").value * gpu.tdp_w
+    archs = (gpu.arch, setting.architecture.parameters_of)
+    rows = (known.rows.get(f"product_pj_per_flop.{key}.{arch}") for arch in archs)
+    row = next((row for row in rows if row is not None), None)
+    at_limit_j = (held_w - law.idle_ratio * gpu.tdp_w) / large_flop_per_s
+    full_clock_j = at_limit_j * known.find("sustained_clock").value ** (1.0 - law.clock_exponent)
+    return ProductPower(
+        law=law, compute=key, sold_w=gpu.tdp_w, limit_w=min(setting.cluster.power_limit_w or gpu.tdp_w, gpu.tdp_w),
+        held_w=held_w, j_per_flop=full_clock_j if row is None else row.value * PICO,
+        j_per_byte=_row(known, "memory_pj_per_byte", (), gpu.arch).value * PICO,
+    )  # fmt: skip
 
 
 def _over_reference(setting: Setting) -> float:
@@ -314,25 +328,15 @@ def _attention_term(setting: Setting, family: Family, name: str) -> Term:
         age = float(np.exp(-progress.value * years))
         also = (Dependence(row=progress, power=-progress.value * years),) if years else ()
     term = _term(setting, family, name, peak * age, bounded=True)
-    return _at_clock(replace(term, rests_on=term.rests_on + also), setting)
+    return at_clock(
+        replace(term, rests_on=term.rests_on + also), setting.cluster, setting.parameters, "power_attention"
+    )
 
 
-def _at_clock(term: Term, setting: Setting) -> Term:
-    clock = clock_ratio(setting.cluster, setting.parameters)
-    if clock == 1.0:
-        return term
-    also = tuple(_clock_dependences(setting, clock))
-    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock, rests_on=term.rests_on + also)
-
-
-def _clock_dependences(setting: Setting, clock: float) -> Iterator[Dependence]:
-    """The rows that set the clock under a power limit, each with the slope of the clock's logarithm."""
-    known, step = setting.parameters, 1e-4
-    for name in CLOCK_ROWS:
-        row = known.find(name)
-        beside = known.replaced([replace(row, value=row.value * (1.0 + step))])
-        slope = float(np.log(clock_ratio(setting.cluster, beside) / clock) / np.log1p(step))
-        yield Dependence(row=row, power=slope)
+def _memory_term(setting: Setting, family: Family, name: str) -> Term:
+    """A share of the memory's bandwidth; slower only under a limit below what memory-bound work draws."""
+    term = _term(setting, family, name, setting.gpu.memory_bytes_per_s, bounded=True)
+    return at_clock(term, setting.cluster, setting.parameters, "power_memory")
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
@@ -377,7 +381,7 @@ LIMITS: Mapping[str, Callable[[Setting, Family, str], Term]] = {
     "": lambda s, family, name: _unscaled_term(s.parameters, family.name, name, s.qualifiers(family), s.gpu.arch),
     "matmul_peak": _matmul_term,
     "attention_peak": _attention_term,
-    "memory_bandwidth": lambda s, family, name: _term(s, family, name, s.gpu.memory_bytes_per_s, bounded=True),
+    "memory_bandwidth": _memory_term,
     "inside_node": _inside_node_term,
     "switch_reduction": _switch_reduction_term,
     "network": lambda s, family, name: _term(s, family, name, s.cluster.nic_bytes_per_s, bounded=True),

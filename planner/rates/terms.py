@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Evidence
+from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface
 from planner.rates.parameters import Family, Parameter, Parameters, moved
 
@@ -34,19 +35,29 @@ class Rates:
     (`rates.fusion_ratio`). A contract test holds what the equations read to what the file declares.
     """
 
-    __slots__ = ("__dict__", "_surfaces")
+    __slots__ = ("__dict__", "_powers", "_surfaces")
 
-    def __init__(self, surfaces: Mapping[str, Surface] | None = None, **values: Value) -> None:
+    def __init__(
+        self,
+        surfaces: Mapping[str, Surface] | None = None,
+        powers: Mapping[str, ProductPower] | None = None,
+        **values: Value,
+    ) -> None:
         self._surfaces = surfaces or {}
+        self._powers = powers or {}
         self.__dict__.update(values)
 
     def replaced(self, **values: Value) -> Rates:
         """The same with some values replaced."""
-        return Rates(self._surfaces, **(vars(self) | values))
+        return Rates(self._surfaces, self._powers, **(vars(self) | values))
 
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name differs by shape; None where nobody measured it."""
         return self._surfaces.get(name)
+
+    def power(self, name: str) -> ProductPower | None:
+        """What products at the rate of that name draw by shape; None where nobody knows."""
+        return self._powers.get(name)
 
     if TYPE_CHECKING:
 
@@ -96,6 +107,10 @@ class Term:
     evidence: Evidence
     surface: Surface | None = None
     """How the rate differs by shape: the value is that of a large kernel. None: one rate for all shapes."""
+    power: ProductPower | None = None
+    """What products at this rate draw by shape; None where nobody knows, or where it is no rate of products."""
+    measured_limit_w: float | None = None
+    """Power limit under which a record measured it; None: the one as sold, or no record."""
 
     @property
     def log_sd(self) -> float:
@@ -170,14 +185,15 @@ class RateSet:
     def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
         """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
         if draws is None:
-            return Rates(self._surfaces, **{name: term.value for name, term in self.terms.items()})
-        return Rates(self._surfaces, **{
+            return self._rates({name: term.value for name, term in self.terms.items()})
+        return self._rates({
             name: self._drawn(term, draws) if only in (None, name) else term.value for name, term in self.terms.items()
         })  # fmt: skip
 
-    @property
-    def _surfaces(self) -> Mapping[str, Surface]:
-        return {name: term.surface for name, term in self.terms.items() if term.surface is not None}
+    def _rates(self, values: Mapping[str, Value]) -> Rates:
+        surfaces = {name: term.surface for name, term in self.terms.items() if term.surface is not None}
+        powers = {name: term.power for name, term in self.terms.items() if term.power is not None}
+        return Rates(surfaces, powers, **values)
 
     def _drawn(self, term: Term, draws: Draws) -> Value:
         alone = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None
@@ -190,7 +206,7 @@ class RateSet:
     def moved(self, shifts: Shifts) -> Rates:
         """With rows moved from their mid values, and nothing drawn."""
         changed = {name: _changed(term, term.log_change(shifts)) for name, term in self.terms.items()}
-        return Rates(self._surfaces, **changed)
+        return self._rates(changed)
 
 
 def _changed(term: Term, log_change: Value) -> Value:

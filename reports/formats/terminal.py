@@ -12,7 +12,7 @@ from reports.view import Cell, Column, Items, Pairs, Prose, Section, Table, Tabl
 
 LEAST = 60
 WIDEST = 160
-IN_SHORT = ("views", "gpus", "layout", "drivers", "assumptions")
+IN_SHORT = ("views", "gpus", "limits", "layout", "drivers", "assumptions")
 """Parts that follow the first screen; the page and `mpplan explain` have the rest."""
 MOST_ROWS = 12
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from reports.document.facts import Facts
 from reports.sections.breakdown.beside import beside
+from reports.sections.breakdown.limits import limits
 from reports.sections.breakdown.money import money
 from reports.sections.breakdown.parts import memory, step_time
 from reports.sections.comparison.gpus import gpus
@@ -28,6 +29,7 @@ Builder = Callable[[Facts, Words], Section | None]
 SECTIONS: tuple[Builder, ...] = (
     views,
     gpus,
+    limits,
     step_time,
     memory,
     money,

@@ -353,7 +353,8 @@ class OneLayout(Parts):
         step = self.step()
         step_s = sum(step.values())
         watts = dict.fromkeys(WAITING, q.power_wait_w)
-        watts |= {"matmul": q.power_linear_w, "recompute": q.power_linear_w, "attention": q.power_attention_w}
+        products_w = q.power_linear_w * q.product_power_ratio * self.draw_ratio()
+        watts |= {"matmul": products_w, "recompute": products_w, "attention": q.power_attention_w}
         watts |= {"memory_bound": q.power_memory_w, "optimizer": q.power_memory_w}
         lost_w = (q.power_idle_w + q.power_wait_w) / 2
         watts |= dict.fromkeys(HALF_IDLE, lost_w)

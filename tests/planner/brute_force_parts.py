@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from planner.hardware.cluster import Cluster
+from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface
 from planner.parallelism.layout import Layout
 from planner.rates.terms import Rates
@@ -43,6 +44,25 @@ def on_surface(surface: Surface, rows: float, columns: float, inner: float) -> f
         for axis, size in zip(surface.axes, (columns, inner, rows), strict=True)
     ]
     return max(2 * rows * columns * inner / math.exp(interpolated(surface.log_rate, at)), surface.floor_s)
+
+
+def watts_alone(power: ProductPower, rows: float, columns: float, inner: float, seconds: float) -> float:
+    """What a product draws alone under the limit as sold: idle power, its FLOP and its bytes, at most what is held."""
+    bytes_each = {"bf16": 2, "fp8": 1, "fp8-block": 1, "fp4": 0.5625}[power.compute]
+    moved = (rows * inner + columns * inner) * bytes_each + rows * columns * 2
+    joules = power.j_per_flop * 2 * rows * columns * inner + power.j_per_byte * moved
+    return min(power.held_w, power.law.idle_ratio * power.sold_w + joules / seconds)
+
+
+def clock_left(power: ProductPower, watts: float) -> float:
+    """Clock of work that draws so much under the limit as sold, under the one that is set."""
+    idle = power.law.idle_ratio * power.sold_w
+    share = max(power.limit_w - idle, power.sold_w / 20) / (watts - idle)
+    if share >= 1:
+        return 1.0
+    clock = share ** (1 / power.law.clock_exponent)
+    floor = power.law.voltage_floor
+    return clock if clock >= floor else floor * share / floor**power.law.clock_exponent
 
 
 class Parts:
@@ -127,17 +147,45 @@ class Parts:
     def product_times(self, one: Product) -> tuple[float, float]:
         """Forward, and forward with backward."""
         q, again = self.q, 2 if self.r.trains_all else 1
-        surface = q.surface("linear_flop_per_s" if one.low else "other_flop_per_s")
+        name = "linear_flop_per_s" if one.low else "other_flop_per_s"
+        surface, power = q.surface(name), q.power(name)
         if surface is None:
             return self.product_s(one), self.product_s(one) * (1 + again)
+        large = 2 * 8192**3 / on_surface(surface, 8192, 8192, 8192)
+        slower = large / getattr(q, name)
+        times = slower / q.grouped_matmul_ratio if one.grouped else slower * one.count
+        seconds = []
+        for sizes in self.passes(one):
+            alone = on_surface(surface, *sizes)
+            clock = clock_left(power, watts_alone(power, *sizes, alone)) / clock_left(power, power.held_w)
+            seconds.append(alone * times / clock)
+        return seconds[0], sum(seconds)
+
+    def passes(self, one: Product) -> list[tuple[float, float, float]]:
+        """Rows, columns and inner dimension of the forward product and its backward passes."""
         wide = one.count if one.grouped else 1.0
         m, n, k = one.rows, one.columns, one.inner
-        shapes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 1 + again]
-        large = 2 * 8192**3 / on_surface(surface, 8192, 8192, 8192)
-        slower = large / (q.linear_flop_per_s if one.low else q.other_flop_per_s)
-        times = slower / q.grouped_matmul_ratio if one.grouped else slower * one.count
-        seconds = [on_surface(surface, *sizes) * times for sizes in shapes]
-        return seconds[0], sum(seconds)
+        return [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if self.r.trains_all else 2]
+
+    def draw_ratio(self) -> float:
+        """Mean watts of all products of the model over those of products that hold the limit."""
+        products = [one for moe in self.is_moe for one in self.layer_products(moe)] + [self.head_product()]
+        drawn = held = 0.0
+        for one in products:
+            name = "linear_flop_per_s" if one.low else "other_flop_per_s"
+            surface, power = self.q.surface(name), self.q.power(name)
+            if surface is None:
+                seconds = self.product_times(one)[1]
+                drawn, held = drawn + seconds, held + seconds
+                continue
+            for sizes in self.passes(one):
+                alone = on_surface(surface, *sizes)
+                watts = watts_alone(power, *sizes, alone)
+                times = 1 / self.q.grouped_matmul_ratio if one.grouped else one.count
+                seconds = alone * times / clock_left(power, watts)
+                drawn += seconds * min(watts, power.limit_w) / min(power.held_w, power.limit_w)
+                held += seconds
+        return drawn / held
 
     def cast_bytes_per_s(self) -> float:
         surface = self.q.surface("linear_flop_per_s")
@@ -207,9 +255,13 @@ class Parts:
         layers = [self.layer(moe) for moe in self.is_moe]
         return {name: sum(one[name] for one in layers) / len(layers) for name in layers[0]}
 
+    def head_product(self) -> Product:
+        columns = self.m.vocab / self.y.tp
+        return Product(rows=self.tokens * self.m.head_ratio, columns=columns, inner=self.m.hidden, low=False)
+
     def head(self) -> dict[str, float]:
         m, q = self.m, self.q
-        one = Product(rows=self.tokens * m.head_ratio, columns=m.vocab / self.y.tp, inner=m.hidden, low=False)
+        one = self.head_product()
         logits = self.tokens * m.head_ratio * m.vocab / self.y.tp
         moved = logits * q.logit_bytes * self.a / 2 + 6 * self.tokens * m.hidden * self.a
         return {

@@ -5,10 +5,11 @@ import pytest
 from planner.evidence import EvidenceKind
 from planner.hardware.catalogue import find_gpu
 from planner.kernels.catalogue import load_surface
-from planner.kernels.nearest import PowerLaw, product_surface
+from planner.kernels.nearest import product_surface
+from planner.kernels.power import PowerLaw
 from planner.kernels.surface import large_flop_per_s, product_s
 
-LAW = PowerLaw(idle_ratio=0.13, clock_exponent=2.4)
+LAW = PowerLaw(idle_ratio=0.13, clock_exponent=2.4, voltage_floor=0.8)
 
 
 def test_a_measured_gpu_has_its_own_surface():

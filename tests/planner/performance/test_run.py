@@ -23,7 +23,7 @@ def steps(**seconds: float) -> StepTimes:
 
 WATTS = plain_rates(
     power_error_ratio=1.0, power_idle_w=90.0, power_linear_w=660.0, power_attention_w=600.0, power_memory_w=450.0,
-    power_wait_w=310.0,
+    power_wait_w=310.0, product_power_ratio=1.0,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from planner.question.parsers import (
     number,
     one_of,
     parse_date,
+    parse_power_limit,
     parse_probability,
     parse_switch,
     parse_text,
@@ -71,6 +72,8 @@ def test_a_text_is_read_as_people_write_it(parse, text, value):
         (number(0), "nan", "--flag: `nan` must be at least 0", "--flag 2.5"),
         (number(0), "inf", "--flag: `inf` must be at least 0", "--flag 2.5"),
         (number(0), "free", "--flag: `free` is not a number", "--flag 2.5"),
+        (parse_power_limit, "lots", "--flag: `lots` is no power above 0", "`500W`, or `auto`"),
+        (parse_power_limit, "0", "--flag: `0` is no power above 0", "`500W`, or `auto`"),
         (COLOURS, "gren", "--flag: unknown `gren`", "did you mean `green`? choose one of red, green"),
         (COLOURS, "xyz", "--flag: unknown `xyz`", "choose one of red, green"),
     ],
@@ -81,3 +84,10 @@ def test_what_cannot_be_read_is_refused_with_a_hint(parse, text, message, hint):
 
     assert caught.value.message == message
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "limit_w"), [("500", 500.0), ("500W", 500.0), ("350 W", 350.0), ("0.5kW", 500.0), ("AUTO", None)]
+)
+def test_a_power_limit_is_in_watts_or_left_to_a_search(text, limit_w):
+    assert parse_power_limit(text, "--power-limit") == limit_w

@@ -1,0 +1,171 @@
+"""The power limit that makes the asked plan the cheapest, and the one with the least energy: `--power-limit auto`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.costs.facility_power import LimitPoint, LimitSearch
+from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
+from planner.errors import NoPlanError
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import Layouts
+from planner.planning.case import Case, make_case
+from planner.planning.choice import Choice, best_on, fewest
+from planner.planning.estimate import Measured, asked_plan
+from planner.planning.ranges import DRAWS
+from planner.question.question import Question
+from planner.rates.parameters import Parameters
+from planner.rates.terms import Draws, Value
+from planner.training.policies import why_unsupported
+
+STEP_W = 25.0
+"""Between two limits that are compared."""
+STEP_RATIO = 0.05
+"""The same as a share of the limit as sold, for GPUs below `COARSE_FROM_W`."""
+COARSE_FROM_W = 250.0
+"""Limit as sold from which `STEP_W` is a tenth of it or less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Market:
+    """What plans are priced and rated with."""
+
+    prices: Mapping[str, GpuPrice]
+    site: SiteFacts
+    measured: Measured
+    ledgers: Mapping[str, Ledger]
+    parameters: Parameters | None
+
+    def case(self, question: Question, cluster: Cluster) -> Case:
+        """The asked precision on one kind of GPU."""
+        gpu, policy = cluster.gpu.id, question.asked
+        return make_case(
+            question, policy, cluster, self.prices[gpu], self.site, self.measured.get(gpu, {}).get(policy.id),
+            self.ledgers.get(gpu, NO_LEDGER), parameters=self.parameters,
+        )  # fmt: skip
+
+
+def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[LimitSearch, ...]]:
+    """The question with each GPU at its cheapest power limit, and what was found; as it was where no search was asked.
+
+    Where no price is known the limit is that of the least energy. A GPU that lacks the asked precision, or one of
+    several that has no plan, keeps its limit as sold.
+
+    Raises:
+        NoPlanError: the only GPU has no plan at its limit as sold.
+    """
+    if not question.searches_power_limit:
+        return question, ()
+    clusters, searches = [], []
+    for cluster in question.clusters:
+        search = None
+        try:
+            if why_unsupported(question.asked, cluster.gpu) is None:
+                search = _search(question, cluster, market)
+        except NoPlanError:
+            if len(question.clusters) == 1:
+                raise
+        if search is not None:
+            searches.append(search)
+            cluster = replace(cluster, power_limit_w=(search.cheapest or search.greenest).limit_w)
+        clusters.append(cluster)
+    return replace(question, clusters=tuple(clusters)), tuple(searches)
+
+
+def limits_of(cluster: Cluster) -> list[float]:
+    """The limits that are compared, the one as sold first, the least that the driver accepts last, in watts."""
+    sold_w, least_w = cluster.gpu.tdp_w, cluster.gpu.power_limit_min_w
+    assert least_w is not None
+    step_w = STEP_W if sold_w >= COARSE_FROM_W else STEP_RATIO * sold_w
+    steps = math.ceil((sold_w - least_w) / step_w - 1e-9)
+    return [max(sold_w - number * step_w, least_w) for number in range(steps + 1)]
+
+
+def _search(question: Question, cluster: Cluster, market: Market) -> LimitSearch:
+    """Compare the limits on the layouts that are the fastest as sold, then plan anew at those that win."""
+    candidates = _candidates(question, market.case(question, cluster))
+    limits_w = limits_of(cluster)
+    cases = (market.case(question, replace(cluster, power_limit_w=limit_w)) for limit_w in limits_w)
+    figures = np.array([candidates.least(question, case) for case in cases])
+    winners_w = {limits_w[int(np.argmin(column))] for column in figures.T} - {limits_w[0]}
+    points = [_point(question, cluster, market, limits_w[0])]
+    for limit_w in sorted(winners_w, reverse=True):
+        with suppress(NoPlanError):  # the draws may miss a target that the mid meets
+            points.append(_point(question, cluster, market, limit_w))
+    priced = [point for point in points if point.cost_usd is not None]
+    return LimitSearch(
+        gpu=cluster.gpu.id, precision=question.asked.precision, least_w=limits_w[-1], limits=len(limits_w),
+        sold=points[0], greenest=min(points, key=lambda point: point.energy_mwh),
+        cheapest=min(priced, key=lambda point: point.cost_usd or 0.0) if priced else None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidates:
+    """Layouts that are compared at every limit, and how far their mid figures lie from those of draws."""
+
+    layouts: Layouts
+    wall_ratio: float
+    """Median duration over the one at mid, of the winner as sold: what decides whether a deadline is met."""
+    usd_ratio: float
+    """The same of its cost."""
+
+    def least(self, question: Question, case: Case) -> tuple[float, float]:
+        """USD and joules at mid on the fewest GPUs that meet the targets; infinite where no layout does."""
+        scores = case.score(self.layouts)
+        met = np.ones(len(self.layouts), dtype=bool)
+        if question.deadline_s is not None:
+            met &= scores.wall_s * self.wall_ratio <= question.deadline_s
+        if question.budget_usd is not None:
+            met &= scores.cost_usd * self.usd_ratio <= question.budget_usd
+        if not met.any():
+            return math.inf, math.inf
+        at = int(np.flatnonzero(met)[np.argmin(self.layouts.gpus[met])])
+        return float(scores.cost_usd[at]), float(scores.energy_j[at])
+
+
+def _candidates(question: Question, case: Case) -> _Candidates:
+    """The fastest layout that fits on each number of GPUs that may be needed: lower limits keep its shape."""
+    draws = Draws(count=DRAWS, seed=question.seed)
+    if question.gpus is not None:
+        choice = best_on(case, question.fixed, question.gpus)
+        layouts = choice.layouts if choice.best is None else choice.winner
+        return _Candidates(layouts=layouts, wall_ratio=1.0, usd_ratio=1.0)
+    choice = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
+    mid, drawn = case.evaluate(choice.winner), case.evaluate(choice.winner, draws)
+    return _Candidates(
+        layouts=choice.layouts.take(_fastest_of_each(choice, case.cluster.gpu.memory_bytes)),
+        wall_ratio=_over(drawn.wall_s, mid.wall_s), usd_ratio=_over(drawn.cost_usd, mid.cost_usd),
+    )  # fmt: skip
+
+
+def _over(drawn: Value, mid: Value) -> float:
+    """Median of draws over the value at mid; 1 where that is nothing."""
+    at_mid = float(np.ravel(mid)[0])
+    return float(np.median(drawn)) / at_mid if at_mid else 1.0
+
+
+def _fastest_of_each(choice: Choice, memory_bytes: float) -> np.ndarray:
+    """Index of the fastest layout that fits on each number of GPUs, from the winner's number on."""
+    gpus, step_s = choice.layouts.gpus, choice.scores.step_s
+    fits = np.flatnonzero((choice.scores.memory_bytes <= memory_bytes) & (gpus >= int(choice.winner.gpus[0])))
+    order = fits[np.lexsort((step_s[fits], gpus[fits]))]
+    _, first = np.unique(gpus[order], return_index=True)
+    return np.asarray(order[first])
+
+
+def _point(question: Question, cluster: Cluster, market: Market, limit_w: float) -> LimitPoint:
+    """The plan at one limit, searched anew."""
+    case = market.case(question, replace(cluster, power_limit_w=limit_w))
+    plan = asked_plan(question, case, Draws(count=DRAWS, seed=question.seed)).plan
+    assert plan.duration_days is not None
+    assert plan.energy_mwh is not None
+    return LimitPoint(
+        limit_w=limit_w, gpus=plan.gpus, duration_days=plan.duration_days.mid, energy_mwh=plan.energy_mwh.mid,
+        cost_usd=None if plan.cost_usd is None or case.price.usd_per_gpu_h is None else plan.cost_usd.mid,
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""The clock that a power limit leaves, and the terms that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.hardware.cluster import Cluster
+from planner.kernels.power import LEAST_DYNAMIC, PowerLaw
+from planner.rates.parameters import Parameters, shipped_parameters
+from planner.rates.terms import Dependence, Term
+
+CLOCK_ROWS = ("power_idle", "clock_exponent", "voltage_floor")
+"""Rows that set the clock under a power limit, besides the one that says what the work draws."""
+
+
+def power_law(parameters: Parameters) -> PowerLaw:
+    """How the clock follows the power."""
+    idle, exponent, floor = (parameters.find(name).value for name in CLOCK_ROWS)
+    return PowerLaw(idle_ratio=idle, clock_exponent=exponent, voltage_floor=floor)
+
+
+def clock_ratio(cluster: Cluster, parameters: Parameters | None = None, drawn: str = "power_at_limit") -> float:
+    """Sustained clock under a power limit, over that under the limit as sold.
+
+    One variable sets both the rate and the watts (`PowerLaw`). Large products that run alone hold a GPU at its limit in
+    every type (`power_at_limit`), so that their measured rates are those under the limit as sold; a lower limit lowers
+    them. 1 where it is above what is drawn.
+
+    Args:
+        cluster: with its power limit.
+        parameters: the rows to use; None: the shipped ones.
+        drawn: the row that says what the work draws, over the limit as sold.
+    """
+    known = parameters or shipped_parameters()
+    limit_w, tdp_w = cluster.power_limit_w, cluster.gpu.tdp_w
+    needed_w = known.find(drawn).value * tdp_w
+    if limit_w is None or limit_w >= needed_w:
+        return 1.0
+    law = power_law(known)
+    idle_w = law.idle_ratio * tdp_w
+    return float(law.clock(max(limit_w - idle_w, LEAST_DYNAMIC * tdp_w) / (needed_w - idle_w)))
+
+
+def at_clock(term: Term, cluster: Cluster, parameters: Parameters, drawn: str = "power_at_limit") -> Term:
+    """The rate of work that draws so much (a row), at the clock that the power limit leaves."""
+    clock = clock_ratio(cluster, parameters, drawn)
+    if clock == 1.0:
+        return term
+    also = tuple(_clock_dependences(cluster, parameters, clock, drawn))
+    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock, rests_on=term.rests_on + also)
+
+
+def _clock_dependences(cluster: Cluster, parameters: Parameters, clock: float, drawn: str) -> Iterator[Dependence]:
+    """The rows that set the clock under a power limit, each with the slope of the clock's logarithm."""
+    step = 1e-4
+    for name in (drawn, *CLOCK_ROWS):
+        row = parameters.find(name)
+        beside = parameters.replaced([replace(row, value=row.value * (1.0 + step))])
+        slope = float(np.log(clock_ratio(cluster, beside, drawn) / clock) / np.log1p(step))
+        if slope:
+            yield Dependence(row=row, power=slope)
+
+
+DRAWN_BY = {"linear_flop_per_s": "power_at_limit", "other_flop_per_s": "power_at_limit",
+            "attention_flop_per_s": "power_attention", "memory_bytes_per_s": "power_memory"}  # fmt: skip
+"""Rates that follow the clock, by the row that says what their work draws."""
+
+
+def under_limit(term: Term, cluster: Cluster, parameters: Parameters) -> Term:
+    """A term from a record, brought from the power limit at which it was measured to a lower one that is set."""
+    limit_w = cluster.power_limit_w
+    if limit_w is None or limit_w >= (term.measured_limit_w or cluster.gpu.tdp_w):
+        return term
+    if term.name not in DRAWN_BY:
+        if term.family.limit != "board_power":
+            return term
+        return replace(term, value=min(term.value, limit_w), ceiling=limit_w)
+    drawn = DRAWN_BY[term.name]
+    measured = replace(cluster, power_limit_w=term.measured_limit_w)
+    clock = clock_ratio(cluster, parameters, drawn) / clock_ratio(measured, parameters, drawn)
+    return replace(term, value=term.value * clock, ceiling=term.ceiling * clock)

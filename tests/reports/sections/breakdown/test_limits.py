@@ -1,0 +1,58 @@
+"""The limits that were searched for: each against the one as sold, only where that was asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports.document.facts import Facts
+from reports.page.build import checked
+from reports.sections.breakdown.limits import limits
+from reports.text.language import LANGUAGES, words_for
+from reports.view import Section, Table
+from tests.reports import sample
+
+
+def point(limit_w: float, days: float, mwh: float, usd: float | None) -> dict[str, Any]:
+    return {"limit_w": limit_w, "gpus": 64, "duration_days": days, "energy_mwh": mwh, "cost_usd": usd}
+
+
+SEARCH = {
+    "gpu": "h100-sxm5-80gb", "precision": "fp8", "least_w": 200.0, "limits": 21, "sold": point(700, 4.0, 6.4, 20_000),
+    "cheapest": point(700, 4.0, 6.4, 20_000), "greenest": point(425, 5.0, 5.6, 25_000),
+}  # fmt: skip
+
+
+def section_of(lang: str = "en", **search: Any) -> Section | None:
+    document = sample.document() | {"power_limit_search": [SEARCH | search]}
+    return limits(Facts(checked(document)), words_for(lang))
+
+
+def rows_of(**search: Any) -> list[list[str]]:
+    section = section_of(**search)
+    assert section is not None
+    (table,) = section.blocks
+    assert isinstance(table, Table)
+    return [[cell.plain for cell in row.cells] for row in table.rows]
+
+
+def test_each_limit_is_held_against_the_one_as_sold():
+    assert rows_of() == [
+        ["As sold", "700 W", "64", "4 days", "6.4 MWh", "$20,000"],
+        ["Cheapest", "700 W", "64", "4 days", "6.4 MWh", "$20,000"],
+        ["Least energy", "425 W", "64", "5 days (+25.0%)", "5.6 MWh (−12.5%)", "$25,000 (+25.0%)"],
+    ]
+
+
+def test_without_a_price_there_is_no_cheapest_and_no_cost():
+    rows = rows_of(cheapest=None, sold=point(700, 4.0, 6.4, None), greenest=point(425, 5.0, 5.6, None))
+
+    assert [row[0] for row in rows] == ["As sold", "Least energy"]
+    assert {row[-1] for row in rows} == {words_for("en")("none")}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_part_appears_only_where_the_search_was_asked_for(lang):
+    assert section_of(lang) is not None
+    assert limits(Facts(checked(sample.document())), words_for(lang)) is None

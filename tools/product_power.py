@@ -1,0 +1,162 @@
+"""Fit the energy of products per FLOP and per byte to raw watts: `python -m tools.product_power FOLDER`.
+
+Writes the rows `product_pj_per_flop` and `memory_pj_per_byte` of `planner/catalog/parameters.csv`. The folder holds the
+raw files named in `tools/kernel_rows.py`.
+
+Most readings are those of a GPU at its limit, which bound what the product would draw from below; the rest are lower
+because the product draws less, or because the window began on a cooler GPU: the sensor averages over a second, so that
+windows err downwards. The fit goes through the upper quartile, with weak pulls towards what the clocks of bursts say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.hardware.catalogue import find_gpu
+from planner.kernels.power import ProductPower
+from planner.rates.clock import power_law
+from planner.rates.parameters import Parameter, shipped_parameters
+from planner.units import PICO
+from tools.calibrate import write_parameters
+from tools.kernel_rows import ProductWatts, read_power
+
+Floats = npt.NDArray[np.float64]
+
+QUARTILE = 0.75
+"""Of the readings, which the fit goes through."""
+MEMORY_J_PER_BYTE = 40 * PICO
+"""Prior: 4 pJ per bit of HBM3 in the stack and its interface, and as much again through the caches; assumed."""
+PRIOR_SD = (0.5, 0.2)
+"""Of the logarithms of the energy per byte and per FLOP."""
+PRIOR_WEIGHT = 0.01
+"""Of a prior's square against the mean loss of the readings of one GPU and type."""
+RANGE = (1.67, 1.25)
+"""High over value, and value over low, of the energy per byte and per FLOP: what the data leave open."""
+FIRST_STEP, LAST_STEP = 0.1, 1e-3
+"""Of the coordinate search, in the logarithms."""
+
+
+def law_of(watts: ProductWatts, j_per_byte: float, j_per_flop: float) -> ProductPower:
+    """The law of one GPU and type with these energies."""
+    known = shipped_parameters()
+    return ProductPower(
+        law=power_law(known), compute=watts.compute, sold_w=watts.limit_w, limit_w=watts.limit_w,
+        held_w=known.find("power_at_limit").value * watts.limit_w, j_per_flop=j_per_flop, j_per_byte=j_per_byte,
+    )  # fmt: skip
+
+
+def predicted_w(watts: ProductWatts, j_per_byte: float, j_per_flop: float) -> Floats:
+    """Predicted watts at the measured times, `[point]`."""
+    law = law_of(watts, j_per_byte, j_per_flop)
+    return np.asarray(law.alone_w(watts.m, watts.n, watts.k, watts.seconds))
+
+
+class ArchitecturePower:
+    """The energies of one architecture, fitted to the readings of its GPUs."""
+
+    def __init__(self, readings: Sequence[ProductWatts], kept: Sequence[npt.NDArray[np.bool_]] | None = None) -> None:
+        """Fit.
+
+        Args:
+            readings: of every GPU, type and stack of the architecture.
+            kept: which points of each to use, `[point]`; None: all.
+        """
+        self._readings = readings if kept is None else [_taken(*pair) for pair in zip(readings, kept, strict=True)]
+        self.computes = sorted({watts.compute for watts in readings})
+        self._prior = np.log([MEMORY_J_PER_BYTE, *(self._at_full_clock(compute) for compute in self.computes)])
+        self._logs = self._fitted()
+
+    @property
+    def j_per_byte(self) -> float:
+        """Energy per byte."""
+        return float(np.exp(self._logs[0]))
+
+    def j_per_flop(self, compute: str) -> float:
+        """Energy per FLOP of a type at the full clock."""
+        return float(np.exp(self._logs[1 + self.computes.index(compute)]))
+
+    def _at_full_clock(self, compute: str) -> float:
+        """Energy per FLOP of large products at the limit, brought to the clock of a burst."""
+        known = shipped_parameters()
+        law = power_law(known)
+        energies = []
+        for watts in self._readings:
+            if watts.compute == compute:
+                busy_w = known.find("power_at_limit").value * watts.limit_w
+                at_limit = watts.large & (watts.power_w > 0.95 * watts.limit_w)
+                at_limit = at_limit if at_limit.any() else watts.power_w > 0.0
+                flop = 2.0 * watts.m * watts.n * watts.k
+                energies.append((busy_w - law.idle_ratio * watts.limit_w) * (watts.seconds / flop)[at_limit])
+        full = known.find("sustained_clock").value ** (1.0 - law.clock_exponent)
+        return float(np.median(np.concatenate(energies)) * full)
+
+    def _loss(self, logs: Floats) -> float:
+        """Mean pinball loss of each GPU and type, and how far the energies are from their priors."""
+        energies, total = np.exp(logs), 0.0
+        for watts in self._readings:
+            alike = [other for other in self._readings if (other.gpu, other.compute) == (watts.gpu, watts.compute)]
+            points = sum(len(other.m) for other in alike)
+            energy = float(energies[1 + self.computes.index(watts.compute)])
+            over = np.log(watts.power_w / predicted_w(watts, float(energies[0]), energy))
+            total += float(np.sum(np.where(over > 0, QUARTILE * over, (QUARTILE - 1.0) * over))) / points
+        spread = np.array([PRIOR_SD[0], *[PRIOR_SD[1]] * len(self.computes)])
+        return total + PRIOR_WEIGHT * float(np.sum(((logs - self._prior) / spread) ** 2))
+
+    def _fitted(self) -> Floats:
+        """Coordinate by coordinate, with steps that grow where they help and shrink where they do not."""
+        logs, step = self._prior.copy(), np.full(len(self._prior), FIRST_STEP)
+        least = self._loss(logs)
+        while step.max() > LAST_STEP:
+            for place in range(len(logs)):
+                for sign in (1.0, -1.0):
+                    trial = logs.copy()
+                    trial[place] += sign * step[place]
+                    if (loss := self._loss(trial)) < least:
+                        logs, least = trial, loss
+                        step[place] *= 1.5
+                        break
+                else:
+                    step[place] *= 0.6
+        return logs
+
+
+def _taken(watts: ProductWatts, kept: npt.NDArray[np.bool_]) -> ProductWatts:
+    arrays = {name: getattr(watts, name)[kept] for name in ("m", "n", "k", "seconds", "power_w")}
+    return replace(watts, **arrays)
+
+
+def by_architecture(readings: Sequence[ProductWatts]) -> dict[str, list[ProductWatts]]:
+    """The readings by the architecture of their GPU."""
+    grouped: dict[str, list[ProductWatts]] = {}
+    for watts in readings:
+        grouped.setdefault(find_gpu(watts.gpu).arch, []).append(watts)
+    return grouped
+
+
+def _row(name: str, j: float, range_ratio: float) -> Parameter:
+    pj = j / PICO
+    return replace(shipped_parameters().rows[name], value=pj, low=pj / range_ratio, high=pj * range_ratio)
+
+
+def main(folder: Path) -> None:
+    """Fit every architecture and write its rows."""
+    rows = []
+    for arch, readings in by_architecture(read_power(folder)).items():
+        fitted = ArchitecturePower(readings)
+        rows.append(_row(f"memory_pj_per_byte.{arch}", fitted.j_per_byte, RANGE[0]))
+        rows += [
+            _row(f"product_pj_per_flop.{compute}.{arch}", fitted.j_per_flop(compute), RANGE[1])
+            for compute in fitted.computes
+        ]
+    write_parameters(shipped_parameters().replaced(rows))
+    sys.stdout.writelines(f"{row.id}: {row.value:.3g} pJ\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
