@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.kernels_beside import beside_text
 from tools.kernel_rows import ProductPower, Products, floor_s, read_power, read_products, sustained_curve
 from tools.surfaces import fold_of_pairs, held_out_pairs, held_out_rows
 
@@ -61,6 +62,7 @@ for each of its products.
 
 {power}
 
+{beside}
 ## What it does not say
 
 - The kernels are forward products of inference stacks on random inputs. Backward products are taken from the
@@ -156,6 +158,7 @@ def page(folder: Path) -> str:
         gains=table(["GPU", "types", "error, median", "gain"], gains),
         power=table(["GPU", "type (stack)", "products", "power", "energy per FLOP", "error"],
                     [power_line(power) for power in read_power(folder)]),
+        beside=beside_text(folder, table),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from planner.hardware.architectures import Architecture, find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
+from planner.kernels.collectives import CollectiveSurfaces, collective_surfaces
 from planner.kernels.nearest import PowerLaw, product_surface
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
@@ -336,12 +337,26 @@ def _clock_dependences(setting: Setting, clock: float) -> Iterator[Dependence]:
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
-    """NVLink (xGMI) where the node has it, else PCIe."""
+    """NVLink (xGMI) where the node has it, as its collectives were measured; else PCIe."""
     gpu = setting.gpu
     if setting.cluster.nvlink_domain > 1 and gpu.nvlink_bytes_per_s:
+        collectives = collective_surfaces(gpu)
+        if collectives is not None:
+            return _collectives_term(setting, family, name, collectives)
         return _term(setting, family, name, gpu.nvlink_bytes_per_s, bounded=True)
     pcie = setting.parameters.find("pcie_efficiency")
     return _term(setting, family, name, gpu.pcie_bytes_per_s, bounded=True, row=pcie)
+
+
+def _collectives_term(setting: Setting, family: Family, name: str, collectives: CollectiveSurfaces) -> Term:
+    """What a large all-gather reaches, times what the collectives of a training step reach of those that run alone."""
+    row = setting.row(setting.parameters.families["collective_rate_ratio"])
+    term = _term(setting, family, name, collectives.large_bytes_per_s, row=row)
+    return replace(
+        term, own_sd=collectives.log_sd, ceiling=setting.gpu.nvlink_bytes_per_s or float("inf"),
+        rests_on=(Dependence(row=row),), evidence=replace(collectives.evidence, terms=(name,)),
+        by_operation=collectives.by_operation,
+    )  # fmt: skip
 
 
 def _switch_reduction_term(setting: Setting, family: Family, name: str) -> Term:

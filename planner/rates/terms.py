@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -44,8 +44,12 @@ class Rates:
         """The same with some values replaced."""
         return Rates(self._surfaces, **(vars(self) | values))
 
+    def without_surfaces(self) -> Rates:
+        """The same with one rate for all shapes."""
+        return Rates(None, **vars(self))
+
     def surface(self, name: str) -> Surface | None:
-        """How the rate of that name differs by shape; None where nobody measured it."""
+        """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
         return self._surfaces.get(name)
 
     if TYPE_CHECKING:
@@ -96,6 +100,8 @@ class Term:
     evidence: Evidence
     surface: Surface | None = None
     """How the rate differs by shape: the value is that of a large kernel. None: one rate for all shapes."""
+    by_operation: Mapping[str, Surface] = field(default_factory=dict)
+    """The same for each operation that takes the rate (collectives of a link)."""
 
     @property
     def log_sd(self) -> float:
@@ -177,7 +183,10 @@ class RateSet:
 
     @property
     def _surfaces(self) -> Mapping[str, Surface]:
-        return {name: term.surface for name, term in self.terms.items() if term.surface is not None}
+        surfaces = {name: term.surface for name, term in self.terms.items() if term.surface is not None}
+        for term in self.terms.values():
+            surfaces |= term.by_operation
+        return surfaces
 
     def _drawn(self, term: Term, draws: Draws) -> Value:
         alone = term.rests_on[0] if len(term.rests_on) == 1 and not term.own_sd else None

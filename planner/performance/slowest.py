@@ -1,0 +1,31 @@
+"""The slowest of many: what waiting for all of them takes over their mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.models.shape import ModelShape
+from planner.rates.terms import Rates, Value
+
+
+def expected_max(count: Value) -> Value:
+    """Expected largest of N standard normal draws (asymptotic form, within 0.1 from 8 to 16 384)."""
+    n = np.maximum(count, 2.0)
+    x = np.sqrt(2.0 * np.log(n))
+    peak = x - (np.log(np.log(n)) + np.log(4.0 * np.pi)) / (2.0 * x) + 0.13
+    return np.where(np.asarray(count) > 1, np.maximum(peak, 0.56), 0.0)
+
+
+def busiest_ratio(model: ModelShape, ep: npt.NDArray[np.int64], rates: Rates) -> Value:
+    """Tokens of the busiest GPU of an expert parallel group over the mean, `[layout]` or `[draw]`.
+
+    A GPU's tokens are those of its `E / e` experts. Where the loads of the experts have a standard deviation of
+    `expert_load_sd_ratio`, the means over so many of them, drawn without putting back, have one that is smaller by
+    `sqrt((e - 1) / (E - 1))`: none where every GPU holds all experts, the whole of it where each holds one.
+    """
+    if not model.experts:
+        return 1.0
+    narrower = np.sqrt((ep - 1.0) / max(model.experts - 1.0, 1.0))
+    busiest: Value = 1.0 + rates.expert_load_sd_ratio * expected_max(ep.astype(np.float64)) * narrower
+    return busiest
