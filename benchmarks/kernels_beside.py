@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.kernels.collectives import COLLECTIVES, Link, measured_link, transferred
 from planner.kernels.surface import Floats, Surface
-from planner.performance.slowest import expected_max
+from planner.parallelism.slowest import expected_max
 from planner.rates.parameters import shipped_parameters
 from tools.collective_rows import COLLECTIVE_SIZES, Collectives, collective_surface, held_out_sizes, read_collectives
 from tools.kernel_rows import read_raw

@@ -12,11 +12,11 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
+from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
 from planner.performance.compute import LayerTime
 from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, trained_share
-from planner.performance.slowest import busiest_ratio
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -86,7 +86,9 @@ def _expert(recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates:
     domains = np.maximum(group.size / group.inside, 1.0)
     # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
     distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
-    once = all_to_all_s(send * busiest_ratio(model, at.ep, rates), group, rates, np.minimum(distinct, 1.0))
+    once = all_to_all_s(
+        send * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio), group, rates, np.minimum(distinct, 1.0)
+    )
     share = model.moe_layers / model.layers
     return np.where(at.ep == 1, 0.0, 4.0 * once * (1.0 - rates.overlap_ep_ratio) * share)
 

@@ -213,9 +213,9 @@ def test_fp8_speeds_a_large_model_up_more_than_a_small_one_and_less_than_twice()
     # claim c11 and the published pairs: 1.28 to 1.32 for 8B, 1.44 to 1.49 for 70B, never the 1.9 of a FLOP count
     speedups = {}
     for model, tp in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4)):
-        times = [
-            seconds(step(recipe(model, policy, seq_len=8192), layout(tp=tp, dp=8, zero=1, grad_accum=16)).total)
-            for policy in ("bf16", "fp8")
+        at = layout(tp=tp, dp=8, zero=1, grad_accum=16)
+        times = [  # with the overlap of tensor parallel communication that those runs had on Hopper
+            seconds(step(recipe(model, policy, seq_len=8192, tp_overlap=True), at).total) for policy in ("bf16", "fp8")
         ]
         speedups[model] = times[0] / times[1]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from planner.kernels.surface import Value
 from planner.models.shape import ModelShape
-from planner.rates.terms import Rates, Value
 
 
 def expected_max(count: Value) -> Value:
@@ -17,15 +17,20 @@ def expected_max(count: Value) -> Value:
     return np.where(np.asarray(count) > 1, np.maximum(peak, 0.56), 0.0)
 
 
-def busiest_ratio(model: ModelShape, ep: npt.NDArray[np.int64], rates: Rates) -> Value:
+def busiest_ratio(model: ModelShape, ep: npt.NDArray[np.int64], load_sd_ratio: Value) -> Value:
     """Tokens of the busiest GPU of an expert parallel group over the mean, `[layout]` or `[draw]`.
 
-    A GPU's tokens are those of its `E / e` experts. Where the loads of the experts have a standard deviation of
-    `expert_load_sd_ratio`, the means over so many of them, drawn without putting back, have one that is smaller by
-    `sqrt((e - 1) / (E - 1))`: none where every GPU holds all experts, the whole of it where each holds one.
+    A GPU's tokens are those of its `E / e` experts. The means over so many experts, drawn without putting back, have a
+    standard deviation that is `sqrt((e - 1) / (E - 1))` of that of single ones: none where every GPU holds all experts,
+    the whole of it where each holds one.
+
+    Args:
+        model: how many experts there are.
+        ep: expert parallel sizes, `[layout]`.
+        load_sd_ratio: standard deviation of the tokens of an expert over their mean.
     """
     if not model.experts:
         return 1.0
     narrower = np.sqrt((ep - 1.0) / max(model.experts - 1.0, 1.0))
-    busiest: Value = 1.0 + rates.expert_load_sd_ratio * expected_max(ep.astype(np.float64)) * narrower
+    busiest: Value = 1.0 + load_sd_ratio * expected_max(ep.astype(np.float64)) * narrower
     return busiest

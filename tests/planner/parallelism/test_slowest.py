@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.performance.slowest import busiest_ratio, expected_max
-from tests.planner.build import plain_rates, shape
+from planner.parallelism.slowest import busiest_ratio, expected_max
+from tests.planner.build import shape
 
 MOE = shape(experts=128, top_k=8, expert_ffn=768)
 
 
 def busiest(ep: int, sd: float, model=MOE) -> float:
-    return float(np.ravel(busiest_ratio(model, np.array([ep]), plain_rates(expert_load_sd_ratio=sd)))[0])
+    return float(np.ravel(busiest_ratio(model, np.array([ep]), sd))[0])
 
 
 @pytest.mark.parametrize(
