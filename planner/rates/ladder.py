@@ -23,6 +23,7 @@ from planner.kernels.nearest import PowerLaw, product_surface
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
+from planner.rates.qualifiers import memory_format, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
 from planner.units import GIB, TERA
@@ -94,11 +95,11 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "attention_kernel": lambda s: _attention_kernel(s.recipe),
     "mlp": lambda s: "gated" if s.recipe.model.gated_mlp else "plain",
     "loss": lambda s: "fused" if s.recipe.chunked_loss else "full",
-    "stored_loss": lambda s: _stored_loss(s.recipe),
+    "stored_loss": lambda s: stored_loss(s.recipe),
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
-    "memory_format": lambda s: _memory_format(s.recipe),
+    "memory_format": lambda s: memory_format(s.recipe),
 }
 """Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
 
@@ -272,27 +273,6 @@ def _over_reference(setting: Setting) -> float:
         return part.measured_matmul_flop_per_s["bf16"] / part.peak_flop_per_s["bf16"]
 
     return reached(gpu) / reached(load_gpus()[reference])
-
-
-def _memory_format(recipe: Recipe) -> str:
-    """How element-wise work is done around a convolution."""
-    if not recipe.channels_last:
-        return "plain"
-    return "tuned" if recipe.kernels == "tuned" else "fused"
-
-
-COMPILED_LOSS_YEAR = 2025.0
-"""From about then PyTorch's trainers compile the loss with the model (pytorch/torchtitan, `--training.compile`)."""
-
-
-def _stored_loss(recipe: Recipe) -> str:
-    """Whose loss decides what lies beside the logits: a fused one's, else that of the stack in its time."""
-    if recipe.chunked_loss:
-        return "fused"
-    year = recipe.software_year
-    if recipe.stack == "fsdp-compile" and year is not None and year < COMPILED_LOSS_YEAR:
-        return "eager"
-    return recipe.kernels
 
 
 def _attention_kernel(recipe: Recipe) -> str:
