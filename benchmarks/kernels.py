@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.kernels_beside import beside_text
 from tools.kernel_rows import Products, ProductWatts, floor_s, read_power, read_products, sustained_curve
 from tools.product_power import ArchitecturePower, by_architecture, predicted_w
 from tools.surfaces import FOLDS, fold_of_pairs, held_out_pairs, held_out_rows
@@ -73,6 +74,7 @@ contradict each other: the limit here, six tenths of it there. The sensor averag
 that begins on a cooler GPU reads low, which is the likely cause; so the law goes through the upper quartile. No
 reading was dropped.
 
+{beside}
 ## What it does not say
 
 - The kernels are forward products of inference stacks on random inputs. Backward products are taken from the
@@ -202,6 +204,7 @@ def page(folder: Path) -> str:
         products=table(["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines),
         gains=table(["GPU", "types", "error, median", "gain"], gains),
         **power_section(folder),
+        beside=beside_text(folder, table),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from planner.kernels.catalogue import KERNELS, POINTS
 from planner.kernels.fit import fit_surface
 from planner.kernels.surface import MATMUL_AXES, Surface
 from planner.units import GB
+from tools.collective_rows import Collectives, collective_surface, held_out_sizes, read_collectives
 from tools.kernel_rows import DATE, SOURCES, Products, ProductWatts, floor_s, read_products
 
 UNKNOWN = Evidence(id="fit", kind=EvidenceKind.PUBLISHED, what="", source="")
@@ -86,7 +87,7 @@ def _index_row(products: Products, surface: Surface) -> dict[str, str]:
     raw = SOURCES["gemm_rates.csv.gz"].replace("<system>", products.system)
     return {
         "id": surface.id, "gpu": products.gpu, "operation": "matmul", "compute": products.compute,
-        "axes": "; ".join(f"{axis.name}:{axis.first}:{axis.count}" for axis in surface.axes),
+        "axes": _axes(surface),
         "unit_per_s": "1e12", "floor_us": f"{1e6 * surface.floor_s:.3g}", "spread": f"{surface.spread:.3g}",
         "stack_spread": f"{surface.stack_spread:.3g}",
         "cast_gb_per_s": f"{_cast_gb_per_s(products):.4g}" if products.cast_s_per_element else "",
@@ -96,6 +97,20 @@ def _index_row(products: Products, surface: Surface) -> dict[str, str]:
 
 def _cast_gb_per_s(products: Products) -> float:
     return CAST_BYTES[products.compute] / products.cast_s_per_element / GB
+
+
+def _collective_row(collectives: Collectives, surface: Surface) -> dict[str, str]:
+    raw = SOURCES["nccl_one_node.csv.gz"].replace("<system>", collectives.system)
+    return {
+        "id": surface.id, "gpu": collectives.gpu, "operation": collectives.operation, "compute": "any type",
+        "axes": _axes(surface), "unit_per_s": "1e9", "floor_us": f"{1e6 * surface.floor_s:.3g}",
+        "spread": f"{surface.spread:.3g}", "stack_spread": f"{surface.stack_spread:.3g}", "cast_gb_per_s": "",
+        "points": str(collectives.points), "source": f"{raw}: median over releases and types", "date": DATE,
+    }  # fmt: skip
+
+
+def _axes(surface: Surface) -> str:
+    return "; ".join(f"{axis.name}:{axis.first}:{axis.count}" for axis in surface.axes)
 
 
 def _point_rows(surface: Surface, unit_per_s: float) -> Iterable[tuple[str, str, str]]:
@@ -115,6 +130,11 @@ def main(folder: Path) -> None:
         surface = fit_products(products, floor, spread=robust_sd(held_out_pairs(products, floor)))
         index.append(_index_row(products, surface))
         points += _point_rows(surface, 1e12)
+        sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f} %\n")
+    for collectives in read_collectives(folder):
+        surface = collective_surface(collectives, robust_sd(held_out_sizes(collectives)))
+        index.append(_collective_row(collectives, surface))
+        points += _point_rows(surface, 1e9)
         sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f} %\n")
     with KERNELS.open("w", encoding="utf-8", newline="") as out:
         table = csv.DictWriter(out, list(index[0]), lineterminator="\n")

@@ -131,7 +131,7 @@ def _fitted(name: str, runs: Sequence[PlacedRun], base: RateSet, names: Sequence
 def _fit(runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> NetworkFit:
     terms = [base.terms[name] for name in dict.fromkeys(names)]
     priors = {term.name: Prior(value=term.value, log_sd=term.log_sd) for term in terms if term.log_sd > 0}
-    return fit_network(runs, base.sample(), priors)
+    return fit_network(runs, base.sample().without_surfaces(), priors)
 
 
 def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[str, Term]:
@@ -146,7 +146,7 @@ def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[st
     return {
         name: replace(
             base.terms[name], value=part.fit.terms[name].value, own_sd=_own_sd(part, name), rests_on=(),
-            ceiling=float("inf"), evidence=evidence,
+            ceiling=float("inf"), evidence=evidence, by_operation={},
         )
         for name in part.fitted
     }  # fmt: skip

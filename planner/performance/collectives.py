@@ -1,8 +1,9 @@
 """Time of collectives from message size, ranks and where the ranks sit.
 
-`t = latency + bytes on the bus / bus bandwidth` (nccl-tests' factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather,
-reduce-scatter and all-to-all), at the slower of the two levels: inside the NVLink domain and between domains. The
-straight line is a fit of the measured tables in `catalog/interconnect.csv`; decision 0003 says what it leaves out.
+Inside an NVLink domain as measured by operation, size and group (`planner.kernels.collectives`). Between domains, and
+where nobody measured the GPU's links, a straight line: `t = latency + bytes on the bus / bus bandwidth` (nccl-tests'
+factors: 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all), at the slower of the two
+levels: inside the NVLink domain and between domains. Decision 0003 says what the line leaves out.
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from planner.kernels.collectives import MOST_MEASURED, collective_s, large_bytes_per_s
+from planner.kernels.surface import Surface
 from planner.rates.terms import Rates, Value
 
 Array = npt.NDArray[np.float64]
+
+
+MOST_HOPS = 64.0
+"""Trees take over from rings on many ranks: latency stops growing linearly."""
+SWITCH_FROM = 4.0
+"""Ranks of a domain above which NCCL lets the switch reduce (interconnect.csv ic045 to ic054)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +50,7 @@ def place(size: npt.NDArray[np.int64], stride: npt.NDArray[np.int64] | int, doma
 def _latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value:
     """Fixed time of one collective: its start and its ranks."""
     fixed = np.where(group.crosses, rates.nic_latency_s, rates.nvlink_latency_s)
-    hops = np.minimum(steps, 64.0)  # trees take over from rings on many ranks: latency stops growing linearly
+    hops = np.minimum(steps, MOST_HOPS)
     result: Value = np.where(group.size > 1, fixed + hops * rates.hop_latency_s, 0.0)
     return result
 
@@ -52,24 +61,75 @@ def _ring_latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value
     return _latency(group, steps, rates) + further * rates.node_hop_s
 
 
+def _measured_s(
+    operation: str, surface: Surface, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Value
+) -> Value:
+    """As measured inside an NVLink domain, in so many equal messages; a larger group passes further ranks."""
+    reference = rates.surface("all_gather") or surface
+    slower = large_bytes_per_s(reference) / rates.nvlink_bytes_per_s
+    once = collective_s(surface, operation, payload_bytes / messages, group.size) * slower
+    rounds = 2.0 if operation == "all_reduce" else 1.0
+    further = np.minimum(rounds * (group.size - 1.0), MOST_HOPS) - rounds * (MOST_MEASURED - 1.0)
+    result: Value = messages * (once + np.maximum(further, 0.0) * rates.hop_latency_s)
+    return result
+
+
+def _with_measured(
+    line_s: Value, operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Value = 1.0
+) -> Value:
+    """What was measured for groups inside an NVLink domain, the straight line for the others."""
+    surface, inside = rates.surface(operation), (group.size > 1) & ~group.crosses
+    if surface is None or not inside.any():
+        return line_s
+    if inside.all():
+        return _measured_s(operation, surface, payload_bytes, group, rates, messages)
+    where = np.flatnonzero(inside)  # few layouts: most groups of a large cluster leave the domain
+    within = RankGroup(size=group.size[where], inside=group.inside[where])
+    result = np.array(line_s)
+    result[where] = _measured_s(operation, surface, _at(payload_bytes, where), within, rates, _at(messages, where))
+    return result
+
+
+def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
+    """Values of some layouts, from values by layout or one for all."""
+    array = np.asarray(values)
+    return array if array.size == 1 else array[where]
+
+
 def gather_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
-    """All-gather or reduce-scatter of `payload_bytes` (the whole, not one rank's part), in so many equal messages."""
+    """All-gather of `payload_bytes` (the whole, not one rank's part), in so many equal messages."""
+    return _ring_s("all_gather", payload_bytes, group, rates, messages)
+
+
+def scatter_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
+    """Reduce-scatter of `payload_bytes` (the whole, not one rank's part), in so many equal messages."""
+    return _ring_s("reduce_scatter", payload_bytes, group, rates, messages)
+
+
+def _ring_s(
+    operation: str, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value
+) -> Value:
     n, r = group.size, group.inside
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
     # Every rank's NIC works: what enters a domain is (n - r)/n of the payload, shared by r NICs.
     nic = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    result: Value = np.maximum(nvlink, nic) + messages * _ring_latency(group, n - 1, rates)
-    return result
+    line = np.maximum(nvlink, nic) + messages * _ring_latency(group, n - 1, rates)
+    return _with_measured(line, operation, payload_bytes, group, rates, messages)
 
 
 def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Array | Value = 1.0) -> Value:
-    """All-reduce of `payload_bytes` held by every rank, in so many equal messages."""
+    """All-reduce of `payload_bytes` held by every rank, in so many equal messages.
+
+    The switch of a domain with more than four ranks reduces whether or not the sum goes on to other domains: all-reduce
+    over two nodes of H100 reaches 487 GB/s on the bus, where a ring inside each node stays below 370 (interconnect.csv
+    ic041, ic127).
+    """
     n, r = group.size, group.inside
-    gain = np.where((r > 4) & (n == r), rates.nvls_gain_ratio, 1.0)
+    gain = np.where(r > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
     nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    result: Value = np.maximum(nvlink, nic) + messages * _ring_latency(group, 2 * (n - 1), rates)
-    return result
+    line = np.maximum(nvlink, nic) + messages * _ring_latency(group, 2 * (n - 1), rates)
+    return _with_measured(line, "all_reduce", payload_bytes, group, rates, messages)
 
 
 def all_to_all_s(
@@ -82,8 +142,8 @@ def all_to_all_s(
     n, r = group.size, group.inside
     nvlink = send_bytes * (r - 1) / n / rates.nvlink_bytes_per_s
     nic = send_bytes * (n - r) / n * copies_per_node / rates.nic_bytes_per_s
-    result: Value = np.maximum(nvlink, nic) + _latency(group, n - 1, rates) * 0.5
-    return result
+    line = np.maximum(nvlink, nic) + _latency(group, n - 1, rates) * 0.5
+    return _with_measured(line, "all_to_all", send_bytes, group, rates)
 
 
 def send_s(message_bytes: Array | Value, crosses: npt.NDArray[np.bool_], rates: Rates) -> Value:

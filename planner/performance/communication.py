@@ -12,9 +12,10 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
-from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, send_s
+from planner.parallelism.slowest import busiest_ratio
+from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
 from planner.performance.compute import LayerTime
-from planner.performance.operations import Work, expert_tp
+from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -43,14 +44,14 @@ class LayerComm:
         return self.tp + self.cp + self.ep
 
 
-def _tensor(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
+def _tensor(recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates) -> tuple[Array, Array]:
     """Exposed seconds forward and in all: two reductions forward, two backward (MoE: attention's only, if unsplit)."""
     group = place(at.tp, 1, cluster.nvlink_domain)
-    payload = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes
+    payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
     if recipe.sequence_parallel:
         # Gather and scatter around attention and MLP, and the input gathered again for the weight gradient.
         once = gather_s(payload, group, rates)
-        pair, again = 2.0 * once, once if recipe.trains_all else 0.0 * once
+        pair, again = once + scatter_s(payload, group, rates), once if recipe.trains_all else 0.0 * once
     else:
         pair, again = all_reduce_s(payload, group, rates), 0.0
     hidden = 1.0 - rates.overlap_tp_ratio
@@ -62,31 +63,32 @@ def _tensor(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Ra
     return np.where(alone, 0.0, forward), np.where(alone, 0.0, forward + backward)
 
 
-def _context(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> Value:
+def _context(recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates) -> Array:
     """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
     model = recipe.model
     group = place(at.cp, at.tp, cluster.nvlink_domain)
     kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
     width = kv_heads * (model.head_dim + model.value_dim)
-    payload = work.tokens * at.cp * width * recipe.policy.activation_bytes
-    exposed = 3.0 * gather_s(payload, group, rates) - rates.overlap_cp_ratio * layer.attention
-    return np.where(at.cp == 1, 0.0, np.maximum(exposed, 0.0))
+    payload = tokens * at.cp * width * recipe.policy.activation_bytes
+    return np.where(at.cp == 1, 0.0, 2.0 * gather_s(payload, group, rates) + scatter_s(payload, group, rates))
 
 
-def _expert(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
+def _expert(recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates) -> Array:
     """Dispatch and combine, forward and backward: four all-to-all of the routed tokens, mean over all layers."""
     model = recipe.model
     if not model.experts:
-        return 0.0
+        return np.zeros(1)
     etp = expert_tp(recipe, at)
     stride = np.where(etp < at.tp, 1, at.tp)
     group = place(at.ep, stride, cluster.nvlink_domain)
     split = at.tp if recipe.sequence_parallel else 1
-    send = work.tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
+    send = tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
     domains = np.maximum(group.size / group.inside, 1.0)
     # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
     distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
-    once = all_to_all_s(send * rates.expert_imbalance_ratio, group, rates, np.minimum(distinct, 1.0))
+    once = all_to_all_s(
+        send * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio), group, rates, np.minimum(distinct, 1.0)
+    )
     share = model.moe_layers / model.layers
     return np.where(at.ep == 1, 0.0, 4.0 * once * (1.0 - rates.overlap_ep_ratio) * share)
 
@@ -103,13 +105,16 @@ def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rate
 
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
-    """Exposed communication inside a layer, `[layout]` or `[draw]`."""
-    forward, tensor = _tensor(recipe, cluster, work, at, rates)
+    """Exposed communication inside a layer, `[layout]` or `[draw]`; that of layouts which split it alike only once."""
+    splits = work.splits
+    where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
+    forward, tensor = _tensor(*where, rates)
+    context = splits.spread(_context(*where, rates))
     return LayerComm(
-        tp=tensor,
-        tp_forward=forward,
-        cp=_context(recipe, cluster, work, at, layer, rates),
-        ep=_expert(recipe, cluster, work, at, rates),
+        tp=splits.spread(tensor),
+        tp_forward=splits.spread(forward),
+        cp=np.maximum(context - rates.overlap_cp_ratio * layer.attention, 0.0),
+        ep=splits.spread(_expert(*where, rates)),
         send=_send(recipe, cluster, work, at, rates),
     )
 
@@ -167,7 +172,7 @@ def data_parallel_s(
     for params, group in ((shards.dense(last=False), dense), (shards.expert(last=False), experts)):
         if not np.any(params):
             continue
-        reduce_s = reduce_s + gather_s(params * policy.reduce_bytes * trained, group, rates, messages)
+        reduce_s = reduce_s + scatter_s(params * policy.reduce_bytes * trained, group, rates, messages)
         gather = gather + gather_s(params * policy.gather_bytes, group, rates, messages)
         if not recipe.trains_all:
             updated = updated + gather_s(params * policy.gather_bytes * trained, group, rates, messages)

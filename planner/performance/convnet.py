@@ -11,10 +11,11 @@ import numpy as np
 from planner.hardware.cluster import Cluster
 from planner.models.convnet import Convolution, Network
 from planner.parallelism.layout import Layouts
+from planner.parallelism.slowest import expected_max
 from planner.performance.collectives import all_reduce_s, place
 from planner.performance.memory import MemoryItems, memory_left_out
 from planner.performance.optimizer_step import update_bytes_per_param
-from planner.performance.step import StepTimes, expected_max, left_out, waiting_s
+from planner.performance.step import StepTimes, left_out, waiting_s
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
 from planner.parallelism.layout import Layouts
+from planner.parallelism.slowest import busiest_ratio
 from planner.performance.operations import MatMul, Work, count_work
 from planner.performance.products import cast_bytes_per_s, product_times
 from planner.rates.terms import Rates
@@ -47,7 +48,7 @@ def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse
         at: exactly one layout.
         rates: mid values.
     """
-    work, model = count_work(recipe, at, rates.expert_imbalance_ratio), recipe.model
+    work, model = count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio)), recipe.model
     times = {"layer": model.layers - model.moe_layers, "moe_layer": model.moe_layers, "head": 1}
     used = [_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work)]
     total_s = sum(times[use.where] * use.step_s for use in used)

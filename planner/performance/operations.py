@@ -42,6 +42,10 @@ class Splits:
     inverse: npt.NDArray[np.intp] | None
     """The split of each layout, `[layout]`."""
 
+    def layouts(self, at: Layouts) -> Layouts:
+        """One layout of each distinct split."""
+        return at if self.first is None else at.take(self.first)
+
     def distinct(self, values: Array | float) -> Array:
         """Values by split, from values by layout (or one for all)."""
         array = np.atleast_1d(np.asarray(values, dtype=np.float64))

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from planner.parallelism.slowest import busiest_ratio, expected_max
 from planner.performance.communication import LayerComm, data_parallel_s, layer_comm
 from planner.performance.compute import LayerTime, head_time, kernels, layer_time
 from planner.performance.operations import count_work
@@ -89,14 +90,6 @@ def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -
     return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
 
 
-def expected_max(gpus: Value) -> Value:
-    """Expected largest of N standard normal draws (asymptotic form, within 0.1 from 8 to 16 384)."""
-    n = np.maximum(gpus, 2.0)
-    x = np.sqrt(2.0 * np.log(n))
-    peak = x - (np.log(np.log(n)) + np.log(4.0 * np.pi)) / (2.0 * x) + 0.13
-    return np.where(np.asarray(gpus) > 1, np.maximum(peak, 0.56), 0.0)
-
-
 def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Value, Value]:
     """Layers on the slowest stage, and whether the output layer is on it (1 or 0)."""
     with_head = shards.layers_last * layer + head
@@ -106,7 +99,7 @@ def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Val
 
 def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
     """Itemised step time, `[layout]`, or `[draw]` for one layout."""
-    work = count_work(recipe, at, rates.expert_imbalance_ratio)
+    work = count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio))
     shards = shard_params(recipe, at)
     layer = layer_time(recipe, work, at, rates)
     comm = layer_comm(recipe, cluster, work, at, layer, rates)

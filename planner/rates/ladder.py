@@ -18,12 +18,14 @@ from planner.hardware.architectures import Architecture, find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
+from planner.kernels.collectives import CollectiveSurfaces, collective_surfaces
 from planner.kernels.nearest import product_surface
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
 from planner.rates.clock import at_clock, power_law, under_limit
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
+from planner.rates.qualifiers import memory_format, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe
 from planner.units import GIB, PICO, TERA
@@ -98,11 +100,11 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "attention_kernel": lambda s: _attention_kernel(s.recipe),
     "mlp": lambda s: "gated" if s.recipe.model.gated_mlp else "plain",
     "loss": lambda s: "fused" if s.recipe.chunked_loss else "full",
-    "stored_loss": lambda s: _stored_loss(s.recipe),
+    "stored_loss": lambda s: stored_loss(s.recipe),
     "tp_overlap": lambda s: "explicit" if s.recipe.tp_overlap else "",
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
-    "memory_format": lambda s: _memory_format(s.recipe),
+    "memory_format": lambda s: memory_format(s.recipe),
 }
 """Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
 
@@ -287,27 +289,6 @@ def _over_reference(setting: Setting) -> float:
     return reached(gpu) / reached(load_gpus()[reference])
 
 
-def _memory_format(recipe: Recipe) -> str:
-    """How element-wise work is done around a convolution."""
-    if not recipe.channels_last:
-        return "plain"
-    return "tuned" if recipe.kernels == "tuned" else "fused"
-
-
-COMPILED_LOSS_YEAR = 2025.0
-"""From about then PyTorch's trainers compile the loss with the model (pytorch/torchtitan, `--training.compile`)."""
-
-
-def _stored_loss(recipe: Recipe) -> str:
-    """Whose loss decides what lies beside the logits: a fused one's, else that of the stack in its time."""
-    if recipe.chunked_loss:
-        return "fused"
-    year = recipe.software_year
-    if recipe.stack == "fsdp-compile" and year is not None and year < COMPILED_LOSS_YEAR:
-        return "eager"
-    return recipe.kernels
-
-
 def _attention_kernel(recipe: Recipe) -> str:
     return "fp32" if recipe.policy.other_compute == "fp32" else "tuned" if recipe.fused else "torch"
 
@@ -340,12 +321,26 @@ def _memory_term(setting: Setting, family: Family, name: str) -> Term:
 
 
 def _inside_node_term(setting: Setting, family: Family, name: str) -> Term:
-    """NVLink (xGMI) where the node has it, else PCIe."""
+    """NVLink (xGMI) where the node has it, as its collectives were measured; else PCIe."""
     gpu = setting.gpu
     if setting.cluster.nvlink_domain > 1 and gpu.nvlink_bytes_per_s:
+        collectives = collective_surfaces(gpu)
+        if collectives is not None:
+            return _collectives_term(setting, family, name, collectives)
         return _term(setting, family, name, gpu.nvlink_bytes_per_s, bounded=True)
     pcie = setting.parameters.find("pcie_efficiency")
     return _term(setting, family, name, gpu.pcie_bytes_per_s, bounded=True, row=pcie)
+
+
+def _collectives_term(setting: Setting, family: Family, name: str, collectives: CollectiveSurfaces) -> Term:
+    """What a large all-gather reaches, times what the collectives of a training step reach of those that run alone."""
+    row = setting.row(setting.parameters.families["collective_rate_ratio"])
+    term = _term(setting, family, name, collectives.large_bytes_per_s, row=row)
+    return replace(
+        term, own_sd=collectives.log_sd, ceiling=setting.gpu.nvlink_bytes_per_s or float("inf"),
+        rests_on=(Dependence(row=row),), evidence=replace(collectives.evidence, terms=(name,)),
+        by_operation=collectives.by_operation,
+    )  # fmt: skip
 
 
 def _switch_reduction_term(setting: Setting, family: Family, name: str) -> Term:

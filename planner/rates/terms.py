@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -51,8 +51,12 @@ class Rates:
         """The same with some values replaced."""
         return Rates(self._surfaces, self._powers, **(vars(self) | values))
 
+    def without_surfaces(self) -> Rates:
+        """The same with one rate for all shapes."""
+        return Rates(None, self._powers, **vars(self))
+
     def surface(self, name: str) -> Surface | None:
-        """How the rate of that name differs by shape; None where nobody measured it."""
+        """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
         return self._surfaces.get(name)
 
     def power(self, name: str) -> ProductPower | None:
@@ -111,6 +115,8 @@ class Term:
     """What products at this rate draw by shape; None where nobody knows, or where it is no rate of products."""
     measured_limit_w: float | None = None
     """Power limit under which a record measured it; None: the one as sold, or no record."""
+    by_operation: Mapping[str, Surface] = field(default_factory=dict)
+    """The same for each operation that takes the rate (collectives of a link)."""
 
     @property
     def log_sd(self) -> float:
@@ -192,6 +198,8 @@ class RateSet:
 
     def _rates(self, values: Mapping[str, Value]) -> Rates:
         surfaces = {name: term.surface for name, term in self.terms.items() if term.surface is not None}
+        for term in self.terms.values():
+            surfaces |= term.by_operation
         powers = {name: term.power for name, term in self.terms.items() if term.power is not None}
         return Rates(surfaces, powers, **values)
 

@@ -32,7 +32,7 @@ class OneLayout(Parts):
         if not self.r.sequence_parallel:
             forward = blocks * self.all_reduce(payload, group) * seen
             return forward, 2 * forward
-        forward = blocks * 2 * self.gather(payload, group) * seen
+        forward = blocks * (self.gather(payload, group) + self.scatter(payload, group)) * seen
         again = blocks * self.gather(payload, group) * (1 - q.overlap_dp_ratio) * seen if self.r.trains_all else 0.0
         return forward, 2 * forward + again
 
@@ -50,7 +50,9 @@ class OneLayout(Parts):
         if y.cp == 1:
             return 0.0
         payload = self.tokens * y.cp * self.kv_heads_here() * (m.head_dim + m.value_dim) * self.a
-        return max(0.0, 3 * self.gather(payload, self.ranks(y.cp, y.tp)) - self.q.overlap_cp_ratio * attention_s)
+        ranks = self.ranks(y.cp, y.tp)
+        passes = 2 * self.gather(payload, ranks) + self.scatter(payload, ranks)
+        return max(0.0, passes - self.q.overlap_cp_ratio * attention_s)
 
     def expert_s(self) -> float:
         y, m, q = self.y, self.m, self.q
@@ -59,7 +61,7 @@ class OneLayout(Parts):
         group = self.ranks(y.ep, 1 if self.etp < y.tp else y.tp)
         domains = max(1.0, group[0] / group[1])
         met = domains * (1 - (1 - 1 / domains) ** m.top_k)
-        sent = self.tokens / self.split * m.top_k * m.hidden * self.a * q.expert_imbalance_ratio
+        sent = self.tokens / self.split * m.top_k * m.hidden * self.a * self.busiest_ratio()
         once = self.all_to_all(sent, group, min(1.0, met / m.top_k))
         return 4 * once * (1 - q.overlap_ep_ratio) * sum(self.is_moe) / m.layers
 
@@ -86,7 +88,7 @@ class OneLayout(Parts):
         ]
         groups = [(n, g) for n, g in groups if n]
         each = most + 1  # messages: a layer each, and the end
-        scatter = sum(self.gather(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
+        scatter = sum(self.scatter(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
         gather = sum(self.gather(n * p.gather_bytes, g, each) for n, g in groups)
         updated = sum(self.gather(n * p.gather_bytes * self.trained, g, each) for n, g in groups)
         times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1

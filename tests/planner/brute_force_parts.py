@@ -122,12 +122,21 @@ class Parts:
             return products + (self.mlp(self.tokens, m.ffn_hidden / y.tp) if m.ffn_hidden else [])
         experts_here = m.experts / y.ep
         group_tokens = self.tokens * y.ep * (self.etp / y.tp)  # of all ranks that share the experts, once each
-        rows = group_tokens * m.top_k / m.experts * self.q.expert_imbalance_ratio
+        rows = group_tokens * m.top_k / m.experts * self.busiest_ratio()
         products += self.mlp(rows, m.expert_ffn / self.etp, experts_here, grouped=True)
         products.append(Product(rows=self.tokens / y.tp, columns=m.experts, inner=m.hidden, low=False))
         if m.shared_experts:
             products += self.mlp(self.tokens, m.shared_experts * m.expert_ffn / y.tp)
         return products
+
+    def busiest_ratio(self) -> float:
+        """Tokens of the busiest GPU over the mean: of `ep` sums of experts, drawn without putting back."""
+        ep, experts = self.y.ep, self.m.experts
+        if ep == 1:
+            return 1.0
+        root = math.sqrt(2 * math.log(ep))
+        largest = max(root - (math.log(math.log(ep)) + math.log(4 * math.pi)) / (2 * root) + 0.13, 0.56)
+        return 1 + self.q.expert_load_sd_ratio * largest * math.sqrt((ep - 1) / max(experts - 1, 1))
 
     def keys(self) -> float:
         m, seq = self.m, float(self.r.seq_len)
@@ -286,24 +295,49 @@ class Parts:
     def ring_latency(self, size: int, inside: int, hops: float) -> float:
         return self.latency(size, inside, hops) + (size / inside - 1) * self.q.node_hop_s
 
+    def measured_s(self, operation: str, payload: float, group: tuple[int, int], messages: int) -> float | None:
+        """As the surface says, inside an NVLink domain that was measured."""
+        (n, r), surface = group, self.q.surface(operation)
+        if n == 1 or n > r or surface is None:
+            return None
+        at = [min(max(math.log2(n) - 1, 0), 2), min(max(math.log2(max(payload / messages, 1)) - 10, 0), 23)]
+        passes = 2 if operation == "all_reduce" else 1
+        bus = payload / messages * passes * (n - 1) / n
+        once = max(bus / math.exp(interpolated(surface.log_rate, at)), surface.floor_s)
+        large = math.exp(self.q.surface("all_gather").log_rate[-1][-1])
+        hops = max(0, min(passes * (n - 1), 64) - passes * 7)
+        return messages * (once * large / self.q.nvlink_bytes_per_s + hops * self.q.hop_latency_s)
+
     def gather(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
+        return self.ring("all_gather", payload, group, messages)
+
+    def scatter(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
+        return self.ring("reduce_scatter", payload, group, messages)
+
+    def ring(self, operation: str, payload: float, group: tuple[int, int], messages: int) -> float:
         n, r = group
+        measured = self.measured_s(operation, payload, group, messages)
         inner = payload * (n - 1) / n / self.q.nvlink_bytes_per_s
         outer = payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        return max(inner, outer) + messages * self.ring_latency(n, r, n - 1)
+        line = max(inner, outer) + messages * self.ring_latency(n, r, n - 1)
+        return line if measured is None else measured
 
     def all_reduce(self, payload: float, group: tuple[int, int], messages: int = 1) -> float:
         n, r = group
-        gain = self.q.nvls_gain_ratio if n == r and r > 4 else 1.0
+        measured = self.measured_s("all_reduce", payload, group, messages)
+        gain = self.q.nvls_gain_ratio if r > 4 else 1.0
         inner = 2 * payload * (n - 1) / n / (self.q.nvlink_bytes_per_s * gain)
         outer = 2 * payload * (n - r) / n / r / self.q.nic_bytes_per_s
-        return max(inner, outer) + messages * self.ring_latency(n, r, 2 * (n - 1))
+        line = max(inner, outer) + messages * self.ring_latency(n, r, 2 * (n - 1))
+        return line if measured is None else measured
 
     def all_to_all(self, sent: float, group: tuple[int, int], copies: float) -> float:
         n, r = group
+        measured = self.measured_s("all_to_all", sent, group, 1)
         inner = sent * (r - 1) / n / self.q.nvlink_bytes_per_s
         outer = sent * (n - r) / n * copies / self.q.nic_bytes_per_s
-        return max(inner, outer) + self.latency(n, r, n - 1) / 2
+        line = max(inner, outer) + self.latency(n, r, n - 1) / 2
+        return line if measured is None else measured
 
     # -- parameters
 

@@ -619,7 +619,7 @@ TEXT: dict[str, str] = {
     "driver.overlap_ep_ratio": "overlap of expert all-to-all",
     "driver.interference_ratio": "slow-down by communication beside compute",
     "driver.jitter_ratio": "spread between GPUs",
-    "driver.expert_imbalance_ratio": "imbalance of the experts",
+    "driver.expert_load_sd_ratio": "spread of the experts' loads",
     "driver.grouped_matmul_ratio": "rate of grouped expert products",
     "driver.kernel_s": "time per kernel beyond its work",
     "driver.kernels_per_layer": "kernels per layer",

@@ -607,7 +607,7 @@ TEXT: dict[str, str] = {
     "driver.overlap_ep_ratio": "专家 all-to-all 的重叠",
     "driver.interference_ratio": "通信对计算的干扰",
     "driver.jitter_ratio": "GPU 之间的差异",
-    "driver.expert_imbalance_ratio": "专家负载不均",
+    "driver.expert_load_sd_ratio": "专家负载的离散程度",
     "driver.grouped_matmul_ratio": "分组专家乘法的速率",
     "driver.kernel_s": "每个内核的固定时间",
     "driver.kernels_per_layer": "每层内核数",

@@ -31,7 +31,7 @@ def base(gpu: str = "h100-sxm5-80gb"):
 
 def printed(runs, *, per_node: int = 8, noise: float = 0.0, device: str = H100, **rates: float) -> str:
     """Runs that take what the planner's equations say at these rates, times a noise that alternates."""
-    text, at = "", base().sample().replaced(**rates)
+    text, at = "", base().sample().without_surfaces().replaced(**rates)
     for number, (collective, nodes) in enumerate(runs):
         group = place(np.array([nodes * per_node]), 1, per_node)
 
@@ -89,7 +89,7 @@ def test_latency_per_rank_and_gain_of_the_switch_are_fitted_where_the_rest_canno
 def test_with_the_fitted_terms_the_equations_repeat_the_times_of_any_network(tmp_path, rate, latency_s, hop_s):
     true = {"nic_bytes_per_s": rate, "nic_latency_s": latency_s, "node_hop_s": hop_s}
     terms = fitted(tmp_path, printed(RUNS[:3], **true)).terms
-    rates = base().sample()
+    rates = base().sample().without_surfaces()
     group = place(np.array([64]), 1, 8)  # 8 nodes: between those that were measured
 
     def times_s(values):

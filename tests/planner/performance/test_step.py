@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.answer.plan import STEP_ITEMS
 from planner.parallelism.layout import Layouts
-from planner.performance.step import StepTimes, allocator_s, expected_max, step_times, waiting_s
+from planner.performance.step import StepTimes, allocator_s, step_times, waiting_s
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
 from tests.planner.build import (
@@ -102,20 +102,6 @@ def test_selective_checkpointing_is_cheap_where_attention_is_naive():
     none, selective = (step(one, layout(tp=8, act_ckpt=kind), machine=machine) for kind in ("none", "selective"))
 
     assert 0.01 < seconds(selective.total) / seconds(none.total) - 1 < 0.12
-
-
-@pytest.mark.parametrize(
-    ("gpus", "expected"), [(1, 0), (2, 0.564), (8, 1.424), (100, 2.508), (1000, 3.241), (10000, 3.852)]
-)
-def test_the_slowest_of_n_gpus_is_the_largest_of_n_normal_draws(gpus, expected):
-    # Harter 1961, expected values of normal order statistics
-    assert seconds(expected_max(np.array([float(gpus)]))) == pytest.approx(expected, abs=0.1)
-
-
-def test_every_gpu_more_makes_the_slowest_slower():
-    spread = [seconds(expected_max(np.array([float(n)]))) for n in range(1, 5000)]
-
-    assert spread == sorted(spread)
 
 
 def test_small_work_waits_for_the_host_to_launch_its_kernels():
@@ -227,9 +213,9 @@ def test_fp8_speeds_a_large_model_up_more_than_a_small_one_and_less_than_twice()
     # claim c11 and the published pairs: 1.28 to 1.32 for 8B, 1.44 to 1.49 for 70B, never the 1.9 of a FLOP count
     speedups = {}
     for model, tp in (("llama-3.1-8b", 1), ("llama-3.1-70b", 4)):
-        times = [
-            seconds(step(recipe(model, policy, seq_len=8192), layout(tp=tp, dp=8, zero=1, grad_accum=16)).total)
-            for policy in ("bf16", "fp8")
+        at = layout(tp=tp, dp=8, zero=1, grad_accum=16)
+        times = [  # with the overlap of tensor parallel communication that those runs had on Hopper
+            seconds(step(recipe(model, policy, seq_len=8192, tp_overlap=True), at).total) for policy in ("bf16", "fp8")
         ]
         speedups[model] = times[0] / times[1]
 

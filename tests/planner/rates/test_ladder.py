@@ -206,7 +206,6 @@ def test_routing_of_an_older_release_costs_more_by_a_factor_per_year(name):
         ("memory_bytes_per_s", "memory_efficiency", 3350e9),
         ("operand_bytes_per_s", "operand_bandwidth", 3350e9),
         ("optimizer_bytes_per_s", "optimizer_efficiency", 3350e9),
-        ("nvlink_bytes_per_s", "nvlink_efficiency", 450e9),  # NVLink 4, per direction
         ("nic_bytes_per_s", "nic_efficiency", 50e9),  # 400 Gbit/s per GPU
         ("pcie_bytes_per_s", "pcie_efficiency", 63e9),  # PCIe 5.0 x16: 32 GT/s x 16 lanes x 128/130
     ],
@@ -216,6 +215,23 @@ def test_a_bandwidth_is_its_share_of_the_datasheet_s(name, row, figure):
 
     assert found.value == pytest.approx(parameter(row).value * figure, rel=2e-3)
     assert found.ceiling == pytest.approx(figure, rel=2e-3)
+
+
+def test_links_of_a_measured_gpu_reach_what_a_large_all_gather_does_less_what_a_step_takes_from_it():
+    # nccl_one_node: 8 h100_sxm, 256 to 512 MiB: 673 us more for 268 MB, of which 7/8 are on the bus
+    found = term("nvlink_bytes_per_s")
+
+    assert found.value == pytest.approx(parameter("collective_rate_ratio").value * 349e9, rel=0.01)
+    assert [on.row.id for on in found.rests_on] == ["collective_rate_ratio"]
+    assert set(found.by_operation) == {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
+
+
+def test_links_that_nobody_measured_reach_a_share_of_their_rate():
+    # MI300X: 7 xGMI links of 64 GB/s
+    found = term("nvlink_bytes_per_s", "mi300x-192gb")
+
+    assert found.value == pytest.approx(parameter("nvlink_efficiency").value * 448e9, rel=2e-3)
+    assert not found.by_operation
 
 
 def test_without_nvlink_a_node_talks_over_pcie_at_its_efficiency():

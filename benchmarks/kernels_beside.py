@@ -1,0 +1,191 @@
+"""The parts of `docs/kernels.md` on collectives and routed layers: held-out sizes, GPUs and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from planner.kernels.collectives import COLLECTIVES, Link, measured_link, transferred
+from planner.kernels.surface import Floats, Surface
+from planner.parallelism.slowest import expected_max
+from planner.rates.parameters import shipped_parameters
+from tools.collective_rows import COLLECTIVE_SIZES, Collectives, collective_surface, held_out_sizes, read_collectives
+from tools.kernel_rows import read_raw
+from tools.routed_rows import Routed, fit_factors, read_routed
+
+TRAINING_NODE = 10
+"""Node of 1 MiB: smaller messages decide nothing."""
+LEAST_S = 1e-7
+"""A line that dips below 0 takes this long."""
+FOLDS = 5
+"""Parts of the models of routed layers, each left out once."""
+
+TEXT = """## Collectives inside a node
+
+{points:,} times by operation, size (1 KiB to 512 MiB) and group (2, 4, 8 GPUs), medians over releases of NCCL
+(`tools/collective_rows.py`). *Sizes*: every second size left out. *Line*: latency and bytes over bandwidth, fitted to
+the kept sizes of the operation and group; *curve*: with a term in the root of the size beside them.
+
+{sizes}
+
+A GPU that nobody measured takes the surface of the nearest link rate: what the smallest message takes stays, what
+larger ones take beyond it goes by the ratio of rates. Messages of 1 MiB and more, each GPU by the others:
+
+{transfers}
+
+GB200 and GB300 were measured on 2 and 4 GPUs only and take B200's and B300's; L40S (5 GB/s over 4 GPUs, 1 GB/s over
+8) is a broken host. Above 512 MiB a message takes what the last octave took for each byte.
+
+## Routed layers
+
+Forward times of whole layers of experts under balanced routing, at least 32 tokens an expert, by the fastest stack;
+models (hidden and inner size, experts, choices) are left out by fifths. *Law*: one product as wide as all experts
+of the GPU, over a ratio, and routing: passes over hidden states, a start, and a time for each choice. *Ratio
+alone*: no routing. *By tokens*: a ratio for each octave of tokens per expert, no routing. *Median stack*: its time
+over that of the fastest.
+
+{routed}
+
+With routing set apart the ratio depends neither on the tokens per expert (the law is off by {by_tokens} at the
+median from 32 to 1,024) nor on the experts on a GPU. Bursts flatter it by a tenth, as they do plain products. The
+fastest kernel stands for training stacks and the shipped surface is a median over stacks, so a little less is
+taken: `grouped_matmul_ratio`. Ratios far above 1 are narrow types whose plain products were measured with slow
+kernels. A100 is left out: one untuned stack at 7 % of the peak.
+
+## Routing skew
+
+Slowest rank over balanced routing at 16,384 tokens in BF16 on H100, median over models
+(`moe_imbalance_penalty.csv`), and what a training run is taken to have (`expert_load_sd_ratio` {sd:g}) with 128 and
+256 experts:
+
+{skew}
+
+The measured penalties are those of routing that follows a power law, as inference on narrow topics sees it.
+Training balances by losses or biases. The standard deviation of an expert's load is assumed; that the busiest of
+few GPUs with many experts each has less to carry follows from it.
+"""
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a percentage."""
+    return f"{100 * ratio:.1f} %"
+
+
+def error(miss: Floats) -> float:
+    """Median absolute relative error."""
+    return float(np.median(np.abs(np.expm1(miss))))
+
+
+def line_miss(collectives: Collectives, powers: Sequence[float]) -> Floats:
+    """As `held_out_sizes`, with a sum of powers of the size, least squares of the relative error, `[point]`."""
+    misses, sizes = [], COLLECTIVE_SIZES
+    design = np.column_stack([sizes**power for power in powers])
+    for seconds in collectives.seconds:
+        for first in (0, 1):
+            kept = np.arange(len(seconds)) % 2 == first
+            factors = np.linalg.lstsq(design[kept] / seconds[kept, None], np.ones(kept.sum()), rcond=None)[0]
+            least, most = sizes[kept][[0, -1]]
+            out = ~kept & (sizes > least) & (sizes < most)
+            misses.append(np.log(np.maximum(design[out] @ factors, LEAST_S) / seconds[out]))
+    return np.concatenate(misses)
+
+
+def size_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
+    """Errors of each GPU, all operations and groups together."""
+    for gpu in dict.fromkeys(each.gpu for each in every):
+        of_gpu = [each for each in every if each.gpu == gpu]
+
+        def over(miss: Callable[[Collectives], Floats], of_gpu: list[Collectives] = of_gpu) -> Floats:
+            return np.concatenate([miss(each) for each in of_gpu])
+
+        nodes = over(held_out_sizes)
+        yield [
+            gpu, "sizes", percent(error(nodes)), percent(float(np.percentile(np.abs(np.expm1(nodes)), 90))),
+            percent(error(over(lambda each: line_miss(each, (0.0, 1.0))))),
+            percent(error(over(lambda each: line_miss(each, (0.0, 0.5, 1.0))))),
+        ]  # fmt: skip
+
+
+def transfer_rows(every: Sequence[Collectives]) -> Iterator[list[str]]:
+    """Errors of the surface of each GPU moved to the link of each other."""
+    surfaces = {(each.gpu, each.operation): collective_surface(each) for each in every}
+    gpus = list(dict.fromkeys(each.gpu for each in every))
+    for gpu in gpus:
+        yield [gpu, "", *("" if other == gpu else _transfer(surfaces, other, gpu) for other in gpus)]
+
+
+def _transfer(surfaces: dict[tuple[str, str], Surface], source: str, target: str) -> str:
+    there: tuple[Link, Link] = (measured_link(source), measured_link(target))
+    misses = [
+        surfaces[target, operation].log_rate - transferred(surfaces[source, operation], operation, *there).log_rate
+        for operation in COLLECTIVES
+    ]
+    return percent(error(np.stack(misses)[:, :, TRAINING_NODE : len(COLLECTIVE_SIZES)].ravel()))
+
+
+def routed_row(routed: Routed) -> tuple[list[str], Floats]:
+    """Errors of the law and of what was considered instead, models left out, and the law's misses."""
+    fold = np.random.default_rng(0).permutation(int(routed.shape.max()) + 1)[routed.shape] % FOLDS
+    octave = np.floor(np.log2(routed.tokens_per_expert)).astype(np.intp)
+    log_ratio = np.log(routed.seconds / routed.one_product_s)
+    law, alone, by_tokens = (np.zeros(len(fold)) for _ in range(3))
+    for part in range(FOLDS):
+        out = fold == part
+        law[out] = np.log(
+            routed.parts[out] @ fit_factors(routed.parts[~out], routed.seconds[~out]) / routed.seconds[out]
+        )
+        alone[out] = np.median(log_ratio[~out]) - log_ratio[out]
+        for each in np.unique(octave[out]):
+            alike = ~out & (octave == each)
+            level = np.median(log_ratio[alike if alike.any() else ~out])
+            by_tokens[out & (octave == each)] = level - log_ratio[out & (octave == each)]
+    product, passes, start, choice = fit_factors(routed.parts, routed.seconds)
+    slower = float(np.median(routed.median_s / routed.seconds))
+    return [
+        routed.gpu, routed.compute, percent(error(law)), percent(error(alone)), percent(error(by_tokens)),
+        f"{1 / product:.2f}", f"{passes:.1f}", f"{10 * start:.0f} us", f"{choice:.2f} ns", f"{slower:.2f}x",
+    ], law  # fmt: skip
+
+
+def skew_rows(folder: Path, sd: float) -> Iterator[list[str]]:
+    """Penalties by expert parallel size: measured under two power laws, and as training is taken to be."""
+    measured = {
+        (row["distribution"], int(row["moe_ep_size"])): float(row["penalty_p50"])
+        for row in read_raw(folder, "moe_imbalance_penalty.csv")
+        if (row["system"], row["moe_dtype"], row["num_tokens"]) == ("h100_sxm", "bfloat16", "16384")
+    }
+    for ep in (1, 2, 4, 8, 16, 32, 64):
+        busiest = [
+            1 + sd * float(expected_max(float(ep))) * ((ep - 1) / (experts - 1)) ** 0.5 for experts in (128, 256)
+        ]
+        laws = [measured[f"power_law_{power}", ep] for power in ("1.01", "1.2")]
+        yield [str(ep), "", *(f"{ratio:.2f}" for ratio in (*laws, *busiest))]
+
+
+def beside_text(folder: Path, table: Callable[..., str]) -> str:
+    """The parts of the page as Markdown.
+
+    Args:
+        folder: of the raw files.
+        table: writes headers and rows as a table.
+    """
+    every, routed = read_collectives(folder), read_routed(folder)
+    lines, off = [], []
+    for each in routed:
+        line, law = routed_row(each)
+        lines.append(line)
+        octave = np.floor(np.log2(each.tokens_per_expert))
+        off += [float(np.median(law[octave == size])) for size in range(5, 10) if (octave == size).any()]
+    sd = shipped_parameters().find("expert_load_sd_ratio").value
+    return TEXT.format(
+        points=sum(each.points for each in every),
+        sizes=table(["GPU", "left out", "nodes, median", "nodes, 90th percentile", "line", "curve"], size_rows(every)),
+        transfers=table(["GPU", "by", *dict.fromkeys(each.gpu for each in every)], transfer_rows(every)),
+        routed=table(["GPU", "type", "law", "ratio alone", "by tokens", "ratio", "passes", "start", "per choice",
+                      "median stack"], lines),
+        by_tokens=percent(float(np.median(np.abs(off)))), sd=sd,
+        skew=table(["EP", "", "power law 1.01", "power law 1.2", "training, 128 experts", "training, 256"],
+                   skew_rows(folder, sd)),
+    )  # fmt: skip

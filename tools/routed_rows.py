@@ -1,0 +1,105 @@
+"""Raw measurements of routed feed-forward layers, forward, brought to what the planner computes them from.
+
+The raw file has the time of a whole layer of experts: routing, permutation, two grouped products with the activation
+between them, and the sum. The fastest stack of each row stands for training: the median one reaches half of it, with
+kernels that nobody trains with. `num_tokens` tokens come in whatever the expert parallel size; a GPU computes those
+that chose its experts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.hardware.catalogue import load_gpus
+from planner.kernels.catalogue import load_surface
+from planner.kernels.surface import Floats, product_s
+from tools.kernel_rows import GPUS, read_raw
+
+COMPUTES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8-block", "nvfp4": "fp4"}
+"""Type of the raw file to that of a surface."""
+ONE_STACK = ("a100_sxm",)
+"""Systems that a single untuned stack was measured on: 22 of 312 TFLOP/s says nothing of an A100."""
+LEAST_TOKENS, LEAST_ROWS = 32, 1024
+"""Fewer tokens of an expert, or rows on a GPU, belong to inference."""
+BYTES = 2.0
+"""Of an element of a hidden state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed:
+    """Routed layers of one GPU and type under balanced routing, `[point]` each."""
+
+    gpu: str
+    compute: str
+    shape: npt.NDArray[np.intp]
+    """Number of the model: hidden and inner size, experts and choices."""
+    tokens_per_expert: Floats
+    one_product_s: Floats
+    """Both products, each as one that is as wide as all experts on the GPU, by the shipped surface."""
+    traffic_s: Floats
+    """Hidden states of all tokens and of all routed rows, read or written once at the memory's bandwidth."""
+    choices: Floats
+    """Tokens times experts that each chooses."""
+    seconds: Floats
+    """Fastest stack."""
+    median_s: Floats
+    """Median of stacks."""
+
+    @property
+    def parts(self) -> Floats:
+        """What a layer's time is made of: products, traffic, 10 us, 1 ns for each choice, `[point, part]`."""
+        fixed = np.full(len(self.seconds), 1e-5)
+        return np.column_stack([self.one_product_s, self.traffic_s, fixed, self.choices * 1e-9])
+
+
+def read_routed(folder: Path) -> list[Routed]:
+    """Every GPU and type that has a surface."""
+    tables: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+    keys = ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_ep_size", "best_us", "median_us")
+    for row in read_raw(folder, "moe_forward.csv.gz"):
+        compute = COMPUTES.get(row["moe_dtype"])
+        if row["distribution"] == "balanced" and compute and row["system"] not in ONE_STACK:
+            plain = 1.0 if "nongated" in row["best_kernel"] else 2.0
+            tables[GPUS[row["system"]], compute].append((*(float(row[key]) for key in keys), plain))
+    return [_routed(gpu, compute, np.array(rows)) for (gpu, compute), rows in sorted(tables.items())]
+
+
+def _routed(gpu: str, compute: str, table: Floats) -> Routed:
+    tokens, _, _, top_k, experts, ep = table.T[:6]
+    chosen = tokens * top_k / experts
+    table = table[(chosen >= LEAST_TOKENS) & (chosen * experts / ep >= LEAST_ROWS)]
+    tokens, hidden, inner, top_k, experts, ep, best_us, median_us, ups = table.T
+    chosen, local = tokens * top_k / experts, experts / ep
+    surface = load_surface(f"matmul:{gpu}:{compute}")
+    one = product_s(surface, chosen, ups * inner * local, hidden) + product_s(surface, chosen, hidden * local, inner)
+    moved = (tokens + chosen * local) * hidden * BYTES
+    _, shape = np.unique(table[:, 1:5], axis=0, return_inverse=True)
+    return Routed(
+        gpu=gpu, compute=compute, shape=np.ravel(shape), tokens_per_expert=chosen, one_product_s=np.asarray(one),
+        traffic_s=moved / load_gpus()[gpu].memory_bytes_per_s, choices=tokens * top_k,
+        seconds=best_us * 1e-6, median_s=median_us * 1e-6,
+    )  # fmt: skip
+
+
+ROUNDS, USUAL_MISS, RIDGE = 100, 0.1, 1e-3
+"""Gauss-Newton steps; misses beyond the second count with their size; a weak pull keeps factors that nothing tells."""
+
+
+def fit_factors(parts: Floats, seconds: Floats) -> Floats:
+    """Positive factors of the parts whose sum meets the times, least squares of the logarithm, `[part]`."""
+    logs = np.zeros(parts.shape[1])
+    for _ in range(ROUNDS):
+        shares = parts * np.exp(logs)
+        total = shares.sum(axis=1)
+        miss, slopes = np.log(total / seconds), shares / total[:, None]
+        weight = 1.0 / np.maximum(np.abs(miss), USUAL_MISS)
+        curvature = slopes.T @ (weight[:, None] * slopes) + RIDGE * len(miss) * np.eye(len(logs))
+        logs = logs - np.clip(
+            np.linalg.solve(curvature, slopes.T @ (weight * miss) + RIDGE * len(miss) * logs), -0.5, 0.5
+        )
+    return np.exp(logs)
