@@ -29,6 +29,7 @@ class Axis:
     first: int
     """Exponent of the first node."""
     count: int
+    """One node stands for every size."""
 
     @property
     def nodes(self) -> Floats:
@@ -74,13 +75,13 @@ class Surface:
         weights: list[tuple[Floats, Floats]] = []
         for axis, size, stride in zip(self.axes, sizes, strides, strict=True):
             at = np.clip(np.log2(size) - axis.first, 0.0, axis.count - 1.0)
-            cell = np.minimum(at.astype(np.intp), axis.count - 2)
+            cell = np.minimum(at.astype(np.intp), max(axis.count - 2, 0))
             beyond = at - cell
             weights.append((1.0 - beyond, beyond))
             base = base + cell * stride
         flat = self.log_rate.ravel()
         total: Floats | float = 0.0
-        for corner in product((0, 1), repeat=len(self.axes)):
+        for corner in product(*(range(min(axis.count, 2)) for axis in self.axes)):
             weight: Floats | float = 1.0
             for side, pair in zip(corner, weights, strict=True):
                 weight = weight * pair[side]
@@ -103,3 +104,32 @@ def product_s(surface: Surface, m: Value, n: Value, k: Value) -> Value:
 def large_flop_per_s(surface: Surface) -> float:
     """Rate of a product of `LARGE` dimensions."""
     return float(surface.rate(LARGE, LARGE, LARGE))
+
+
+ATTENTION_AXES = (
+    Axis(name="head_dim", first=6, count=2),
+    Axis(name="heads", first=0, count=13),
+    Axis(name="length", first=9, count=6),
+)
+"""Shapes of causal attention: heads of 64 and 128, 1 to 4 096 of them (heads times sequences), 512 to 16 384 tokens."""
+
+LARGE_HEAD, MANY_HEADS = 128.0, 64.0
+"""Of the attention that stands for large ones; its length is `LARGE`."""
+
+
+def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, length: Value) -> Value:
+    """Seconds of the attention of some heads on a surface with `ATTENTION_AXES`.
+
+    Args:
+        surface: measured forward, causal.
+        flop: its arithmetic.
+        head_dim: size of a query head.
+        heads: query heads times sequences.
+        length: of the causal sequence whose queries meet as many keys.
+    """
+    return surface.seconds(flop, head_dim, heads, length)
+
+
+def large_attention_flop_per_s(surface: Surface) -> float:
+    """Rate of large attention."""
+    return float(surface.rate(LARGE_HEAD, MANY_HEADS, LARGE))
