@@ -92,18 +92,10 @@ class Surface:
 MATMUL_AXES = (Axis(name="n", first=9, count=8), Axis(name="k", first=9, count=8), Axis(name="m", first=4, count=12))
 """Shapes of a product `[m, k] x [k, n]`: n and k from 512 to 65 536, m from 16 to 32 768."""
 
-LARGE = 8192.0
-"""Each dimension of the product that stands for large ones."""
-
 
 def product_s(surface: Surface, m: Value, n: Value, k: Value) -> Value:
     """Seconds of a product `[m, k] x [k, n]` on a surface with `MATMUL_AXES`."""
     return surface.seconds(2.0 * m * n * k, n, k, m)
-
-
-def large_flop_per_s(surface: Surface) -> float:
-    """Rate of a product of `LARGE` dimensions."""
-    return float(surface.rate(LARGE, LARGE, LARGE))
 
 
 ATTENTION_AXES = (
@@ -113,12 +105,15 @@ ATTENTION_AXES = (
 )
 """Shapes of causal attention: heads of 64 and 128, 1 to 4 096 of them (heads times sequences), 512 to 16 384 tokens."""
 
-LARGE_HEAD, MANY_HEADS = 128.0, 64.0
-"""Of the attention that stands for large ones; its length is `LARGE`."""
+LARGE = {"n": 8192.0, "k": 8192.0, "m": 8192.0, "head_dim": 128.0, "heads": 64.0, "length": 8192.0}
+"""Sizes of the kernel that stands for large ones, by axis."""
 
 
 def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, length: Value) -> Value:
     """Seconds of the attention of some heads on a surface with `ATTENTION_AXES`.
+
+    Beyond the longest length that was measured, the rate is that of as many blocks of queries: more heads of that
+    length fill a GPU as fewer longer ones do.
 
     Args:
         surface: measured forward, causal.
@@ -127,9 +122,10 @@ def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, le
         heads: query heads times sequences.
         length: of the causal sequence whose queries meet as many keys.
     """
-    return surface.seconds(flop, head_dim, heads, length)
+    longer = np.maximum(length / surface.axes[-1].nodes[-1], 1.0)
+    return surface.seconds(flop, head_dim, heads * longer, length)
 
 
-def large_attention_flop_per_s(surface: Surface) -> float:
-    """Rate of large attention."""
-    return float(surface.rate(LARGE_HEAD, MANY_HEADS, LARGE))
+def large_flop_per_s(surface: Surface) -> float:
+    """Rate of a large product, or of large attention."""
+    return float(surface.rate(*(LARGE[axis.name] for axis in surface.axes)))

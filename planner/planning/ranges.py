@@ -11,7 +11,7 @@ from planner.answer.plan import Contribution, LostLayout, Plan
 from planner.errors import Message
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation
-from planner.performance.kernel_use import gain_of_narrow, products_used
+from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.planning.case import Case
 from planner.planning.choice import Choice
@@ -169,7 +169,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
-    products = () if case.recipe.model.kind == "cnn" else products_used(case.recipe, at, case.mid)
+    network = case.recipe.model.kind == "cnn"
+    products = () if network else products_used(case.recipe, at, case.mid)
     del ranges["cost_usd"]  # the bill's, which may know nothing
     plan = Plan(
         precision=case.policy.precision,
@@ -200,6 +201,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         sci_kg_per_run=book.sci_kg_per_run,
         sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
         products=products,
+        attention_kernel=None if network else attention_used(case.recipe, at, case.mid),
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
         uncertainty=_contributions(case, drawn.wall_s, draws),
         lost_layouts=_lost(choice, capacity),

@@ -104,6 +104,17 @@ def test_selective_checkpointing_is_cheap_where_attention_is_naive():
     assert 0.01 < seconds(selective.total) / seconds(none.total) - 1 < 0.12
 
 
+def test_selective_checkpointing_of_layers_with_experts_leaves_attention_alone():
+    # 65 536 tokens: attention takes most of the time, norms and activations hardly any
+    again = [
+        step(recipe(model, seq_len=65536), layout(act_ckpt="selective"), plain_rates(**COMPUTE, **FREE))
+        for model in ("llama-3.1-8b", "mixtral-8x7b")
+    ]
+
+    assert seconds(again[0].recompute) == pytest.approx(seconds(again[0].attention) / 3.5)
+    assert seconds(again[1].recompute) < 0.01 * seconds(again[1].attention)
+
+
 @pytest.mark.parametrize(
     ("gpus", "expected"), [(1, 0), (2, 0.564), (8, 1.424), (100, 2.508), (1000, 3.241), (10000, 3.852)]
 )
