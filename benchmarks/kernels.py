@@ -2,7 +2,8 @@
 
 The folder holds the raw files named in `tools/kernel_rows.py`. Whole (n, k) pairs and whole values of m are left out,
 the surface is fitted again without them, and the time of the linear layer (with the cast of its activation) is
-predicted. Beside the surface stands what was considered instead of it: a polynomial of the same data.
+predicted. Beside the surface stands what was considered instead of it: a polynomial of the same data. Of attention,
+whole numbers of heads and whole lengths are left out.
 """
 
 from __future__ import annotations
@@ -17,9 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.kernels_beside import beside_text
+from planner.kernels.surface import large_flop_per_s
+from planner.units import TERA
+from tools.attention_rows import Attention, read_attention
 from tools.kernel_rows import Products, ProductWatts, floor_s, read_power, read_products, sustained_curve
 from tools.product_power import ArchitecturePower, by_architecture, predicted_w
-from tools.surfaces import FOLDS, fold_of_pairs, held_out_pairs, held_out_rows
+from tools.surfaces import (
+    FOLDS,
+    fit_attention,
+    fold_of_pairs,
+    held_out_heads,
+    held_out_length,
+    held_out_pairs,
+    held_out_rows,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,15 +39,19 @@ ROWS = (512.0, 2048.0, 8192.0)
 """Values of m that are held out, each alone."""
 TRAINING_ROWS = 256
 """Fewer tokens than these at a time are inference."""
+LENGTHS = (1024.0, 4096.0)
+"""Lengths of sequences that are held out, each alone."""
+TRAINING_HEADS = 8
+"""Fewer heads times sequences at a time are inference."""
 DEGREE = 5
 """Of the polynomial in the logarithms of m, n and k: 56 coefficients."""
 
 TEXT = """# Kernels by shape
 
-The time of a matrix product comes from what was measured at its shape: {points:,} products by shape, type and
-GPU, medians over inference stacks (`tools/kernel_rows.py` names the raw files and their sources; they are not
-in the repository). `python -m tools.surfaces FOLDER` fits the surfaces of `planner/catalog/kernel_points.csv`,
-`python -m benchmarks.kernels FOLDER` writes this page.
+The time of a matrix product and of fused attention comes from what was measured at its shape: {points:,} products
+and {attention_points:,} attention kernels by shape, type and GPU, medians over inference stacks (`tools/kernel_rows.py`
+names the raw files and their sources; they are not in the repository). `python -m tools.surfaces FOLDER` fits the
+surfaces of `planner/catalog/kernel_points.csv`, `python -m benchmarks.kernels FOLDER` writes this page.
 
 A surface holds what is *sustained*. A burst of six runs overstates a GPU at its power limit, by how much
 depends on how long the kernel runs: {curve}. From three milliseconds on the burst is throttled itself.
@@ -47,6 +63,17 @@ fifth of all (n, k) pairs is left out, five times. *Rows*: m of 512, 2,048 and 8
 *Polynomial*: of degree 5 in the logarithms instead of nodes, pairs left out.
 
 {products}
+
+## Attention held out
+
+Forward, causal, in BF16, by size of a head, heads times sequences, and length. Stacks of inference copy keys and values
+into a cache within the time, which training does not: what another key and value head adds where every head has its
+own is taken out, per byte (for errors it is added again). Then the number of key and value heads hardly matters: the
+error is that of all groupings. *Heads*: a fifth of all values of heads times sequences is left out, five times.
+*Lengths*: 1,024 and 4,096 left out, each alone. From 8 heads and 1,024 tokens on. *Bias*: median of the signed error
+where one, eight and all heads have keys and values of their own. *Large*: 64 heads of 128 over 8,192 tokens.
+
+{attention}
 
 ## Narrow types against BF16
 
@@ -77,8 +104,12 @@ reading was dropped.
 {beside}
 ## What it does not say
 
-- The kernels are forward products of inference stacks on random inputs. Backward products are taken from the
-  same surface with permuted shapes; other operand layouts are not measured.
+- The kernels are forward kernels of inference stacks on random inputs. Backward products are taken from the
+  same surface with permuted shapes; other operand layouts are not measured. Backward attention is forward attention
+  times 2.5 over one fitted ratio for all GPUs (`attention_backward_ratio`).
+- Attention is not slowed as bursts of products are: kernels that ran for a second (H200, B200, GB200) are as fast as
+  the medians. Heads of 64 were not measured on A100 and run there at the rate of 128. Beyond 16,384 tokens the rate
+  is that of as many blocks of queries.
 - Stacks differ from each other by more than shapes do from the surface: the column `stack_spread` of
   `planner/catalog/kernels.csv` is part of every range.
 - Below n, k = 512 and m = 16 the rate stays that of the edge; above 65,536 and 32,768 too.
@@ -114,6 +145,23 @@ def product_line(products: Products, folder: Path) -> tuple[list[str], Floats]:
     spread = float(np.percentile(np.abs(np.expm1(pairs[training])), 90))
     figures = (error(pairs[training]), spread, error(rows), error(polynomial_miss(products)[training]))
     return [products.gpu, products.compute, *(percent(figure) for figure in figures)], pairs
+
+
+def attention_line(attention: Attention) -> list[str]:
+    """Errors of one GPU, biases by grouping, and the rate of large attention."""
+    miss, heads = held_out_heads(attention), attention.batch * attention.heads
+    training = (heads >= TRAINING_HEADS) & (attention.length >= LENGTHS[0])
+    lengths = np.concatenate(
+        [held_out_length(attention, length)[heads[attention.length == length] >= TRAINING_HEADS] for length in LENGTHS]
+    )
+    groupings = (attention.kv_heads == 1, attention.kv_heads == 8, attention.kv_heads == attention.heads)
+    biases = (f"{100 * np.median(miss[training & grouping]):+.0f}" for grouping in groupings)
+    widest = float(np.percentile(np.abs(np.expm1(miss[training])), 90))
+    large = large_flop_per_s(fit_attention(attention)) / TERA
+    return [
+        attention.gpu, attention.compute, percent(error(miss[training])), percent(widest), percent(error(lengths)),
+        f"{', '.join(biases)} %", f"{large:.0f} TFLOP/s",
+    ]  # fmt: skip
 
 
 def gain_line(narrow: Products, wide: Products, misses: Mapping[str, Floats]) -> list[str]:
@@ -185,7 +233,7 @@ def power_section(folder: Path) -> dict[str, str]:
 
 def page(folder: Path) -> str:
     """The page as Markdown."""
-    every = read_products(folder)
+    every, attentions = read_products(folder), read_attention(folder)
     lines, misses = [], dict[str, dict[str, Floats]]()
     for products in every:
         line, miss = product_line(products, folder)
@@ -202,6 +250,11 @@ def page(folder: Path) -> str:
         points=sum(len(products.m) for products in every),
         curve=curve,
         products=table(["GPU", "type", "pairs, median", "pairs, 90th percentile", "rows, median", "polynomial"], lines),
+        attention_points=sum(len(attention.length) for attention in attentions),
+        attention=table(
+            ["GPU", "type", "heads, median", "heads, 90th percentile", "lengths, median", "bias", "large"],
+            [attention_line(attention) for attention in attentions],
+        ),
         gains=table(["GPU", "types", "error, median", "gain"], gains),
         **power_section(folder),
         beside=beside_text(folder, table),

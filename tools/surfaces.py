@@ -9,6 +9,8 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,8 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.catalogue import KERNELS, POINTS
 from planner.kernels.fit import fit_surface
 from planner.kernels.surface import MATMUL_AXES, Surface
-from planner.units import GB
+from planner.units import GB, TERA
+from tools.attention_rows import Attention, read_attention
 from tools.collective_rows import Collectives, collective_surface, held_out_sizes, read_collectives
 from tools.kernel_rows import DATE, SOURCES, Products, ProductWatts, floor_s, read_products
 
@@ -28,7 +31,7 @@ CAST_BYTES = {"fp8": 5.0, "fp8-block": 3.03, "fp4": 2.56}
 """Traffic of the cast that was measured, per element: FP8 reads 16 bits for the maximum and again for the cast; blocks
 and NVFP4 (with a known scale of the tensor) read once; each writes the operand and its scales."""
 FOLDS = 5
-"""Parts that the (n, k) pairs are split into to see how held-out ones are met."""
+"""Parts that the (n, k) pairs, or the numbers of heads, are split into to see how held-out ones are met."""
 
 
 def fit_products(products: Products, floor: float, kept: np.ndarray | None = None, spread: float = 0.0) -> Surface:
@@ -49,8 +52,13 @@ def fit_products(products: Products, floor: float, kept: np.ndarray | None = Non
 
 def fold_of_pairs(products: Products | ProductWatts) -> np.ndarray:
     """Which part each point is held out with: those of one (n, k) pair together, `[point]`."""
-    _, pair = np.unique(products.n * 1e6 + products.k, return_inverse=True)
-    return np.asarray(np.random.default_rng(0).permutation(int(pair.max()) + 1)[pair] % FOLDS)
+    return _folds(products.n * 1e6 + products.k)
+
+
+def _folds(labels: np.ndarray) -> np.ndarray:
+    """Which part each point is held out with: those of one label together, `[point]`."""
+    _, place = np.unique(labels, return_inverse=True)
+    return np.asarray(np.random.default_rng(0).permutation(int(place.max()) + 1)[place] % FOLDS)
 
 
 def held_out_pairs(products: Products, floor: float) -> np.ndarray:
@@ -78,25 +86,64 @@ def _miss(products: Products, surface: Surface, out: np.ndarray) -> np.ndarray:
     return np.asarray(np.log((seconds + cast) / (products.product_s[out] + cast)))
 
 
+def fit_attention(attention: Attention, kept: np.ndarray | None = None, spread: float = 0.0) -> Surface:
+    """The surface of attention without copies into a cache; arguments as in `fit_products`.
+
+    Nodes beyond what fits into a GPU's memory continue the trend of their neighbours, up to the fastest point.
+    """
+    use = np.ones(len(attention.length), dtype=bool) if kept is None else kept
+    surface = fit_surface(
+        f"attention:{attention.gpu}:{attention.compute}", attention.axes, attention.sizes[use], attention.flop[use],
+        attention.kernel_s[use], floor_s=attention.floor_s, spread=spread, stack_spread=attention.stack_spread,
+        evidence=UNKNOWN,
+    )  # fmt: skip
+    fastest = np.log(np.max(attention.flop[use] / attention.kernel_s[use]))
+    return replace(surface, log_rate=np.minimum(surface.log_rate, fastest))
+
+
+def held_out_heads(attention: Attention) -> np.ndarray:
+    """Logarithm of predicted over measured time, each number of heads predicted without it, `[point]`.
+
+    The copy into the cache is added again on both sides.
+    """
+    fold = _folds(attention.batch * attention.heads)
+    miss = np.zeros(len(fold))
+    for part in range(FOLDS):
+        out = fold == part
+        miss[out] = _attention_miss(attention, fit_attention(attention, ~out), out)
+    return miss
+
+
+def held_out_length(attention: Attention, length: float) -> np.ndarray:
+    """The same for one length that is held out, `[point of that length]`."""
+    out = attention.length == length
+    return _attention_miss(attention, fit_attention(attention, ~out), out)
+
+
+def _attention_miss(attention: Attention, surface: Surface, out: np.ndarray) -> np.ndarray:
+    seconds = surface.seconds(attention.flop[out], *attention.sizes[out].T) + attention.copy_s[out]
+    return np.asarray(np.log(seconds / attention.measured_s[out]))
+
+
 def robust_sd(miss: np.ndarray) -> float:
     """Standard deviation of a normal distribution with the same median absolute value."""
     return float(np.median(np.abs(miss)) / 0.6745)
 
 
-def _index_row(products: Products, surface: Surface) -> dict[str, str]:
-    raw = SOURCES["gemm_rates.csv.gz"].replace("<system>", products.system)
+def _index_row(surface: Surface, points: int, source: str, cast_gb_per_s: str = "") -> dict[str, str]:
+    operation, gpu, compute = surface.id.split(":")
     return {
-        "id": surface.id, "gpu": products.gpu, "operation": "matmul", "compute": products.compute,
-        "axes": _axes(surface),
+        "id": surface.id, "gpu": gpu, "operation": operation, "compute": compute, "axes": _axes(surface),
         "unit_per_s": "1e12", "floor_us": f"{1e6 * surface.floor_s:.3g}", "spread": f"{surface.spread:.3g}",
-        "stack_spread": f"{surface.stack_spread:.3g}",
-        "cast_gb_per_s": f"{_cast_gb_per_s(products):.4g}" if products.cast_s_per_element else "",
-        "points": str(len(products.m)), "source": raw, "date": DATE,
+        "stack_spread": f"{surface.stack_spread:.3g}", "cast_gb_per_s": cast_gb_per_s, "points": str(points),
+        "source": source, "date": DATE,
     }  # fmt: skip
 
 
-def _cast_gb_per_s(products: Products) -> float:
-    return CAST_BYTES[products.compute] / products.cast_s_per_element / GB
+def _cast_gb_per_s(products: Products) -> str:
+    if not products.cast_s_per_element:
+        return ""
+    return f"{CAST_BYTES[products.compute] / products.cast_s_per_element / GB:.4g}"
 
 
 def _collective_row(collectives: Collectives, surface: Surface) -> dict[str, str]:
@@ -121,15 +168,28 @@ def _point_rows(surface: Surface, unit_per_s: float) -> Iterable[tuple[str, str,
         yield surface.id, nodes, " ".join(f"{rate:.4g}" for rate in rates[at])
 
 
+def _product_surfaces(folder: Path) -> Iterable[tuple[Surface, dict[str, str]]]:
+    for products in read_products(folder):
+        floor = floor_s(folder, products.gpu, products.compute)
+        surface = fit_products(products, floor, spread=robust_sd(held_out_pairs(products, floor)))
+        source = SOURCES["gemm_rates.csv.gz"].replace("<system>", products.system)
+        yield surface, _index_row(surface, len(products.m), source, _cast_gb_per_s(products))
+
+
+def _attention_surfaces(folder: Path) -> Iterable[tuple[Surface, dict[str, str]]]:
+    for attention in read_attention(folder):
+        surface = fit_attention(attention, spread=robust_sd(held_out_heads(attention)))
+        source = SOURCES["attention_forward.csv.gz"].replace("<system>", attention.system)
+        yield surface, _index_row(surface, len(attention.length), source)
+
+
 def main(folder: Path) -> None:
     """Fit every surface and write both files."""
     index: list[dict[str, str]] = []
     points: list[tuple[str, str, str]] = []
-    for products in read_products(folder):
-        floor = floor_s(folder, products.gpu, products.compute)
-        surface = fit_products(products, floor, spread=robust_sd(held_out_pairs(products, floor)))
-        index.append(_index_row(products, surface))
-        points += _point_rows(surface, 1e12)
+    for surface, row in chain(_product_surfaces(folder), _attention_surfaces(folder)):
+        index.append(row)
+        points += _point_rows(surface, TERA)
         sys.stdout.write(f"{surface.id}: held out {100 * surface.spread:.1f} %\n")
     for collectives in read_collectives(folder):
         surface = collective_surface(collectives, robust_sd(held_out_sizes(collectives)))

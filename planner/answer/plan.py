@@ -13,7 +13,7 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.kernels.gain import NarrowGain
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
-from planner.performance.kernel_use import ProductUse
+from planner.performance.kernel_use import AttentionUse, ProductUse
 from planner.question.asked import InputValue
 
 MEMORY_ITEMS = (
@@ -144,6 +144,8 @@ class Plan:
     """The same per 10^21 model FLOP."""
     products: tuple[ProductUse, ...] = ()
     """Matrix products of a layer and of the output layer, by shape, at mid."""
+    attention_kernel: AttentionUse | None = None
+    """Fused attention of a layer, by shape, at mid; None: the scores are stored, or there is no attention."""
     narrow_gain: NarrowGain | None = None
     """Where FP8 (MXFP8, NVFP4) products pay on this GPU, and how far this plan is from there; None: BF16 and wider."""
     uncertainty: tuple[Contribution, ...] = ()

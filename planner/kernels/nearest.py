@@ -12,7 +12,7 @@ from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.gpu import Gpu
 from planner.kernels.catalogue import KernelRow, kernel_rows, load_surface
-from planner.kernels.power import PowerLaw, product_bytes
+from planner.kernels.power import OPERAND_BYTES, PowerLaw, product_bytes
 from planner.kernels.surface import Floats, Surface
 
 PEAK = {"fp8-block": "fp8"}
@@ -47,22 +47,23 @@ def _limits(gpu: Gpu, compute: str) -> _Limits | None:
     )  # fmt: skip
 
 
-def product_surface(gpu: Gpu, compute: str, law: PowerLaw, *, peak_of: str = "") -> Surface | None:
-    """The surface of a GPU's matrix products; None where no GPU of its architecture was measured in that type.
+def nearest_surface(operation: str, gpu: Gpu, compute: str, law: PowerLaw, *, peak_of: str = "") -> Surface | None:
+    """The surface of a GPU's kernels; None where no GPU of its architecture was measured in that type.
 
     Args:
+        operation: `matmul` or `attention`.
         gpu: the GPU.
         compute: type of the operands: bf16 (also stands for fp16), fp8, fp8-block or fp4.
         law: how its clock follows its power limit.
         peak_of: compute type whose peak bounds it here, where it is another (fp16).
     """
     limits = _limits(gpu, peak_of or compute)
-    return None if limits is None else _matched(limits, compute, law)
+    return None if limits is None else _matched(operation, limits, compute, law)
 
 
 @lru_cache(maxsize=256)
-def _matched(limits: _Limits, compute: str, law: PowerLaw) -> Surface | None:
-    relatives = [row for row in kernel_rows().values() if row.operation == "matmul" and row.compute == compute]
+def _matched(operation: str, limits: _Limits, compute: str, law: PowerLaw) -> Surface | None:
+    relatives = [row for row in kernel_rows().values() if row.operation == operation and row.compute == compute]
     relatives = [row for row in relatives if _family(load_gpus()[row.gpu].arch) == _family(limits.arch)]
     if not relatives:
         return None
@@ -93,9 +94,8 @@ def _distance(one: _Limits, other: _Limits) -> float:
 
 def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str, law: PowerLaw) -> Surface:
     """Arithmetic by the ratio of peaks and clocks, operand traffic by that of bandwidths, weighed node by node."""
-    n, k, m = np.meshgrid(*(axis.nodes for axis in surface.axes), indexing="ij")
-    arithmetic_s = 2.0 * m * n * k / measured.peak_flop_per_s
-    traffic_s = product_bytes(m, n, k, compute) / measured.memory_bytes_per_s
+    flop, moved = _work(surface, compute)
+    arithmetic_s, traffic_s = flop / measured.peak_flop_per_s, moved / measured.memory_bytes_per_s
     faster = wanted.peak_flop_per_s / measured.peak_flop_per_s * _clock_gain(measured, wanted, law)
     wider = wanted.memory_bytes_per_s / measured.memory_bytes_per_s
     stretch: Floats = (arithmetic_s / faster + traffic_s / wider) / (arithmetic_s + traffic_s)
@@ -110,6 +110,17 @@ def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str
         spread=float(np.hypot(surface.spread, SPREAD_PER_LOG * _distance(measured, wanted))),
         cast_bytes_per_s=None if cast is None else cast * wider,
     )  # fmt: skip
+
+
+def _work(surface: Surface, compute: str) -> tuple[Floats, Floats]:
+    """FLOP and bytes at the nodes of a surface of products or of causal attention."""
+    names = [axis.name for axis in surface.axes]
+    size = dict(zip(names, np.meshgrid(*(axis.nodes for axis in surface.axes), indexing="ij"), strict=True))
+    if "length" in size:
+        rows = size["heads"] * size["length"] * size["head_dim"]
+        return 2.0 * rows * size["length"], 4.0 * rows * OPERAND_BYTES[compute]
+    m, n, k = size["m"], size["n"], size["k"]
+    return 2.0 * m * n * k, np.asarray(product_bytes(m, n, k, compute))
 
 
 def _clock_gain(measured: _Limits, wanted: _Limits, law: PowerLaw) -> float:

@@ -29,6 +29,7 @@ class Axis:
     first: int
     """Exponent of the first node."""
     count: int
+    """One node stands for every size."""
 
     @property
     def nodes(self) -> Floats:
@@ -74,13 +75,13 @@ class Surface:
         weights: list[tuple[Floats, Floats]] = []
         for axis, size, stride in zip(self.axes, sizes, strides, strict=True):
             at = np.clip(np.log2(size) - axis.first, 0.0, axis.count - 1.0)
-            cell = np.minimum(at.astype(np.intp), axis.count - 2)
+            cell = np.minimum(at.astype(np.intp), max(axis.count - 2, 0))
             beyond = at - cell
             weights.append((1.0 - beyond, beyond))
             base = base + cell * stride
         flat = self.log_rate.ravel()
         total: Floats | float = 0.0
-        for corner in product((0, 1), repeat=len(self.axes)):
+        for corner in product(*(range(min(axis.count, 2)) for axis in self.axes)):
             weight: Floats | float = 1.0
             for side, pair in zip(corner, weights, strict=True):
                 weight = weight * pair[side]
@@ -91,15 +92,40 @@ class Surface:
 MATMUL_AXES = (Axis(name="n", first=9, count=8), Axis(name="k", first=9, count=8), Axis(name="m", first=4, count=12))
 """Shapes of a product `[m, k] x [k, n]`: n and k from 512 to 65 536, m from 16 to 32 768."""
 
-LARGE = 8192.0
-"""Each dimension of the product that stands for large ones."""
-
 
 def product_s(surface: Surface, m: Value, n: Value, k: Value) -> Value:
     """Seconds of a product `[m, k] x [k, n]` on a surface with `MATMUL_AXES`."""
     return surface.seconds(2.0 * m * n * k, n, k, m)
 
 
+ATTENTION_AXES = (
+    Axis(name="head_dim", first=6, count=2),
+    Axis(name="heads", first=0, count=13),
+    Axis(name="length", first=9, count=6),
+)
+"""Shapes of causal attention: heads of 64 and 128, 1 to 4 096 of them (heads times sequences), 512 to 16 384 tokens."""
+
+LARGE = {"n": 8192.0, "k": 8192.0, "m": 8192.0, "head_dim": 128.0, "heads": 64.0, "length": 8192.0}
+"""Sizes of the kernel that stands for large ones, by axis."""
+
+
+def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, length: Value) -> Value:
+    """Seconds of the attention of some heads on a surface with `ATTENTION_AXES`.
+
+    Beyond the longest length that was measured, the rate is that of as many blocks of queries: more heads of that
+    length fill a GPU as fewer longer ones do.
+
+    Args:
+        surface: measured forward, causal.
+        flop: its arithmetic.
+        head_dim: size of a query head.
+        heads: query heads times sequences.
+        length: of the causal sequence whose queries meet as many keys.
+    """
+    longer = np.maximum(length / surface.axes[-1].nodes[-1], 1.0)
+    return surface.seconds(flop, head_dim, heads * longer, length)
+
+
 def large_flop_per_s(surface: Surface) -> float:
-    """Rate of a product of `LARGE` dimensions."""
-    return float(surface.rate(LARGE, LARGE, LARGE))
+    """Rate of a large product, or of large attention."""
+    return float(surface.rate(*(LARGE[axis.name] for axis in surface.axes)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.kernels.surface import Surface, attention_s, large_flop_per_s
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import MatMul, Work
 from planner.performance.products import cast_s, product_times
@@ -17,6 +18,21 @@ FORWARD_SHARE = 0.4
 
 FLASH_BACKWARD = 2.5
 """Backward over forward FLOP of fused attention, which recomputes the scores (FlashAttention's own benchmark)."""
+
+MERGE_BYTES = 10.0
+"""Traffic per element where the result of one more chunk is added to a running FP32 result: 16 bits read, the result
+read and written (pytorch/pytorch, `torch/distributed/tensor/experimental/_attention.py`, `_SDPAMerger`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionTime:
+    """Seconds of the attention core of one layer and micro-batch, `[layout]` or `[draw]`."""
+
+    forward: Value
+    total: Value
+    """Forward and backward."""
+    scores: Value = 0.0
+    """Memory traffic of the score matrices (naive attention only), forward and backward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +72,52 @@ class HeadTime:
         return self.matmul + self.memory
 
 
-def _attention(recipe: Recipe, work: Work, rates: Rates) -> tuple[Value, Value, Value]:
-    """Forward, total, and the score matrices' memory traffic."""
-    if recipe.attention == "flash":
+def attention_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> AttentionTime:
+    """Time of the attention core: the scores, and their products with the values."""
+    if recipe.attention == "naive":
+        return _naive_attention(recipe, work, rates)
+    surface = rates.surface("attention_flop_per_s")
+    forward: Value
+    backward: Value = FLASH_BACKWARD
+    if surface is None:
         forward = work.attention_flop / rates.attention_flop_per_s
-        return forward, forward * (1.0 + FLASH_BACKWARD), 0.0
-    model = recipe.model
+    else:
+        forward = _measured_attention(recipe, work, surface, rates)
+        backward = backward / rates.attention_backward_ratio
+    merge_forward, merge_backward = _merges(recipe, work, at, rates)
+    total = forward * (1.0 + backward) + merge_forward + merge_backward
+    return AttentionTime(forward=forward + merge_forward, total=total)
+
+
+def _naive_attention(recipe: Recipe, work: Work, rates: Rates) -> AttentionTime:
     # Batched products with the head size as inner or outer dimension: bound by the score matrix as an operand.
     bytes_each = recipe.policy.activation_bytes
     operands = 2.0 * work.attention_scores * bytes_each / rates.operand_bytes_per_s
     rate = rates.other_flop_per_s * (1.0 if recipe.heads_aligned else rates.misaligned_ratio)
     forward = work.attention_flop / rate + operands + 2 * rates.kernel_s
     traffic = work.attention_scores * bytes_each * rates.score_passes * rates.fusion_ratio / rates.memory_bytes_per_s
-    return forward, 3.0 * forward, traffic if model.layers else 0.0
+    return AttentionTime(forward=forward, total=3.0 * forward, scores=traffic if recipe.model.layers else 0.0)
+
+
+def _measured_attention(recipe: Recipe, work: Work, surface: Surface, rates: Rates) -> Value:
+    """Forward on a surface, at the shape of one kernel: a chunk of keys and values under context parallelism."""
+    model, splits = recipe.model, work.splits
+    chunks = splits.distinct(work.attention_chunks)
+    flop, heads, length = (
+        splits.distinct(values) for values in (work.attention_flop, work.attention_heads, work.attention_length)
+    )
+    head_dim = 0.5 * (model.head_dim + model.value_dim)
+    seconds = chunks * attention_s(surface, flop / chunks, head_dim, heads, length)
+    return splits.spread(seconds) * (large_flop_per_s(surface) / rates.attention_flop_per_s)
+
+
+def _merges(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> tuple[Value, Value]:
+    """Forward the results of all chunks of keys and values are added up, backward the gradients of q, k and v."""
+    if np.all(at.cp == 1):
+        return 0.0, 0.0
+    element_s = (at.cp - 1.0) * MERGE_BYTES * rates.fusion_ratio / rates.memory_bytes_per_s
+    out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
+    return out * element_s, work.head_elements * element_s
 
 
 def _memory(recipe: Recipe, work: Work, at: Layouts, rates: Rates, moe: bool) -> Value:
@@ -106,17 +155,17 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
             memory = memory + weight * _memory(recipe, work, at, rates, moe)
             accumulate = accumulate + weight * _accumulate_s(ops, recipe, rates)
             unpack = unpack + weight * _unpack_s(ops, recipe, rates)
-    att_forward, attention, traffic = _attention(recipe, work, rates)
+    attention = attention_time(recipe, work, at, rates)
     gaps = kernels(recipe, rates) * rates.kernel_s
-    memory = memory + traffic + casts + gaps
+    memory = memory + attention.scores + casts + gaps
     return LayerTime(
         matmul=total,
         matmul_forward=forward,
-        attention=attention,
-        attention_forward=att_forward,
+        attention=attention.total,
+        attention_forward=attention.forward,
         memory=memory + accumulate + 2.0 * unpack,
         memory_forward=memory * FORWARD_SHARE + unpack,
-        scores_forward=traffic * FORWARD_SHARE,
+        scores_forward=attention.scores * FORWARD_SHARE,
     )
 
 

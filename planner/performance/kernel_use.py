@@ -1,4 +1,4 @@
-"""The matrix products behind the step of one layout: shape, time, rate and the source of each."""
+"""The kernels behind the step of one layout, products and attention: shape, time, rate and the source of each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
 from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import busiest_ratio
+from planner.performance.compute import FLASH_BACKWARD, attention_time
 from planner.performance.operations import MatMul, Work, count_work
 from planner.performance.products import cast_bytes_per_s, product_times
-from planner.rates.terms import Rates
+from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import TERA
 
@@ -65,8 +66,8 @@ def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
 def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> ProductUse:
     times = product_times((op,), work.splits, recipe, rates)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
-    m, n, k, count = (float(np.ravel(size)[0]) for size in (op.m, op.n, op.k, op.count))
-    step_s = float(np.ravel(times.total)[0])
+    m, n, k, count = (_first(size) for size in (op.m, op.n, op.k, op.count))
+    step_s = _first(times.total)
     flop = 2.0 * m * n * k * count * (3.0 if recipe.trains_all else 2.0)
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
@@ -79,6 +80,47 @@ def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> Pr
 def _shown(value: float) -> float:
     """Six digits: a document holds many products."""
     return float(f"{value:.6g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionUse:
+    """The attention core of one layer, for one micro-batch on one GPU."""
+
+    heads: float
+    """Query heads times sequences."""
+    head_dim: float
+    length: float
+    """Length of the causal sequence whose queries meet as many keys as in one kernel."""
+    chunks: float
+    """Kernels, one for each chunk of keys and values under context parallelism."""
+    compute: str
+    """Compute type."""
+    step_s: float
+    """Forward and backward."""
+    tflops: float
+    """TFLOP/s over forward and backward, which computes the scores again."""
+    evidence: str | None
+    """Id of the measured surface; None: a share of the peak."""
+
+
+def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | None:
+    """The attention kernel at mid values; arguments as in `products_used`. None where the scores are stored."""
+    if recipe.attention == "naive":
+        return None
+    work, surface = count_work(recipe, at, rates.expert_imbalance_ratio), rates.surface("attention_flop_per_s")
+    step_s = _first(attention_time(recipe, work, at, rates).total)
+    flop = _first(work.attention_flop) * (1.0 + FLASH_BACKWARD)
+    return AttentionUse(
+        heads=_first(work.attention_heads), head_dim=0.5 * (recipe.model.head_dim + recipe.model.value_dim),
+        length=_first(work.attention_length), chunks=_first(work.attention_chunks),
+        compute=recipe.policy.other_compute, step_s=_shown(step_s), tflops=_shown(flop / step_s / TERA),
+        evidence=None if surface is None else surface.evidence.id,
+    )  # fmt: skip
+
+
+def _first(value: Value) -> float:
+    """Of the only layout."""
+    return float(np.ravel(value)[0])
 
 
 def gain_of_narrow(recipe: Recipe, rates: Rates, products: tuple[ProductUse, ...]) -> NarrowGain | None:

@@ -84,6 +84,12 @@ class Work:
     head: MatMul
     attention_flop: Array
     """Forward FLOP of the attention core of one layer as the kernel runs it, `[layout]`."""
+    attention_heads: Array
+    """Query heads on this GPU times sequences of a micro-batch, `[layout]`."""
+    attention_length: Array
+    """Length of the causal sequence whose queries meet as many keys as in one kernel, `[layout]`."""
+    attention_chunks: Array
+    """Chunks of keys and values that a query meets one after the other, each in a kernel of its own, `[layout]`."""
     attention_scores: Array
     """Elements of the score matrices of one layer (traffic of naive attention), `[layout]`."""
     split_elements: Array
@@ -213,6 +219,9 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),
         attention_flop=2.0 * scored * tokens * keys * heads * (model.head_dim + model.value_dim),
+        attention_heads=heads * at.micro_batch,
+        attention_length=2.0 * keys / at.cp,
+        attention_chunks=at.cp.astype(np.float64),
         attention_scores=tokens * scores * heads,
         split_elements=tokens * model.hidden / split * (1.0 + 0.5 * model.cross_share),
         ffn_elements=tokens * model.ffn_hidden / tp,
@@ -243,8 +252,9 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
     """FLOP per token that checkpointing does again; what HFU counts beyond MFU.
 
     `full`: the forward pass of the layers, not of the output layer (Narayanan et al. 2021, equation 3). `selective`:
-    the attention core (Korthikanti et al. 2022), but in FSDP stacks half of the matrix products (torchtitan's
-    per-operation policy, which keeps attention).
+    the attention core (Korthikanti et al. 2022), but nothing that counts where a tuned stack runs norms and activations
+    again (layers with experts), and in FSDP stacks half of the matrix products (torchtitan's per-operation policy,
+    which keeps attention).
     """
     if act_ckpt == "none":
         return 0.0
@@ -253,4 +263,6 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
     layers = 2.0 * (model.matrix_params_active - model.head_params * model.head_ratio)
     if act_ckpt == "full":
         return layers + core
-    return core if recipe.attention == "naive" or recipe.fused else 0.5 * layers
+    if recipe.reruns_attention:
+        return core
+    return 0.0 if recipe.fused else 0.5 * layers

@@ -78,13 +78,13 @@ def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -
 
     Selective means what the stack means by it: with naive attention its core is recomputed (Korthikanti et al.
     2022); FSDP stacks keep every second matrix product (torchtitan's per-operation policy); Megatron with fused
-    attention recomputes that kernel.
+    attention recomputes that kernel, but norms and activations alone where layers have experts.
     """
     full = layer.forward + comm.tp_forward
     if recipe.attention == "naive":
         selective = layer.attention_forward + layer.scores_forward
     elif recipe.fused:
-        selective = layer.attention_forward + 0.5 * layer.memory_forward
+        selective = 0.5 * layer.memory_forward + (layer.attention_forward if recipe.reruns_attention else 0.0)
     else:
         selective = 0.5 * layer.matmul_forward + layer.memory_forward
     return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)

@@ -11,7 +11,7 @@ from planner.answer.plan import Contribution, LostLayout, Plan
 from planner.errors import Message
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation, memory_of
-from planner.performance.kernel_use import gain_of_narrow, products_used
+from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
 from planner.performance.memory import memory_risk, usable_bytes
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.planning.case import Case
@@ -188,7 +188,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
-    products = () if case.recipe.model.kind == "cnn" else products_used(case.recipe, at, case.mid)
+    network = case.recipe.model.kind == "cnn"
+    products = () if network else products_used(case.recipe, at, case.mid)
     ranges.pop("cost_usd", None)  # the bill has its own
     plan = Plan(
         precision=case.policy.precision,
@@ -220,6 +221,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         sci_kg_per_run=book.sci_kg_per_run,
         sci_kg_per_1e21_flop=book.sci_kg_per_1e21_flop,
         products=products,
+        attention_kernel=None if network else attention_used(case.recipe, at, case.mid),
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
         uncertainty=_contributions(case, drawn.wall_s, draws),
         lost_layouts=_lost(case, choice),

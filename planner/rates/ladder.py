@@ -19,7 +19,7 @@ from planner.hardware.catalogue import load_gpus
 from planner.hardware.cluster import Cluster
 from planner.hardware.gpu import Gpu
 from planner.kernels.collectives import CollectiveSurfaces, collective_surfaces
-from planner.kernels.nearest import product_surface
+from planner.kernels.nearest import nearest_surface
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
@@ -34,7 +34,8 @@ CURRENT_YEAR = 2026.0
 """The year of software for which the parameters of routed layers are stated."""
 
 ATTENTION_MATURE_YEAR = 2025.0
-"""From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell (arXiv 2407.08608)."""
+"""From about then tuned attention kernels use the asynchronous units of Hopper and Blackwell, a year before none did
+(FlashAttention-3 is of July 2024, arXiv 2407.08608)."""
 
 BEST_OF_STACKS = 1.42
 """Standard deviations that the best of eight stacks lies from their median."""
@@ -195,9 +196,12 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     """
     gpu, policy = setting.gpu, setting.recipe.policy
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
-    surface = _surface(setting, compute)
+    surface = _surface(setting, "matmul", compute)
     if surface is not None:
-        return _surface_term(replace(setting, compute=compute), family, name, surface)
+        row = replace(setting, compute=compute).row(setting.parameters.families["product_rate_ratio"])
+        sustained = _surface_term(setting, family, name, surface, compute, Dependence(row=row))
+        power = _product_power(setting, large_flop_per_s(surface))
+        return at_clock(replace(sustained, power=power), setting.cluster, setting.parameters)
     own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
     row = replace(setting, compute=compute).row(family)
@@ -221,37 +225,36 @@ def _surface_type(recipe: Recipe, compute: str) -> str:
     return SURFACES.get((compute, scaling), SURFACES.get((compute, ""), ""))
 
 
-def _surface(setting: Setting, compute: str) -> Surface | None:
-    """The measured surface of the products of a type on this GPU, or on its nearest measured relative."""
+def _surface(setting: Setting, operation: str, compute: str) -> Surface | None:
+    """The measured surface of the kernels of a type on this GPU, or on its nearest measured relative."""
     key = _surface_type(setting.recipe, compute)
-    return product_surface(setting.gpu, key, power_law(setting.parameters), peak_of=compute) if key else None
+    law = power_law(setting.parameters)
+    return nearest_surface(operation, setting.gpu, key, law, peak_of=compute) if key else None
 
 
 SURFACES = {("bf16", ""): "bf16", ("fp16", ""): "bf16", ("fp8", ""): "fp8", ("fp8", "blockwise"): "fp8-block",
             ("fp4", ""): "fp4"}  # fmt: skip
-"""Compute type and scaling to the type of a measured surface; FP16 and BF16 products take the same units."""
+"""Compute type and scaling to the type of a measured surface; FP16 and BF16 kernels take the same units."""
 
 
-def _surface_term(setting: Setting, family: Family, name: str, surface: Surface) -> Term:
-    """What a large product sustains, times what the products of a training step reach of that.
+def _surface_term(
+    setting: Setting, family: Family, name: str, surface: Surface, compute: str, *reached: Dependence
+) -> Term:
+    """What a large kernel sustains, times what those of a training step reach of that.
 
     The spread of shapes about the surface and of stacks comes on top. No draw exceeds the peak, or what the fastest of
     the measured stacks sustains: a surface is the median of them.
     """
-    row = setting.row(setting.parameters.families["product_rate_ratio"])
-    sustained_flop_per_s = large_flop_per_s(surface)
-    term = _term(setting, family, name, sustained_flop_per_s, row=row)
     own = surface.evidence.kind is EvidenceKind.PUBLISHED
     spread = float(np.linalg.norm([surface.spread, surface.stack_spread, 0.0 if own else TRANSFER_SD]))
-    evidence = replace(surface.evidence, terms=(name,))
-    rests_on = (Dependence(row=row),)
+    sustained_flop_per_s = large_flop_per_s(surface)
     fastest = float(np.exp(BEST_OF_STACKS * np.hypot(surface.spread, surface.stack_spread)))
-    ceiling = min(setting.gpu.peak_flop_per_s[setting.compute], sustained_flop_per_s * fastest)
-    sustained = replace(
-        term, value=min(term.value, ceiling), own_sd=spread, ceiling=ceiling, rests_on=rests_on, evidence=evidence,
-        surface=surface, power=_product_power(setting, sustained_flop_per_s),
+    ceiling = min(setting.gpu.peak_flop_per_s[compute], sustained_flop_per_s * fastest)
+    value = sustained_flop_per_s * float(np.prod([on.row.value**on.power for on in reached]))
+    return Term(
+        name=name, value=min(value, ceiling), own_sd=spread, rests_on=reached, ceiling=ceiling, family=family,
+        evidence=replace(surface.evidence, terms=(name,)), surface=surface,
     )  # fmt: skip
-    return at_clock(sustained, setting.cluster, setting.parameters)
 
 
 def _product_power(setting: Setting, large_flop_per_s: float) -> ProductPower | None:
@@ -290,28 +293,35 @@ def _over_reference(setting: Setting) -> float:
 
 
 def _attention_kernel(recipe: Recipe) -> str:
-    return "fp32" if recipe.policy.other_compute == "fp32" else "tuned" if recipe.fused else "torch"
+    return "fp32" if recipe.policy.other_compute in ("fp32", "tf32") else "tuned" if recipe.fused else "torch"
 
 
 def _attention_term(setting: Setting, family: Family, name: str) -> Term:
-    """In FP32 the kernel takes three TF32 products for one where that is faster (CUTLASS).
-
-    Before `ATTENTION_MATURE_YEAR` tuned kernels were slower, year by year, on the architectures whose asynchronous
-    units came first.
-    """
-    gpu, recipe = setting.gpu, setting.recipe
-    peaks, compute = gpu.peak_flop_per_s, recipe.policy.other_compute
+    """In FP32 the kernel takes three TF32 products for one where that is faster (CUTLASS)."""
+    gpu, compute = setting.gpu, setting.recipe.policy.other_compute
+    surface = _surface(setting, "attention", compute)
+    if surface is not None:
+        generation = _older_generation_share(setting)
+        reached = Dependence(row=setting.row(setting.parameters.families["attention_rate_ratio"]))
+        older = Dependence(row=setting.parameters.find("attention_generation_ratio"), share=True, power=generation)
+        term = _surface_term(setting, family, name, surface, compute, reached, *((older,) if generation else ()))
+        return at_clock(term, setting.cluster, setting.parameters, "power_attention")
+    peaks = gpu.peak_flop_per_s
     peak = peaks[compute] if compute != "fp32" else max(peaks["fp32"], peaks.get("tf32", 0.0) / 3.0)
-    age, also = 1.0, tuple[Dependence, ...]()
-    if recipe.fused and recipe.software_year is not None and setting.architecture.asynchronous_units:
-        years = max(0.0, ATTENTION_MATURE_YEAR - recipe.software_year)
-        progress = setting.parameters.find("attention_progress")
-        age = float(np.exp(-progress.value * years))
-        also = (Dependence(row=progress, power=-progress.value * years),) if years else ()
-    term = _term(setting, family, name, peak * age, bounded=True)
-    return at_clock(
-        replace(term, rests_on=term.rests_on + also), setting.cluster, setting.parameters, "power_attention"
-    )
+    term = _term(setting, family, name, peak, bounded=True)
+    return at_clock(term, setting.cluster, setting.parameters, "power_attention")
+
+
+def _older_generation_share(setting: Setting) -> float:
+    """How far attention is of FlashAttention-2's generation where later kernels use asynchronous units: 1 or 0, or
+    between in the year that tuned stacks took to adopt them.
+    """
+    year, recipe = setting.recipe.software_year, setting.recipe
+    if not setting.architecture.asynchronous_units:
+        return 0.0
+    if not recipe.fused:
+        return 1.0
+    return 0.0 if year is None else min(max(ATTENTION_MATURE_YEAR - year, 0.0), 1.0)
 
 
 def _memory_term(setting: Setting, family: Family, name: str) -> Term:

@@ -72,6 +72,15 @@ class Recipe:
         return self.kernels in ("tuned", "classic")
 
     @property
+    def reruns_attention(self) -> bool:
+        """Whether selective checkpointing runs the attention core again.
+
+        Megatron-Core's does unless it is told which modules to run again (`--recompute-modules`); for layers with
+        experts that is norms and activations. FSDP stacks keep the result of the core.
+        """
+        return self.attention == "naive" or (self.fused and not self.model.experts)
+
+    @property
     def heads_aligned(self) -> bool:
         """Whether a head is a multiple of 16 bytes, as matrix units want operands.
 

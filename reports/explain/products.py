@@ -1,4 +1,4 @@
-"""The matrix products behind a step: shape, rate and source of each, and why narrow types gain here or do not."""
+"""The kernels behind a step: shape, rate and source of each, and why narrow types gain here or do not."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from reports.explain.derivation import Node
 PLACES = {"layer": "Product of a layer", "moe_layer": "Product of a layer with experts", "head": "Output layer"}
 """Where a product stands, for readers."""
 
+MEASURED = "measured by shape"
+
 
 def product_nodes(plan: Doc) -> tuple[Node, ...]:
     """Seconds of a step by product, each with its shape, rate and source; they add up to all products."""
@@ -18,15 +20,37 @@ def product_nodes(plan: Doc) -> tuple[Node, ...]:
 def _product_node(product: Doc, matmul_s: float) -> Node:
     times = f"{product['count']:,.4g} times " if product["count"] != 1 else ""
     shape = f"{times}{product['m']:,.0f} × {product['n']:,.0f} × {product['k']:,.0f}"
-    source = (
-        "measured by shape" if product["evidence"] else "not measured here: arithmetic and traffic at typical rates"
-    )
+    source = MEASURED if product["evidence"] else "not measured here: arithmetic and traffic at typical rates"
     return Node(
         label=f"{PLACES[product['where']]}, {shape} in {product['compute'].upper()}",
         value=matmul_s * product["share_ratio"],
         unit="s",
         note=f"{product['tflops']:,.0f} TFLOP/s, {product['step_s'] / MICRO:,.0f} us each; {source}",
         evidence=(product["evidence"],) if product["evidence"] else (),
+    )
+
+
+def attention_node(plan: Doc, label: str, evidence: tuple[str, ...]) -> Node:
+    """Seconds of a step in attention, with its kernel's shape, rate and source.
+
+    Args:
+        plan: of the document.
+        label: name of the item.
+        evidence: ids of its sources.
+    """
+    kernel, size = plan.get("attention_kernel"), plan["step_s"]["attention"]
+    if kernel is None:
+        return Node(label=label, value=size, unit="s", evidence=evidence)
+    chunks = f" in {kernel['chunks']:,.0f} chunks" if kernel["chunks"] > 1 else ""
+    shape = f"{kernel['heads']:,.0f} heads of {kernel['head_dim']:g} over {kernel['length']:,.0f} tokens{chunks}"
+    source = MEASURED if kernel["evidence"] else "not measured here: a share of the peak"
+    first = (kernel["evidence"],) if kernel["evidence"] else ()
+    return Node(
+        label=f"{label}, {shape} in {kernel['compute'].upper()}",
+        value=size,
+        unit="s",
+        note=f"{kernel['tflops']:,.0f} TFLOP/s, {kernel['step_s'] / MICRO:,.0f} us each; {source}",
+        evidence=(*first, *(name for name in evidence if name not in first)),
     )
 
 

@@ -15,7 +15,7 @@ from planner.errors import UsageError
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.derivation import Node, remainder
-from reports.explain.products import narrow_words, product_nodes
+from reports.explain.products import attention_node, narrow_words, product_nodes
 from reports.page.build import checked
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -138,15 +138,22 @@ class Derivation:
         """The time of a step, item by item."""
         plan = self._plan
         items = [
-            self._products(size) if name == "matmul" and plan.get("products") else
-            Node(label=self._words.name("step", name), value=size, unit="s",
-                 evidence=self._ids(f"step_s.{name}"))
+            self._item(name, size)
             for name, size in plan["step_s"].items()
             if name != "total" and size > 0
         ]  # fmt: skip
         stated = plan["step_range_s"] or plan["step_s"]["total"]
         ids = self._ids("step_s", whole=True)
         return self._made("Step time", stated, "s", "sum of its items", "sum", items, evidence=ids)
+
+    def _item(self, name: str, size: float) -> Node:
+        """One item of a step; its kernels by shape where the plan has them."""
+        label, ids = self._words.name("step", name), self._ids(f"step_s.{name}")
+        if name == "matmul" and self._plan.get("products"):
+            return self._products(size)
+        if name == "attention":
+            return attention_node(self._plan, label, ids)
+        return Node(label=label, value=size, unit="s", evidence=ids)
 
     def _products(self, size: float) -> Node:
         """The matrix products of a step, each by its shape."""

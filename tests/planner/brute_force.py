@@ -159,7 +159,7 @@ class OneLayout(Parts):
             if r.attention == "naive":
                 run_again = layer["attention_f"] + layer["softmax_f"]
             elif r.kernels in ("tuned", "classic"):
-                run_again = layer["attention_f"] + layer["memory_f"] / 2
+                run_again = layer["memory_f"] / 2 + (0.0 if self.m.experts else layer["attention_f"])
             else:
                 run_again = layer["matmul_f"] / 2 + layer["memory_f"]
         layer_s = layer["matmul"] + layer["attention"] + layer["memory"] + run_again + tp + cp + ep

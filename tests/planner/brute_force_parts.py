@@ -37,13 +37,18 @@ def interpolated(nodes: object, at: list[float]) -> float:
     return low + (at[0] - cell) * (high - low)
 
 
-def on_surface(surface: Surface, rows: float, columns: float, inner: float) -> float:
-    """Seconds of a product as its surface says."""
+def on_surface(surface: Surface, flop: float, *sizes: float) -> float:
+    """Seconds of some work at a shape as its surface says."""
     at = [
         min(max(math.log2(size) - axis.first, 0.0), axis.count - 1.0)
-        for axis, size in zip(surface.axes, (columns, inner, rows), strict=True)
+        for axis, size in zip(surface.axes, sizes, strict=True)
     ]
-    return max(2 * rows * columns * inner / math.exp(interpolated(surface.log_rate, at)), surface.floor_s)
+    return max(flop / math.exp(interpolated(surface.log_rate, at)), surface.floor_s)
+
+
+def product_on(surface: Surface, rows: float, columns: float, inner: float) -> float:
+    """Seconds of a product."""
+    return on_surface(surface, 2 * rows * columns * inner, columns, inner, rows)
 
 
 def watts_alone(power: ProductPower, rows: float, columns: float, inner: float, seconds: float) -> float:
@@ -160,12 +165,12 @@ class Parts:
         surface, power = q.surface(name), q.power(name)
         if surface is None:
             return self.product_s(one), self.product_s(one) * (1 + again)
-        large = 2 * 8192**3 / on_surface(surface, 8192, 8192, 8192)
+        large = 2 * 8192**3 / product_on(surface, 8192, 8192, 8192)
         slower = large / getattr(q, name)
         times = slower / q.grouped_matmul_ratio if one.grouped else slower * one.count
         seconds = []
         for sizes in self.passes(one):
-            alone = on_surface(surface, *sizes)
+            alone = product_on(surface, *sizes)
             clock = clock_left(power, watts_alone(power, *sizes, alone)) / clock_left(power, power.held_w)
             seconds.append(alone * times / clock)
         return seconds[0], sum(seconds)
@@ -188,7 +193,7 @@ class Parts:
                 drawn, held = drawn + seconds, held + seconds
                 continue
             for sizes in self.passes(one):
-                alone = on_surface(surface, *sizes)
+                alone = product_on(surface, *sizes)
                 watts = watts_alone(power, *sizes, alone)
                 times = 1 / self.q.grouped_matmul_ratio if one.grouped else one.count
                 seconds = alone * times / clock_left(power, watts)
@@ -212,6 +217,21 @@ class Parts:
         traffic = moved / q.operand_bytes_per_s
         return (arithmetic + traffic - q.matmul_overlap_ratio * min(arithmetic, traffic)) * one.count + q.kernel_s
 
+    def fused_attention(self, flop: float) -> tuple[float, float]:
+        """Forward, and forward with backward; under context parallelism a kernel and a sum for each chunk."""
+        m, q, y = self.m, self.q, self.y
+        surface, forward, backward = q.surface("attention_flop_per_s"), flop / q.attention_flop_per_s, 2.5
+        if surface is not None:
+            large_flop = 2 * 64 * 8192**2 * 128
+            large = large_flop / on_surface(surface, large_flop, 128, 64, 8192)
+            length = 2 * self.keys() / y.cp
+            heads = m.heads / y.tp * y.micro_batch * max(length / 16384, 1)
+            chunk_s = on_surface(surface, flop / y.cp, (m.head_dim + m.value_dim) / 2, heads, length)
+            forward, backward = y.cp * chunk_s * large / q.attention_flop_per_s, 2.5 / q.attention_backward_ratio
+        sums = (y.cp - 1) * 10 * q.fusion_ratio / q.memory_bytes_per_s
+        out = self.tokens * m.heads / y.tp * m.value_dim
+        return forward + out * sums, forward * (1 + backward) + (out + self.head_elements()) * sums
+
     def layer(self, moe: bool) -> dict[str, float]:
         """Seconds of one layer and micro-batch."""
         r, m, q, y, a = self.r, self.m, self.q, self.y, self.a
@@ -221,8 +241,7 @@ class Parts:
         flop = 2 * self.tokens * self.keys() * m.heads / y.tp * (m.head_dim + m.value_dim)
         scores = self.tokens * r.seq_len * m.heads / y.tp
         if r.attention == "flash":
-            times["attention_f"] = flop / q.attention_flop_per_s
-            times["attention"] = 3.5 * times["attention_f"]
+            times["attention_f"], times["attention"] = self.fused_attention(flop)
             softmax = 0.0
         else:
             rate = q.other_flop_per_s * (1.0 if m.head_dim * a % 16 == 0 else q.misaligned_ratio)

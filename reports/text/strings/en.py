@@ -640,7 +640,7 @@ TEXT: dict[str, str] = {
     "driver.evaluation_ratio": "evaluation and start-up",
     "driver.standstill_ratio": "stops beyond failures",
     "driver.matmul_overlap_ratio": "overlap of arithmetic and operand traffic",
-    "driver.attention_progress": "yearly gain of attention kernels",
+    "driver.attention_backward_ratio": "backward attention against forward",
     "driver.misaligned_ratio": "rate of score products with misaligned heads",
     "driver.moe_progress": "yearly gain of routed layers",
     "driver.stack_error_ratio": "step time particular to a team's software",

@@ -628,7 +628,7 @@ TEXT: dict[str, str] = {
     "driver.evaluation_ratio": "评估与启动",
     "driver.standstill_ratio": "故障以外的停顿",
     "driver.matmul_overlap_ratio": "运算与操作数读写的重叠",
-    "driver.attention_progress": "注意力内核的逐年改进",
+    "driver.attention_backward_ratio": "反向注意力相对正向的速率",
     "driver.misaligned_ratio": "头维度未对齐时的速率",
     "driver.moe_progress": "路由层的逐年改进",
     "driver.stack_error_ratio": "团队软件特有的步时",

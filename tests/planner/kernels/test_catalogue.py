@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from planner.hardware.catalogue import load_gpus
 from planner.kernels.catalogue import kernel_rows, load_surface
-from planner.kernels.surface import product_s
+from planner.kernels.surface import attention_s, large_flop_per_s, product_s
 
 
 def test_every_surface_is_of_a_catalogued_gpu_and_has_a_source_with_a_date():
@@ -21,12 +22,26 @@ def test_a_product_on_an_h100_takes_what_was_measured_less_the_gain_of_a_short_b
     assert product_s(surface, 8192.0, 4096.0, 4096.0) == pytest.approx(353e-6 / 0.89, rel=0.05)
 
 
+def test_attention_on_an_h100_takes_what_was_measured_of_grouped_queries():
+    # attention_forward: h100_sxm bfloat16, 32 heads of 128 in 4 sequences of 4096, 8 key/value heads, median over
+    # stacks: 4 x 32 x 2 x 4096^2 x 128 FLOP at 502 TFLOP/s
+    surface, flop = load_surface("attention:h100-sxm5-80gb:bf16"), 4 * 32 * 2 * 4096.0**2 * 128
+
+    assert attention_s(surface, flop, 128.0, 128.0, 4096.0) == pytest.approx(flop / 502e12, rel=0.05)
+
+
 def test_no_surface_exceeds_the_peak_of_its_gpu():
     for name, row in kernel_rows().items():
-        if row.operation == "matmul":
-            compute = "fp8" if row.compute == "fp8-block" else row.compute
-            peak = load_gpus()[row.gpu].peak_flop_per_s[compute]
-            assert load_surface(name).rate(8192.0, 8192.0, 8192.0) < peak
+        compute = "fp8" if row.compute == "fp8-block" else row.compute
+        assert large_flop_per_s(load_surface(name)) < load_gpus()[row.gpu].peak_flop_per_s[compute]
+
+
+def test_no_attention_comes_near_the_peak():
+    # arXiv 2407.08608: at most 75 % on H100; the exponentials of the softmax take the rest
+    for name, row in kernel_rows().items():
+        if row.operation == "attention":
+            peak = load_gpus()[row.gpu].peak_flop_per_s["bf16"]
+            assert np.exp(load_surface(name).log_rate.max()) < 0.8 * peak
 
 
 def test_narrow_products_name_what_their_cast_takes():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.catalogue import kernel_rows, load_surface
-from planner.kernels.surface import MATMUL_AXES, Axis, Surface, product_s
+from planner.kernels.surface import ATTENTION_AXES, Axis, Surface, attention_s, product_s
 
 SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", source="this test")
 
@@ -48,16 +48,50 @@ def test_three_dimensions_interpolate_each_on_its_own():
     assert cube.rate(np.sqrt(2.0), 2.0, np.sqrt(2.0)) == pytest.approx(np.sqrt(2.0) * 3.0 * np.sqrt(5.0))
 
 
+def test_one_node_stands_for_every_size():
+    plane = flat(np.log(np.array([[1e9, 4e9]])), Axis(name="a", first=7, count=1), Axis(name="b", first=0, count=2))
+
+    assert plane.rate(np.array([16.0, 4096.0]), 2.0) == pytest.approx([4e9, 4e9])
+
+
+def test_a_longer_sequence_than_was_measured_fills_a_gpu_as_more_heads_do():
+    # the rate of 2 heads over 2^14 tokens, the longest, is that of 1 head over 2^15
+    log_rate = np.zeros([axis.count for axis in ATTENTION_AXES]) + np.log(np.exp2(np.arange(13.0)))[None, :, None]
+    surface = flat(log_rate, *ATTENTION_AXES)
+
+    assert attention_s(surface, 8.0, 128.0, 2.0, 16384.0) == pytest.approx(8.0 / 2.0)
+    assert attention_s(surface, 8.0, 128.0, 1.0, 32768.0) == pytest.approx(8.0 / 2.0)
+    assert attention_s(surface, 8.0, 128.0, 1.0, 16384.0) == pytest.approx(8.0 / 1.0)
+
+
 SIZES = st.floats(min_value=1.0, max_value=2e5)
 
 
-@given(name=st.sampled_from(sorted(kernel_rows())), m=SIZES, n=SIZES, k=SIZES, more=st.floats(min_value=1, max_value=8))
+def of(operation: str) -> list[str]:
+    return sorted(name for name, row in kernel_rows().items() if row.operation == operation)
+
+
+MORE = st.floats(min_value=1, max_value=8)
+
+
+@given(name=st.sampled_from(of("matmul")), m=SIZES, n=SIZES, k=SIZES, more=MORE)
 def test_a_product_never_takes_less_time_for_a_larger_dimension(name, m, n, k, more):
     surface = load_surface(name)
-    if surface.axes != MATMUL_AXES:
-        return
     time = product_s(surface, m, n, k) * (1 - 1e-3)  # four digits are stored
 
     assert product_s(surface, more * m, n, k) >= time
     assert product_s(surface, m, more * n, k) >= time
     assert product_s(surface, m, n, more * k) >= time
+
+
+@given(name=st.sampled_from(of("attention")), head_dim=st.floats(16, 256), heads=SIZES, length=SIZES, more=MORE)
+def test_attention_never_takes_less_time_for_a_larger_dimension(name, head_dim, heads, length, more):
+    surface = load_surface(name)
+
+    def seconds(size: float, count: float, tokens: float) -> float:
+        return float(attention_s(surface, 2 * count * tokens**2 * size, size, count, tokens))
+
+    time = seconds(head_dim, heads, length) * (1 - 1e-3)  # four digits are stored
+    assert seconds(more * head_dim, heads, length) >= time
+    assert seconds(head_dim, more * heads, length) >= time
+    assert seconds(head_dim, heads, more * length) >= time

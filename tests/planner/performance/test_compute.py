@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.kernels.catalogue import load_surface
+from planner.kernels.surface import attention_s, large_flop_per_s
 from planner.models.catalogue import find_model
 from planner.parallelism.layout import Layouts
-from planner.performance.compute import head_time, kernels, layer_time
+from planner.performance.compute import attention_time, head_time, kernels, layer_time
 from planner.performance.operations import count_work
 from planner.rates.terms import Rates
 from tests.planner.build import ROUNDING, gpt, layouts, mid_rates, plain_rates, recipe, settings_of_recipes, shape
@@ -47,6 +49,56 @@ def test_fused_attention_runs_backward_in_two_and_a_half_times_its_forward():
 
     assert float(times.attention_forward[0]) == pytest.approx(4 * 4096**2 * 32 * 128 / 2 / 1e12)
     assert float(times.attention[0]) == pytest.approx(3.5 * float(times.attention_forward[0]))
+
+
+H100 = load_surface("attention:h100-sxm5-80gb:bf16")
+
+
+def measured_attention(one, at, **changes: float):
+    """Attention on a surface, in a step that slows nothing down."""
+    rates = {"attention_flop_per_s": large_flop_per_s(H100), "memory_bytes_per_s": FAST}
+    return attention_time(one, count_work(one, at), at, plain_rates({"attention_flop_per_s": H100}, **rates | changes))
+
+
+def test_measured_attention_takes_what_its_surface_says_at_the_heads_and_sequences_of_a_gpu():
+    # 32 heads of 128 over 2 tensor parallel ranks, 4 sequences: 64 heads over 4096 tokens, causal
+    times = measured_attention(recipe("llama-3.1-8b"), layouts(tp=2, micro_batch=4), attention_backward_ratio=0.8)
+    forward = attention_s(H100, 64 * 2 * 4096**2 * 128, 128, 64, 4096)
+
+    assert float(times.forward[0]) == pytest.approx(float(forward))
+    assert float(times.total[0]) == pytest.approx(float(forward) * (1 + 2.5 / 0.8))
+
+
+def test_under_context_parallelism_each_chunk_of_keys_is_a_kernel_of_its_own():
+    # 8192 tokens over 4 ranks: each meets 4 chunks of 2048 tokens, an eighth of the square in all
+    times = measured_attention(recipe("llama-3.1-8b", seq_len=8192), layouts(cp=4))
+
+    assert float(times.forward[0]) == pytest.approx(4 * float(attention_s(H100, 32 * 2 * 2048**2 * 128, 128, 32, 2048)))
+
+
+def test_results_of_further_chunks_are_added_to_a_running_sum():
+    # 2048 of 8192 tokens, 3 further chunks, 10 bytes: 32 heads of 128 forward, beside them 32 + 2 x 8 backward
+    at, one = layouts(cp=4), recipe("llama-3.1-8b", seq_len=8192)
+    free, paid = (measured_attention(one, at, memory_bytes_per_s=rate) for rate in (FAST, 1e12))
+
+    assert float((paid.forward - free.forward)[0]) == pytest.approx(3 * 10 * 2048 * 32 * 128 / 1e12)
+    assert float((paid.total - free.total)[0]) == pytest.approx(3 * 10 * 2048 * (32 + 32 + 16) * 128 / 1e12)
+
+
+def test_attention_is_as_much_slower_than_its_surface_as_a_large_one_is():
+    one, at = recipe("llama-3.1-8b"), layouts()
+    half = measured_attention(one, at, attention_flop_per_s=large_flop_per_s(H100) / 2)
+
+    assert float(half.total[0]) == pytest.approx(2 * float(measured_attention(one, at).total[0]))
+
+
+def test_windows_and_encoders_run_at_the_rate_of_a_causal_sequence_with_as_many_keys():
+    window = recipe(shape(sliding_window=512, global_attention_every=1), seq_len=8192)
+    encoder = recipe(shape(kind="encoder"), seq_len=512)
+
+    # a query meets 512 - 512^2 / (2 x 8192) = 496 keys; in an encoder all 512
+    assert float(count_work(window, layouts()).attention_length[0]) == pytest.approx(992)
+    assert float(count_work(encoder, layouts()).attention_length[0]) == pytest.approx(1024)
 
 
 def test_naive_attention_computes_the_square_and_moves_the_scores():

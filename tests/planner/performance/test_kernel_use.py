@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.performance.kernel_use import gain_of_narrow, products_used
+from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
 from planner.performance.operations import count_work
 from planner.performance.products import product_times
 from tests.planner.build import cluster, layouts, mid_rates, recipe
@@ -29,6 +29,26 @@ def test_a_product_that_nobody_measured_names_no_source():
     one = recipe(policy="fp16")
 
     assert {use.evidence for use in products_used(one, AT, mid_rates(one, cluster("v100-sxm2-32gb")))} == {None}
+
+
+def test_the_attention_kernel_shows_its_shape_rate_and_source():
+    one = recipe("llama-3.1-8b", seq_len=8192)
+    used = attention_used(one, layouts(tp=2, cp=2, micro_batch=3), mid_rates(one, cluster()))
+
+    assert used is not None
+    assert (used.heads, used.head_dim, used.length, used.chunks) == (48, 128, 4096, 2)
+    assert used.evidence == "kernels:attention:h100-sxm5-80gb:bf16"
+    # forward and 2.5 times as much backward, of a quarter of the square of 48 heads
+    assert used.step_s * used.tflops * 1e12 == pytest.approx(3.5 * 48 * 8192**2 * 128, rel=1e-4)
+
+
+def test_attention_names_no_source_where_nobody_measured_it_and_no_kernel_where_scores_are_stored():
+    fused, naive = recipe(policy="fp16"), recipe(attention="naive")
+    unmeasured = attention_used(fused, AT, mid_rates(fused, cluster("v100-sxm2-32gb")))
+
+    assert unmeasured is not None
+    assert unmeasured.evidence is None
+    assert attention_used(naive, AT, mid_rates(naive, cluster())) is None
 
 
 def test_layers_with_experts_are_listed_apart_with_their_number_on_the_gpu():

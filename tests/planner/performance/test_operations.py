@@ -169,6 +169,8 @@ def test_what_is_recomputed_depends_on_the_stack():
     assert recomputed_flop_per_token(dense, "full") == 2 * layers + core
     assert recomputed_flop_per_token(dense, "selective") == core  # Korthikanti et al. 2022
     assert recomputed_flop_per_token(replace(dense, stack="fsdp-compile"), "selective") == layers  # half
+    routed = recipe("mixtral-8x7b")
+    assert recomputed_flop_per_token(routed, "selective") == 0  # norms and activations
 
 
 def test_the_output_layer_multiplies_only_the_tokens_that_are_predicted():

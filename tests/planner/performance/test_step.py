@@ -104,6 +104,17 @@ def test_selective_checkpointing_is_cheap_where_attention_is_naive():
     assert 0.01 < seconds(selective.total) / seconds(none.total) - 1 < 0.12
 
 
+def test_selective_checkpointing_of_layers_with_experts_leaves_attention_alone():
+    # 65 536 tokens: attention takes most of the time, norms and activations hardly any
+    again = [
+        step(recipe(model, seq_len=65536), layout(act_ckpt="selective"), plain_rates(**COMPUTE, **FREE))
+        for model in ("llama-3.1-8b", "mixtral-8x7b")
+    ]
+
+    assert seconds(again[0].recompute) == pytest.approx(seconds(again[0].attention) / 3.5)
+    assert seconds(again[1].recompute) < 0.01 * seconds(again[1].attention)
+
+
 def test_small_work_waits_for_the_host_to_launch_its_kernels():
     one = recipe(gpt(24, 128, 2, vocab=64), seq_len=16)
     rates = plain_rates(**COMPUTE, **FREE, launch_s=6e-6, kernels_per_layer=45.0)

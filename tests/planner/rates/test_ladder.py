@@ -151,44 +151,55 @@ def test_fp8_scales_with_the_silicon_that_was_measured_in_bf16():
 
 
 def test_a_row_of_the_architecture_itself_comes_before_that_of_its_relative():
-    assert row("attention_efficiency", "b300-sxm-288gb").id == "attention_efficiency.tuned.Blackwell Ultra"
-    assert row("attention_efficiency", "b300-sxm-288gb", "eager").id == "attention_efficiency.torch.Blackwell"
+    assert row("attention_efficiency", "t4").id == "attention_efficiency.tuned.Turing"
+    assert row("attention_efficiency", "p100-pcie-16gb").id == "attention_efficiency.tuned.Volta"
     assert row("matmul_efficiency", "mi300x-192gb").id == "matmul_efficiency.CDNA"
 
 
 @pytest.mark.parametrize(
     ("gpu", "policy", "row", "peak"),
     [
-        ("h100-sxm5-80gb", "bf16", ("tuned", "Hopper"), 989e12),
-        ("a100-sxm4-80gb", "bf16", ("tuned", "Ampere"), 312e12),
+        ("v100-sxm2-32gb", "fp16", ("tuned", "Volta"), 125e12),
+        ("mi300x-192gb", "bf16", ("tuned", "CDNA"), 1307.4e12),
+        ("a100-sxm4-80gb", "tf32", ("fp32",), 156e12),
         # in FP32 three TF32 products for one where that is faster: 494.5 / 3 = 164.8 against 67 on CUDA cores
         ("h100-sxm5-80gb", "fp32", ("fp32",), 494.5e12 / 3),
         ("v100-sxm2-32gb", "fp32", ("fp32",), 15.7e12),
     ],
 )
-def test_attention_runs_at_its_share_of_the_peak_of_its_type(gpu, policy, row, peak):
+def test_attention_that_nobody_measured_runs_at_a_share_of_the_peak_of_its_type(gpu, policy, row, peak):
     found = term("attention_flop_per_s", gpu, recipe(policy=policy))
 
     assert found.value == pytest.approx(parameter("attention_efficiency", *row).value * peak)
     assert found.ceiling == pytest.approx(peak)
 
 
+@pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "a100-sxm4-80gb", "b300-sxm-288gb"])
+def test_attention_of_a_measured_gpu_runs_at_what_a_step_reaches_of_its_surface(gpu):
+    found = term("attention_flop_per_s", gpu)
+    large = large_flop_per_s(load_surface(f"attention:{gpu}:bf16"))
+
+    assert found.value == pytest.approx(parameter("attention_rate_ratio").value * large)
+    assert found.surface is load_surface(f"attention:{gpu}:bf16")
+
+
 @pytest.mark.parametrize(
-    ("gpu", "stack", "year", "years_behind"),
+    ("gpu", "stack", "year", "share"),
     [
-        ("h100-sxm5-80gb", "tuned", 2023.5, 1.5),
-        ("b200-sxm-180gb", "classic", 2024.0, 1.0),
+        ("h100-sxm5-80gb", "tuned", 2023.5, 1.0),
+        ("b200-sxm-180gb", "classic", 2024.75, 0.25),
         ("h100-sxm5-80gb", "tuned", 2025.0, 0.0),  # from about then the kernels use the asynchronous units
-        ("h100-sxm5-80gb", "tuned", 2026.5, 0.0),
-        ("h100-sxm5-80gb", "eager", 2023.0, 0.0),  # PyTorch's own kernel does not use them at all
-        ("a100-sxm4-80gb", "tuned", 2023.0, 0.0),  # has none
+        ("h100-sxm5-80gb", "tuned", None, 0.0),
+        ("h100-sxm5-80gb", "eager", 2026.0, 1.0),  # PyTorch's own kernel does not use them at all
+        ("a100-sxm4-80gb", "eager", 2023.0, 0.0),  # has none
     ],
 )
-def test_attention_of_an_older_release_is_slower_by_a_factor_per_year(gpu, stack, year, years_behind):
-    then = mid(gpu, recipe(stack=stack, software_year=year)).attention_flop_per_s
-    now = mid(gpu, recipe(stack=stack)).attention_flop_per_s
+def test_attention_of_an_older_generation_is_slower_where_later_kernels_use_asynchronous_units(gpu, stack, year, share):
+    older = mid(gpu, recipe(stack=stack, software_year=year)).attention_flop_per_s
+    now = large_flop_per_s(load_surface(f"attention:{gpu}:bf16"))
+    reached = parameter("attention_rate_ratio", *(("torch",) if stack == "eager" else ())).value
 
-    assert math.log(now / then) == pytest.approx(years_behind * parameter("attention_progress").value)
+    assert older / now == pytest.approx(reached * parameter("attention_generation_ratio").value ** share)
 
 
 @pytest.mark.parametrize("name", ["kernels_per_moe_layer", "moe_passes"])
@@ -406,15 +417,15 @@ def test_models_of_one_kind_depth_width_and_experts_err_as_one(changes, key):
 
 
 def test_a_term_says_which_rows_it_rests_on():
-    old = term("attention_flop_per_s", one=recipe(software_year=2023.5))
+    old = term("attention_flop_per_s", one=recipe(software_year=2024.5))
     plain = term("attention_flop_per_s")
 
-    assert [on.row.id for on in plain.rests_on] == ["attention_efficiency.tuned.Hopper"]
-    assert [on.row.id for on in old.rests_on] == ["attention_efficiency.tuned.Hopper", "attention_progress"]
-    # e^(-progress x 1.5 years) falls as the progress grows
-    assert old.rests_on[1].power == pytest.approx(-1.5 * parameter("attention_progress").value)
-    assert old.rests_on[0].share
-    assert not old.rests_on[1].share
+    assert [on.row.id for on in plain.rests_on] == ["attention_rate_ratio"]
+    assert [on.row.id for on in old.rests_on] == ["attention_rate_ratio", "attention_generation_ratio"]
+    # half way between the generations: the square root of the ratio
+    assert old.rests_on[1].power == pytest.approx(0.5)
+    assert not old.rests_on[0].share
+    assert old.rests_on[1].share
 
 
 def test_a_power_limit_makes_the_rates_rest_on_what_sets_the_clock():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reports.explain.products import narrow_words, product_nodes
+from reports.explain.products import attention_node, narrow_words, product_nodes
 
 PRODUCT = {
     "where": "layer", "m": 2048.0, "n": 4096.0, "k": 4096.0, "count": 1.0, "compute": "fp8",
@@ -28,6 +28,34 @@ def test_grouped_products_say_how_many_and_an_unmeasured_one_that_it_is():
     assert node.label == "Product of a layer, 8 times 2,048 × 4,096 × 4,096 in FP8"
     assert "not measured here" in node.note
     assert node.evidence == ()
+
+
+ATTENTION = {
+    "heads": 32.0, "head_dim": 128.0, "length": 8192.0, "chunks": 1.0, "compute": "bf16", "step_s": 6e-3,
+    "tflops": 480.0, "evidence": "kernels:attention:h100-sxm5-80gb:bf16",
+}  # fmt: skip
+
+
+def attention(**changes: object):
+    plan = {"attention_kernel": ATTENTION | changes, "step_s": {"attention": 1.5}}
+    return attention_node(plan, "attention", ("parameter:attention_rate_ratio",))
+
+
+def test_attention_shows_its_shape_rate_time_and_source():
+    node = attention()
+
+    assert node.label == "attention, 32 heads of 128 over 8,192 tokens in BF16"
+    assert (node.value, node.unit) == (1.5, "s")
+    assert node.note == "480 TFLOP/s, 6,000 us each; measured by shape"
+    assert node.evidence == ("kernels:attention:h100-sxm5-80gb:bf16", "parameter:attention_rate_ratio")
+
+
+def test_attention_says_in_how_many_chunks_it_runs_and_whether_nobody_measured_it():
+    node = attention(chunks=4.0, evidence=None)
+
+    assert "over 8,192 tokens in 4 chunks" in node.label
+    assert "not measured here" in node.note
+    assert attention_node({"step_s": {"attention": 2.0}}, "attention", ()).label == "attention"
 
 
 def test_the_gain_of_a_narrow_type_is_said_with_the_sizes_from_which_it_pays():
