@@ -92,7 +92,9 @@ def _measured(
     """
     m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
     grouped = np.array([op.grouped for op in ops])[:, None]
-    wide, times = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    wide, times = np.where(grouped, count, 1.0), count
+    if grouped.any():
+        times = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if recipe.trains_all else 2]
     shapes = (np.concatenate(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
     seconds = np.asarray(product_s(surface, *shapes)).reshape(len(passes), len(ops), -1)

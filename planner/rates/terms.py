@@ -44,6 +44,10 @@ class Rates:
         """The same with some values replaced."""
         return Rates(self._surfaces, **(vars(self) | values))
 
+    def repeated(self, times: int) -> Rates:
+        """The same draws over and over, for that many layouts one after the other."""
+        return self.replaced(**{name: np.tile(value, times) for name, value in vars(self).items() if np.ndim(value)})
+
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name differs by shape; None where nobody measured it."""
         return self._surfaces.get(name)
