@@ -93,7 +93,9 @@ def _expected_steps(case: Case, layouts: Layouts) -> Floats:
         alone = [_step_s(case, layouts.take(slice(i, i + 1)), rates) for i in range(number)]
         return np.array([np.mean(step_s) for step_s in alone])
     every = layouts.take(np.repeat(np.arange(number), CHOICE_DRAWS.count))
-    return np.asarray(_step_s(case, every, rates.repeated(number))).reshape(number, -1).mean(axis=1)
+    steps_s: Floats = np.asarray(_step_s(case, every, rates.repeated(number))).reshape(number, -1)
+    expected: Floats = steps_s.mean(axis=1)
+    return expected
 
 
 def _step_s(case: Case, at: Layouts, rates: Rates) -> Value:
