@@ -17,7 +17,7 @@ test: ## set up everything for the tests and run them all
 
 check: lint types ## style, types and the import contract, after `make test` has set up
 
-fuzz: ## the property tests with ten times the examples, other ones each time
+fuzz: ## the property tests with thirty times the examples, other ones each time
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz tests/planner tests/pricing tests/reports tests/probes/timing/test_statistics.py
 
 house: ## the layers of every package, imports against them (0) and modules per folder

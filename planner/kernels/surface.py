@@ -7,9 +7,10 @@ point of the box: the time grows with the work, and no launch takes less than th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -70,23 +71,28 @@ class Surface:
 
     def _log_rate_at(self, sizes: Sequence[Value]) -> Floats:
         """Multilinear interpolation in the logarithms, clamped to the box."""
-        strides = np.cumprod([1, *(axis.count for axis in self.axes[:0:-1])])[::-1]
         base: npt.NDArray[np.intp] | int = 0
-        weights: list[tuple[Floats, Floats]] = []
-        for axis, size, stride in zip(self.axes, sizes, strides, strict=True):
-            at = np.clip(np.log2(size) - axis.first, 0.0, axis.count - 1.0)
-            cell = np.minimum(at.astype(np.intp), max(axis.count - 2, 0))
+        corners: list[tuple[Floats | float, int]] = [(1.0, 0)]
+        for axis, size, stride in zip(self.axes, sizes, _strides(self.axes), strict=True):
+            if axis.count == 1:
+                continue
+            at = np.minimum(np.maximum(np.log2(size) - axis.first, 0.0), axis.count - 1.0)
+            cell = np.minimum(at.astype(np.intp), axis.count - 2)
             beyond = at - cell
-            weights.append((1.0 - beyond, beyond))
+            sides = ((1.0 - beyond, 0), (beyond, stride))
+            corners = [(weight * share, offset + step) for weight, offset in corners for share, step in sides]
             base = base + cell * stride
         flat = self.log_rate.ravel()
         total: Floats | float = 0.0
-        for corner in product(*(range(min(axis.count, 2)) for axis in self.axes)):
-            weight: Floats | float = 1.0
-            for side, pair in zip(corner, weights, strict=True):
-                weight = weight * pair[side]
-            total = total + weight * flat[base + int(np.dot(corner, strides))]
+        for weight, offset in corners:
+            total = total + weight * flat[base + offset]
         return np.asarray(total)
+
+
+@cache
+def _strides(axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    """Places between two nodes of each axis in the flattened table."""
+    return tuple(math.prod(axis.count for axis in axes[number + 1 :]) for number in range(len(axes)))
 
 
 MATMUL_AXES = (Axis(name="n", first=9, count=8), Axis(name="k", first=9, count=8), Axis(name="m", first=4, count=12))
@@ -126,6 +132,7 @@ def attention_s(surface: Surface, flop: Value, head_dim: Value, heads: Value, le
     return surface.seconds(flop, head_dim, heads * longer, length)
 
 
+@lru_cache(maxsize=512)
 def large_flop_per_s(surface: Surface) -> float:
-    """Rate of a large product, or of large attention."""
+    """Rate of a large product, or of large attention; every evaluation asks for it."""
     return float(surface.rate(*(LARGE[axis.name] for axis in surface.axes)))

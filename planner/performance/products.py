@@ -112,7 +112,9 @@ def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe
     """
     m, n, k, count = (_stacked([getattr(op, name) for op in ops], splits) for name in ("m", "n", "k", "count"))
     grouped = np.array([op.grouped for op in ops])[:, None]
-    wide, runs = np.where(grouped, count, 1.0), np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
+    wide, runs = np.where(grouped, count, 1.0), count
+    if grouped.any():
+        runs = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
     passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if recipe.trains_all else 2]
     m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
     return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs)

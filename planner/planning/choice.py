@@ -101,23 +101,49 @@ def _expected_best(case: Case, layouts: Layouts, scores: Score, among: Indices) 
     and a layout win that loses under most of what the rates may be. What one layout risks, another that needs more
     memory risks as well: the latter is not drawn.
     """
+    near = _near_and_safe(case, layouts, scores, among)
+    if len(near) < 2:
+        return near[0] if near else None
+    return near[int(np.argmin(_expected_steps(case, layouts.take(np.array(near)))))]
+
+
+def _near_and_safe(case: Case, layouts: Layouts, scores: Score, among: Indices) -> list[int]:
+    """The fastest safe layouts at mid, the first of them the fastest."""
     rates = case.rates.sample(CHOICE_DRAWS)
-    expected: dict[int, float] = {}
-    least_s, risky_bytes = math.inf, math.inf
+    near: list[int] = []
+    risky_bytes = math.inf
     for i in (int(i) for i in among[np.argsort(scores.step_s[among], kind="stable")]):
-        if len(expected) == MOST_NEAR or scores.step_s[i] > NEAR * least_s:
+        if len(near) == MOST_NEAR or (near and scores.step_s[i] > NEAR * scores.step_s[near[0]]):
             break
         if scores.memory_bytes[i] >= risky_bytes:
             continue
-        at = layouts.take(slice(i, i + 1))
-        memory_bytes = memory_of(case.recipe, at, rates).total
+        memory_bytes = memory_of(case.recipe, layouts.take(slice(i, i + 1)), rates).total
         if memory_risk(memory_bytes, case.cluster.gpu) > case.memory_risk:
             risky_bytes = float(scores.memory_bytes[i])
-            continue
-        least_s = min(least_s, float(scores.step_s[i]))
-        step = step_of(case.recipe, case.cluster, at, memory_bytes, rates)
-        expected[i] = float(np.mean(step.total))
-    return min(expected, key=expected.__getitem__) if expected else None
+        else:
+            near.append(i)
+    return near
+
+
+def _expected_steps(case: Case, layouts: Layouts) -> Floats:
+    """Mean step over draws, `[layout]`: every layout under every draw, in one pass.
+
+    Draws that move shapes (the load of routed experts) leave layouts no products in common: those go one by one.
+    """
+    rates, number = case.rates.sample(CHOICE_DRAWS), len(layouts)
+    if case.recipe.model.experts:
+        alone = [_step_s(case, layouts.take(slice(i, i + 1)), rates) for i in range(number)]
+        return np.array([np.mean(step_s) for step_s in alone])
+    every = layouts.take(np.repeat(np.arange(number), CHOICE_DRAWS.count))
+    steps_s: Floats = np.asarray(_step_s(case, every, rates.repeated(number))).reshape(number, -1)
+    expected: Floats = steps_s.mean(axis=1)
+    return expected
+
+
+def _step_s(case: Case, at: Layouts, rates: Rates) -> Value:
+    """Step under draws, a layout for each or one for all, what a nearly full memory costs included."""
+    memory_bytes = memory_of(case.recipe, at, rates).total
+    return step_of(case.recipe, case.cluster, at, memory_bytes, rates).total
 
 
 def _windows(case: Case, deadline_s: float | None) -> Iterator[tuple[float, float]]:

@@ -55,6 +55,10 @@ class Rates:
         """The same with one rate for all shapes."""
         return Rates(None, self._powers, **vars(self))
 
+    def repeated(self, times: int) -> Rates:
+        """The same draws over and over, for that many layouts one after the other."""
+        return self.replaced(**{name: np.tile(value, times) for name, value in vars(self).items() if np.ndim(value)})
+
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
         return self._surfaces.get(name)

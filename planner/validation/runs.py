@@ -7,8 +7,9 @@ which has no field for the published value, its companion, its source or its not
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 from planner.errors import Message
 from planner.training.recipe import OFFLOADS
@@ -45,6 +46,9 @@ OUT_OF_MEMORY = "OOM"
 
 REQUIRED = ("id", "model", "precision", "gpu", "n_gpus", "metric")
 """Columns that a file must have; every other column may be missing and then counts as blank."""
+
+RESULT = ("id", "metric", "value", "source")
+"""Columns of a row's answer."""
 
 ANSWERS = ("value", "second_metric", "second_value", "source", "notes")
 """Columns that no prediction reads."""
@@ -116,12 +120,15 @@ class PublishedRun:
     """`y`: the optimizer steps inside the backward pass, and a gradient is freed once it is used."""
 
 
-def unlabelled(run: PublishedRun) -> PublishedRun:
-    """The run without its labels: its name, its links to other rows, its lineage and what is said of its source.
+LABELS = ("id", "group", "pair", "series", "tier", "flag", "source_kind", "lineage")
+"""A run's name, its links to other rows, its lineage and what is said of its source.
 
-    No equation reads any of these, so that runs which differ in labels alone have one prediction.
-    """
-    return replace(run, id="", group="", pair="", series="", tier="", flag="", source_kind="", lineage="")
+No equation reads any of these, so that runs which differ in labels alone have one prediction.
+"""
+unlabelled: Callable[[PublishedRun], tuple[object, ...]] = attrgetter(
+    *(f.name for f in fields(PublishedRun) if f.name not in LABELS)
+)
+"""What a run has besides its labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +167,16 @@ COLUMNS = (*CONFIGURATION, *ANSWERS)
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    cells: Mapping[str, str]
+    given: Mapping[str, str]
+    """Text by column, without surrounding blanks; most columns of most files are blank and left out."""
     problems: list[str] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, cells: Mapping[str, str]) -> _Cells:
+        return cls({column: str(text).strip() for column, text in cells.items() if text and str(text).strip()})
+
     def text(self, name: str) -> str:
-        return str(self.cells.get(name) or "").strip()
+        return self.given.get(name, "")
 
     def real(self, name: str) -> float | None:
         text = self.text(name)
@@ -207,9 +219,9 @@ def parse_run(cells: Mapping[str, str], line: int | None = None) -> PublishedRun
     Returns:
         The run, or why the row cannot be read (every cell that is wrong is named).
     """
-    read = _Cells(cells)
+    read = _Cells.of(cells)
+    given = read.given
     name = read.text("id") or (f"line {line}" if line is not None else "row without id")
-    given = {column for column, text in cells.items() if text}  # most columns of most files are blank
     values: dict[str, object] = {column: read.text(column) for column in _TEXT if column in given}
     values |= {column: read.whole(column) for column in _WHOLE if column in given}
     values |= {column: read.real(column) for column in _REAL if column in given}
@@ -230,7 +242,7 @@ def parse_result(cells: Mapping[str, str], line: int | None = None) -> Published
     Returns:
         The published value, or why it cannot be read.
     """
-    read = _Cells(cells)
+    read = _Cells.of({column: cells[column] for column in RESULT if column in cells})
     name = read.text("id") or (f"line {line}" if line is not None else "row without id")
     oom = read.text("value").upper() == OUT_OF_MEMORY
     value = None if oom else read.real("value")

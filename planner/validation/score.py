@@ -200,7 +200,11 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray, quantile: float) -
 
 def summarize(rows: Iterable[ScoredRun]) -> Summary:
     """Weighted scores of the rows that count."""
-    used = [row for row in rows if row.counts]
+    return _summary([row for row in rows if row.counts])
+
+
+def _summary(used: Sequence[ScoredRun]) -> Summary:
+    """Weighted scores of rows that all count."""
     if not used:
         return Summary(n=0, median_abs_error=None, p90_abs_error=None, bias=None, coverage=None, median_width=None)
     errors = np.array([row.error_ratio for row in used], dtype=np.float64)
@@ -223,7 +227,7 @@ def summarize_by(rows: Iterable[ScoredRun], key: Callable[[Prepared], str]) -> d
     for row in rows:
         if row.counts and row.prepared is not None:
             groups[key(row.prepared)].append(row)
-    return {name: summarize(groups[name]) for name in sorted(groups, key=lambda name: (-len(groups[name]), name))}
+    return {name: _summary(groups[name]) for name in sorted(groups, key=lambda name: (-len(groups[name]), name))}
 
 
 SIZES = (

@@ -15,7 +15,7 @@ from planner.hardware.cluster import Cluster, make_cluster
 from planner.hardware.network import describe_network
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
-from planner.performance.evaluation import UnitPrices, score
+from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
 from planner.training.optimizer import Optimizer
@@ -317,11 +317,18 @@ def _choose(
     if len(layouts) == 1 and not weaker:
         return layouts
     rates = resolve_rates(cluster, recipe, None, parameters).sample()
-    scores = score(recipe, cluster, layouts, rates, NO_PRICES, recipe.tokens_per_step)
-    fits = np.flatnonzero(scores.memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
+    memory_bytes = np.asarray(memory_of(recipe, layouts, rates).total)
+    fits = np.flatnonzero(memory_bytes <= RAN_RATIO * cluster.gpu.memory_bytes)
     if weaker and not len(fits):
         filled.append("act_ckpt: full, for the framework's default does not fit")
         return _choose(recipe, cluster, replace(partial, act_ckpt="full"), filled, parameters, open_ckpt=False)
-    speed = scores.step_s * recipe.global_batch / (layouts.dp * layouts.micro_batch * layouts.grad_accum)
-    best = int(fits[np.argmin(speed[fits])]) if len(fits) else int(np.argmin(scores.memory_bytes))
-    return layouts.take(slice(best, best + 1))
+    if not len(fits):
+        best = int(np.argmin(memory_bytes))
+        return layouts.take(slice(best, best + 1))
+    fitting = layouts.take(fits)
+    if len(fitting) == 1:
+        return fitting
+    scores = score(recipe, cluster, fitting, rates, NO_PRICES, recipe.tokens_per_step)
+    speed = scores.step_s * recipe.global_batch / (fitting.dp * fitting.micro_batch * fitting.grad_accum)
+    best = int(np.argmin(speed))
+    return fitting.take(slice(best, best + 1))

@@ -29,6 +29,8 @@ DRAWS = Draws(count=401, seed=1)
 """Common random numbers of every prediction."""
 
 Outcome = tuple[Prepared | Rejected, Prediction | Rejected]
+Computed = dict[tuple[tuple[object, ...], Parameters | None], Outcome]
+"""Outcomes by what a run has besides its labels, and by its parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def predict_rows(
     parameters_of: ByLineage = shipped,
 ) -> list[Outcome]:
     """Prepare and predict every row, without its answer. Rows with one configuration are computed once."""
-    computed: dict[tuple[PublishedRun, Parameters | None], Outcome] = {}
+    computed: Computed = {}
     outcomes = []
     for number, cells in enumerate(rows, start=1):
         run = parse_run(cells, line=number + 1)
@@ -80,16 +82,16 @@ def _rejected(run: Rejected) -> Outcome:
 
 def _outcome(
     run: PublishedRun,
-    computed: dict[tuple[PublishedRun, Parameters | None], Outcome],
+    computed: Computed,
     draws: Draws | None,
     parameters_of: ByLineage,
 ) -> Outcome:
     parameters = parameters_of(run.lineage)
-    same = unlabelled(run)
-    if (same, parameters) not in computed:
-        prepared = prepare_run(same)
-        computed[same, parameters] = (prepared, predict(prepared, draws, parameters))
-    prepared, prediction = computed[same, parameters]
+    same = (unlabelled(run), parameters)
+    if same not in computed:
+        prepared = prepare_run(run)
+        computed[same] = (prepared, predict(prepared, draws, parameters))
+    prepared, prediction = computed[same]
     named = replace(prepared, id=run.id) if isinstance(prepared, Rejected) else replace(prepared, run=run)
     return named, replace(prediction, id=run.id)
 

@@ -8,7 +8,7 @@ driver's power fields.
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +21,8 @@ LENGTHS_S = (0.5, 1.0, 3.0, 10.0)
 METHODS = ("edges", "ticks", "instant", "average")
 STRIDE_S = 0.13
 """Between the starts of windows: no multiple of a counter's period, so that every phase is met."""
+BEFORE_S = 1.0
+"""Readings this long before a window are kept: the last of them holds at its start. Sensors are read more often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +62,12 @@ def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> Me
     if whole.source != "counter" or whole.mean_w is None or whole.tick_period_s is None:
         return None
     errors = []
+    times = [reading.time_s for reading in readings]
     for length_s in LENGTHS_S:
         starts = np.arange(start_s, end_s - length_s, STRIDE_S)
+        windows = [_means(_near(readings, times, t, t + length_s), t, t + length_s) for t in starts.tolist()]
         for method in METHODS:
-            means = [_mean(readings, float(t), float(t) + length_s, method) for t in starts]
-            wrong = [abs(w / whole.mean_w - 1.0) for w in means if w is not None]
+            wrong = [abs(mean / whole.mean_w - 1.0) for means in windows if (mean := means[method]) is not None]
             if wrong:
                 errors.append(
                     MeterError(
@@ -85,13 +88,20 @@ def check_meter(readings: Sequence[Reading], start_s: float, end_s: float) -> Me
     )
 
 
-def _mean(readings: Sequence[Reading], start_s: float, end_s: float, method: str) -> float | None:
-    if method == "edges":
-        return _edges(readings, start_s, end_s)
+def _near(readings: Sequence[Reading], times: Sequence[float], start_s: float, end_s: float) -> Sequence[Reading]:
+    """The readings that a window needs: a long trace is not gone through for each of its windows."""
+    return readings[bisect_left(times, start_s - BEFORE_S) : bisect_right(times, end_s) + 1]
+
+
+def _means(readings: Sequence[Reading], start_s: float, end_s: float) -> dict[str, float | None]:
+    """Mean power of one window by each of `METHODS`."""
     power = power_over(readings, start_s, end_s)
-    if method == "ticks":
-        return power.mean_w if power.source == "counter" else None
-    return power.instant_mean_w if method == "instant" else power.average_mean_w
+    return {
+        "edges": _edges(readings, start_s, end_s),
+        "ticks": power.mean_w if power.source == "counter" else None,
+        "instant": power.instant_mean_w,
+        "average": power.average_mean_w,
+    }
 
 
 def _edges(readings: Sequence[Reading], start_s: float, end_s: float) -> float | None:

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("planner", "probes", "pricing", "reports", "mpplan")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,7 @@ def shell(*command: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
-    shell(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT), cwd=folder)
+    shell(*PIP, "--quiet", "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT), cwd=folder)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -40,9 +40,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` folder of an environment that holds the wheel and what it depends on, nothing else."""
     folder = tmp_path_factory.mktemp("empty")
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
-    shell(python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", str(wheel), cwd=folder)
+    shell(*PIP, "--quiet", "--python", python, "install", "--no-compile", wheel, cwd=folder)
     return python.parent
 
 
@@ -83,7 +83,7 @@ def test_the_public_api_works_where_it_is_installed(installed, tmp_path):
 
 
 def test_the_install_brings_no_gpu_library(installed, tmp_path):
-    listed = shell(installed / "python", "-m", "pip", "list", "--format=freeze", cwd=tmp_path).lower()
+    listed = shell(*PIP, "--python", installed / "python", "list", "--format=freeze", cwd=tmp_path).lower()
 
     assert [
         name for name in ("torch", "transformers", "torchao", "pyarrow", "gpuhunt") if f"\n{name}==" in listed

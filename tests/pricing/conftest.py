@@ -25,7 +25,7 @@ def data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home / "mpplan"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def today() -> date:
     """The day of the tests."""
     return TODAY

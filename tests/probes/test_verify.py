@@ -12,7 +12,7 @@ from probes.verify.predict import mean_power, predict_memory
 from probes.workloads import WORKLOADS
 from tests.planner.recorded import H200 as H200_FACTS
 from tests.planner.recorded import a_measurement
-from tests.probes.build import CPU, H200, plan
+from tests.probes.build import CPU, H200, plan, ungated
 
 PLANS = {"cpu": plan(CPU), "cuda": plan(H200, has_sensor=True)}
 
@@ -156,7 +156,7 @@ def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
         options = Options(device="cpu", path=str(tmp_path / "r.jsonl"), precisions=("bf16-pure",), budget_s=300.0)
-        session = Session(options)
+        session = ungated(Session(options))
         session.check_recipes()
         done = verify_run.verify(session)
         session.close()

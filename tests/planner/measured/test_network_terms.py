@@ -16,6 +16,7 @@ from planner.measured.network_fit import TIMES
 from planner.measured.network_terms import network_terms
 from planner.performance.collectives import place
 from planner.rates.ladder import resolve_rates
+from tests.examples import examples
 from tests.planner.build import cluster, recipe
 from tests.planner.nccl_output import H100, output
 
@@ -84,7 +85,7 @@ def test_latency_per_rank_and_gain_of_the_switch_are_fitted_where_the_rest_canno
     assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(1e9, 2.5e10), st.floats(1e-6, 1e-3), st.floats(1e-6, 1e-3))
 def test_with_the_fitted_terms_the_equations_repeat_the_times_of_any_network(tmp_path, rate, latency_s, hop_s):
     true = {"nic_bytes_per_s": rate, "nic_latency_s": latency_s, "node_hop_s": hop_s}

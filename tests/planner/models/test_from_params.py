@@ -1,13 +1,14 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
 from planner.evidence import EvidenceKind
 from planner.models.catalogue import find_model
 from planner.models.from_params import shape_from_params
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_the_sizes_of_llama_3_get_its_shapes(params, layers, hidden, ffn):
     assert shape.heads == hidden // 128
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.floats(min_value=16.2, max_value=29.9).map(lambda x: 2.718281828**x))
 def test_any_size_is_met_within_two_percent_by_a_shape_that_can_be_built(params):
     shape = shape_from_params(params)

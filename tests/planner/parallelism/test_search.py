@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
@@ -17,6 +17,7 @@ from planner.parallelism.search import (
     pipeline_depths,
     tensor_sizes,
 )
+from tests.examples import examples
 from tests.planner.brute_force_search import all_layouts
 from tests.planner.build import cluster, parts, recipe, shape
 
@@ -43,7 +44,7 @@ def small_questions(draw):
     return one, machine, draw(st.sampled_from((1, 2, 3, 8, 12, 16)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_questions())
 def test_on_a_number_of_gpus_all_layouts_are_found_and_none_twice(question):
     one, machine, gpus = question
@@ -55,7 +56,7 @@ def test_on_a_number_of_gpus_all_layouts_are_found_and_none_twice(question):
     assert len(layouts) == 0 or set(kinds) >= {"none", "selective", "full"}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(small_questions())
 def test_without_a_number_every_whole_number_of_nodes_has_the_layouts_that_it_has_alone(question):
     one, machine, _ = question

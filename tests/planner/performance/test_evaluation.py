@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.parallelism.layout import Layouts
@@ -16,6 +16,7 @@ from planner.performance.evaluation import UnitPrices, evaluate, flop_of, memory
 from planner.performance.memory import memory_items
 from planner.performance.operations import model_flop_per_token
 from planner.performance.step import StepTimes, step_times
+from tests.examples import examples
 from tests.planner.brute_force import OneLayout
 from tests.planner.build import ROUNDING, cluster, layout, layouts, mid_rates, recipe, settings_of_recipes, shape
 
@@ -42,7 +43,7 @@ LEFT_OUT = (
 """What the equations leave out: 1 at mid, and therefore each something else where they are held to the plain ones."""
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(settings_of_recipes())
 def test_time_memory_energy_and_cost_are_those_of_the_plain_arithmetic(setting):
     one, where, machine = setting

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message, NoPlanError
@@ -18,6 +18,7 @@ from planner.performance.memory import usable_bytes
 from planner.planning.case import Case, make_case
 from planner.planning.choice import CHOICE_DRAWS, NEAR, best_on, fewest, leaner
 from planner.rates.terms import Draws
+from tests.examples import examples
 from tests.planner.brute_force_search import fastest, wall_s
 from tests.planner.build import parts, price, question, recipe, shape, site
 
@@ -39,7 +40,7 @@ def small(memory_gib: float = 79.6, layers: int = 8, batch: int = 24, **changes:
     return replace(base, recipe=one, cluster=replace(base.cluster, gpu=gpu))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     layers=st.sampled_from((2, 4, 6)), batch=st.sampled_from((4, 8, 24)), gpus=st.sampled_from((1, 2, 4, 8, 16)),
     memory_gib=st.sampled_from((3.0, 4.0, 6.0, 80.0)),
@@ -113,7 +114,7 @@ def test_more_gpus_are_taken_where_fewer_have_no_safe_layout():
     assert int(chosen.winner.gpus[0]) > 8
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(hours=st.floats(0.5, 200), tokens=st.sampled_from((1e9, 2e10)))
 def test_the_fewest_whole_nodes_meet_the_deadline_and_none_fewer_would(hours, tokens):
     one = replace(small(), tokens=tokens)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.answer.plan import Answer
 from planner.costs.prices import Beside, EmbodiedRate, Ledger, OwnedPrice, Quote
 from planner.costs.quantity import DataSize
 from planner.evidence import Estimate, Evidence, EvidenceKind
@@ -31,10 +32,18 @@ OWNED = OwnedPrice(
 )
 
 
+ANSWERS: dict[str, Answer] = {}
+"""Each question is answered once: answers are frozen."""
+
+
 def answer(ledger=None, here=None, price_of=price, **asked):
-    one = question(**({"params": "7B", "gpus": "8"} | asked))
-    ledgers = {} if ledger is None else dict.fromkeys(prices(one), ledger)
-    return estimate(one, {gpu: price_of(gpu) for gpu in prices(one)}, here or site(), ledgers=ledgers)
+    key = repr((ledger, here, price_of, sorted(asked.items())))
+    if key not in ANSWERS:
+        one = question(**({"params": "7B", "gpus": "8"} | asked))
+        ledgers = {} if ledger is None else dict.fromkeys(prices(one), ledger)
+        price_by_gpu = {gpu: price_of(gpu) for gpu in prices(one)}
+        ANSWERS[key] = estimate(one, price_by_gpu, here or site(), ledgers=ledgers)
+    return ANSWERS[key]
 
 
 def plan(*args, **kwargs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -12,7 +13,9 @@ from reports.text.messages import word
 from tests.planner.build import parts, prices, question, site
 
 
+@cache
 def answer(**asked):
+    """Each question is answered once: answers are frozen."""
     one = question(**asked)
     return estimate(one, prices(one), site(), created_at="2026-11-20T00:00:00+00:00")
 

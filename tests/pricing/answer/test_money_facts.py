@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from mpplan.api.planned import planned
@@ -26,23 +28,28 @@ FILES = {
 }
 
 
-@pytest.fixture
-def asked(tmp_path, today):
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory, today):
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
     def ask(**parts):
-        for name, text in FILES.items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        files = {name: str(tmp_path / value) for name, value in parts.items() if str(value) in FILES}
+        files = {name: str(folder / value) for name, value in parts.items() if str(value) in FILES}
         return resolve(Ask(texts={"params": "7B", "gpus": "8", "as_of": today.isoformat()} | parts | files))
 
     return ask
 
 
-@pytest.fixture
-def facts(asked):
-    def find(**parts):
-        return planned(asked(**parts)).money
+@pytest.fixture(scope="module")
+def answered(asked):
+    """Each question is answered once: answers are frozen."""
+    return cache(lambda **parts: planned(asked(**parts)))
 
-    return find
+
+@pytest.fixture
+def facts(answered):
+    return lambda **parts: answered(**parts).money
 
 
 QUESTIONS = {
@@ -65,8 +72,8 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("parts", QUESTIONS.values(), ids=QUESTIONS)
-def test_every_document_is_sound_and_its_lines_sum_to_the_cent(asked, parts):
-    document = to_document(planned(asked(**parts)))
+def test_every_document_is_sound_and_its_lines_sum_to_the_cent(answered, parts):
+    document = to_document(answered(**parts))
 
     assert audit(document) == ()
     for plan in billed_plans(document):
@@ -75,8 +82,8 @@ def test_every_document_is_sound_and_its_lines_sum_to_the_cent(asked, parts):
 
 
 @pytest.mark.parametrize("export", [place for place in EXPORTS if not place.is_binary], ids=lambda place: place.name)
-def test_a_real_answer_is_exported(asked, export):
-    document = to_document(planned(asked(own="own.toml", beside="beside.toml", embodied="yes", market_grid="10")))
+def test_a_real_answer_is_exported(answered, export):
+    document = to_document(answered(own="own.toml", beside="beside.toml", embodied="yes", market_grid="10"))
 
     assert len(export.render(document).splitlines()) > 5
 
@@ -172,8 +179,8 @@ def test_power_limits_of_records_say_what_they_do_to_time_energy_and_money(asked
     assert low.gpus_under_cap > top.gpus_under_cap
 
 
-def test_one_limit_alone_says_nothing(asked):
+def test_one_limit_alone_says_nothing(asked, answered):
     question = asked()
     priced = price_question([question.clusters[0].gpu], question.money)
 
-    assert money_facts(planned(question), question, priced, (step(700.0, 0.4, 650.0),)).power_limits == ()
+    assert money_facts(answered(), question, priced, (step(700.0, 0.4, 650.0),)).power_limits == ()

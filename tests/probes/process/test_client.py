@@ -157,7 +157,7 @@ def children(parent: int) -> list[int]:
 
 def test_a_probe_process_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    process = start(path, "--workload", "bandwidth,launch", "--precision", "fp32")
+    process = start(path, "--suite", "quick", "--budget", "5m", "--workload", "bandwidth,launch", "--precision", "fp32")
     note = path.with_name("r.jsonl.underway")
     for _ in range(6000):
         if note.exists() and "bandwidth/copy" in note.read_text(encoding="utf-8"):

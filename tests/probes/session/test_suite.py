@@ -17,7 +17,7 @@ from probes.record.writer import UnderWay
 from probes.session import suite as session_module
 from probes.session.suite import DIED, Session
 from probes.workloads.canary import canary_point
-from tests.probes.build import H200, plan
+from tests.probes.build import H200, plan, ungated
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def opened(path: Path, *workloads: str, **changes: Any) -> Iterator[Session]:
     values: dict[str, Any] = {"device": "cpu", "suite": "quick", "precisions": ("fp32",), "path": str(path)}
     session = Session(Options(**(values | {"workloads": workloads} | changes)))
     try:
-        yield session
+        yield ungated(session)
     finally:
         session.close()
 

@@ -100,7 +100,7 @@ def all_cores_busy() -> Iterator[None]:
 
 @needs_torch
 def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run, home, all_cores_busy: None) -> None:
-    arguments = ("--workload", "gemm", "--precision", "fp32", "--threads", "1")
+    arguments = ("--workload", "launch", "--precision", "fp32", "--threads", "1")
 
     result = run(*QUICK, *arguments, "-o", "r.jsonl", "--strict")
 
