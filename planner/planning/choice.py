@@ -21,7 +21,7 @@ from planner.performance.evaluation import Score, memory_of, step_of
 from planner.performance.memory import memory_risk, usable_bytes
 from planner.performance.operations import model_flop_per_token
 from planner.planning.case import Case
-from planner.rates.terms import Draws
+from planner.rates.terms import Draws, Rates, Value
 from planner.units import DAY_S, GIB
 
 Bools = npt.NDArray[np.bool_]
