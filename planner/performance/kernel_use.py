@@ -9,9 +9,8 @@ import numpy as np
 
 from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
 from planner.parallelism.layout import Layouts
-from planner.parallelism.slowest import busiest_ratio
 from planner.performance.compute import FLASH_BACKWARD, attention_time
-from planner.performance.operations import MatMul, Work, count_work
+from planner.performance.operations import MatMul, Work, work_of
 from planner.performance.products import cast_bytes_per_s, product_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -49,7 +48,7 @@ def products_used(recipe: Recipe, at: Layouts, rates: Rates) -> tuple[ProductUse
         at: exactly one layout.
         rates: mid values.
     """
-    work, model = count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio)), recipe.model
+    work, model = work_of(recipe, at, rates), recipe.model
     times = {"layer": model.layers - model.moe_layers, "moe_layer": model.moe_layers, "head": 1}
     used = [_use(where, op, work, recipe, rates) for where, op in _listed(recipe, work)]
     total_s = sum(times[use.where] * use.step_s for use in used)
@@ -107,7 +106,7 @@ def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | 
     """The attention kernel at mid values; arguments as in `products_used`. None where the scores are stored."""
     if recipe.attention == "naive":
         return None
-    work, surface = count_work(recipe, at, rates.expert_imbalance_ratio), rates.surface("attention_flop_per_s")
+    work, surface = work_of(recipe, at, rates), rates.surface("attention_flop_per_s")
     step_s = _first(attention_time(recipe, work, at, rates).total)
     flop = _first(work.attention_flop) * (1.0 + FLASH_BACKWARD)
     return AttentionUse(

@@ -14,10 +14,9 @@ import numpy as np
 from planner.evidence import Estimate
 from planner.hardware.gpu import Gpu
 from planner.parallelism.layout import Layouts
-from planner.parallelism.slowest import busiest_ratio
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.model_states import gradient_copies, low_copies, passing, states, step_gradients, sums_wider
-from planner.performance.operations import Work, count_work
+from planner.performance.operations import Work, work_of
 from planner.performance.shards import Shards, shard_params
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -122,7 +121,7 @@ def memory_left_out(rates: Rates) -> Value:
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
     """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`."""
-    work = count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio))
+    work = work_of(recipe, at, rates)
     shards = shard_params(recipe, at)
     first = _stage(recipe, at, work, shards, rates, last=False)
     if np.all(at.pp == 1):

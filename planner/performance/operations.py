@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
+from planner.parallelism.slowest import busiest_ratio
+from planner.rates.terms import Rates
 from planner.training.recipe import Recipe
 
 Array = npt.NDArray[np.float64]
@@ -190,6 +192,11 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
     if not model.shared_experts:
         return (*products, router)
     return (*products, router, *_mlp(model, tokens, model.shared_experts * model.expert_ffn / tp))
+
+
+def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
+    """`count_work` on the GPU whose experts have the most tokens."""
+    return count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio))
 
 
 def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:

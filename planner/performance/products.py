@@ -16,7 +16,7 @@ import numpy.typing as npt
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
 from planner.parallelism.layout import Layouts
-from planner.performance.operations import Array, MatMul, Splits, count_work
+from planner.performance.operations import Array, MatMul, Splits, work_of
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -166,7 +166,7 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
         at: the layouts.
         rates: mid values or draws.
     """
-    work, model = count_work(recipe, at, rates.expert_imbalance_ratio), recipe.model
+    work, model = work_of(recipe, at, rates), recipe.model
     drawn: Value = 0.0
     held: Value = 0.0
     layers = ((work.dense_layer, model.layers - model.moe_layers), (work.moe_layer, model.moe_layers))

@@ -12,10 +12,10 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
-from planner.parallelism.slowest import busiest_ratio, expected_max
+from planner.parallelism.slowest import expected_max
 from planner.performance.communication import LayerComm, data_parallel_s, layer_comm
 from planner.performance.compute import LayerTime, head_time, kernels, layer_time
-from planner.performance.operations import count_work
+from planner.performance.operations import work_of
 from planner.performance.optimizer_step import offload_s, optimizer_s
 from planner.performance.shards import Shards, shard_params
 from planner.rates.terms import Rates, Value
@@ -99,7 +99,7 @@ def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Val
 
 def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
     """Itemised step time, `[layout]`, or `[draw]` for one layout."""
-    work = count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio))
+    work = work_of(recipe, at, rates)
     shards = shard_params(recipe, at)
     layer = layer_time(recipe, work, at, rates)
     comm = layer_comm(recipe, cluster, work, at, layer, rates)

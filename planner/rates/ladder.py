@@ -198,9 +198,10 @@ def _matmul_term(setting: Setting, family: Family, name: str) -> Term:
     compute = policy.linear_compute if name == "linear_flop_per_s" else policy.other_compute
     surface = _surface(setting, "matmul", compute)
     if surface is not None:
-        row = replace(setting, compute=compute).row(setting.parameters.families["product_rate_ratio"])
+        asked = replace(setting, compute=compute)
+        row = asked.row(setting.parameters.families["product_rate_ratio"])
         sustained = _surface_term(setting, family, name, surface, compute, Dependence(row=row))
-        power = _product_power(setting, large_flop_per_s(surface))
+        power = _product_power(asked, large_flop_per_s(surface))
         return at_clock(replace(sustained, power=power), setting.cluster, setting.parameters)
     own = _over_reference(setting) if compute not in ("fp32", "tf32") else 1.0
     measured = "bf16" in gpu.measured_matmul_flop_per_s
