@@ -85,13 +85,15 @@ def _with_measured(
         return _measured_s(operation, surface, payload_bytes, group, rates, messages)
     where = np.flatnonzero(inside)  # few layouts: most groups of a large cluster leave the domain
     within = RankGroup(size=group.size[where], inside=group.inside[where])
+    drawn = {name: _at(getattr(rates, name), where) for name in ("nvlink_bytes_per_s", "hop_latency_s")}
+    there = rates.replaced(**drawn)
     result = np.array(line_s)
-    result[where] = _measured_s(operation, surface, _at(payload_bytes, where), within, rates, _at(messages, where))
+    result[where] = _measured_s(operation, surface, _at(payload_bytes, where), within, there, _at(messages, where))
     return result
 
 
 def _at(values: Array | Value, where: npt.NDArray[np.intp]) -> Value:
-    """Values of some layouts, from values by layout or one for all."""
+    """Values of some layouts, from values by layout (a draw for each, or none) or one for all."""
     array = np.asarray(values)
     return array if array.size == 1 else array[where]
 

@@ -15,7 +15,7 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
 from planner.performance.compute import LayerTime
-from planner.performance.operations import Array, Work, expert_tp
+from planner.performance.operations import EACH_ALONE, Array, Work, expert_tp
 from planner.performance.shards import Shards, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -106,7 +106,7 @@ def _send(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rate
 
 def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer: LayerTime, rates: Rates) -> LayerComm:
     """Exposed communication inside a layer, `[layout]` or `[draw]`; that of layouts which split it alike only once."""
-    splits = work.splits
+    splits = EACH_ALONE if rates.drawn else work.splits  # layouts under draws of their own share nothing
     where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
     forward, tensor = _tensor(*where, rates)
     context = splits.spread(_context(*where, rates))

@@ -58,10 +58,14 @@ class Splits:
         return values if self.inverse is None or len(values) == 1 else values[self.inverse]
 
 
+EACH_ALONE = Splits(first=None, inverse=None)
+"""No two layouts share anything."""
+
+
 def distinct_splits(recipe: Recipe, at: Layouts) -> Splits:
     """The distinct combinations of what shapes depend on: micro-batch, tensor, context and expert parallel sizes."""
     if len(at) < FEWEST_LAYOUTS:
-        return Splits(first=None, inverse=None)
+        return EACH_ALONE
     key = (at.micro_batch * 4096 + at.tp) * 4096 + at.cp
     if recipe.model.experts:
         key = (key * 8192 + at.ep) * 2 + (expert_tp(recipe, at) == at.tp)

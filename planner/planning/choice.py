@@ -104,7 +104,7 @@ def _expected_best(case: Case, layouts: Layouts, scores: Score, among: Indices) 
     near = _near_and_safe(case, layouts, scores, among)
     if len(near) < 2:
         return near[0] if near else None
-    return near[int(np.argmin(_expected_steps(case, layouts.take(np.array(near)))))]
+    return near[int(np.argmin(expected_steps(case, layouts.take(np.array(near)))))]
 
 
 def _near_and_safe(case: Case, layouts: Layouts, scores: Score, among: Indices) -> list[int]:
@@ -125,7 +125,7 @@ def _near_and_safe(case: Case, layouts: Layouts, scores: Score, among: Indices) 
     return near
 
 
-def _expected_steps(case: Case, layouts: Layouts) -> Floats:
+def expected_steps(case: Case, layouts: Layouts) -> Floats:
     """Mean step over draws, `[layout]`: every layout under every draw, in one pass.
 
     Draws that move shapes (the load of routed experts) leave layouts no products in common: those go one by one.

@@ -55,6 +55,11 @@ class Rates:
         """The same with one rate for all shapes."""
         return Rates(None, self._powers, **vars(self))
 
+    @property
+    def drawn(self) -> bool:
+        """Whether any value is drawn."""
+        return any(np.ndim(value) for value in vars(self).values())
+
     def repeated(self, times: int) -> Rates:
         """The same draws over and over, for that many layouts one after the other."""
         return self.replaced(**{name: np.tile(value, times) for name, value in vars(self).items() if np.ndim(value)})

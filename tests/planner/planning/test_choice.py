@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import ACT_CKPT, Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.evaluation import memory_of
+from planner.performance.evaluation import memory_of, step_of
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case, make_case
-from planner.planning.choice import CHOICE_DRAWS, NEAR, best_on, fewest, leaner
+from planner.planning.choice import CHOICE_DRAWS, NEAR, best_on, expected_steps, fewest, leaner
 from planner.rates.terms import Draws
 from tests.examples import examples
 from tests.planner.brute_force_search import fastest, wall_s
@@ -76,6 +76,18 @@ def risk(one: Case, layouts: Layouts, index: int) -> float:
     at = layouts.take(slice(index, index + 1))
     needed = memory_of(one.recipe, at, one.rates.sample(CHOICE_DRAWS)).total
     return float(np.mean(np.ravel(needed) > one.cluster.gpu.memory_bytes - 0.55 * 2**30))
+
+
+def test_layouts_compared_in_one_pass_take_what_each_takes_alone():
+    one = case(params="8B", gpus="16")
+    layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=16).take(slice(0, 400, 20))
+    rates = one.rates.sample(CHOICE_DRAWS)
+    alone = [
+        np.mean(step_of(one.recipe, one.cluster, at, memory_of(one.recipe, at, rates).total, rates).total)
+        for at in (layouts.take(slice(i, i + 1)) for i in range(len(layouts)))
+    ]
+
+    assert expected_steps(one, layouts) == pytest.approx(alone, rel=1e-12)
 
 
 @pytest.mark.parametrize("memory_gib", [5.0, 8.0, 10.0])
