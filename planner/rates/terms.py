@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -163,17 +164,49 @@ class Draws:
 
 @cache
 def _normal(count: int, seed: int, name: str) -> Floats:
-    drawn = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(count)
+    """Quantiles of the normal distribution in random order; the second half is the first with its signs turned.
+
+    With every draw the opposite one is drawn for all inputs at once, and an odd count ends with all at their mid: the
+    median of what is close to a product of powers of the inputs is its value at mid, whatever the seed.
+    """
+    random = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    half = random.permutation(_sizes(count // 2)) * random.choice([-1.0, 1.0], count // 2)
+    drawn = np.concatenate([half, -half, np.zeros(count % 2)])
     drawn.flags.writeable = False
     return drawn
 
 
+@cache
+def _sizes(count: int) -> Floats:
+    """Mid quantiles of so many equal parts of the sizes of standard normal draws, scaled to a variance of 1."""
+    inverse = NormalDist().inv_cdf
+    sizes = np.array([inverse(0.5 + (part + 0.5) / (2 * count)) for part in range(count)])
+    return np.asarray(sizes / np.sqrt(np.mean(sizes**2))) if count else sizes
+
+
+MOST_ROWS_RATIO = 0.25
+"""Rows for each pair of draws up to which they are made uncorrelated: with more, hardly anything random is left."""
+
+
+@lru_cache(maxsize=8)
+def _standard(draws: Draws, names: tuple[str, ...]) -> Floats:
+    """Standard normal draws of some rows, `[row, draw]`, without correlation between any two where draws suffice."""
+    drawn = np.stack([draws.normal(name) for name in names])
+    if len(names) > MOST_ROWS_RATIO * draws.count:
+        return drawn
+    factor = np.linalg.cholesky(drawn @ drawn.T / draws.count)
+    return np.asarray(np.linalg.solve(factor, drawn))
+
+
 @lru_cache(maxsize=8)
 def _shifts(draws: Draws, parameters: Parameters) -> Shifts:
-    shifts = {row.id: row.log_sd * draws.normal(row.id) for row in parameters.rows.values() if row.log_sd > 0}
+    moving = {row.id: row.log_sd for row in parameters.rows.values() if row.log_sd > 0}
     joint = parameters.joint
+    names = tuple(dict.fromkeys([*moving, *(joint.ids if joint is not None else ())]))
+    standard = dict(zip(names, _standard(draws, names), strict=True))
+    shifts = {name: log_sd * standard[name] for name, log_sd in moving.items()}
     if joint is not None:
-        together = joint.factor @ np.stack([draws.normal(name) for name in joint.ids])
+        together = joint.factor @ np.stack([standard[name] for name in joint.ids])
         shifts |= dict(zip(joint.ids, together, strict=True))
     return shifts
 

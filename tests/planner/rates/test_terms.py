@@ -391,3 +391,29 @@ def test_moving_a_row_is_as_if_the_file_had_said_so(name):
     here = vars(resolve_rates(LIMITED, OF_ALL_KINDS).moved({name: np.array([a_little])}))
 
     assert {term: float(np.ravel(value)[0]) for term, value in here.items()} == pytest.approx(there, rel=1e-8)
+
+
+@pytest.mark.parametrize("count", [1001, 201, 100, 2, 1])
+def test_with_every_draw_the_opposite_one_is_drawn_and_an_odd_count_ends_with_the_mid(count):
+    drawn = Draws(count=count, seed=3).normal("price")
+
+    half = count // 2
+    assert np.array_equal(drawn[:half], -drawn[half : 2 * half])
+    assert np.all(drawn[2 * half :] == 0.0)
+    if half:
+        assert np.mean(drawn[: 2 * half] ** 2) == pytest.approx(1.0)
+
+
+def test_the_quantiles_of_the_draws_are_those_of_the_normal_distribution():
+    drawn = Draws(count=1001, seed=0).normal("price")
+
+    # 5th and 95th percentile: 1.6449 standard deviations
+    assert np.quantile(drawn, [0.05, 0.5, 0.95]) == pytest.approx([-1.6449, 0.0, 1.6449], abs=0.01)
+
+
+def test_rows_are_drawn_without_correlation_where_nothing_says_that_they_err_together():
+    known = replace(shipped_parameters(), joint=None)
+    shifts = Draws(count=1001, seed=0).shifts(known)
+    standard = np.stack([shift / known.rows[name].log_sd for name, shift in shifts.items()])
+
+    assert standard @ standard.T / 1001 == pytest.approx(np.eye(len(standard)), abs=1e-9)
