@@ -75,6 +75,7 @@ class Surface:
         corners: list[tuple[Floats | float, int]] = [(1.0, 0)]
         for axis, size, stride in zip(self.axes, sizes, _strides(self.axes), strict=True):
             if axis.count == 1:
+                base = base + np.zeros(np.shape(size), dtype=np.intp)  # it broadcasts as any other
                 continue
             at = np.minimum(np.maximum(np.log2(size) - axis.first, 0.0), axis.count - 1.0)
             cell = np.minimum(at.astype(np.intp), axis.count - 2)

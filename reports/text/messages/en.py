@@ -18,7 +18,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.gpu": "The GPU is the {value:gpu}{note}.",
     "assumption.deadline": "The run is to finish within {value}{note}.",
     "assumption.optimizer": "The optimizer is {value}{note}.",
-    "assumption.stack": "The software stack is {value}, that of an ordinary team: Megatron-like, not tuned for this cluster{note}.",
+    "assumption.stack": "The software stack is {value}, that of an ordinary team: good kernels, not tuned for this cluster{note}.",
     "assumption.memory_risk": "A layout may run out of memory with a probability of up to {value}{note}.",
     "assumption.method": "All weights are trained from scratch ({value}){note}.",
     "assumption.network": "The network between servers gives {value}{note}.",

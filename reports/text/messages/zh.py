@@ -18,7 +18,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.gpu": "GPU 为 {value:gpu}{note}。",
     "assumption.deadline": "训练须在 {value} 内完成{note}。",
     "assumption.optimizer": "优化器为 {value}{note}。",
-    "assumption.stack": "软件栈为 {value}，即普通团队的水平：类 Megatron，未针对该集群调优{note}。",
+    "assumption.stack": "软件栈为 {value}，即普通团队的水平：内核已优化，但未针对该集群调优{note}。",
     "assumption.memory_risk": "允许方案显存不足的概率最高为 {value}{note}。",
     "assumption.method": "从头训练全部权重（{value}）{note}。",
     "assumption.network": "服务器之间的网络为{value}{note}。",

@@ -25,9 +25,9 @@ def fitted() -> Fit:
 def test_teams_that_are_all_slower_slow_the_parameters_that_they_share(fitted):
     residuals = np.array([residual for residual, _ in fitted.left_out.values()])
 
-    # all four lie 22 to 30 % below the start; left out, each is predicted from the other three
-    # (measured products leave less room for slower ones than an assumed efficiency would)
-    assert abs(np.median(residuals)) < 0.20
+    # all four lie 22 to 30 % below the start, 0.31 in the logarithm at the median; left out, each is predicted from
+    # the other three (measured kernels leave less room for slower ones than assumed efficiencies would)
+    assert abs(np.median(residuals)) < 0.8 * 0.31
 
 
 def test_the_posterior_is_that_of_a_new_lineage_and_its_margins_are_the_ranges(fitted):

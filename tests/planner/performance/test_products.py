@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.hardware.cluster import make_cluster
@@ -229,7 +229,8 @@ def test_a_lower_power_limit_is_never_faster(setting, shares):
         for limited in (make_cluster(gpu, power_limit_w=share * gpu.tdp_w) for share in sorted(shares))
     )
 
-    for item in ("matmul", "attention", "memory_bound", "optimizer"):
+    # with a pipeline another stage may become the slowest, which has other items
+    for item in ("matmul", "attention", "memory_bound", "optimizer") if where.pp == 1 else ():
         assert np.ravel(getattr(higher.step, item))[0] <= np.ravel(getattr(lower.step, item))[0] * ROUNDING
     # a slower GPU waits less for the host: `launch`, and the part of the bubble that holds it
     fast_s, slow_s = (float(np.ravel(found.step.compute)[0]) for found in (higher, lower))
@@ -244,14 +245,13 @@ def test_the_mean_power_of_a_step_never_exceeds_the_limit(setting, share):
     assert step_of(one, where, make_cluster(machine.gpu, power_limit_w=limit_w))[1] <= limit_w * ROUNDING
 
 
-@given(settings_of_recipes())
-def test_some_limit_takes_no_more_energy_than_the_one_as_sold(setting):
-    one, where, machine = setting
-    tdp_w = machine.gpu.tdp_w
-    sold_j, *lower_j = (
-        float(np.prod(step_of(one, where, make_cluster(machine.gpu, power_limit_w=share * tdp_w))))
-        for share in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
-    )
-    assume(sold_j > 0)
+@pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "h200-sxm-141gb", "a100-sxm4-80gb"])
+def test_a_large_model_takes_less_energy_and_more_time_under_a_lower_limit(gpu):
+    # at the limit power falls faster than the clock; a GPU that mostly waits has nothing to gain (no claim is made)
+    one, where = recipe("llama-3.1-8b", seq_len=8192), layout(dp=8, zero=1, grad_accum=4)
+    tdp_w = cluster(gpu).gpu.tdp_w
+    steps = [step_of(one, where, make_cluster(cluster(gpu).gpu, power_limit_w=share * tdp_w)) for share in (1.0, 0.7)]
+    (sold_s, sold_w), (lower_s, lower_w) = steps
 
-    assert min(lower_j) <= sold_j * ROUNDING
+    assert sold_s < lower_s < 1.3 * sold_s
+    assert lower_s * lower_w < 0.98 * sold_s * sold_w

@@ -61,7 +61,7 @@ def test_a_gpu_without_rows_has_a_gap_and_no_price(today):
 
     assert price.usd_per_gpu_h is None
     assert word(price.gap.why) == "the price book has no row for mi300x-192gb"
-    assert "lower bound" in word(price.gap.effect)
+    assert "the cost is unknown" in word(price.gap.effect)
 
 
 def test_a_given_price_is_taken_as_it_is(today):

@@ -9,7 +9,7 @@ import pytest
 from tests.mpplan.commands.planning.test_validate import ROW, text
 
 OWN = ROW | {"act_ckpt": "none", "pair": "", "group": ""}
-SPEEDS = {8: 7400.0, 16: 7200.0, 32: 7000.0}
+SPEEDS = {8: 6000.0, 16: 5850.0, 32: 5700.0}
 
 
 def own_run(gpus: int, speed: float, **cells: str) -> dict[str, str]:
