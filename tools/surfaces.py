@@ -152,7 +152,7 @@ def _collective_row(collectives: Collectives, surface: Surface) -> dict[str, str
         "id": surface.id, "gpu": collectives.gpu, "operation": collectives.operation, "compute": "any type",
         "axes": _axes(surface), "unit_per_s": "1e9", "floor_us": f"{1e6 * surface.floor_s:.3g}",
         "spread": f"{surface.spread:.3g}", "stack_spread": f"{surface.stack_spread:.3g}", "cast_gb_per_s": "",
-        "points": str(collectives.points), "source": f"{raw}: median over releases and types", "date": DATE,
+        "points": str(collectives.points), "source": f"{raw}", "date": DATE,
     }  # fmt: skip
 
 

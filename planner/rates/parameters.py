@@ -135,7 +135,7 @@ class Parameter:
         """The source, and that the row was fitted where it was."""
         if self.fitted_rows is None:
             return self.source
-        return f"fitted to {self.fitted_rows} runs; prior: {self.source}"
+        return f"{self.fitted_rows:,} runs; prior: {self.source}"
 
     @property
     def before_fit(self) -> Parameter:

@@ -71,7 +71,7 @@ def test_colour_only_adds_escape_sequences(recorded):
     plain = str(reports.render(recorded, "terminal", width=80, color=False))
     coloured = str(reports.render(recorded, "terminal", width=80, color=True))
 
-    assert "\x1b[1m$1.2 million\x1b[0m" in coloured
+    assert "\x1b[1m$1.6 million\x1b[0m" in coloured
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
 
 
@@ -144,7 +144,7 @@ def test_a_left_out_precision_has_a_row_with_its_reason():
 
     assert {row["precision"]: row["why_not"] for row in rows if row["fits"] == "false"} == {
         "fp32": "does not fit because the leanest of 120 layouts needs 150.6 GiB per GPU, "
-        "71.4 GiB more than the 79.2 GiB of a100-sxm4-80gb",
+        "71.4 GiB more than the 79.2 GiB that a process gets of a100-sxm4-80gb",
         "fp8": "NVIDIA A100 SXM4 80GB (Ampere) has no FP8 matrix path",
     }
 
@@ -273,7 +273,7 @@ def test_the_page_holds_the_whole_document_and_its_csv(recorded):
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
-    for text in ("$1.2 million (0.6–3.0)", "1.2 <small>(0.6–3.0)</small>"):
+    for text in ("$1.6 million (0.8–3.7)", "1.6 <small>(0.8–3.7)</small>"):
         assert text in page
 
 

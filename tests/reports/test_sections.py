@@ -174,7 +174,7 @@ def test_gaps_come_before_assumptions_and_say_their_effect():
     built = sections(sample.document(gaps=(sample.GAP,)))["assumptions"]
 
     assert built.blocks[0].title == "Missing"
-    assert built.blocks[0].items[0].text.endswith("the cost is a lower bound; give --price or `mpplan prices add`.")
+    assert built.blocks[0].items[0].text.endswith("the cost is unknown; give --price or `mpplan prices add`.")
 
 
 def test_a_dearer_place_has_a_minus_and_an_unlike_grid_no_carbon():

@@ -248,7 +248,7 @@ def test_the_mean_power_of_a_step_never_exceeds_the_limit(setting, share):
 @pytest.mark.parametrize("gpu", ["h100-sxm5-80gb", "h200-sxm-141gb", "a100-sxm4-80gb"])
 def test_a_large_model_takes_less_energy_and_more_time_under_a_lower_limit(gpu):
     # at the limit power falls faster than the clock; a GPU that mostly waits has nothing to gain (no claim is made)
-    one, where = recipe("llama-3.1-8b", seq_len=8192), layout(dp=8, zero=1, grad_accum=4)
+    one, where = recipe("llama-3.1-8b", seq_len=8192, global_batch=32), layout(dp=8, zero=1, grad_accum=4)
     tdp_w = cluster(gpu).gpu.tdp_w
     steps = [step_of(one, where, make_cluster(cluster(gpu).gpu, power_limit_w=share * tdp_w)) for share in (1.0, 0.7)]
     (sold_s, sold_w), (lower_s, lower_w) = steps

@@ -32,8 +32,8 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     lines = text.splitlines()
 
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
-    assert "= gpu-hours × price × remainder = 344,973 × 3.49 × 1.0212" in text
-    assert "├─ GPU-hours = 344,973 GPU-hours (205,670 to 615,003) = GPUs × days × 24 = 512 × 28.0739 × 24" in text
+    assert "= gpu-hours × price × remainder = 438,565 × 3.49 × 1.04413" in text
+    assert "├─ GPU-hours = 438,565 GPU-hours (253,048 to 827,579) = GPUs × days × 24 = 640 × 28.5524 × 24" in text
     assert "(derived: fewest whole nodes that meet the target)" in text
     assert "Sources" in lines
     assert text.endswith("\n")

@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_said_in_the_headline_and_the_rest_still_shown():
     assert said(view.hero.headline) == (
         "FP32 (strict) cannot train this 70B model on 1.4T tokens as asked: "
         "does not fit because the leanest of 120 layouts needs 150.6 GiB per GPU, "
-        "71.4 GiB more than the 79.2 GiB of a100-sxm4-80gb."
+        "71.4 GiB more than the 79.2 GiB that a process gets of a100-sxm4-80gb."
     )
     assert view.hero.tiles == ()
     assert view.hero.table is not None
