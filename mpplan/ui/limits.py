@@ -72,9 +72,11 @@ def _figure(estimate: Estimate) -> str:
 
 
 def unchecked(limits: Limits, answer: Answer) -> str | None:
-    """A warning where the limit on cost could be checked against part of the cost only; None otherwise."""
+    """A warning where the limit on cost could not be checked, or against part of the cost only; None otherwise."""
     asked = answer.question[PRECISION.name].value
     costs = [plan.cost_usd for plan in answer.plans if plan.precision == asked and plan.fits]
     if limits.cost_usd is None or all(cost is not None and not cost.at_least for cost in costs):
         return None
+    if any(cost is None for cost in costs):
+        return "--max-cost was not checked: without a price of the GPUs the cost is unknown; give --price"
     return "--max-cost was checked against only part of the cost: a price is missing"

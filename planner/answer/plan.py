@@ -102,6 +102,7 @@ class Plan:
     memory_gib: dict[str, float] | None
     """Peak per GPU by item (`MEMORY_ITEMS`) and `total`."""
     memory_capacity_gib: float
+    """What a process gets of a GPU's memory, which is a little less than the GPU has."""
     step_s: dict[str, float] | None
     """Mid step by item (`STEP_ITEMS`) and `total`."""
     memory_risk: float | None = None

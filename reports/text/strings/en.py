@@ -167,7 +167,7 @@ TEXT: dict[str, str] = {
     "metric.step_s": "Step time",
     "metric.step_time_s": "Step time",
     "metric.memory_gib": "Memory",
-    "metric.memory_capacity_gib": "Memory of the GPU",
+    "metric.memory_capacity_gib": "Memory that a process gets of the GPU",
     "metric.gpu_power_w": "GPU power",
     "metric.peak_power_mw": "Peak power",
     "metric.time_to_train_h": "Time to train",

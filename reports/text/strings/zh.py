@@ -165,7 +165,7 @@ TEXT: dict[str, str] = {
     "metric.step_s": "单步时间",
     "metric.step_time_s": "单步时间",
     "metric.memory_gib": "显存",
-    "metric.memory_capacity_gib": "GPU 显存容量",
+    "metric.memory_capacity_gib": "进程可用的 GPU 显存",
     "metric.gpu_power_w": "GPU 功率",
     "metric.peak_power_mw": "峰值功率",
     "metric.time_to_train_h": "训练时长",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mpplan.api.answer import estimate
-from mpplan.ui.limits import Limits, check_limits, read_limits
+from mpplan.ui.limits import Limits, check_limits, read_limits, unchecked
 from planner.errors import LimitError, UsageError
+from planner.evidence import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +57,19 @@ def test_every_crossed_limit_is_named(answer):
 
     assert [flag for flag in ("--max-cost", "--max-days", "--max-energy") if flag not in caught.value.message] == []
     assert caught.value.exit_code == 7
+
+
+@pytest.mark.parametrize(
+    ("cost", "doubt"),
+    [
+        (Estimate(low=1.0, mid=2.0, high=3.0), None),
+        (Estimate(low=1.0, mid=2.0, high=3.0, at_least=True), "checked against only part of the cost"),
+        (None, "was not checked"),
+    ],
+    ids=["known", "a lower bound", "unknown"],
+)
+def test_a_limit_on_a_cost_that_is_not_known_in_full_is_said_to_be_unchecked(answer, cost, doubt):
+    plans = tuple(replace(plan, cost_usd=cost) for plan in answer.plans)
+    warning = unchecked(limits(cost_usd=10.0), replace(answer, plans=plans))
+
+    assert warning is None if doubt is None else doubt in warning
