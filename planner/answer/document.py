@@ -1,4 +1,4 @@
-"""The JSON document of an answer, `mpplan.estimate/1`: written and read back. Its keys carry their units."""
+"""The JSON document of an answer, `mpplan.estimate/2`: written and read back. Its keys carry their units."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.answer.plan import Answer
+from planner.answer.plan import Answer, Plan
 from planner.errors import InputFileError, Message, UsageError
-from planner.evidence import Assumption, Gap
+from planner.evidence import Assumption, Estimate, Gap
 
-ESTIMATE_SCHEMA = "mpplan.estimate/1"
+ESTIMATE_SCHEMA = "mpplan.estimate/2"
 
 Document = dict[str, Any]
 """A parsed JSON document; the one bare mapping that crosses folders, because it is what a file holds."""
@@ -45,7 +45,7 @@ _RENAMED = {"frm": "from"}
 
 
 def to_document(answer: Answer) -> Document:
-    """The document `mpplan.estimate/1` (docs/report-schema.md) as plain JSON values, its messages not yet worded."""
+    """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, its messages not yet worded."""
     model = plain(answer.model)
     model.pop("evidence")
     model["params_total"] = answer.model.params_total
@@ -59,12 +59,24 @@ def to_document(answer: Answer) -> Document:
         "question": plain(answer.question),
         "model": model,
         **{name: plain(getattr(answer, name)) for name in _PARTS},
+        "plans": [_plan(plan) for plan in answer.plans],
+        "same_deadline": [_plan(plan) for plan in answer.same_deadline],
     }
+
+
+def _plan(plan: Plan) -> Document:
+    """A plan whose total of the memory is its range."""
+    document: Document = plain(plan)
+    del document["memory_range_gib"]
+    if plan.memory_gib is not None:
+        total = plan.memory_range_gib or Estimate.exactly(plan.memory_gib["total"])
+        document["memory_gib"]["total"] = plain(total)
+    return document
 
 
 _PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
-    "money", "power_caps", "power_limit_search", "calibration",
+    "money", "power_caps", "power_limit_search", "calibration", "confidence", "curve",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 
@@ -85,10 +97,16 @@ def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Docum
     if given != schema:
         raise InputFileError(
             f"{name}: schema: expected `{schema}`, found `{given}`",
-            hint=Message.of("hint.pass_document"),
+            hint=Message.of(_other_version(given, schema)),
         )
     result: Document = document
     return result
+
+
+def _other_version(given: object, schema: str) -> str:
+    """Key of the hint: a document of another version, or another document altogether."""
+    same = isinstance(given, str) and given.split("/")[0] == schema.split("/")[0]
+    return "hint.document_again" if same else "hint.pass_document"
 
 
 def read_document(path: Path, schema: str = ESTIMATE_SCHEMA) -> Document:

@@ -48,6 +48,11 @@ class Layout:
         """GPUs of the layout."""
         return self.tp * self.cp * self.dp * self.pp
 
+    @property
+    def global_batch(self) -> int:
+        """Sequences per step."""
+        return self.dp * self.micro_batch * self.grad_accum
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
@@ -73,6 +78,11 @@ class Layouts:
     def gpus(self) -> Ints:
         """GPUs of each layout, `[layout]`."""
         return self.tp * self.cp * self.dp * self.pp
+
+    @property
+    def global_batch(self) -> Ints:
+        """Sequences per step of each layout, `[layout]`."""
+        return self.dp * self.micro_batch * self.grad_accum
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
         """The layouts at an index, mask or slice."""

@@ -1,13 +1,15 @@
-"""The layouts that a question allows, as arrays, and the best of them.
+"""The layouts that a question allows, as arrays.
 
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
-depths that split the layers about evenly; context parallel for long sequences; expert parallel over divisors of the
+depths that split the layers evenly; context parallel for long sequences; expert parallel over divisors of the
 experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
-for Megatron's optimizer, 2 (gradients too). A fixed value replaces its list.
+for Megatron's optimizer, 2 (gradients too). A fixed value replaces its list. Where the question leaves the batch to
+the search, each layout takes the one nearest to the recipe's that it divides, within the recipe's band.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,10 +54,16 @@ def tensor_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
     return [t for t in _powers(limit) if recipe.model.heads % t == 0]
 
 
+STAGE_MULTIPLE = 4
+"""Teams whose layers do not split into four even parts count the ends of the model as layers: 126 and 2 of Llama 3.1
+405B in 16 stages (arXiv 2407.21783), 70 and 2 of BLOOM in 12 (arXiv 2211.05100), 61 and 3 of DeepSeek-V3 in 16."""
+
+
 def pipeline_depths(recipe: Recipe) -> list[int]:
-    """Depths up to 128 whose fullest stage holds at most 15 % more layers than the mean."""
+    """Depths up to 128 that divide the layers, or the layers with the model's ends counted as up to three more."""
     layers = recipe.model.layers
-    return [d for d in range(1, min(layers, 128) + 1) if -(-layers // d) * d <= 1.15 * layers]
+    padded = -(-layers // STAGE_MULTIPLE) * STAGE_MULTIPLE
+    return [depth for depth in sorted({*divisors(layers), *divisors(padded)}) if depth <= min(layers, 128)]
 
 
 def context_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
@@ -63,13 +71,53 @@ def context_sizes(recipe: Recipe, cluster: Cluster) -> list[int]:
     return _powers(max(recipe.seq_len / 4096, 1))
 
 
+def expert_sizes(experts: int) -> list[int]:
+    """Expert parallel sizes up to 128 that divide the experts: none, or at most 32 experts on a GPU."""
+    if not experts:
+        return [1]
+    return [size for size in divisors(experts) if size == 1 or (size <= 128 and experts // size <= 32)]
+
+
 def _virtual_sizes(recipe: Recipe) -> list[int]:
     return sorted({*(d for d in divisors(recipe.model.layers) if d <= 24), 1, 2, 4, 8})
 
 
 def micro_batches(recipe: Recipe) -> list[int]:
-    """Sizes up to 128 that divide the global batch."""
+    """Sizes up to 128 that divide the global batch; powers of two and some between where a search chooses it."""
+    if recipe.batch_band is not None:
+        return [size for size in OPEN_MICRO_BATCHES if size <= recipe.batch_band[1]]
     return [size for size in divisors(recipe.global_batch) if size <= 128]
+
+
+OPEN_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128)
+"""Micro-batches that a search may take where no batch says which of them divide it."""
+
+STEPS_PER_OCTAVE = 8
+"""Numbers of nodes between two powers of two that a search over numbers of GPUs looks at first."""
+
+
+def round_counts(cluster: Cluster, low: float, high: float) -> Ints:
+    """Numbers of GPUs in whole nodes within a range: every node up to 16, then eight steps to each doubling."""
+    node = cluster.gpus_per_node
+    least, most = max(1, math.ceil(low / node)), math.floor(high / node)
+    nodes = {
+        mantissa << shift
+        for shift in range(max(most, 1).bit_length())
+        for mantissa in range(STEPS_PER_OCTAVE, 2 * STEPS_PER_OCTAVE)
+    } | set(range(1, STEPS_PER_OCTAVE))
+    return np.array(sorted(n * node for n in nodes if least <= n <= most), dtype=np.int64)
+
+
+def counts_between(cluster: Cluster, low: int, high: int) -> Ints:
+    """Numbers of GPUs in whole nodes strictly between two, at most so many that are evenly spaced."""
+    node = cluster.gpus_per_node
+    nodes = np.arange(low // node + 1, -(-high // node))
+    step = -(-len(nodes) // MOST_BETWEEN)
+    return np.asarray(nodes[:: max(step, 1)] * node, dtype=np.int64)
+
+
+MOST_BETWEEN = 12
+"""Numbers of GPUs that a search looks at between one that is too few and one that is enough."""
 
 
 def _grid(*axes: list[int]) -> list[Ints]:
@@ -116,7 +164,7 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
         raise UsageError(
             Message.of("error.cp_sequence", cp=fixed.cp, seq_len=recipe.seq_len), hint=Message.of("hint.power_of_two")
         )
-    if fixed.micro_batch and recipe.global_batch % fixed.micro_batch:
+    if fixed.micro_batch and recipe.batch_band is None and recipe.global_batch % fixed.micro_batch:
         sizes = [d for d in divisors(recipe.global_batch) if d <= 64]
         raise UsageError(
             Message.of("error.micro_batch", micro_batch=fixed.micro_batch, global_batch=recipe.global_batch),
@@ -127,7 +175,7 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
 def _shape_axes(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[Ints]:
     """tp, cp, pp, vp, ep, micro_batch: everything but the data parallel size."""
     model = recipe.model
-    experts = [e for e in divisors(model.experts) if e <= 128] if model.experts else [1]
+    experts = expert_sizes(model.experts)
     tp, cp, pp, vp, ep, mb = _grid(
         _one(fixed.tp, tensor_sizes(recipe, cluster)),
         _one(fixed.cp, context_sizes(recipe, cluster)),
@@ -151,32 +199,51 @@ def enumerate_layouts(
     cluster: Cluster,
     fixed: FixedLayout,
     *,
-    gpus: int | None = None,
+    gpus: int | Ints | None = None,
     gpus_between: tuple[float, float] = (1, 1 << 20),
 ) -> Layouts:
-    """All layouts on exactly `gpus`, or on any whole number of nodes within `gpus_between`.
+    """All layouts on exactly `gpus` (one number, or each of several), or on whole nodes within `gpus_between`.
 
     Raises:
         UsageError: the fixed values contradict the model, each other or the number of GPUs.
     """
     _check_fixed(recipe, fixed)
-    if gpus is not None:
+    if isinstance(gpus, int):
         _check_gpus(gpus, fixed, recipe)
+    if gpus is None and recipe.batch_band is not None:
+        gpus = round_counts(cluster, *gpus_between)
     tp, cp, pp, vp, ep, mb = _shape_axes(recipe, cluster, fixed)
     inner = tp * cp * pp
-    batch = recipe.global_batch
     if gpus is not None:
-        keep = gpus % inner == 0
-        tp, cp, pp, vp, ep, mb, inner = (a[keep] for a in (tp, cp, pp, vp, ep, mb, inner))
-        dp = gpus // inner
+        counts = np.atleast_1d(np.asarray(gpus, dtype=np.int64))
+        rows, columns = np.nonzero(counts[None, :] % inner[:, None] == 0)
+        dp = counts[columns] // inner[rows]
     else:
-        sizes = np.array(divisors(batch), dtype=np.int64)
+        sizes = np.array(divisors(recipe.global_batch), dtype=np.int64)
         total = inner[:, None] * sizes[None, :]
         low, high = gpus_between
         rows, columns = np.nonzero((total >= low) & (total <= high) & (total % cluster.gpus_per_node == 0))
-        tp, cp, pp, vp, ep, mb = (a[rows] for a in (tp, cp, pp, vp, ep, mb))
         dp = sizes[columns]
-    return _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
+    tp, cp, pp, vp, ep, mb = (a[rows] for a in (tp, cp, pp, vp, ep, mb))
+    layouts = _finish(recipe, fixed, _zero_stages(recipe, cluster, fixed), tp, cp, pp, vp, ep, mb, dp)
+    return _with_own_batch(recipe, layouts) if recipe.keeps_batch else layouts
+
+
+def _with_own_batch(recipe: Recipe, layouts: Layouts) -> Layouts:
+    """The layouts of the recipe's own batch, on every number of GPUs that has such; all of the other numbers."""
+    own = layouts.global_batch == recipe.global_batch
+    return layouts.take(own | ~np.isin(layouts.gpus, layouts.gpus[own]))
+
+
+def _accumulation(recipe: Recipe, dp: Ints, mb: Ints, group: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Micro-batches per step and rank, in whole groups, and where the batch allows for that."""
+    step = dp * mb * group
+    if recipe.batch_band is None:
+        return recipe.global_batch // np.maximum(dp * mb, 1), recipe.global_batch % np.maximum(step, 1) == 0
+    least, most = recipe.batch_band
+    groups = np.maximum(1, np.rint(recipe.global_batch / step)).astype(np.int64)
+    batch = groups * step
+    return groups * group, (batch >= least) & (batch <= most)
 
 
 def _finish(
@@ -191,14 +258,12 @@ def _finish(
     mb: Ints,
     dp: Ints,
 ) -> Layouts:
-    """Add checkpointing and ZeRO, and keep what is consistent."""
-    batch = recipe.global_batch
-    keep = (dp <= batch) & (batch % np.maximum(dp * mb, 1) == 0) & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)
+    """Add accumulation, checkpointing and ZeRO, and keep what is consistent."""
+    # Interleaving works through groups of pp micro-batches.
+    accum, even = _accumulation(recipe, dp, mb, np.where(vp > 1, pp, 1))
+    keep = even & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)
     if fixed.dp is not None:
         keep &= dp == fixed.dp
-    accum = batch // np.maximum(dp * mb, 1)
-    # Interleaving works through groups of pp micro-batches.
-    keep &= (vp == 1) | (accum % pp == 0)
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))
     ckpts = [ACT_CKPT.index(fixed.act_ckpt)] if fixed.act_ckpt else list(range(len(ACT_CKPT)))
     index, zero, ckpt = _grid(list(range(len(tp))), stages, ckpts)
@@ -228,7 +293,7 @@ def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
             else Message.of("hint.gpus_only", gpus=near[0]),
         )
     dp = gpus // inner
-    if len(fixed_axes) == 3 and recipe.global_batch % dp:
+    if len(fixed_axes) == 3 and recipe.batch_band is None and recipe.global_batch % dp:
         raise UsageError(
             Message.of("error.dp_batch", dp=dp, gpus=gpus, inner=inner, global_batch=recipe.global_batch),
             hint=Message.of("hint.batch_near", global_batch=-(-recipe.global_batch // dp) * dp),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +21,8 @@ from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import HOUR_S, KWH_J
+
+Floats = npt.NDArray[np.float64]
 
 CHUNK = 8192
 """Layouts per pass: the working set of a pass stays in the processor's cache."""
@@ -85,10 +89,15 @@ def flop_of(recipe: Recipe) -> float:
     return model_flop_per_token(recipe.model, recipe.seq_len)
 
 
-def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_token: float) -> float:
+def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
+    """Tokens of one optimizer step of each layout, `[layout]`."""
+    return at.global_batch.astype(np.float64) * recipe.seq_len
+
+
+def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
     """GPU-seconds of a step at the dense peak, below which no draw can go; frozen weights have no gradients."""
     done = 1.0 if recipe.trains_all else 2.0 / 3.0
-    return done * recipe.tokens_per_step * flop_per_token / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
+    return done * flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 
 
 def evaluate(
@@ -107,11 +116,13 @@ def evaluate(
     flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
     memory = memory_of(recipe, at, rates)
     memory_bytes = memory.total
-    step = step_of(recipe, cluster, at, memory_bytes, rates).at_least(least_step_s(recipe, cluster, flop) / gpus)
+    step_tokens = tokens_per_step(recipe, at)
+    least_s = least_step_s(recipe, cluster, step_tokens * flop) / gpus
+    step = step_of(recipe, cluster, at, memory_bytes, rates).at_least(least_s)
     step_s = step.total
-    per_gpu = recipe.tokens_per_step / step_s / gpus
+    per_gpu = step_tokens / step_s / gpus
     goodput = goodput_ratio(gpus, rates)
-    busy_s = np.ceil(tokens / recipe.tokens_per_step) * step_s * rates.run_error_ratio
+    busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
     limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)
@@ -149,19 +160,41 @@ class Score:
     energy_j: npt.NDArray[np.float64]
 
 
-def score(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float) -> Score:
-    """Evaluate any number of layouts chunk by chunk and keep the five figures that a choice needs."""
-    parts: list[Evaluation] = [
-        evaluate(recipe, cluster, at.take(slice(i, i + CHUNK)), rates, prices, tokens) for i in range(0, len(at), CHUNK)
+def score(
+    recipe: Recipe,
+    cluster: Cluster,
+    at: Layouts,
+    rates: Rates,
+    prices: UnitPrices,
+    tokens: float,
+    most_bytes: float = math.inf,
+) -> Score:
+    """Evaluate any number of layouts chunk by chunk and keep the five figures that a choice needs.
+
+    Layouts that need more than `most_bytes` are not timed: their other figures are infinite. Further arguments as of
+    `evaluate`.
+    """
+    chunks = [at.take(slice(i, i + CHUNK)) for i in range(0, len(at), CHUNK)]
+    memory_bytes = _joined(memory_of(recipe, chunk, rates).total for chunk in chunks)
+    timed = np.flatnonzero(memory_bytes <= most_bytes)
+    parts = [
+        evaluate(recipe, cluster, at.take(timed[i : i + CHUNK]), rates, prices, tokens)
+        for i in range(0, len(timed), CHUNK)
     ]
 
-    def join(values: list[Value]) -> npt.NDArray[np.float64]:
-        return np.concatenate([np.asarray(v, dtype=np.float64) for v in values]) if values else np.zeros(0)
+    def of_all(values: Iterable[Value]) -> Floats:
+        spread = np.full(len(at), np.inf)
+        spread[timed] = _joined(values)
+        return spread
 
     return Score(
-        step_s=join([p.step_s for p in parts]),
-        wall_s=join([p.wall_s for p in parts]),
-        memory_bytes=join([p.memory_bytes for p in parts]),
-        cost_usd=join([p.cost_usd for p in parts]),
-        energy_j=join([p.energy.total for p in parts]),
+        step_s=of_all(p.step_s for p in parts),
+        wall_s=of_all(p.wall_s for p in parts),
+        memory_bytes=memory_bytes,
+        cost_usd=of_all(p.cost_usd for p in parts),
+        energy_j=of_all(p.energy.total for p in parts),
     )
+
+
+def _joined(values: Iterable[Value]) -> Floats:
+    return np.concatenate([np.zeros(0), *(np.asarray(value, dtype=np.float64) for value in values)])

@@ -199,12 +199,17 @@ def _moe(recipe: Recipe, at: Layouts, tokens: Array, tp: Array, imbalance: Array
 
 
 def work_of(recipe: Recipe, at: Layouts, rates: Rates) -> Work:
-    """`count_work` on the GPU whose experts have the most tokens."""
-    return count_work(recipe, at, busiest_ratio(recipe.model, at.ep, rates.expert_load_sd_ratio))
+    """`count_work` on the GPU whose experts have the most tokens.
+
+    Where their load is drawn, layouts that split a layer alike have no shape in common.
+    """
+    load_sd_ratio = rates.expert_load_sd_ratio
+    apart = bool(recipe.model.experts) and np.size(load_sd_ratio) > 1
+    return count_work(recipe, at, busiest_ratio(recipe.model, at.ep, load_sd_ratio), apart=apart)
 
 
-def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> Work:
-    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each.
+def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, apart: bool = False) -> Work:
+    """Shapes and element counts of one micro-batch on one GPU, `[layout]` each; `apart`: none shares its shapes.
 
     Source: Megatron sharding (arXiv 1909.08053, 2205.05198); GQA and MLA shapes from the models' public configs.
     """
@@ -225,7 +230,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0) -> W
     expert_elements = local_tokens * (model.top_k + model.shared_experts) * model.expert_ffn
     return Work(
         tokens=tokens,
-        splits=distinct_splits(recipe, at),
+        splits=EACH_ALONE if apart else distinct_splits(recipe, at),
         dense_layer=(*products, *_mlp(model, tokens, model.ffn_hidden / tp)) if model.ffn_hidden else products,
         moe_layer=(*products, *_moe(recipe, at, tokens, tp, imbalance)) if model.experts else (),
         head=MatMul(m=tokens * model.head_ratio, n=model.vocab / tp, k=float(model.hidden), low_precision=False),

@@ -135,6 +135,8 @@ _DEFAULTS = {
     "optimizer": "assumption.optimizer",
     "stack": "assumption.stack",
     "memory_risk": "assumption.memory_risk",
+    "confidence": "assumption.confidence",
+    "max_gpus": "assumption.max_gpus",
     "method": "assumption.method",
     "network": "assumption.network",
 }

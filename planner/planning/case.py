@@ -15,6 +15,7 @@ from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, score
+from planner.performance.memory import usable_bytes
 from planner.performance.shards import trained_share
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -26,6 +27,8 @@ from planner.units import HOUR_S
 
 LEAST_LOW = 0.001
 """Least low end over mid that is drawn: a range down to 0 has no logarithm."""
+TIMED_UP_TO = 1.25
+"""Need of memory over what a process gets, up to which a search asks how fast a layout would be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +80,17 @@ class Case:
         return replace(evaluation, cost_usd=total_draws_usd(run, self.billed))
 
     def score(self, at: Layouts) -> Score:
-        """Many layouts at mid values."""
-        prices = self.unit_prices()
-        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens)
+        """Many layouts at mid values; those far beyond the memory are not timed."""
+        prices, most_bytes = self.unit_prices(), TIMED_UP_TO * usable_bytes(self.cluster.gpu)
+        scores = score(self.recipe, self.cluster, at, self.mid, prices, self.tokens, most_bytes)
         if not self.ledger.has_lines:
             return scores
-        gpus = at.gpus.astype(np.float64)
-        run = self.run_draws(gpus, gpus * scores.wall_s / HOUR_S, scores.energy_j, prices)
-        return replace(scores, cost_usd=total_draws_usd(run, self.billed))
+        timed = np.flatnonzero(np.isfinite(scores.wall_s))
+        gpus = at.gpus[timed].astype(np.float64)
+        run = self.run_draws(gpus, gpus * scores.wall_s[timed] / HOUR_S, scores.energy_j[timed], prices)
+        cost_usd = np.full(len(at), np.inf)
+        cost_usd[timed] = total_draws_usd(run, self.billed)
+        return replace(scores, cost_usd=cost_usd)
 
     @property
     def billed(self) -> BillPrices:

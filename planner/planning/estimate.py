@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
 
-from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving, Unsupported
+from planner.answer.plan import LOWER_IS_BETTER, Answer, CurvePoint, Plan, Saving, Unsupported
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
+from planner.planning.asked import asked_plan
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
 from planner.planning.case import Case, make_case
-from planner.planning.choice import best_on, fewest, leaner
+from planner.planning.choice import best_on
+from planner.planning.counts import fewest
+from planner.planning.curve import curve_around
 from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
+from planner.planning.targets import Targets, at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
@@ -57,6 +60,8 @@ class _Side:
     """Why the asked precision has no plan on this GPU."""
     cap: CapEffect | None = None
     """What the cap on the facility's power does here; None without one."""
+    curve: tuple[CurvePoint, ...] = ()
+    """The asked precision over numbers of GPUs around its plan's."""
 
 
 def estimate(
@@ -117,6 +122,8 @@ def estimate(
         command=command,
         power_caps=caps,
         power_limit_search=limits,
+        confidence=question.confidence_ratio,
+        curve=tuple(point for side in sides for point in side.curve),
     )
 
 
@@ -194,19 +201,26 @@ def _side(
         return _failed_side(question, cluster, cases, error, draws, question.deadline_s or earlier_s)
     deadline_s = question.deadline_s or earlier_s
     gpus = anchor.plan.gpus
+    cases = tuple(c if c is asked else _with_batch_of(anchor, c) for c in cases)
     same_gpus = tuple(anchor if c is asked else _on(c, question, gpus, draws) for c in cases)
     assert anchor.plan.duration_days is not None
-    limit_s = deadline_s or anchor.plan.duration_days.mid * DAY_S
+    limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
+    kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
     same_deadline = tuple(
-        anchor
-        if c is asked and question.gpus is None and (question.deadline_s is not None or deadline_s is None)
-        else _in_time(c, question, limit_s, draws)
-        for c in cases
+        anchor if c is asked and kept else _in_time(_with_batch_of(anchor, c), question, limit_s, draws) for c in cases
     )
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
-        failure=None, cap=cap,
+        failure=None, cap=cap, curve=curve_around(asked, question.fixed, anchor.plan, targets_of(question), draws),
     )  # fmt: skip
+
+
+def _with_batch_of(anchor: Ranged, case: Case) -> Case:
+    """The case with the batch of the asked precision's plan: all precisions that are compared train with one."""
+    layout = anchor.plan.layout
+    assert layout is not None
+    recipe = replace(case.recipe, global_batch=layout.global_batch, batch_band=None, keeps_batch=False)
+    return replace(case, recipe=recipe)
 
 
 def _failed_side(
@@ -240,94 +254,23 @@ def _failed_side(
     )
 
 
-def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
-    """The asked precision: on the N given (checked against deadline and budget), else on the fewest whole nodes."""
-    if question.budget_usd is not None and case.price.usd_per_gpu_h is None:
-        raise UsageError(
-            Message.of("error.budget_without_price", gpu=case.cluster.gpu.id),
-            hint=Message.of("hint.price_or_target"),
-        )
-    if question.gpus is None:
-        choice = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
-        return ranged_plan(case, choice, draws)
-    choice = best_on(case, question.fixed, question.gpus)
-    if choice.best is None:
-        raise NoPlanError(
-            Message.of(
-                "error.no_plan_on",
-                precision=case.policy.precision,
-                gpus=question.gpus,
-                gpu=case.cluster.gpu.id,
-                why=why_not(case, choice),
-            ),
-            hint=_what_would_fit(question, case, draws),
-        )
-    result = ranged_plan(case, choice, draws)
-    _check_targets(question, case, result.plan, draws)
-    return result
-
-
-def _what_would_fit(question: Question, case: Case, draws: Draws) -> Message:
-    try:
-        choice = fewest(case, question.fixed, draws)
-    except NoPlanError as error:
-        return error.hint
-    return Message.of("hint.fits_on", gpus=int(choice.winner.gpus[0]), ways=leaner(case, question.fixed))
-
-
-def _check_targets(question: Question, case: Case, plan: Plan, draws: Draws) -> None:
-    duration, cost = plan.duration_days, plan.cost_usd
-    assert duration is not None
-    over_s = duration.mid * DAY_S - (question.deadline_s or math.inf)
-    if over_s > 0:
-        longer_days = duration.mid * 1.02
-        try:
-            enough = fewest(case, question.fixed, draws, deadline_s=question.deadline_s)
-            hint = Message.of("hint.more_gpus", gpus=int(enough.winner.gpus[0]), deadline_days=longer_days)
-        except NoPlanError:
-            hint = Message.of("hint.later_deadline", deadline_days=longer_days)
-        raise NoPlanError(
-            Message.of(
-                "error.over_deadline",
-                gpus=plan.gpus,
-                gpu=plan.gpu,
-                precision=plan.precision,
-                days=duration.mid,
-                over_days=over_s / DAY_S,
-            ),
-            hint=hint,
-        )
-    if question.budget_usd is not None and cost is not None and cost.mid > question.budget_usd:
-        raise NoPlanError(
-            Message.of(
-                "error.over_budget",
-                precision=plan.precision,
-                gpus=plan.gpus,
-                gpu=plan.gpu,
-                usd=cost.mid,
-                over_usd=cost.mid - question.budget_usd,
-            ),
-            hint=Message.of("hint.larger_budget", budget_usd=cost.mid * 1.02),
-        )
-
-
 def _on(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
     choice = best_on(case, question.fixed, gpus)
     if choice.best is None:
         return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), why_not(case, choice), choice)
-    return ranged_plan(case, choice, draws)
+    return ranged_plan(case, choice, draws, targets_of(question))
 
 
 def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged:
+    targets = Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio)
     try:
-        choice = fewest(case, question.fixed, draws, deadline_s=deadline_s)
+        choice = fewest(case, question.fixed, draws, targets)
     except NoPlanError as error:
         return infeasible(case, 0, 0, error.message)
-    gpus = int(choice.winner.gpus[0])
-    over = over_cap(case, gpus, question.money.power_cap_w)
+    over = over_cap(case, choice.gpus, question.money.power_cap_w)
     if over is not None:
-        return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), over, choice)
-    return ranged_plan(case, choice, draws)
+        return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
+    return ranged_plan(case, choice, draws, targets_of(question))
 
 
 def _savings(side: _Side) -> list[Saving]:

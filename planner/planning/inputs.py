@@ -28,9 +28,8 @@ def shown_inputs(
     if "gpus" not in inputs:
         counts = {p.gpu: p.gpus for p in plans}
         value: object = next(iter(counts.values())) if len(counts) == 1 else counts
-        targets = "deadline" in inputs or "budget" in inputs
-        note = Message.of("note.fewest_nodes") if targets else Message.of("note.fastest_under_cap")
-        inputs["gpus"] = InputValue(value=value, source="derived", note=note)
+        inputs["gpus"] = InputValue(value=value, source="derived", note=Message.of(_why_so_many(inputs)))
+    _note_batch(inputs, question, plans)
     for gpu, price in prices.items():
         name = "price" if len(prices) == 1 else f"price {gpu}"
         if name not in inputs:
@@ -52,6 +51,25 @@ def shown_inputs(
         if name not in inputs and figure is not None and row is not None:
             inputs[name] = _fact(figure, row, key)
     return inputs
+
+
+def _why_so_many(inputs: Mapping[str, InputValue]) -> str:
+    """Key of the note that says what decided how many GPUs there are."""
+    if "deadline" in inputs:
+        return "note.fewest_nodes"
+    return "note.soonest_in_budget" if "budget" in inputs else "note.fastest_under_cap"
+
+
+def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[Plan, ...]) -> None:
+    """Show the batch of the asked plan where it is not the default."""
+    plan = next((p for p in plans if p.precision == question.asked.precision and p.layout is not None), None)
+    if plan is None or plan.layout is None or plan.layout.global_batch == question.global_batch:
+        return
+    batch = plan.layout.global_batch
+    note = Message.of(
+        "note.batch_chosen", tokens=batch * question.seq_len, default=question.global_batch, gpus=plan.gpus
+    )
+    inputs["global_batch"] = InputValue(value=batch, source="derived", note=note)
 
 
 def _price_source(price: GpuPrice) -> str:

@@ -14,8 +14,10 @@ from planner.errors import Message, NoPlanError
 from planner.parallelism.search import enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import Choice, choose, fewest
+from planner.planning.choice import Choice, choose
+from planner.planning.counts import fewest
 from planner.planning.footprint import gpus_allowed, node_power
+from planner.planning.targets import at_confidence, targets_of
 from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -46,9 +48,11 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
         if over is not None:
             raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=_wider(case, question.gpus)))
         return question, free
-    uncapped = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
-    gpus = int(uncapped.winner.gpus[0])
-    if gpus <= most:
+    targets = targets_of(question)
+    if targets.deadline_s is None and targets.budget_usd is not None:  # the cap is one more limit on their number
+        return replace(question, max_gpus=min(most, targets.most_gpus)), free
+    uncapped = fewest(case, question.fixed, draws, targets)
+    if uncapped.gpus <= most:
         return question, free
     return _capped(question, case, draws, uncapped, free)
 
@@ -72,7 +76,7 @@ def _capped(
             ),
             hint=_wider(case, gpus),
         )
-    capped_s = float(np.median(case.evaluate(capped.winner, draws).wall_s))
+    capped_s = at_confidence(case.evaluate(capped.winner, draws).wall_s, question.confidence_ratio)
     if question.inputs.get("deadline", _GIVEN).source != "default":
         over = over_cap(case, gpus, cap_w)
         assert over is not None

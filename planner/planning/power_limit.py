@@ -14,10 +14,12 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import NoPlanError
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
+from planner.planning.asked import asked_plan, chosen_count
 from planner.planning.case import Case, make_case
-from planner.planning.choice import Choice, best_on, fewest
-from planner.planning.estimate import Measured, asked_plan
+from planner.planning.choice import Choice, best_on
+from planner.planning.estimate import Measured
 from planner.planning.ranges import DRAWS
+from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Value
@@ -111,12 +113,12 @@ class _Candidates:
 
     layouts: Layouts
     wall_ratio: float
-    """Median duration over the one at mid, of the winner as sold: what decides whether a deadline is met."""
+    """Duration at the confidence over that at mid, of the winner as sold: what decides whether a deadline is met."""
     usd_ratio: float
     """The same of its cost."""
 
     def least(self, question: Question, case: Case) -> tuple[float, float]:
-        """USD and joules at mid on the fewest GPUs that meet the targets; infinite where no layout does."""
+        """USD and joules at mid on the GPUs that a plan would take; infinite where no layout does."""
         scores = case.score(self.layouts)
         met = np.ones(len(self.layouts), dtype=bool)
         if question.deadline_s is not None:
@@ -125,7 +127,8 @@ class _Candidates:
             met &= scores.cost_usd * self.usd_ratio <= question.budget_usd
         if not met.any():
             return math.inf, math.inf
-        at = int(np.flatnonzero(met)[np.argmin(self.layouts.gpus[met])])
+        wanted = self.layouts.gpus if question.budget_usd is None or question.deadline_s else scores.wall_s
+        at = int(np.flatnonzero(met)[np.argmin(wanted[met])])
         return float(scores.cost_usd[at]), float(scores.energy_j[at])
 
 
@@ -136,18 +139,19 @@ def _candidates(question: Question, case: Case) -> _Candidates:
         choice = best_on(case, question.fixed, question.gpus)
         layouts = choice.layouts if choice.best is None else choice.winner
         return _Candidates(layouts=layouts, wall_ratio=1.0, usd_ratio=1.0)
-    choice = fewest(case, question.fixed, draws, deadline_s=question.deadline_s, budget_usd=question.budget_usd)
+    choice = chosen_count(question, case, targets_of(question), draws)
     mid, drawn = case.evaluate(choice.winner), case.evaluate(choice.winner, draws)
     return _Candidates(
         layouts=choice.layouts.take(_fastest_of_each(choice, case.cluster.gpu.memory_bytes)),
-        wall_ratio=_over(drawn.wall_s, mid.wall_s), usd_ratio=_over(drawn.cost_usd, mid.cost_usd),
-    )  # fmt: skip
+        wall_ratio=_over(drawn.wall_s, mid.wall_s, question.confidence_ratio),
+        usd_ratio=_over(drawn.cost_usd, mid.cost_usd, question.confidence_ratio),
+    )
 
 
-def _over(drawn: Value, mid: Value) -> float:
-    """Median of draws over the value at mid; 1 where that is nothing."""
+def _over(drawn: Value, mid: Value, confidence_ratio: float) -> float:
+    """Draws at the confidence over the value at mid; 1 where that is nothing."""
     at_mid = float(np.ravel(mid)[0])
-    return float(np.median(drawn)) / at_mid if at_mid else 1.0
+    return at_confidence(drawn, confidence_ratio) / at_mid if at_mid else 1.0
 
 
 def _fastest_of_each(choice: Choice, memory_bytes: float) -> np.ndarray:

@@ -7,16 +7,17 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from planner.answer.plan import Contribution, LostLayout, Plan
+from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation, memory_of
 from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
-from planner.performance.memory import memory_risk, usable_bytes
+from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.planning.case import Case
 from planner.planning.choice import CHOICE_DRAWS, Choice
 from planner.planning.footprint import booked
+from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
 
@@ -53,6 +54,11 @@ def _items(parts: object, unit: float, total: float | None = None) -> dict[str, 
     return values | {"total": whole}
 
 
+def _around(mid: float, drawn: Estimate) -> Estimate:
+    """The range of draws around the sum of items at mid rates."""
+    return replace(drawn, low=min(drawn.low, mid), mid=mid, high=max(drawn.high, mid))
+
+
 def infeasible(case: Case, gpus: int, nodes: int, why: Message, choice: Choice | None = None) -> Ranged:
     """A plan that says why it does not fit; its figures are None."""
     plan = Plan(
@@ -76,7 +82,7 @@ def why_not(case: Case, choice: Choice) -> Message:
     """What is short by how much on these GPUs."""
     gpu = case.cluster.gpu
     if not len(choice.layouts):
-        return Message.of("why.no_even_split", global_batch=case.recipe.global_batch)
+        return _no_split(case)
     need, room = float(choice.scores.memory_bytes.min()) / GIB, usable_bytes(gpu) / GIB
     return Message.of(
         "why.does_not_fit",
@@ -88,18 +94,27 @@ def why_not(case: Case, choice: Choice) -> Message:
     )
 
 
+def _no_split(case: Case) -> Message:
+    """No layout divides these GPUs, the model and the batch, or any batch of the band."""
+    band = case.recipe.batch_band
+    if band is None:
+        return Message.of("why.no_even_split", global_batch=case.recipe.global_batch)
+    return Message.of("why.no_batch_splits", least=band[0], most=band[1])
+
+
 def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
-    """The fastest that is too risky, the three next best that fit, and the fastest that does not."""
+    """The best where a simpler one was taken, the fastest that is too risky, the next best, one that does not fit."""
     if choice.best is None:
         return ()
     scores, room = choice.scores, usable_bytes(case.cluster.gpu)
-    best_s = float(scores.step_s[choice.best])
-    order = np.argsort(scores.step_s, kind="stable")
+    best_s = float(scores.wall_s[choice.best])
+    order = np.argsort(scores.wall_s, kind="stable")
     order = order[choice.layouts.gpus[order] == choice.layouts.gpus[choice.best]]
     fits = scores.memory_bytes[order] <= room
-    others = [int(i) for i in order[fits] if i != choice.best]
-    faster = [i for i in others if scores.step_s[i] < best_s][:1]
-    slower = [i for i in others if scores.step_s[i] >= best_s][:3]
+    best = [] if choice.fastest is None else [choice.fastest]
+    others = [int(i) for i in order[fits] if i not in (choice.best, choice.fastest)]
+    faster = [i for i in others if scores.wall_s[i] < best_s][:1]
+    slower = [i for i in others if scores.wall_s[i] >= best_s][:3]
     too_big = [int(i) for i in order[~fits]][:1]
     return tuple(
         LostLayout(
@@ -108,16 +123,18 @@ def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
             memory_gib=float(scores.memory_bytes[i]) / GIB,
             why=_why_lost(case, choice, i, best_s, room),
         )
-        for i in faster + slower + too_big
+        for i in best + faster + slower + too_big
     )
 
 
 def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float) -> Message:
-    """Too big, too risky, or slower: at mid, or in the mean over the draws."""
+    """Less simple, too big, too risky, or slower: at mid, or in the mean over the draws."""
+    if index == choice.fastest:
+        return Message.of("why.simpler", faster_ratio=round(choice.slower_ratio, SHOWN_DIGITS))
     over = float(choice.scores.memory_bytes[index]) - room
     if over > 0:
         return Message.of("why.too_big", over_gib=round(over / GIB, SHOWN_DIGITS))
-    slower_ratio = float(choice.scores.step_s[index]) / best_s - 1
+    slower_ratio = float(choice.scores.wall_s[index]) / best_s - 1
     if slower_ratio >= 0:
         return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
     at = choice.layouts.take(slice(index, index + 1))
@@ -177,8 +194,8 @@ def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
     return mfu * full / causal, mfu * (1.0 + recomputed_flop_per_token(case.recipe, act_ckpt) / causal)
 
 
-def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
-    """The plan of the winning layout with the range of every figure."""
+def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_TARGETS) -> Ranged:
+    """The plan of the winning layout with the range of every figure, and how likely it meets the targets."""
     n = draws.count
     at = choice.winner
     mid, drawn = case.evaluate(at), case.evaluate(at, draws)
@@ -202,7 +219,9 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         why_not=None,
         memory_gib=_items(mid.memory, GIB),
         memory_capacity_gib=usable_bytes(case.cluster.gpu) / GIB,
+        memory_range_gib=_around(float(np.ravel(mid.memory_bytes)[0]) / GIB, memory_range_gib(drawn.memory_bytes)),
         memory_risk=memory_risk(drawn.memory_bytes, case.cluster.gpu),
+        probability=_probability(arrays, targets),
         step_s=_items(mid.step, 1.0, step_range_s.mid),
         step_range_s=step_range_s,
         mfu_full_attention=mfu_full_attention,
@@ -231,6 +250,17 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
     if case.cluster.gpu.tdp_w <= 0:
         plan = _without_power(plan)
     return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
+
+
+def _probability(arrays: dict[str, Floats], targets: Targets) -> Probability:
+    """How likely each target is met; None where there is none, or no price to hold against a budget."""
+    cost = arrays.get("cost_usd")
+    return Probability(
+        deadline=None
+        if targets.deadline_s is None
+        else probability(arrays["duration_days"] * DAY_S, targets.deadline_s),
+        budget=None if targets.budget_usd is None or cost is None else probability(cost, targets.budget_usd),
+    )
 
 
 def _without_power(plan: Plan) -> Plan:

@@ -29,6 +29,8 @@ DEFAULT_SEQ_LEN = 4096
 """Where the model does not say: the pre-training length of the Llama 2 models, arXiv 2307.09288."""
 DEFAULT_DEADLINE = "30d"
 DEFAULT_MEMORY_RISK = "5%"
+DEFAULT_CONFIDENCE = "80%"
+DEFAULT_MAX_GPUS = 1024
 
 PARAMS = Input(
     name="params",
@@ -154,7 +156,7 @@ BUDGET = Input(
     name="budget",
     group=InputGroup.MACHINES,
     metavar="USD",
-    help="Spend at most, like 2M; sets the GPUs.",
+    help="Spend at most, like 2M; the soonest end for it.",
     parse=parse_usd,
 )
 DEADLINE = Input(
@@ -165,6 +167,23 @@ DEADLINE = Input(
     default=f"{DEFAULT_DEADLINE} without {GPUS.flag} or {BUDGET.flag}",
     parse=parse_duration_s,
     echoes_text=True,
+)
+CONFIDENCE = Input(
+    name="confidence",
+    group=InputGroup.MACHINES,
+    metavar="P",
+    help="Probability of meeting the deadline and the budget, each.",
+    default=DEFAULT_CONFIDENCE,
+    parse=parse_probability,
+    echoes_text=True,
+)
+MAX_GPUS = Input(
+    name="max_gpus",
+    group=InputGroup.MACHINES,
+    metavar="N",
+    help="Most GPUs to plan with.",
+    default=f"{DEFAULT_MAX_GPUS:,} where only a budget is given",
+    parse=whole_number(),
 )
 GPUS_PER_NODE = Input(
     name="gpus_per_node",
@@ -362,7 +381,7 @@ SEED = Input(
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
-    GPU, GPUS, DEADLINE, BUDGET, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
+    GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
     PRICE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP, GRID,
     MARKET_GRID, EMBODIED,

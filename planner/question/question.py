@@ -59,6 +59,12 @@ class Question:
     seq_len: int
     global_batch: int
     """Sequences per step."""
+    batch_band: tuple[int, int] | None
+    """Least and most sequences per step that the planner may take instead; None: the user gave the batch."""
+    critical_batch: float | None
+    """Sequences per step above which a larger batch saves hardly any steps; None where no law is at hand."""
+    keeps_batch: bool
+    """Whether the planner leaves `global_batch`, published for this model, only where it does not divide the GPUs."""
     asked: PrecisionPolicy
     """The policy that decides how many GPUs."""
     policies: tuple[PrecisionPolicy, ...]
@@ -72,6 +78,10 @@ class Question:
     gpus: int | None
     deadline_s: float | None
     budget_usd: float | None
+    confidence_ratio: float
+    """Least probability of meeting the deadline and the budget, each."""
+    max_gpus: int | None
+    """No plan takes more; None: as many as the deadline needs."""
     fixed: FixedLayout
     memory_risk: float
     """Highest probability of running out of memory that a layout may have."""
@@ -92,6 +102,9 @@ class Question:
             method=self.method,
             seq_len=self.seq_len,
             global_batch=self.global_batch,
+            batch_band=self.batch_band,
+            critical_batch=self.critical_batch,
+            keeps_batch=self.keeps_batch,
             stack=self.stack,
             attention=self.attention or default_attention(cluster),
             offload=self.offload,

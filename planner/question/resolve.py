@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +19,18 @@ from planner.question.inputs import (
     ATTENTION,
     BUDGET,
     CALIBRATION,
+    CONFIDENCE,
     CP,
     DEADLINE,
     DEFAULT_DEADLINE,
+    DEFAULT_MAX_GPUS,
     DEFAULT_SEQ_LEN,
     EP,
     GLOBAL_BATCH,
     GPU,
     GPUS,
     GPUS_PER_NODE,
+    MAX_GPUS,
     MEMORY_RISK,
     METHOD,
     MICRO_BATCH,
@@ -131,18 +135,54 @@ def default_batch_tokens(params: float) -> float:
     return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
 
 
-def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """The sequences of a step, and what else the planner may take."""
+
+    sequences: int
+    band: tuple[int, int] | None = None
+    critical: float | None = None
+    published: bool = False
+
+
+def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) -> _Batch:
     given = read.value(GLOBAL_BATCH)
     if given is not None:
-        return given
+        return _Batch(sequences=given)
     published = model.global_batch_tokens
-    tokens = published or default_batch_tokens(model.params_total)
-    sequences = max(1, round(tokens / seq_len))
+    step_tokens = published or default_batch_tokens(model.params_total)
+    sequences = max(1, round(step_tokens / seq_len))
     step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
     sequences = max(1, round(sequences / step) * step)
-    note = Message.of("note.published_batch" if published else "note.batch_by_size", tokens=sequences * seq_len)
+    critical = None if model.kind == "cnn" else critical_batch_tokens(model.params_total, tokens) / seq_len
+    band = batch_band(sequences, critical)
+    note = Message.of(
+        "note.published_batch" if published else "note.batch_by_size",
+        tokens=sequences * seq_len, least=band[0], most=band[1],
+        critical="" if critical is None else Message.of("note.critical_batch", tokens=critical * seq_len),
+    )  # fmt: skip
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
-    return sequences
+    return _Batch(sequences=sequences, band=band, critical=critical, published=bool(published))
+
+
+BAND = 1.25
+"""How far, up and down, the planner may leave the default batch so that it divides over the GPUs. Assumed."""
+
+
+def batch_band(sequences: int, critical: float | None) -> tuple[int, int]:
+    """Least and most sequences per step that may stand for a default batch; above it only up to the critical one."""
+    most = sequences * BAND if critical is None else min(sequences * BAND, critical)
+    return max(1, math.ceil(sequences / BAND)), max(sequences, math.floor(most))
+
+
+def critical_batch_tokens(params: float, tokens: float) -> float:
+    """Tokens per step above which a larger batch saves hardly any steps, for a model and the tokens it is trained on.
+
+    `2e8 * L ** -(1 / 0.21)` at the loss `L = ((6.4e13 / N) ** (0.076 / 0.103) + 1.8e13 / D) ** 0.103`: Kaplan et al.
+    2020, arXiv 2001.08361, equations 1.4 and 1.5 and table 2. The law was measured on models of up to 1.5B parameters.
+    """
+    loss = ((6.4e13 / params) ** (0.076 / 0.103) + 1.8e13 / tokens) ** 0.103
+    return float(2e8 * loss ** (-1.0 / 0.21))
 
 
 def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
@@ -232,6 +272,15 @@ def _targets(read: Reader) -> tuple[int | None, float | None, float | None]:
     return gpus, deadline_s, budget_usd
 
 
+def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
+    """The most GPUs to plan with; the default where only a budget limits them."""
+    given = read.value(MAX_GPUS)
+    if given is not None or not budget_alone:
+        return given
+    read.note(MAX_GPUS, DEFAULT_MAX_GPUS, "default")
+    return DEFAULT_MAX_GPUS
+
+
 def _fixed(read: Reader) -> FixedLayout:
     return FixedLayout(
         tp=read.value(TP),
@@ -274,22 +323,31 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     method = read.value_or_default(METHOD)
     seq_len = _seq_len(read, model)
     tokens = _tokens(read, model)
-    batch = _global_batch(read, model, seq_len)
+    batch = _global_batch(read, model, seq_len, tokens)
     asked, policies = _policies(read)
     optimizer = find_optimizer(read.value_or_default(OPTIMIZER))
     read.note(OPTIMIZER, optimizer.id)
     stack, attention = read.value_or_default(STACK), read.value(ATTENTION)
     clusters = _clusters(read, own)
     gpus, deadline_s, budget_usd = _targets(read)
+    confidence_ratio = read.value_or_default(CONFIDENCE)
+    max_gpus = _max_gpus(read, budget_alone=budget_usd is not None and gpus is None and deadline_s is None)
+    if gpus is not None and max_gpus is not None and gpus > max_gpus:
+        raise UsageError(
+            Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
+        )
     offload = read.value_or_default(OFFLOAD)
     fixed, memory_risk = _fixed(read), read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
         raise UsageError(Message.of("error.auto_under_cap"), hint=Message.of("hint.limit_under_cap"))
     return Question(
-        model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch, asked=asked, policies=policies,
+        model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch.sequences,
+        batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
+        asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
-        deadline_s=deadline_s, budget_usd=budget_usd, fixed=fixed, memory_risk=memory_risk, money=money,
+        deadline_s=deadline_s, budget_usd=budget_usd, confidence_ratio=confidence_ratio, max_gpus=max_gpus,
+        fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
     )  # fmt: skip
 

@@ -229,11 +229,20 @@ class RateSet:
     terms: Mapping[str, Term]
     parameters: Parameters
     """The rows that they rest on."""
+    drawn: dict[Draws, Rates] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Draws made before: a search asks for the same ones again and again."""
 
     def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
         """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
         if draws is None:
             return self._rates({name: term.value for name, term in self.terms.items()})
+        if only is None:
+            if draws not in self.drawn:
+                self.drawn[draws] = self._sample(draws, None)
+            return self.drawn[draws]
+        return self._sample(draws, only)
+
+    def _sample(self, draws: Draws, only: str | None) -> Rates:
         return self._rates({
             name: self._drawn(term, draws) if only in (None, name) else term.value for name, term in self.terms.items()
         })  # fmt: skip

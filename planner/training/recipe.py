@@ -38,6 +38,12 @@ class Recipe:
     seq_len: int
     global_batch: int
     """Sequences per optimizer step."""
+    batch_band: tuple[int, int] | None = None
+    """Least and most sequences per step that a search may take in place of `global_batch`; None: exactly that."""
+    critical_batch: float | None = None
+    """Sequences per step above which a larger batch saves hardly any steps; None where no law is at hand."""
+    keeps_batch: bool = False
+    """Whether a search leaves `global_batch` only where no layout of a number of GPUs divides it."""
     stack: str = "tuned"
     attention: str = "flash"
     sequence_parallel: bool = True

@@ -53,7 +53,9 @@ def _row(view: str, plan: dict[str, Any]) -> dict[str, Any]:
         estimate = plan.get(name) or {}
         row |= {f"{name}_{end}": estimate.get(end) for end in ("low", "mid", "high", "at_least")}
     row |= {f"step_s_{name}": size for name, size in (plan["step_s"] or {}).items()}
-    row |= {f"memory_gib_{name}": size for name, size in (plan["memory_gib"] or {}).items()}
+    memory = plan["memory_gib"] or {}
+    row |= {f"memory_gib_{name}": size for name, size in memory.items() if name != "total"}
+    row |= {f"memory_gib_total_{end}": size for end, size in (memory.get("total") or {}).items() if end != "at_least"}
     return row
 
 

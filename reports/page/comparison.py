@@ -208,7 +208,7 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
         cells = [words("none")] * 4
         if plan is not None:
             layout = layout_text(plan["layout"]) if plan["layout"] else words("none")
-            memory = words.value("gib", plan["memory_gib"]["total"])
+            memory = words.value("gib", plan["memory_gib"]["total"]["mid"])
             cells = [words.name("precision", plan["precision"]), f"{plan['gpus']:,} × {pretty_gpu(plan['gpu'])}",
                      layout, memory]  # fmt: skip
         rows.append(TableRow(cells=(Cell(text=name), *(Cell(text=cell) for cell in cells))))

@@ -19,7 +19,8 @@ def all_layouts(recipe: Recipe, cluster: Cluster, gpus: int, ckpts: tuple[str, .
     for tp in (t for t in (1, 2, 4, 8, 16) if t <= cluster.nvlink_domain and model.heads % t == 0):
         for cp in (c for c in (1, 2, 4, 8, 16, 32) if c == 1 or seq / c >= 4096):
             for pp in range(1, min(model.layers, 128) + 1):
-                if -(-model.layers // pp) * pp > 1.15 * model.layers or gpus % (tp * cp * pp):
+                even = model.layers % pp == 0 or -(-model.layers // 4) * 4 % pp == 0  # ends of the model as layers
+                if not even or gpus % (tp * cp * pp):
                     continue
                 dp = gpus // (tp * cp * pp)
                 for vp in range(1, model.layers + 3):

@@ -99,19 +99,25 @@ def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
     )
 
 
+def _memory_at_mid(plan: Doc) -> dict[str, float]:
+    """The items of a plan's memory with their sum; the document gives the range of the sum."""
+    items: Doc = plan["memory_gib"]
+    return items | {"total": items["total"]["mid"]}
+
+
 def memory(facts: Facts, words: Words) -> Section | None:
     """What fills the memory of a GPU, against its capacity, including plans that do not fit if they are itemised."""
     plans = [plan for plan in facts.plans() if plan["memory_gib"]]
     if not plans:
         return None
-    stack = stack_of(plans, lambda plan: plan["memory_gib"], "memory", MEMORY_ITEMS, words.ladder("gib")[0])
+    stack = stack_of(plans, _memory_at_mid, "memory", MEMORY_ITEMS, words.ladder("gib")[0])
     answer = facts.answer or plans[0]
     capacity = answer["memory_capacity_gib"]
-    room = capacity - answer["memory_gib"]["total"]
+    room = capacity - answer["memory_gib"]["total"]["mid"]
     lead = words.spans(
         "memory.lead" if room >= 0 else "memory.lead_short",
         precision=words.name("precision", answer["precision"]),
-        used=words.value("gib", answer["memory_gib"]["total"]),
+        used=words.value("gib", answer["memory_gib"]["total"]["mid"]),
         capacity=words.value("gib", capacity),
         gpu=pretty_gpu(answer["gpu"]),
         room=words.value("gib", abs(room)),

@@ -88,7 +88,8 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
     axes = _axes([plan["layout"] for plan in [*lost, answer]])
     seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
     gib = words.ladder("gib")[0]
-    entries = [(answer["layout"], answer["step_s"]["total"], answer["memory_gib"]["total"], words("layout.chosen"))]
+    memory_gib = answer["memory_gib"]["total"]["mid"]
+    entries = [(answer["layout"], answer["step_s"]["total"], memory_gib, words("layout.chosen"))]
     entries += [
         (row["layout"], row["step_s"], row["memory_gib"], sentence(row, "why", words.lang).text) for row in lost
     ]

@@ -189,7 +189,7 @@ def runs_table(facts: Facts, words: Words) -> Table:
     rows = []
     for plan in plans:
         cells = [figure_cell(words.figure(kind, read(plan), rungs[name]), words) for name, kind, read in kinds]
-        used = plan["memory_gib"]["total"]
+        used = plan["memory_gib"]["total"]["mid"]
         cells.append(Cell(text=words.fixed(used, gib, 1), sort=used))
         layout = Cell(text=layout_text(plan["layout"]) if plan["layout"] else words("none"))
         name_cell = Cell(text=words.name("precision", plan["precision"]))

@@ -10,6 +10,7 @@ import pytest
 from planner.evidence import Estimate
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance.memory import usable_bytes
 from planner.planning.case import drawn, make_case
 from planner.rates.terms import Draws
 from tests.planner.build import layout, price, question, site, unknown_price
@@ -68,9 +69,13 @@ def test_scores_are_the_figures_of_the_evaluation():
     some = enumerate_layouts(one.recipe, one.cluster, FixedLayout(), gpus=8)
     scores, whole = one.score(some), one.evaluate(some)
 
-    assert np.array_equal(scores.step_s, whole.step_s)
-    assert np.array_equal(scores.energy_j, whole.energy.total)
-    assert np.array_equal(scores.cost_usd, whole.cost_usd)
+    timed = np.isfinite(scores.step_s)
+    assert np.array_equal(scores.memory_bytes, whole.memory_bytes)
+    assert np.array_equal(timed, scores.memory_bytes <= 1.25 * usable_bytes(one.cluster.gpu))
+    assert 0 < timed.sum() < len(some)
+    assert np.array_equal(scores.step_s[timed], whole.step_s[timed])
+    assert np.array_equal(scores.energy_j[timed], whole.energy.total[timed])
+    assert np.array_equal(scores.cost_usd[timed], whole.cost_usd[timed])
 
 
 def test_one_layout_under_draws_gives_as_many_figures():

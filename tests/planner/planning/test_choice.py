@@ -10,17 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import ACT_CKPT, Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import memory_of, step_of
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case, make_case
-from planner.planning.choice import CHOICE_DRAWS, NEAR, best_on, expected_steps, fewest, leaner
+from planner.planning.choice import (
+    CHOICE_DRAWS,
+    NEAR,
+    SIMPLER,
+    best_on,
+    choose_each,
+    complexity,
+    expected_paces,
+    tokens_ratio,
+)
+from planner.planning.counts import fewest
 from planner.rates.terms import Draws
 from tests.examples import examples
-from tests.planner.brute_force_search import fastest, wall_s
-from tests.planner.build import parts, price, question, recipe, shape, site
+from tests.planner.brute_force_search import fastest
+from tests.planner.build import layouts as layouts_of
+from tests.planner.build import price, question, recipe, shape, site
 
 DRAWS = Draws(count=101, seed=0)
 FREE = FixedLayout()
@@ -67,6 +77,9 @@ def test_the_best_layout_is_the_one_that_nested_loops_find(layers, batch, gpus, 
         if safe:
             assert risks[choice.best] <= 0.05
             assert choice.scores.step_s[choice.best] <= NEAR * choice.scores.step_s[safe].min()
+            least_s = expected_paces(one, choice.layouts.take(np.array(safe))).min()
+            (taken_s,) = expected_paces(one, choice.winner)
+            assert taken_s <= SIMPLER * least_s * (1 + 1e-12)
         else:
             assert choice.scores.memory_bytes[choice.best] == choice.scores.memory_bytes.min()
 
@@ -87,7 +100,7 @@ def test_layouts_compared_in_one_pass_take_what_each_takes_alone():
         for at in (layouts.take(slice(i, i + 1)) for i in range(len(layouts)))
     ]
 
-    assert expected_steps(one, layouts) == pytest.approx(alone, rel=1e-12)
+    assert expected_paces(one, layouts) == pytest.approx(alone / layouts.global_batch, rel=1e-12)
 
 
 @pytest.mark.parametrize("memory_gib", [5.0, 8.0, 10.0])
@@ -126,128 +139,53 @@ def test_more_gpus_are_taken_where_fewer_have_no_safe_layout():
     assert int(chosen.winner.gpus[0]) > 8
 
 
-@examples(25)
-@given(hours=st.floats(0.5, 200), tokens=st.sampled_from((1e9, 2e10)))
-def test_the_fewest_whole_nodes_meet_the_deadline_and_none_fewer_would(hours, tokens):
-    one = replace(small(), tokens=tokens)
-    try:
-        choice = fewest(one, FREE, DRAWS, deadline_s=hours * 3600)
-    except NoPlanError:
-        everything = enumerate_layouts(one.recipe, one.cluster, FREE, gpus_between=(1, 10_000))
-        assert np.min(one.score(everything).wall_s) > hours * 3600 / 1.1
-        return
-    gpus = int(choice.winner.gpus[0])
-    assert gpus % one.cluster.gpus_per_node == 0
-    assert float(np.median(one.evaluate(choice.winner, DRAWS).wall_s)) <= hours * 3600 * (1 + 1e-9)
-    prices, layout = one.unit_prices(), choice.winner.at(0)
-    assert wall_s(one.recipe, one.cluster, layout, one.mid, prices, tokens) <= hours * 3600 * 1.02
-    if gpus > 8:
-        below = enumerate_layouts(one.recipe, one.cluster, FREE, gpus_between=(1, gpus - 1))
-        fits = one.score(below).memory_bytes <= one.cluster.gpu.memory_bytes
-        for i in best_of_each(one, below, fits):
-            assert float(np.median(one.evaluate(layout_at(below, i), DRAWS).wall_s)) > hours * 3600
+def test_of_layouts_within_two_per_cent_the_simplest_is_taken_and_the_best_is_named():
+    simpler = []
+    for asked in ({"params": "8B", "gpus": "64"}, {"params": "7B", "gpus": "64"}, {"params": "13B", "gpus": "128"}):
+        one = case(**asked)
+        choice = best_on(one, FREE, int(asked["gpus"]))
+        if choice.fastest is None:
+            assert choice.slower_ratio == 0.0
+            continue
+        pair = choice.layouts.take(np.array([choice.best, choice.fastest]))
+        chosen, best = complexity(pair, one.recipe)
+        chosen_s, best_s = expected_paces(one, pair) * tokens_ratio(pair, one.recipe)
+        assert chosen < best
+        assert choice.slower_ratio == pytest.approx(chosen_s / best_s - 1)
+        assert 0 <= choice.slower_ratio <= 0.02
+        simpler.append(asked)
+
+    assert simpler
 
 
-def layout_at(found: Layouts, i: int) -> Layouts:
-    return found.take(slice(i, i + 1))
+def test_a_layout_is_the_simpler_the_fewer_ways_it_splits_a_model():
+    plain = {"tp": 1, "pp": 1, "vp": 1, "cp": 1, "dp": 8, "grad_accum": 32}
+    deeper = {"tp": 8, "pp": 4}
+    ways = ({}, {"tp": 8}, deeper, deeper | {"vp": 2}, deeper | {"cp": 2}, deeper | {"grad_accum": 33})
+    counts = [float(complexity(layouts_of(**(plain | way)), recipe("llama-3.1-70b"))[0]) for way in ways]
+    thirds = layouts_of(**(plain | {"tp": 8, "pp": 3}))
+
+    assert counts[0] == 0.0
+    assert counts == sorted(counts)
+    assert complexity(thirds, recipe("llama-3.1-70b"))[0] > counts[3]  # 80 layers over 3 stages are uneven
 
 
-def best_of_each(one: Case, found: Layouts, fits) -> list[int]:
-    """Index of the fastest that fits on each number of GPUs."""
-    step_s = np.where(fits, one.score(found).step_s, np.inf)
-    counts = np.unique(found.gpus[fits])
-    return [int(np.flatnonzero(found.gpus == n)[np.argmin(step_s[found.gpus == n])]) for n in counts]
-
-
-def test_a_plan_s_own_duration_is_a_deadline_that_it_meets():
-    for params in ("1B", "8B", "70B"):
-        one = case(params=params)
-        chosen = fewest(one, FREE, DRAWS)
-        duration = float(np.median(one.evaluate(chosen.winner, DRAWS).wall_s))
-        again = fewest(one, FREE, DRAWS, deadline_s=duration / 86400 * 86400)
-
-        assert int(again.winner.gpus[0]) <= int(chosen.winner.gpus[0])
-
-
-def test_a_budget_alone_takes_the_fewest_nodes_that_it_pays_for():
+def test_groups_chosen_together_have_the_winners_that_each_has_alone():
     one = case(params="8B")
-    free = fewest(one, FREE, DRAWS)
-    cost = float(np.median(one.evaluate(free.winner, DRAWS).cost_usd))
+    layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=np.array([8, 16, 24, 64]))
+    scores = one.score(layouts)
+    fits = scores.memory_bytes <= usable_bytes(one.cluster.gpu)
+    together = choose_each(
+        one, layouts, scores, [np.flatnonzero(fits & (layouts.gpus == n)) for n in (8, 16, 24, 64)], len(layouts)
+    )
 
-    assert int(fewest(one, FREE, DRAWS, budget_usd=cost).winner.gpus[0]) == int(free.winner.gpus[0])
-    with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, budget_usd=1000)
-    dear = parts(caught.value.message)
-    assert (dear["key"], dear["budget_usd"], dear["in_time"]) == ("error.too_dear", 1000, "")
-    assert dear["cheapest_usd"] > 1000
-    assert caught.value.exit_code == 8
+    assert [choice.winner.at(0) for choice in together] == [best_on(one, FREE, n).winner.at(0) for n in (8, 16, 24, 64)]
 
 
-def test_a_longer_deadline_never_takes_more_gpus():
-    one = case(params="8B")
-    counts = [int(fewest(one, FREE, DRAWS, deadline_s=d * 86400).winner.gpus[0]) for d in (1, 3, 10, 30, 100)]
+def test_layouts_of_an_expert_model_are_compared_in_one_pass_too():
+    one = case(model="deepseek-v3", precision="fp8")
+    layouts = enumerate_layouts(one.recipe, one.cluster, FREE, gpus=512)
+    some = layouts.take(slice(0, len(layouts), len(layouts) // 20))
+    alone = [expected_paces(one, some.take(slice(i, i + 1)))[0] for i in range(len(some))]
 
-    assert counts == sorted(counts, reverse=True)
-
-
-def test_a_deadline_that_no_number_meets_says_what_the_fastest_takes_and_that_hint_works():
-    one = case(params="8B")
-    with pytest.raises(NoPlanError) as caught:
-        fewest(one, FREE, DRAWS, deadline_s=3600)
-
-    assert caught.value.exit_code == 8
-    slow, hint = parts(caught.value.message), parts(caught.value.hint)
-    assert (slow["key"], slow["gpu"], slow["precision"]) == ("error.too_slow", "h100-sxm5-80gb", "bf16")
-    assert slow["deadline_days"] == pytest.approx(1 / 24)
-    assert fewest(one, FREE, DRAWS, deadline_s=hint["deadline_days"] * 86400).best is not None
-
-
-def test_a_deadline_beyond_what_the_batch_can_keep_busy_names_the_fastest_too():
-    with pytest.raises(NoPlanError) as caught:
-        fewest(case(params="1T", global_batch="8"), FREE, DRAWS, deadline_s=86400)
-
-    assert parts(caught.value.message)["fastest_days"] > 1
-    assert caught.value.hint.key == "hint.later_deadline_or_batch"
-
-
-def test_with_a_deadline_and_a_budget_the_one_that_is_missed_is_named():
-    one = case(params="8B")
-    with pytest.raises(NoPlanError) as money:
-        fewest(one, FREE, DRAWS, deadline_s=30 * 86400, budget_usd=1000)
-    with pytest.raises(NoPlanError) as time:
-        fewest(one, FREE, DRAWS, deadline_s=3600, budget_usd=1e9)
-
-    dear = parts(money.value.message)
-    assert (dear["key"], dear["budget_usd"], parts(dear["in_time"])["days"]) == ("error.too_dear", 1000, 30)
-    assert money.value.hint.key == "hint.larger_budget"
-    assert time.value.message.key == "error.too_slow"
-
-
-def test_a_model_that_fits_nowhere_says_what_is_short():
-    with pytest.raises(NoPlanError) as caught:
-        fewest(small(memory_gib=1.0), FREE, DRAWS)
-
-    short = parts(caught.value.message)
-    assert short["key"] == "error.fits_nowhere"
-    assert short["capacity_gib"] == pytest.approx(1.0 - 0.55)  # the driver keeps 0.55 GiB
-    assert short["needed_gib"] == pytest.approx(short["short_gib"] + 0.45)
-    assert OFFLOAD in parts(caught.value.hint)["ways"]
-
-
-def test_a_batch_that_divides_into_no_layout_is_said_so():
-    with pytest.raises(NoPlanError) as caught:
-        fewest(small(layers=1, batch=1), FixedLayout(tp=1, pp=1, cp=1), DRAWS)
-
-    assert parts(caught.value.message) == {"key": "error.no_even_split", "global_batch": 1}
-
-
-OFFLOAD = Message.of("flag.with_value", input="offload", value="optimizer")
-RECOMPUTE = Message.of("flag.with_value", input="act_ckpt", value="full")
-
-
-def test_only_ways_that_are_not_taken_yet_are_offered():
-    one = small()
-    assert RECOMPUTE not in leaner(one, FREE)
-    assert RECOMPUTE in leaner(one, FixedLayout(act_ckpt="none"))
-    assert Message.of("hint.without", input="tp", value=2) in leaner(one, FixedLayout(tp=2))
-    assert OFFLOAD not in leaner(replace(one, recipe=replace(one.recipe, offload="optimizer")), FREE)
+    assert expected_paces(one, some) == pytest.approx(alone, rel=1e-12)

@@ -183,23 +183,67 @@ def test_gpus_with_a_budget_is_a_check():
     assert caught.value.hint.key == "hint.larger_budget"
 
 
-def test_a_budget_alone_takes_the_fewest_nodes_and_is_kept():
-    estimated = answer(params="8B", budget="1M")
-    bf16 = by_precision(estimated.plans)["bf16"]
+def test_a_budget_alone_is_spent_on_the_soonest_end_up_to_the_most_gpus_and_is_kept():
+    estimated, fewer = answer(params="8B", budget="1M"), answer(params="8B", budget="1M", max_gpus="128")
+    bf16, on_fewer = (by_precision(one.plans)["bf16"] for one in (estimated, fewer))
 
-    assert bf16.cost_usd is not None
+    assert bf16.probability.budget >= 0.8
     assert bf16.cost_usd.mid <= 1e6
-    assert bf16.gpus == 8
-    assert estimated.deadline_days == pytest.approx(mid_days(bf16))
+    assert 128 < bf16.gpus <= 1024
+    assert on_fewer.gpus <= 128
+    assert mid_days(bf16) < mid_days(on_fewer)
+    assert estimated.question["max_gpus"].source == "default"
 
 
-def test_without_a_deadline_the_asked_precision_s_own_duration_is_the_deadline():
+def test_without_a_deadline_the_asked_precision_s_own_duration_at_the_confidence_is_the_deadline():
     estimated = answer(params="8B", gpus="64")
     asked = by_precision(estimated.plans)["bf16"]
 
-    assert estimated.deadline_days == pytest.approx(mid_days(asked))
+    assert mid_days(asked) < estimated.deadline_days < asked.duration_days.high
+    assert asked.probability.deadline is None  # nobody asked for it
     assert by_precision(estimated.same_deadline)["bf16"].gpus <= 64
     assert by_precision(estimated.same_deadline)["fp32"].gpus > 64
+
+
+@pytest.mark.parametrize("confidence", ["50%", "0.8", "95%"])
+def test_deadline_and_budget_are_met_at_the_confidence_and_every_plan_says_how_likely(confidence):
+    estimated = answer(params="8B", deadline="10d", budget="100k", confidence=confidence)
+    asked = by_precision(estimated.plans)["bf16"]
+
+    assert estimated.confidence == {"50%": 0.5, "0.8": 0.8, "95%": 0.95}[confidence]
+    assert asked.probability.deadline >= estimated.confidence
+    assert asked.probability.budget >= estimated.confidence
+    assert all(0 <= plan.probability.deadline <= 1 for plan in estimated.plans if plan.fits)
+
+
+def test_where_a_deadline_and_a_budget_cannot_both_be_met_the_deadline_that_the_budget_allows_is_named():
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="8B", deadline="1d", budget="30k")
+    days = parts(caught.value.hint)["deadline_days"]
+
+    assert caught.value.message.key == "error.too_dear"
+    assert days > 1
+    assert by_precision(answer(params="8B", deadline=f"{days:.3f}d", budget="30k").plans)["bf16"].fits
+
+
+def test_all_precisions_are_compared_with_one_batch_near_the_default():
+    estimated = answer(params="8B", gpus="96")
+    batches = {plan.layout.global_batch for plan in (*estimated.plans, *estimated.same_deadline) if plan.layout}
+
+    assert len(batches) == 1
+    assert estimated.question["global_batch"].value in batches
+    assert 205 <= estimated.question["global_batch"].value <= 320  # four fifths and five quarters of 256
+    (given,) = {plan.layout.global_batch for plan in answer(params="8B", gpus="96", global_batch="192").plans}
+    assert given == 192
+
+
+def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_count_undivided():
+    kept, left = (answer(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("960", "992"))
+
+    assert kept.question["global_batch"].value == 960  # 2M tokens in sequences of 2,048 (arXiv 2205.01068)
+    assert kept.question["global_batch"].source == "catalogue"
+    assert left.question["global_batch"].value == 992
+    assert left.question["global_batch"].source == "derived"
 
 
 def test_a_precision_that_does_not_fit_is_shown_without_figures_beside_those_that_do():
@@ -282,7 +326,7 @@ def test_a_median_is_a_draw_so_that_its_items_sum(seed):
 
 
 def test_a_run_of_years_is_warned_of():
-    estimated = answer(params="70B", budget="20M")
+    estimated = answer(params="70B", gpus="24")
 
     years = [parts(row)["years"] for row in estimated.warnings if row.key == "warning.years"]
     assert years

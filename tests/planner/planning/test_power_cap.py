@@ -127,4 +127,5 @@ def test_the_deadline_of_the_hint_is_met_under_the_cap_and_not_much_later_than_n
     later = {"deadline": f"{offered[1]}d"}
     fastest, plan = (of(answer(params="70B", power_cap="300kW", **more)) for more in ({}, later))
     assert plan.peak_power_mw <= 0.3
-    assert plan.duration_days.mid <= float(offered[1]) <= 1.03 * fastest.duration_days.mid
+    assert plan.probability.deadline >= 0.8
+    assert fastest.duration_days.mid < float(offered[1]) < fastest.duration_days.high  # met at 80 %, not at mid

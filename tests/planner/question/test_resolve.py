@@ -11,9 +11,9 @@ from planner.errors import InputFileError, MpplanError, UsageError
 from planner.question.asked import Ask
 from planner.question.inputs import INPUTS
 from planner.question.question import Question
-from planner.question.resolve import default_batch_tokens, describe, resolve
+from planner.question.resolve import critical_batch_tokens, default_batch_tokens, describe, resolve
 from reports.text.messages import word
-from tests.planner.build import question, shape
+from tests.planner.build import parts, question, shape
 
 
 def ask(**texts: str) -> Question:
@@ -103,7 +103,8 @@ def test_the_optional_parts_are_taken():
         "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
         "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
-        "calibration": "our-stack.json", "network_file": "nccl.txt", "memory_risk": "10%",
+        "calibration": "our-stack.json", "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
+        "max_gpus": "4096",
     }  # fmt: skip
     resolved = ask(**given)
 
@@ -120,6 +121,7 @@ def test_the_optional_parts_are_taken():
     assert (resolved.money.pue, resolved.money.electricity_usd_per_kwh, resolved.money.grid) == (1.1, 0.1, "FR")
     assert resolved.money.as_of == date(2026, 1, 31)
     assert (resolved.gpus, resolved.budget_usd, resolved.deadline_s) == (64, 2e6, 864000)
+    assert (resolved.confidence_ratio, resolved.max_gpus, resolved.batch_band) == (0.9, 4096, None)
     assert {name: value.source for name, value in resolved.inputs.items()} == dict.fromkeys(given, "flag")
     # model excludes params, tariff electricity, quote and own price; records are read by the program
     assert set(given) == {item.name for item in INPUTS} - {"model", "tariff", "quote", "own", "records"}
@@ -259,3 +261,20 @@ def test_a_shape_is_described_in_one_line():
     assert "8 experts of 14336, top 2" in text
     assert "FFN 2816" in word(describe(shape()))
     assert "\n" not in text
+
+
+def test_a_default_batch_may_be_left_by_a_quarter_but_not_beyond_the_critical_one():
+    large, small = ask(params="70B"), ask(params="70B", tokens="1B")
+
+    assert (large.global_batch, large.batch_band) == (1024, (820, 1280))
+    # Kaplan et al. 2020, equations 1.4 and 1.5: a loss of 1.69 nats at 70B parameters and 1.41T tokens, 16M tokens
+    assert critical_batch_tokens(70.55e9, 1.41e12) == pytest.approx(16.4e6, rel=0.02)
+    assert small.batch_band == (820, 1024)  # after 1B tokens the critical batch is below the default
+    assert critical_batch_tokens(70.55e9, 1e9) < 1024 * 4096
+
+
+def test_more_gpus_than_the_most_allowed_are_refused():
+    with pytest.raises(UsageError) as caught:
+        ask(params="8B", gpus="64", max_gpus="32")
+
+    assert parts(caught.value.message) == {"key": "error.gpus_over_most", "gpus": 64, "most": 32}

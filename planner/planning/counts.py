@@ -1,0 +1,276 @@
+"""How many GPUs: the fewest that meet a deadline at the confidence, or the number that ends soonest within a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.parallelism.layout import Layouts
+from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
+from planner.performance.evaluation import Score
+from planner.performance.memory import usable_bytes
+from planner.performance.operations import model_flop_per_token
+from planner.planning.case import Case
+from planner.planning.choice import Choice, choose_each
+from planner.planning.shortage import Nearest, nothing
+from planner.planning.targets import NO_TARGETS, Targets, at_confidence
+from planner.rates.terms import Draws
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Ints = npt.NDArray[np.int64]
+
+CHEAPER_WITHIN = 1.25
+"""How many more GPUs than the fewest are looked at for a plan that ends sooner and is cheaper as well."""
+CLOSE_TO_CHEAPEST = 1.02
+"""How many GPU-hours more than the cheapest of them the fewest of these may take."""
+AT_ONCE = 4
+"""Numbers of GPUs whose layouts are chosen in common passes."""
+SLACK = 1.02
+"""How far an estimate of a figure at the confidence may miss a target before its number of GPUs is left out."""
+LEAST_RATIO = 0.1
+"""No figure at a confidence is a smaller share of that at mid."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    """One search over numbers of GPUs: what was looked at, and what is known of the figures at the confidence."""
+
+    case: Case
+    fixed: FixedLayout
+    draws: Draws
+    targets: Targets
+    near: Nearest = field(default_factory=Nearest)
+    wall_ratio: float = 0.0
+    """Duration at the confidence over that at mid, as the last layout evaluated had it."""
+    usd_ratio: float = 0.0
+    """The same of the cost."""
+
+    def __post_init__(self) -> None:
+        """Nothing is evaluated yet."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Before an evaluation: above the median, a figure at the confidence is not below that at mid."""
+        self.wall_ratio = self.usd_ratio = 1.0 if self.targets.confidence_ratio >= 0.5 else LEAST_RATIO
+
+    def look(self, layouts: Layouts) -> tuple[Score, Bools]:
+        """Scores of some layouts, and which of them fit."""
+        scores = self.case.score(layouts)
+        self.near.look(self.case, layouts, scores, self.targets.deadline_s)
+        return scores, scores.memory_bytes <= usable_bytes(self.case.cluster.gpu)
+
+    def within(self, scores: Score) -> Bools:
+        """Which layouts could meet the targets, as far as mid values tell."""
+        able = np.ones(len(scores.wall_s), dtype=np.bool_)
+        if self.targets.deadline_s is not None:
+            able &= scores.wall_s * self.wall_ratio <= self.targets.deadline_s * SLACK
+        if self.targets.budget_usd is not None:
+            able &= scores.cost_usd * self.usd_ratio <= self.targets.budget_usd * SLACK
+        return able
+
+    def could_meet(self, choice: Choice) -> bool:
+        """Whether a choice could meet the targets, as far as mid values tell."""
+        return bool(self.within(choice.scores)[choice.best])
+
+    def meets(self, choice: Choice) -> bool:
+        """Whether a choice meets the targets at the confidence."""
+        drawn, confidence = self.case.evaluate(choice.winner, self.draws), self.targets.confidence_ratio
+        self.wall_ratio = at_confidence(drawn.wall_s, confidence) / float(choice.scores.wall_s[choice.best])
+        mid_usd = float(choice.scores.cost_usd[choice.best])
+        self.usd_ratio = at_confidence(drawn.cost_usd, confidence) / mid_usd if mid_usd else 0.0
+        return self.targets.met_by(drawn)
+
+    def choices(self, layouts: Layouts, scores: Score, fits: Bools, counts: Iterable[int]) -> Iterator[Choice]:
+        """The best layout on each of some numbers of GPUs, in their order."""
+        waiting = list(counts)
+        while waiting:
+            now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
+            groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in now]
+            yield from choose_each(self.case, layouts, scores, groups, self.near.evaluated)
+
+
+def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS) -> Choice:
+    """The best layout on the fewest whole nodes that meet the targets, safely.
+
+    Where up to a quarter more GPUs end sooner and cost less, the fewest of these close to the cheapest are taken. Where
+    no number of GPUs has a safe layout that meets the targets, the fewest whose leanest layout does.
+
+    Raises:
+        NoPlanError: no number of GPUs meets the targets; says by how much, and what would.
+    """
+    search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
+    risky: Choice | None = None
+    too_few = empty = 0
+    for window in _windows(case, search.targets):
+        layouts = _layouts(search, window)
+        empty = 0 if len(layouts) else empty + 1
+        if search.near.evaluated and empty == MOST_EMPTY:
+            break
+        if not len(layouts):
+            continue
+        scores, fits = search.look(layouts)
+        found, risky_here = _first(search, layouts, scores, fits)
+        risky = risky or risky_here
+        if found is not None:
+            too_few = int(layouts.gpus[layouts.gpus < found.gpus].max(initial=too_few))
+            return _cheaper(search, _finer(search, too_few, found))
+        too_few = int(layouts.gpus.max())
+        if search.near.fastest is not None and search.targets.deadline_s is None and window[0] > MOST_WITHOUT_DEADLINE:
+            break  # more GPUs only add cost
+    if risky is not None:
+        return risky
+    if not search.near.evaluated:
+        _look_everywhere(search)
+    raise nothing(case, fixed, search.near, draws, search.targets)
+
+
+MOST_EMPTY = 3
+"""Ranges without a layout after which no larger number of GPUs has one."""
+MOST_WITHOUT_DEADLINE = 4096
+"""Where only memory and budget count, the search ends here once a layout fits."""
+
+
+def _layouts(search: _Search, window: tuple[float, float]) -> Layouts:
+    return enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus_between=window)
+
+
+def _windows(case: Case, targets: Targets) -> Iterator[tuple[float, float]]:
+    """Ranges of GPU counts to look at, in rising order; with a deadline from the fewest that could meet it at all."""
+    low, wider = 1, WINDOW
+    if targets.deadline_s is not None:
+        flop = case.tokens * model_flop_per_token(case.recipe.model, case.recipe.seq_len)
+        flop *= 1.0 if case.recipe.trains_all else 0.5
+        peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
+        low, wider = max(1, math.floor(flop / targets.deadline_s / (BEST_MFU * peak))), DEADLINE_WINDOW
+    while low <= targets.most_gpus:
+        high = min(max(math.floor(low * wider), 8 * case.cluster.gpus_per_node), targets.most_gpus)
+        yield low, high
+        low = high + 1
+
+
+WINDOW = 3.0
+"""Most GPUs of a range over its fewest."""
+DEADLINE_WINDOW = 1.5
+"""The same with a deadline, where the search starts close to what it needs."""
+BEST_MFU = 0.85
+"""Share of the dense peak that no plan exceeds."""
+
+
+def _first(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tuple[Choice | None, Choice | None]:
+    """The choice on the fewest GPUs that meets the targets safely, and on the fewest that does so at a risk."""
+    risky: Choice | None = None
+    looked_at: set[int] = set()
+    while True:
+        able = fits & search.within(scores)
+        counts = [int(count) for count in np.unique(layouts.gpus[able]) if int(count) not in looked_at][:AT_ONCE]
+        if not counts:
+            return None, risky
+        for choice in search.choices(layouts, scores, fits, counts):
+            looked_at.add(choice.gpus)
+            if (choice.safe or risky is None) and search.could_meet(choice) and search.meets(choice):
+                if choice.safe:
+                    return choice, risky
+                risky = choice
+
+
+def _finer(search: _Search, too_few: int, found: Choice) -> Choice:
+    """Fewer GPUs that still meet the targets, between a number that does not and one that does."""
+    if search.case.recipe.batch_band is None:
+        return found
+    counts = counts_between(search.case.cluster, too_few, found.gpus)
+    if not len(counts):
+        return found
+    layouts = enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus=counts)
+    scores, fits = search.look(layouts)
+    return _first(search, layouts, scores, fits)[0] or found
+
+
+def _cheaper(search: _Search, found: Choice) -> Choice:
+    """Up to a quarter more GPUs where these end sooner and are cheaper: the fewest that are close to the cheapest."""
+    if search.targets.deadline_s is None:
+        return found
+    most = min(CHEAPER_WITHIN * found.gpus, search.targets.most_gpus)
+    layouts = _layouts(search, (found.gpus + 1, most))
+    if not len(layouts):
+        return found
+    scores, fits = search.look(layouts)
+    cheaper = fits & (layouts.gpus * scores.wall_s * CLOSE_TO_CHEAPEST < _gpu_s(found))
+    if not cheaper.any():
+        return found
+    counts = (int(count) for count in np.unique(layouts.gpus[fits]))
+    more = (choice for choice in search.choices(layouts, scores, fits, counts) if choice.safe)
+    able = [found, *(choice for choice in more if search.meets(choice))]
+    enough_s = CLOSE_TO_CHEAPEST * min(_gpu_s(choice) for choice in able)
+    return next(choice for choice in able if _gpu_s(choice) <= enough_s)
+
+
+def _gpu_s(choice: Choice) -> float:
+    """GPU-seconds of the whole run at mid."""
+    return choice.gpus * _wall_s(choice)
+
+
+def soonest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets) -> Choice:
+    """The choice with the soonest end whose cost stays within the budget at the confidence, safely.
+
+    The numbers of GPUs are round ones (`search.round_counts`) up to the most allowed.
+
+    Raises:
+        NoPlanError: no number of GPUs meets the budget; says by how much, and what would.
+    """
+    search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
+    best: Choice | None = None
+    risky: Choice | None = None
+    high = targets.most_gpus
+    while high >= 1:
+        low = high // 2 + 1 if high > 8 * case.cluster.gpus_per_node else 1
+        layouts = _layouts(search, (low, high))
+        high = low - 1
+        if not len(layouts):
+            continue
+        scores, fits = search.look(layouts)
+        sooner = fits if best is None else fits & (scores.wall_s < _wall_s(best))
+        if best is not None and not sooner.any():
+            break
+        search.forget()  # fewer GPUs are surer of their cost
+        found, risky_here = _soonest_of(search, layouts, scores, sooner)
+        best, risky = found or best, risky or risky_here
+    if best is None and risky is None:
+        raise nothing(case, fixed, search.near, draws, targets)
+    return best or risky  # type: ignore[return-value]  # one of them is there
+
+
+def _soonest_of(search: _Search, layouts: Layouts, scores: Score, fits: Bools) -> tuple[Choice | None, Choice | None]:
+    """The soonest end within the budget of some layouts that are safe, and of those that are not."""
+    safe: Choice | None = None
+    risky: Choice | None = None
+    looked_at: list[int] = []
+    while True:
+        open_ = fits & search.within(scores) & ~np.isin(layouts.gpus, looked_at)
+        able = np.flatnonzero(open_ if safe is None else open_ & (scores.wall_s < _wall_s(safe)))
+        counts = dict.fromkeys(int(gpus) for gpus in layouts.gpus[able[np.argsort(scores.wall_s[able])]])
+        if not counts:
+            return safe, risky
+        for choice in search.choices(layouts, scores, fits, list(counts)[:AT_ONCE]):
+            looked_at.append(choice.gpus)
+            best = safe if choice.safe else risky
+            if (best is None or _wall_s(choice) < _wall_s(best)) and search.meets(choice):
+                safe, risky = (choice, risky) if choice.safe else (safe, choice)
+
+
+def _wall_s(choice: Choice) -> float:
+    """Seconds on the clock at mid."""
+    return float(choice.scores.wall_s[choice.best])
+
+
+def _look_everywhere(search: _Search) -> None:
+    """The batch cannot keep as many GPUs busy as the deadline needs at peak rate: see what fewer can do."""
+    for window in _windows(search.case, Targets(most_gpus=search.targets.most_gpus)):
+        layouts = _layouts(search, window)
+        if len(layouts):
+            search.look(layouts)

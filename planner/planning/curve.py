@@ -1,0 +1,106 @@
+"""Cost, time and energy of the asked precision over numbers of GPUs around the plan's, with the knee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from planner.answer.plan import CurvePoint, Plan
+from planner.evidence import Estimate
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance.evaluation import Evaluation
+from planner.performance.memory import usable_bytes
+from planner.planning.case import Case
+from planner.planning.choice import Choice, choose_each
+from planner.planning.footprint import booked
+from planner.planning.targets import Targets, probability
+from planner.rates.terms import Draws
+from planner.units import DAY_S, MWH_J
+
+AROUND = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
+"""Numbers of GPUs of the curve, as shares of the plan's."""
+KNEE = 0.25
+"""Extra GPU-hours for each saving of time, both as logarithms, from which on a larger number is beyond the knee: half
+the time for 19 % more. Assumed."""
+
+
+def curve_around(case: Case, fixed: FixedLayout, plan: Plan, targets: Targets, draws: Draws) -> tuple[CurvePoint, ...]:
+    """The points of a curve, the plan among them, in rising order; numbers of GPUs without a safe layout are left out.
+
+    Args:
+        case: the asked precision, with the batches that a search may take.
+        fixed: what the user fixed of the layout.
+        plan: the plan, which fits.
+        targets: deadline, budget and the confidence.
+        draws: the common draws.
+    """
+    counts = _counts(case, plan.gpus)
+    layouts = enumerate_layouts(case.recipe, case.cluster, fixed, gpus=np.array(counts, dtype=np.int64))
+    scores = case.score(layouts)
+    fits = scores.memory_bytes <= usable_bytes(case.cluster.gpu)
+    groups = [np.flatnonzero(fits & (layouts.gpus == count)) for count in counts]
+    choices = (choice for choice in choose_each(case, layouts, scores, groups, len(layouts)) if choice.best is not None)
+    others = [_point(case, choice, targets, draws) for choice in choices if choice.safe]
+    return tuple(_with_knee(sorted([*others, _of_plan(plan, targets)], key=lambda point: point.gpus)))
+
+
+def _counts(case: Case, gpus: int) -> list[int]:
+    """Whole nodes around the plan's number of GPUs, without that itself."""
+    node = case.cluster.gpus_per_node
+    counts = {max(node, round(share * gpus / node) * node) for share in AROUND}
+    return sorted(counts - {gpus})
+
+
+def _point(case: Case, choice: Choice, targets: Targets, draws: Draws) -> CurvePoint:
+    drawn = case.evaluate(choice.winner, draws)
+    cost = booked(case, choice.gpus, drawn, draws).cost_usd
+    priced = case.price.usd_per_gpu_h is not None
+    return CurvePoint(
+        gpu=case.cluster.gpu.id,
+        gpus=choice.gpus,
+        global_batch=int(choice.winner.global_batch[0]),
+        duration_days=Estimate.of_draws(np.ravel(drawn.wall_s) / DAY_S),
+        cost_usd=cost if priced else None,
+        energy_mwh=Estimate.of_draws(np.ravel(drawn.energy.total) / MWH_J) if case.cluster.gpu.tdp_w > 0 else None,
+        chosen=False,
+        knee=False,
+        in_time=_met(drawn, targets, "deadline"),
+        in_budget=_met(drawn, targets, "budget") if priced else None,
+    )
+
+
+def _met(drawn: Evaluation, targets: Targets, which: str) -> bool | None:
+    """Whether one of the targets is met at the confidence; None where there is none."""
+    values, limit = (drawn.wall_s, targets.deadline_s) if which == "deadline" else (drawn.cost_usd, targets.budget_usd)
+    return None if limit is None else probability(values, limit) >= targets.confidence_ratio
+
+
+def _of_plan(plan: Plan, targets: Targets) -> CurvePoint:
+    """The plan itself as a point."""
+    assert plan.layout is not None
+    assert plan.duration_days is not None
+    likely = plan.probability
+    return CurvePoint(
+        gpu=plan.gpu, gpus=plan.gpus, global_batch=plan.layout.global_batch, duration_days=plan.duration_days,
+        cost_usd=plan.cost_usd, energy_mwh=plan.energy_mwh, chosen=True, knee=False,
+        in_time=None if likely.deadline is None else likely.deadline >= targets.confidence_ratio,
+        in_budget=None if likely.budget is None else likely.budget >= targets.confidence_ratio,
+    )  # fmt: skip
+
+
+def _with_knee(points: list[CurvePoint]) -> Iterator[CurvePoint]:
+    """The points with the knee marked: the last before time is dear; none where it never is."""
+    dear = next((n for n, (here, more) in enumerate(pairwise(points)) if _is_dear(here, more)), None)
+    for number, point in enumerate(points):
+        yield replace(point, knee=number == dear)
+
+
+def _is_dear(here: CurvePoint, more: CurvePoint) -> bool:
+    """Whether more GPUs save time at a markedly higher cost, or none at all."""
+    saved = math.log(here.duration_days.mid / more.duration_days.mid)
+    added = math.log(more.gpus / here.gpus) - saved
+    return saved <= 0.0 or added / saved > KNEE

@@ -1,0 +1,66 @@
+"""What a plan must meet, and how likely a layout does: deadline, budget, and the confidence at which both count."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.performance.evaluation import Evaluation
+from planner.question.question import Question
+from planner.rates.terms import Value
+
+Floats = npt.NDArray[np.float64]
+
+MAX_GPUS = 1 << 20
+"""No search goes beyond a million GPUs."""
+
+ROUNDING = 1e-9
+"""What a figure may lose by a change of units and back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """Deadline and budget, each None where nobody asked for it, to be met with a probability."""
+
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    confidence_ratio: float = 0.8
+    """Least probability of meeting each of them."""
+    most_gpus: int = MAX_GPUS
+    """No plan takes more."""
+
+    def met_by(self, drawn: Evaluation) -> bool:
+        """Whether a layout, evaluated under draws, meets both."""
+        return all(
+            limit is None or probability(values, limit) >= self.confidence_ratio
+            for values, limit in ((drawn.wall_s, self.deadline_s), (drawn.cost_usd, self.budget_usd))
+        )
+
+
+NO_TARGETS = Targets()
+"""Neither deadline nor budget."""
+
+
+def targets_of(question: Question) -> Targets:
+    """What a question asks to be met."""
+    return Targets(
+        deadline_s=question.deadline_s, budget_usd=question.budget_usd, confidence_ratio=question.confidence_ratio,
+        most_gpus=question.max_gpus or MAX_GPUS,
+    )  # fmt: skip
+
+
+def probability(values: Value, limit: float) -> float:
+    """Share of draws within a limit, 0..1; a limit that went through another unit and back still holds."""
+    return float(np.mean(np.ravel(values) <= limit * (1.0 + ROUNDING)))
+
+
+def at_confidence(values: Value, confidence_ratio: float) -> float:
+    """The smallest of some draws that at least this share of them does not exceed.
+
+    A share of 0.5 gives the median of an odd number of draws.
+    """
+    ordered = np.sort(np.ravel(values))
+    return float(ordered[min(max(math.ceil(confidence_ratio * len(ordered)) - 1, 0), len(ordered) - 1)])

@@ -1,0 +1,64 @@
+"""The curve over numbers of GPUs: around the plan, in rising order, with the knee and what meets the targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.answer.plan import CurvePoint
+from planner.evidence import Estimate
+from planner.planning.curve import _with_knee
+from planner.planning.estimate import estimate
+from tests.planner.build import price, question, site
+
+
+def curve(**asked: str) -> tuple[CurvePoint, ...]:
+    one = question(**asked)
+    return estimate(one, {c.gpu.id: price(c.gpu.id) for c in one.clusters}, site()).curve
+
+
+def test_half_and_double_the_gpus_of_the_plan_are_on_its_curve_with_their_cost_and_time():
+    points = curve(params="8B", gpus="64")
+    by_gpus = {point.gpus: point for point in points}
+
+    assert list(by_gpus) == sorted(by_gpus) == [16, 32, 48, 64, 96, 128, 256]
+    assert [point.gpus for point in points if point.chosen] == [64]
+    assert by_gpus[32].duration_days.mid > by_gpus[64].duration_days.mid > by_gpus[128].duration_days.mid
+    assert by_gpus[256].cost_usd.mid > by_gpus[16].cost_usd.mid
+    assert all(point.in_time is None and point.in_budget is None for point in points)
+
+
+def test_points_say_whether_they_meet_the_targets_at_the_confidence():
+    in_time = [point.in_time for point in curve(params="8B", deadline="10d")]
+    spent = curve(params="8B", budget="40k", max_gpus="4096")
+    in_budget = [point.in_budget for point in spent]
+
+    assert in_time == sorted(in_time)  # more GPUs are sooner
+    assert set(in_time) == {True, False}
+    assert in_budget == sorted(in_budget, reverse=True)  # and dearer
+    assert set(in_budget) == {True, False}
+    assert [point.in_budget for point in spent if point.chosen] == [True]
+
+
+def point(gpus: int, days: float) -> CurvePoint:
+    return CurvePoint(
+        gpu="h100-sxm5-80gb", gpus=gpus, global_batch=256, duration_days=Estimate.exactly(days), cost_usd=None,
+        energy_mwh=None, chosen=False, knee=False, in_time=None, in_budget=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("days", "knee"),
+    [
+        ((32.0, 16.0, 8.0), None),  # each doubling halves the time
+        ((32.0, 16.0, 12.0), 16),  # the second saves a quarter of the time for half as many GPU-hours more
+        ((32.0, 30.0, 28.0), 8),
+        ((32.0, 16.0, 17.0), 16),  # and here it saves nothing
+    ],
+)
+def test_the_knee_is_the_last_number_before_time_becomes_dear(days, knee):
+    points = [point(gpus, d) for gpus, d in zip((8, 16, 32), days, strict=True)]
+
+    assert [p.gpus for p in _with_knee(points) if p.knee] == ([] if knee is None else [knee])
+    assert [replace(p, knee=False) for p in _with_knee(points)] == points
