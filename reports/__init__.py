@@ -33,7 +33,7 @@ def render(
     width: int | None = None,
     color: bool | None = None,
 ) -> str | bytes:
-    """Render the document of `mpplan estimate --json` (schema `mpplan.estimate/1`).
+    """Render the document of `mpplan estimate --json` (schema `mpplan.estimate/2`).
 
     Args:
         document: the parsed document.

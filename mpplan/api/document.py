@@ -16,7 +16,7 @@ from reports.text.messages import SIBLING, is_message, word
 
 
 def to_document(answer: Answer) -> Document:
-    """The document `mpplan.estimate/1` (docs/report-schema.md) as plain JSON values, worded in English."""
+    """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English."""
     document: Document = worded(planner_document(answer))
     for assumption in document["assumptions"]:
         replaced_by = assumption.pop("input")

@@ -33,7 +33,7 @@ class Export:
     """Whether it is written to a file only."""
 
     def render(self, document: dict[str, Any], **chosen: str | None) -> bytes:
-        """The bill of an `mpplan.estimate/1` document in this format.
+        """The bill of an `mpplan.estimate/2` document in this format.
 
         Args:
             document: the answer.

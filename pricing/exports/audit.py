@@ -47,7 +47,7 @@ class Fault:
 
 
 def audit(document: dict[str, Any]) -> tuple[Fault, ...]:
-    """The inconsistent figures of an `mpplan.estimate/1` document; none for a consistent one."""
+    """The inconsistent figures of an `mpplan.estimate/2` document; none for a consistent one."""
     faults = []
     try:
         billed_plans(document)

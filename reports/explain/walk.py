@@ -325,7 +325,7 @@ def explain(
     """Derive a figure of a plan from its inputs.
 
     Args:
-        document: an estimate (`mpplan.estimate/1`).
+        document: an estimate (`mpplan.estimate/2`).
         figure: one of `FIGURES`, or a key of the document.
         precision: of the plan; by default the requested one.
         gpu: of the plan; by default the leading one.

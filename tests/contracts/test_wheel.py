@@ -79,7 +79,7 @@ def test_the_installed_program_does_the_main_job_from_another_directory(installe
 def test_the_public_api_works_where_it_is_installed(installed, tmp_path):
     code = "from mpplan import estimate, to_document; print(to_document(estimate(params='7B', gpus=8))['schema'])"
 
-    assert shell(installed / "python", "-c", code, cwd=tmp_path) == "mpplan.estimate/1\n"
+    assert shell(installed / "python", "-c", code, cwd=tmp_path) == "mpplan.estimate/2\n"
 
 
 def test_the_install_brings_no_gpu_library(installed, tmp_path):

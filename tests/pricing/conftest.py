@@ -133,7 +133,7 @@ def _plan(precision: str, gpus: int, days: float) -> dict[str, Any]:
 
 @pytest.fixture
 def document() -> dict[str, Any]:
-    """An `mpplan.estimate/1` document: 64 H100 for 30 days in FP8, longer in BF16, FP32 does not fit."""
+    """An `mpplan.estimate/2` document: 64 H100 for 30 days in FP8, longer in BF16, FP32 does not fit."""
     question = {"precision": "fp8", "provider": None, "region": None, "commitment": "on-demand"}
     unfit = {
         "precision": "fp32",
@@ -144,7 +144,7 @@ def document() -> dict[str, Any]:
         "cost_usd": None,
     }
     return {
-        "schema": "mpplan.estimate/1",
+        "schema": "mpplan.estimate/2",
         "created_at": "2026-11-20T12:34:56Z",
         "question": {name: {"value": value, "source": "flag"} for name, value in question.items()},
         "plans": [_plan("fp8", 64, 30.0), _plan("bf16", 64, 45.0), unfit],

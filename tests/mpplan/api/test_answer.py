@@ -63,7 +63,7 @@ def test_what_does_not_fit_raises_what_the_command_prints():
 def test_the_document_of_an_answer_is_the_commands():
     document = mpplan.to_document(estimate(params="7B", gpus=8))
 
-    assert document["schema"] == "mpplan.estimate/1"
+    assert document["schema"] == "mpplan.estimate/2"
     assert document["mpplan"] == mpplan.__version__
 
 

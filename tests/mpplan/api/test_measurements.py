@@ -94,7 +94,7 @@ def test_estimate_uses_the_usable_lines_of_a_cut_file_names_the_lost_one_and_exi
     error, hint = result.err.splitlines()[-2:]
 
     assert result.code == 3
-    assert json.loads(result.out)["schema"] == "mpplan.estimate/1"
+    assert json.loads(result.out)["schema"] == "mpplan.estimate/2"
     assert error.startswith(f"error: {cut}:8: ")
     assert "mpplan check" in hint
 

@@ -9,7 +9,7 @@ import pytest
 from mpplan.ui.documents import read_answer
 from planner.errors import InputFileError, UsageError
 
-ANSWER = {"schema": "mpplan.estimate/1", "plans": []}
+ANSWER = {"schema": "mpplan.estimate/2", "plans": []}
 
 
 def say(monkeypatch, content: bytes) -> None:

@@ -111,7 +111,7 @@ def test_a_calibration_of_another_version_is_refused_with_what_to_run(tmp_path, 
     assert error.value.hint == "run `mpplan calibrate` again on the runs it was made from (runs.csv)"
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "id,metric\n", '{"schema": "mpplan.estimate/1"}', "[" * 100_000])
+@pytest.mark.parametrize("content", ["", "[]", "{}", "id,metric\n", '{"schema": "mpplan.estimate/2"}', "[" * 100_000])
 def test_another_file_is_refused(tmp_path, content):
     with pytest.raises(InputFileError, match=r"our-stack\.json"):
         read(tmp_path, content)

@@ -36,7 +36,7 @@ def test_json_prints_the_document_alone_on_stdout(run):
     document = json.loads(result.out)
 
     assert result.code == 0
-    assert document["schema"] == "mpplan.estimate/1"
+    assert document["schema"] == "mpplan.estimate/2"
     assert [plan["precision"] for plan in document["plans"]] == ["fp32", "tf32", "fp16", "bf16", "fp8"]
     assert document["command"][0] == "mpplan"
 
@@ -108,7 +108,7 @@ def test_a_crossed_limit_exits_7_names_it_and_still_prints_the_answer(run, limit
     result = run("estimate", *SMALL, *limit, "--json")
 
     assert result.code == 7
-    assert json.loads(result.out)["schema"] == "mpplan.estimate/1"
+    assert json.loads(result.out)["schema"] == "mpplan.estimate/2"
     assert result.err.startswith(f"error: the high {word} of bf16 on 8 h100-sxm5-80gb")
     assert f"is above {limit[0]} " in result.err
 

@@ -96,7 +96,7 @@ def test_a_page_that_is_written_keeps_no_colour(run, plan, home):
         (("plan.json", "-o", "."), 2, "cannot write"),
         (("-", "-"), 2, "both answers would be read from stdin"),
         (("broken.json",), 3, "broken.json:1: not JSON"),
-        (("other.json",), 3, "schema: expected `mpplan.estimate/1`, found `mpplan.verify/1`"),
+        (("other.json",), 3, "schema: expected `mpplan.estimate/2`, found `mpplan.verify/1`"),
         (("cut.json",), 3, "cut.json: plans: missing"),
     ],
 )
