@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,15 +132,26 @@ def default_batch_tokens(params: float) -> float:
     return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
 
 
+def batch_sequences(tokens: float, seq_len: int) -> int:
+    """Sequences per step of a batch that is stated in tokens.
+
+    A whole number of sequences is what a team ran and is kept. Any other figure was rounded for print: "4M" stands for
+    2 048 sequences of 2 048 tokens (LLaMA) or 1 024 of 4 096 (Llama 2), so that the nearest of 1, 1.25, 1.5 and 1.75
+    times a power of two is taken, which GPUs divide evenly.
+    """
+    sequences = tokens / seq_len
+    if sequences <= 4 or sequences.is_integer():
+        return max(1, round(sequences))
+    quarter = 2 ** (math.floor(math.log2(sequences)) - 2)
+    return int(round(sequences / quarter) * quarter)
+
+
 def _global_batch(read: Reader, model: ModelShape, seq_len: int) -> int:
     given = read.value(GLOBAL_BATCH)
     if given is not None:
         return given
     published = model.global_batch_tokens
-    tokens = published or default_batch_tokens(model.params_total)
-    sequences = max(1, round(tokens / seq_len))
-    step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
-    sequences = max(1, round(sequences / step) * step)
+    sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
     note = Message.of("note.published_batch" if published else "note.batch_by_size", tokens=sequences * seq_len)
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
     return sequences

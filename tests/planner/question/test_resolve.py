@@ -11,7 +11,7 @@ from planner.errors import InputFileError, MpplanError, UsageError
 from planner.question.asked import Ask
 from planner.question.inputs import INPUTS
 from planner.question.question import Question
-from planner.question.resolve import default_batch_tokens, describe, resolve
+from planner.question.resolve import batch_sequences, default_batch_tokens, describe, resolve
 from reports.text.messages import word
 from tests.planner.build import question, shape
 
@@ -50,6 +50,23 @@ def test_the_default_batch_grows_with_the_model(params, tokens):
 
     assert default_batch_tokens(resolved.model.params_total) == pytest.approx(tokens, rel=0.001)
     assert resolved.global_batch * resolved.seq_len == pytest.approx(tokens, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "seq_len", "sequences"),
+    [
+        (4e6, 2048, 2048),  # LLaMA, "4M": row l1paper-0001 of the published runs
+        (4e6, 4096, 1024),  # Llama 2, "4M": rows card-0001 to card-0007
+        (2e6, 2048, 1024),  # OPT-175B, "2M": row paper-0010
+        (4e6, 8192, 512),  # StarCoder, "4M": row paper-0004
+        (0.5e6, 2048, 256),  # GPT-3 125M, "0.5M": row llmc-0010
+        (3.2e6, 2048, 1536),  # GPT-3 175B, "3.2M": the batch of MLPerf Training's GPT-3
+        (3604480, 2048, 1760),  # MPT-7B: a whole number of sequences, 4 for each of its 440 GPUs
+        (63.0, 2048, 1),
+    ],
+)
+def test_a_batch_rounded_for_print_becomes_one_that_gpus_divide(tokens, seq_len, sequences):
+    assert batch_sequences(tokens, seq_len) == sequences
 
 
 def test_a_catalogue_model_brings_its_published_batch_and_sequence():
