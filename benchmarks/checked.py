@@ -170,7 +170,7 @@ def _line(entry: Checked, remark: str) -> list[str]:
 def runs_table(checked: Iterable[Checked], remark: str) -> str:
     """One line for each run; its last cell is the column `remark` of the question."""
     heads = ("run (row)", "asked", "fact", "answer", "inside", "error", "")
-    return table(heads, (_line(entry, entry.question[remark]) for entry in checked))
+    return table(heads, (_line(entry, entry.question[remark]) for entry in checked)).rstrip()
 
 
 def summary(checked: Sequence[Checked]) -> str:
@@ -192,10 +192,10 @@ def page(checked: Sequence[Checked], questions: Iterable[dict[str, str]]) -> str
     left_out = ([f"{q['run']} ({q['row']})", q["apart"]] for q in questions if not q["asked"])
     return TEMPLATE.read_text(encoding="utf-8").format(
         total=len(scored),
-        summary=summary(scored),
+        summary=summary(scored).rstrip(),
         runs=runs_table(scored, "note"),
         apart=runs_table((entry for entry in checked if entry.question["apart"]), "apart"),
-        left_out=table(("run (row)", "why"), left_out),
+        left_out=table(("run (row)", "why"), left_out).rstrip(),
     )
 
 
