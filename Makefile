@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts help run test fuzz check house lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,6 +44,9 @@ calibrate: ## fit the parameters to the shipped published runs and write them do
 
 accuracy: ## write docs/accuracy.md and its chart anew from the shipped published runs
 	$(BIN)/python -m benchmarks.accuracy
+
+checked: ## write docs/checked.md anew: well-known runs, asked as a person would ask
+	$(BIN)/python -m benchmarks.checked
 
 layouts: ## layouts evaluated per second on one core
 	$(BIN)/python -m benchmarks.layouts

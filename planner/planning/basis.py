@@ -186,6 +186,14 @@ def _default(name: str, value: object, note: Message | None) -> Assumption:
     return Assumption(id=name, message=message, input=name)
 
 
+def _short_names(question: Question) -> Iterator[Assumption]:
+    """What was taken where a short name of several models or GPUs was typed."""
+    for name in ("model", "gpu"):
+        entry = question.inputs.get(name)
+        if entry is not None and entry.source == "derived" and entry.note is not None:
+            yield Assumption(id=name, message=Message.of("assumption.usual_name", note=entry.note), input=name)
+
+
 def _network_measured(cases: tuple[Case, ...]) -> bool:
     """Whether no plan takes the network's rate from the catalogue: the user measured it."""
     return bool(cases) and all(not case.rates.terms["nic_bytes_per_s"].rests_on for case in cases)
@@ -194,7 +202,8 @@ def _network_measured(cases: tuple[Case, ...]) -> bool:
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
     """Defaults that the user could state instead, and what the model takes for granted."""
     given = {name: question.inputs[name] for name in _DEFAULTS if name in question.inputs}
-    assumptions = [
+    assumptions = list(_short_names(question))
+    assumptions += [
         _default(name, entry.value, entry.note)
         for name, entry in given.items()
         if entry.source in ("default", "catalogue") and not (name == "network" and _network_measured(cases))

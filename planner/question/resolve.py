@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
 
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
 from planner.hardware.gpu import Gpu
@@ -14,6 +12,7 @@ from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
+from planner.question.batch import batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens
 from planner.question.inputs import (
     ACT_CKPT,
     ATTENTION,
@@ -39,7 +38,6 @@ from planner.question.inputs import (
     NETWORK_FILE,
     OFFLOAD,
     OPTIMIZER,
-    PARAMS,
     POLICY,
     POWER_LIMIT,
     PP,
@@ -56,6 +54,8 @@ from planner.question.inputs import (
 from planner.question.parsers import AUTO
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
+from planner.question.resolve_model import resolve_model
+from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
 from planner.training.optimizers import find_optimizer
@@ -65,74 +65,6 @@ from planner.units import GIGA
 
 DEFAULT_GPU = "h100-sxm5-80gb"
 DEFAULT_PRECISION = "bf16"
-
-
-def _model(read: Reader) -> ModelShape:
-    params, name = read.value(PARAMS), read.text(MODEL)
-    if params is not None and name is not None:
-        raise UsageError(f"both {PARAMS.flag} and {MODEL.flag} were given", hint=_one_model())
-    if params is not None:
-        from planner.models.from_params import shape_from_params  # only the kind of model asked for is loaded
-
-        shape = shape_from_params(params)
-        read.note(PARAMS, params, note=Message.of("note.derived_shape", shape=describe(shape)))
-        return shape
-    if name is None:
-        raise UsageError("no model was given", hint=_one_model())
-    path = Path(name)
-    if path.suffix == ".json" or path.is_file():
-        shape = _model_of_file(path, name)
-    else:
-        from planner.models.catalogue import find_model
-
-        shape = find_model(name)
-    read.note(MODEL, shape.name, note=describe(shape))
-    return shape
-
-
-def _one_model() -> str:
-    return f"give one: `{PARAMS.flag} 70B`, `{MODEL.flag} llama-3.1-70b` or `{MODEL.flag} path/to/config.json`"
-
-
-def _model_of_file(path: Path, name: str) -> ModelShape:
-    """The shape that a Hugging Face config.json describes."""
-    if not path.is_file():
-        raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read `{name}`: {error.strerror}", hint="check its permissions") from error
-    except UnicodeDecodeError as error:
-        raise InputFileError(f"{name}:1: expected JSON in UTF-8", hint="pass a Hugging Face config.json") from error
-    from planner.models.huggingface import shape_from_config
-
-    return shape_from_config(text, name)
-
-
-def describe(shape: ModelShape) -> Message:
-    """A shape in one line."""
-    ffn = Message.of("note.ffn", hidden=shape.ffn_hidden)
-    if shape.experts:
-        ffn = Message.of("note.experts", experts=shape.experts, hidden=shape.expert_ffn, top_k=shape.top_k)
-    return Message.of(
-        "note.shape",
-        params=shape.params_total,
-        layers=shape.layers,
-        hidden=shape.hidden,
-        heads=shape.heads,
-        kv_heads=shape.kv_heads,
-        ffn=ffn,
-        vocab=shape.vocab,
-    )
-
-
-def default_batch_tokens(params: float) -> float:
-    """Tokens per step where the model publishes none: 4 Mi from 30B parameters, 1 Mi from 3B, 0.5 Mi below.
-
-    Assumed. Published batches nearby: GPT-3 0.5M tokens at 760M parameters, 1M at 2.7B, 2M at 13B (arXiv 2005.14165,
-    table 2.1); Llama 2 4M at 70B (arXiv 2307.09288).
-    """
-    return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +82,7 @@ def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) 
     if given is not None:
         return _Batch(sequences=given)
     published = model.global_batch_tokens
-    step_tokens = published or default_batch_tokens(model.params_total)
-    sequences = max(1, round(step_tokens / seq_len))
-    step = 64 if sequences >= 512 else 8 if sequences >= 64 else 1
-    sequences = max(1, round(sequences / step) * step)
+    sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
     critical = None if model.kind == "cnn" else critical_batch_tokens(model.params_total, tokens) / seq_len
     band = batch_band(sequences, critical)
     note = Message.of(
@@ -163,26 +92,6 @@ def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) 
     )  # fmt: skip
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
     return _Batch(sequences=sequences, band=band, critical=critical, published=bool(published))
-
-
-BAND = 1.25
-"""How far, up and down, the planner may leave the default batch so that it divides over the GPUs. Assumed."""
-
-
-def batch_band(sequences: int, critical: float | None) -> tuple[int, int]:
-    """Least and most sequences per step that may stand for a default batch; above it only up to the critical one."""
-    most = sequences * BAND if critical is None else min(sequences * BAND, critical)
-    return max(1, math.ceil(sequences / BAND)), max(sequences, math.floor(most))
-
-
-def critical_batch_tokens(params: float, tokens: float) -> float:
-    """Tokens per step above which a larger batch saves hardly any steps, for a model and the tokens it is trained on.
-
-    `2e8 * L ** -(1 / 0.21)` at the loss `L = ((6.4e13 / N) ** (0.076 / 0.103) + 1.8e13 / D) ** 0.103`: Kaplan et al.
-    2020, arXiv 2001.08361, equations 1.4 and 1.5 and table 2. The law was measured on models of up to 1.5B parameters.
-    """
-    loss = ((6.4e13 / params) ** (0.076 / 0.103) + 1.8e13 / tokens) ** 0.103
-    return float(2e8 * loss ** (-1.0 / 0.21))
 
 
 def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
@@ -214,7 +123,9 @@ def _gpu(name: str, local: Gpu | None) -> Gpu:
 
 def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
     text = read.text(GPU) or own.gpu or DEFAULT_GPU
-    gpus = [_gpu(name, own.local) for name in text.split(",") if name.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    usual = [taken_for("gpu", name, load_gpus()) for name in names]
+    gpus = [_gpu(short[0] if short else name, own.local) for name, short in zip(names, usual, strict=True)]
     if not gpus:
         raise UsageError(f"{GPU.flag}: no name given", hint="`mpplan gpus` lists the catalogue")
     per_node, limit_w, network = read.value(GPUS_PER_NODE), read.value(POWER_LIMIT), read.text(NETWORK)
@@ -226,6 +137,9 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         between = parse_network(network, NETWORK.flag, per_node or gpu.gpus_per_node) if network else None
         clusters.append(make_cluster(gpu, gpus_per_node=per_node, network=between, power_limit_w=limit_w))
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
+    if any(usual):
+        taken = tuple(short[1] for short in usual if short)
+        read.note(GPU, read.inputs[GPU.name].value, "derived", Message.of("note.usual_names", names=taken))
     return tuple(clusters)
 
 
@@ -319,7 +233,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         InputFileError: the model's config.json is invalid.
     """
     read = Reader(ask)
-    model = _model(read)
+    model = resolve_model(read)
     method = read.value_or_default(METHOD)
     seq_len = _seq_len(read, model)
     tokens = _tokens(read, model)

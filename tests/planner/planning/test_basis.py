@@ -13,6 +13,7 @@ from planner.planning.basis import collect_assumptions, collect_evidence, collec
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
 from planner.rates.parameters import shipped_parameters
+from reports.text.messages import word
 from tests.planner.build import SAID, parts, price, prices, question, site, unknown_price
 
 
@@ -93,6 +94,14 @@ def test_defaults_are_assumptions_with_the_input_that_replaces_them_and_given_va
     assert parts(found["deadline"].message)["value"] == "30d"
     assert all(row.message.key == f"assumption.{row.id}" for row in found.values())
     assert parts(found["goodput"].message)["hours"] == pytest.approx(50_761, rel=0.01)  # parameters.csv, mtbf
+
+
+def test_what_a_short_name_was_taken_for_is_an_assumption():
+    assumptions = {a.id: a for a in collect_assumptions(question(model="llama2", gpu="h100"), ())}
+
+    assert word(assumptions["gpu"].message).startswith("`h100` is taken for h100-sxm5-80gb, the usual one")
+    assert word(assumptions["model"].message).startswith("`llama2` is taken for llama-2-7b, the usual one")
+    assert assumptions["model"].input == "model"
 
 
 def test_missing_prices_and_site_facts_are_gaps():

@@ -238,9 +238,9 @@ def test_all_precisions_are_compared_with_one_batch_near_the_default():
 
 
 def test_a_catalogue_model_keeps_its_published_batch_unless_that_leaves_the_count_undivided():
-    kept, left = (answer(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("960", "992"))
+    kept, left = (answer(model="opt-175b", gpu="a100-sxm4-80gb", gpus=gpus) for gpus in ("1024", "992"))
 
-    assert kept.question["global_batch"].value == 960  # 2M tokens in sequences of 2,048 (arXiv 2205.01068)
+    assert kept.question["global_batch"].value == 1024  # 2M tokens in sequences of 2,048 (arXiv 2205.01068)
     assert kept.question["global_batch"].source == "catalogue"
     assert left.question["global_batch"].value == 992
     assert left.question["global_batch"].source == "derived"

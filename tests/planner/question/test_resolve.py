@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, date, datetime
 
 import pytest
 
-from planner.errors import InputFileError, MpplanError, UsageError
+from planner.errors import UsageError
 from planner.question.asked import Ask
+from planner.question.batch import batch_sequences, critical_batch_tokens, default_batch_tokens
 from planner.question.inputs import INPUTS
 from planner.question.question import Question
-from planner.question.resolve import critical_batch_tokens, default_batch_tokens, describe, resolve
+from planner.question.resolve import resolve
 from reports.text.messages import word
-from tests.planner.build import parts, question, shape
+from tests.planner.build import parts
 
 
 def ask(**texts: str) -> Question:
@@ -50,6 +50,23 @@ def test_the_default_batch_grows_with_the_model(params, tokens):
 
     assert default_batch_tokens(resolved.model.params_total) == pytest.approx(tokens, rel=0.001)
     assert resolved.global_batch * resolved.seq_len == pytest.approx(tokens, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "seq_len", "sequences"),
+    [
+        (4e6, 2048, 2048),  # LLaMA, "4M": row l1paper-0001 of the published runs
+        (4e6, 4096, 1024),  # Llama 2, "4M": rows card-0001 to card-0007
+        (2e6, 2048, 1024),  # OPT-175B, "2M": row paper-0010
+        (4e6, 8192, 512),  # StarCoder, "4M": row paper-0004
+        (0.5e6, 2048, 256),  # GPT-3 125M, "0.5M": row llmc-0010
+        (3.2e6, 2048, 1536),  # GPT-3 175B, "3.2M": the batch of MLPerf Training's GPT-3
+        (3604480, 2048, 1760),  # MPT-7B: a whole number of sequences, 4 for each of its 440 GPUs
+        (63.0, 2048, 1),
+    ],
+)
+def test_a_batch_rounded_for_print_becomes_one_that_gpus_divide(tokens, seq_len, sequences):
+    assert batch_sequences(tokens, seq_len) == sequences
 
 
 def test_a_catalogue_model_brings_its_published_batch_and_sequence():
@@ -160,9 +177,10 @@ BAD = [
     ({}, "no model was given", "--params 70B"),
     ({"params": "8B", "model": "llama-3.1-8b"}, "both --params and --model", "give one"),
     ({"model": "lama-3.1-8b"}, "unknown model `lama-3.1-8b`", "llama-3.1-8b"),
+    ({"model": "llama"}, "unknown model `llama`", "`llama-7b`"),
     ({"model": "no/such/config.json"}, "no such file", "config.json"),
     ({"params": "8B", "gpu": "h100-sxm5-81gb"}, "unknown GPU", "h100-sxm5-80gb"),
-    ({"params": "8B", "gpu": "h100"}, "names several parts", "h100-sxm5-80gb"),
+    ({"params": "8B", "gpu": "mi250x"}, "names several parts", "mi250x-128gb"),
     ({"params": "8B", "gpu": ","}, "--gpu", "mpplan gpus"),
     ({"params": "8B", "gpus": "0"}, "--gpus: `0` must be a whole number of at least 1", "--gpus 8"),
     ({"params": "8B", "gpus": "1.5"}, "--gpus: `1.5` must be a whole number", "--gpus 8"),
@@ -207,60 +225,6 @@ def test_a_mistake_gets_one_sentence_a_hint_and_exit_code_2(asked, message, hint
     assert caught.value.exit_code == 2
     assert "\n" not in message_text
     assert not message_text.endswith(".")
-
-
-LLAMA = {
-    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192,
-    "tie_word_embeddings": False,
-}  # fmt: skip
-
-
-def test_a_hugging_face_config_is_a_model(tmp_path):
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(LLAMA), encoding="utf-8")
-
-    assert ask(model=str(path)).model.params_total == pytest.approx(8.03e9, rel=0.001)
-
-
-BROKEN = {
-    "no JSON": "not json",
-    "truncated": json.dumps(LLAMA)[:60],
-    "keys missing": json.dumps({"model_type": "llama"}),
-    "unknown architecture": json.dumps(LLAMA | {"model_type": "x"}),
-}
-
-
-@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_a_broken_config_is_an_invalid_file(tmp_path, text):
-    path = tmp_path / "config.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputFileError) as caught:
-        ask(model=str(path))
-
-    assert caught.value.exit_code == 3
-    assert caught.value.hint
-    assert "config.json" in caught.value.message
-
-
-def test_a_config_in_no_encoding_is_an_invalid_file_and_a_missing_one_a_mistake(tmp_path):
-    path = tmp_path / "config.json"
-    path.write_bytes(b"\xff\xfe\x00{}")
-    with pytest.raises(InputFileError, match="expected JSON in UTF-8"):
-        ask(model=str(path))
-    with pytest.raises(MpplanError) as caught:
-        ask(model=str(tmp_path / "other.json"))
-
-    assert caught.value.exit_code == 2
-
-
-def test_a_shape_is_described_in_one_line():
-    text = word(describe(question(model="mixtral-8x7b").model))
-
-    assert "46.7B parameters" in text
-    assert "8 experts of 14336, top 2" in text
-    assert "FFN 2816" in word(describe(shape()))
-    assert "\n" not in text
 
 
 def test_a_default_batch_may_be_left_by_a_quarter_but_not_beyond_the_critical_one():

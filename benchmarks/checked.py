@@ -1,0 +1,208 @@
+"""Write `docs/checked.md`: well-known runs, asked as a person would ask, against what was published: `make checked`.
+
+The questions are rows of `checked.csv`: flags of `mpplan estimate` that name the model, the GPU, how many, the tokens
+and the precision, and the row of the published runs that the answer is held against.
+"""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy import paragraph, percent, table
+from mpplan.api.planned import planned
+from planner.answer.plan import Plan
+from planner.errors import MpplanError
+from planner.evidence import Estimate
+from planner.question.asked import Ask
+from planner.question.resolve import resolve
+from planner.rows import CATALOG
+from planner.units import DAY_S, MINUTE_S
+from reports.text.messages import word
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, TEMPLATE = ROOT / "docs" / "checked.md", Path(__file__).with_suffix(".template.md")
+QUESTIONS, RUNS = Path(__file__).with_suffix(".csv"), CATALOG / "published_runs.csv"
+A_MONTH = "a month"
+"""In the column `gpus_from`: the row does not say how many GPUs there were."""
+INSIDE_AIM, ERROR_AIM = 0.9, 0.15
+"""Share inside the range, and median error, that are aimed for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A published figure, and its counterpart in a plan."""
+
+    unit: str
+    fact: Callable[[dict[str, str]], float]
+    """Of a row of the published runs, in the unit."""
+    answer: Callable[[Plan], Estimate | None]
+    """Of a plan, in the unit."""
+
+
+def _step_tokens_per_s(row: dict[str, str]) -> float:
+    """Tokens per second and GPU of a row that states the seconds of a step."""
+    tokens = float(row["global_batch_seqs"]) * float(row["seq_len"])
+    return tokens / float(row["value"]) / float(row["n_gpus"])
+
+
+METRICS = {
+    "gpu_hours": Metric(unit="GPU-hours", fact=lambda row: float(row["value"]), answer=lambda plan: plan.gpu_hours),
+    "time_to_train_min": Metric(
+        unit="days",
+        fact=lambda row: float(row["value"]) * MINUTE_S / DAY_S,
+        answer=lambda plan: plan.duration_days,
+    ),
+    "step_time_s": Metric(unit="tokens/s/GPU", fact=_step_tokens_per_s, answer=lambda plan: plan.tokens_per_s_per_gpu),
+}
+"""By the metric of the row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """One run: what was asked, what was published, and the answer."""
+
+    question: dict[str, str]
+    """The row of `checked.csv`."""
+    unit: str
+    fact: float
+    answer: Estimate | None
+    """In the same unit; None where the planner refused."""
+    refused: str | None
+    """Why, in words."""
+
+    @property
+    def inside(self) -> bool:
+        """Whether the fact lies within the answer's 90 % range; never where the planner refused."""
+        return self.answer is not None and self.answer.low <= self.fact <= self.answer.high
+
+    @property
+    def error_ratio(self) -> float | None:
+        """Middle of the range over the fact, less 1."""
+        return None if self.answer is None else self.answer.mid / self.fact - 1.0
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """Rows of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def texts_of(asked: str) -> dict[str, str]:
+    """What was typed, by the name of the input: `--gpus 8` is `gpus` and `8`."""
+    words = shlex.split(asked)
+    return {flag.removeprefix("--").replace("-", "_"): text for flag, text in zip(words[::2], words[1::2], strict=True)}
+
+
+def ask(asked: str) -> Plan:
+    """The plan of the asked precision; no measurement of this machine has a part in it.
+
+    Raises:
+        MpplanError: the planner refuses the question.
+    """
+    question = resolve(Ask(texts=texts_of(asked)))
+    return planned(replace(question, policies=(question.asked,))).plans[0]
+
+
+def check(question: dict[str, str], runs: dict[str, dict[str, str]]) -> Checked:
+    """Ask one question and put the fact beside the answer.
+
+    Args:
+        question: a row of `checked.csv` that has flags.
+        runs: the published runs by id.
+    """
+    row = runs[question["row"]]
+    metric = METRICS[row["metric"]]
+    answer, refused = None, None
+    try:
+        answer = metric.answer(ask(question["asked"]))
+    except MpplanError as error:
+        refused = word(error.message)
+    return Checked(question=question, unit=metric.unit, fact=metric.fact(row), answer=answer, refused=refused)
+
+
+def check_all() -> list[Checked]:
+    """Every question that has flags, in the order of the file."""
+    runs = {row["id"]: row for row in read(RUNS)}
+    return [check(question, runs) for question in read(QUESTIONS) if question["asked"]]
+
+
+def counted(checked: Iterable[Checked]) -> list[Checked]:
+    """Those whose fact is what was asked."""
+    return [entry for entry in checked if not entry.question["apart"]]
+
+
+def inside_ratio(checked: Sequence[Checked]) -> float:
+    """Share whose fact lies inside the range, 0..1; a refusal counts as outside."""
+    return sum(entry.inside for entry in checked) / len(checked)
+
+
+def median_error(checked: Iterable[Checked]) -> float:
+    """Median of the absolute error of the middle, over those that were answered."""
+    return float(np.median([abs(entry.error_ratio) for entry in checked if entry.error_ratio is not None]))
+
+
+def figure(value: float) -> str:
+    """Three significant digits, with separators of thousands."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:g}"
+
+
+def _asked(question: dict[str, str]) -> str:
+    star = " \\*" if question["gpus_from"] == A_MONTH else ""
+    return f"`{question['asked']}`{star}"
+
+
+def _line(entry: Checked, remark: str) -> list[str]:
+    question, answer = entry.question, entry.answer
+    head = [f"{question['run']} ({question['row']})", _asked(question), f"{figure(entry.fact)} {entry.unit}"]
+    if answer is None or entry.error_ratio is None:
+        return [*head, "refused", "no", "–", entry.refused or ""]
+    span = f"{figure(answer.mid)} ({figure(answer.low)}–{figure(answer.high)})"
+    return [*head, span, "yes" if entry.inside else "no", f"{100 * entry.error_ratio:+.0f} %", remark]
+
+
+def runs_table(checked: Iterable[Checked], remark: str) -> str:
+    """One line for each run; its last cell is the column `remark` of the question."""
+    heads = ("run (row)", "asked", "fact", "answer", "inside", "error", "")
+    return table(heads, (_line(entry, entry.question[remark]) for entry in checked)).rstrip()
+
+
+def summary(checked: Sequence[Checked]) -> str:
+    """The shares in words."""
+    inside = sum(entry.inside for entry in checked)
+    refused = sum(entry.answer is None for entry in checked)
+    errors = [entry.error_ratio for entry in checked if entry.error_ratio is not None]
+    none = "None is refused." if not refused else f"{refused} refused, counted as outside."
+    return paragraph(
+        f"**{inside} of {len(checked)} lie inside the 90 % range** ({percent(inside_ratio(checked), 0)}; aimed for: "
+        f"{percent(INSIDE_AIM, 0)}). The middle of the range is {percent(median_error(checked), 0)} off at the median "
+        f"(aimed for: {percent(ERROR_AIM, 0)}), and {100 * float(np.median(errors)):+.0f} % with its sign. {none}"
+    )
+
+
+def page(checked: Sequence[Checked], questions: Iterable[dict[str, str]]) -> str:
+    """The page in Markdown."""
+    scored = counted(checked)
+    left_out = ([f"{q['run']} ({q['row']})", q["apart"]] for q in questions if not q["asked"])
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        total=len(scored),
+        summary=summary(scored).rstrip(),
+        runs=runs_table(scored, "note"),
+        apart=runs_table((entry for entry in checked if entry.question["apart"]), "apart"),
+        left_out=table(("run (row)", "why"), left_out).rstrip(),
+    )
+
+
+def main() -> None:
+    """Ask, compare, write."""
+    PAGE.write_text(page(check_all(), read(QUESTIONS)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

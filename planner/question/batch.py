@@ -1,0 +1,48 @@
+"""How many sequences a step has where nobody says: the default, what may stand for it, and the critical batch."""
+
+from __future__ import annotations
+
+import math
+
+
+def default_batch_tokens(params: float) -> float:
+    """Tokens per step where the model publishes none: 4 Mi from 30B parameters, 1 Mi from 3B, 0.5 Mi below.
+
+    Assumed. Published batches nearby: GPT-3 0.5M tokens at 760M parameters, 1M at 2.7B, 2M at 13B (arXiv 2005.14165,
+    table 2.1); Llama 2 4M at 70B (arXiv 2307.09288).
+    """
+    return 2.0**22 if params >= 30e9 else 2.0**20 if params >= 3e9 else 2.0**19
+
+
+def batch_sequences(tokens: float, seq_len: int) -> int:
+    """Sequences per step of a batch that is stated in tokens.
+
+    A whole number of sequences is what a team ran and is kept. Any other figure was rounded for print: "4M" stands for
+    2 048 sequences of 2 048 tokens (LLaMA) or 1 024 of 4 096 (Llama 2), so that the nearest of 1, 1.25, 1.5 and 1.75
+    times a power of two is taken, which GPUs divide evenly.
+    """
+    sequences = tokens / seq_len
+    if sequences <= 4 or sequences.is_integer():
+        return max(1, round(sequences))
+    quarter = 2 ** (math.floor(math.log2(sequences)) - 2)
+    return int(round(sequences / quarter) * quarter)
+
+
+BAND = 1.25
+"""How far, up and down, the planner may leave the default batch so that it divides over the GPUs. Assumed."""
+
+
+def batch_band(sequences: int, critical: float | None) -> tuple[int, int]:
+    """Least and most sequences per step that may stand for a default batch; above it only up to the critical one."""
+    most = sequences * BAND if critical is None else min(sequences * BAND, critical)
+    return max(1, math.ceil(sequences / BAND)), max(sequences, math.floor(most))
+
+
+def critical_batch_tokens(params: float, tokens: float) -> float:
+    """Tokens per step above which a larger batch saves hardly any steps, for a model and the tokens it is trained on.
+
+    `2e8 * L ** -(1 / 0.21)` at the loss `L = ((6.4e13 / N) ** (0.076 / 0.103) + 1.8e13 / D) ** 0.103`: Kaplan et al.
+    2020, arXiv 2001.08361, equations 1.4 and 1.5 and table 2. The law was measured on models of up to 1.5B parameters.
+    """
+    loss = ((6.4e13 / params) ** (0.076 / 0.103) + 1.8e13 / tokens) ** 0.103
+    return float(2e8 * loss ** (-1.0 / 0.21))

@@ -1,0 +1,108 @@
+"""The model of a question: derived from a number of parameters, of the catalogue, or of a Hugging Face config.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.errors import InputFileError, Message, UsageError
+from planner.models.shape import ModelShape
+from planner.question.asked import Reader
+from planner.question.inputs import MODEL, PARAMS
+from planner.question.usual_names import taken_for, usual_names
+from planner.rows import compact
+
+
+def resolve_model(read: Reader) -> ModelShape:
+    """The model of `--params` or `--model`, noted with its shape.
+
+    Raises:
+        UsageError: neither or both were given, the name is unknown, or the file cannot be read.
+        InputFileError: the config.json is invalid.
+    """
+    params, name = read.value(PARAMS), read.text(MODEL)
+    if params is not None and name is not None:
+        raise UsageError(f"both {PARAMS.flag} and {MODEL.flag} were given", hint=_one_model())
+    if params is not None:
+        from planner.models.from_params import shape_from_params  # only the kind of model asked for is loaded
+
+        shape = shape_from_params(params)
+        read.note(PARAMS, params, note=Message.of("note.derived_shape", shape=describe(shape)))
+        return shape
+    if name is None:
+        raise UsageError("no model was given", hint=_one_model())
+    path = _config_of(name)
+    if path is None:
+        return _model_of_catalogue(read, name)
+    shape = _model_of_file(path)
+    read.note(MODEL, shape.name, note=describe(shape))
+    return shape
+
+
+def _config_of(name: str) -> Path | None:
+    """The config.json that a name is the path of, or that stands in the folder of that name; None for a catalogue name.
+
+    A name of the catalogue stays one where the working folder happens to hold a folder that is called the same.
+    """
+    path = Path(name)
+    if path.suffix == ".json" or path.is_file():
+        return path
+    if not path.is_dir():
+        return None
+    from planner.models.catalogue import model_named
+
+    is_path = path.name != name
+    if not is_path and (model_named(name) or usual_names("model").get(compact(name))):
+        return None
+    return path / "config.json"
+
+
+def _model_of_catalogue(read: Reader, name: str) -> ModelShape:
+    """The model of a name, or the usual one of a short name, which is then said."""
+    from planner.models.catalogue import find_model, load_models
+
+    usual = taken_for("model", name, load_models())
+    if usual is None:
+        shape = find_model(name)
+        read.note(MODEL, shape.name, note=describe(shape))
+        return shape
+    shape, taken = find_model(usual[0]), usual[1]
+    note = Message.of("note.usual_model", usual=taken, shape=describe(shape))
+    read.note(MODEL, shape.name, "derived", note)
+    return shape
+
+
+def _one_model() -> str:
+    return f"give one: `{PARAMS.flag} 70B`, `{MODEL.flag} llama-3.1-70b` or `{MODEL.flag} path/to/config.json`"
+
+
+def _model_of_file(path: Path) -> ModelShape:
+    """The shape that a Hugging Face config.json describes."""
+    name = str(path)
+    if not path.is_file():
+        raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read `{name}`: {error.strerror}", hint="check its permissions") from error
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{name}:1: expected JSON in UTF-8", hint="pass a Hugging Face config.json") from error
+    from planner.models.huggingface import shape_from_config
+
+    return shape_from_config(text, name)
+
+
+def describe(shape: ModelShape) -> Message:
+    """A shape in one line."""
+    ffn = Message.of("note.ffn", hidden=shape.ffn_hidden)
+    if shape.experts:
+        ffn = Message.of("note.experts", experts=shape.experts, hidden=shape.expert_ffn, top_k=shape.top_k)
+    return Message.of(
+        "note.shape",
+        params=shape.params_total,
+        layers=shape.layers,
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        ffn=ffn,
+        vocab=shape.vocab,
+    )

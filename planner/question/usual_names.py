@@ -1,0 +1,58 @@
+"""Short names that several rows of a catalogue could bear, with the one that is usually meant.
+
+`h100` and `llama-3` name families. A question may use them: the row of `catalog/usual_names.csv` says which member is
+taken, and the answer says so. A catalogue itself stays strict (`find_gpu`): an offer for an `h100` may be for either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from planner.errors import Message
+from planner.rows import CATALOG, compact, read_rows
+
+MOST_OTHERS = 3
+"""Other members of a family that an answer names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsualName:
+    """A short name and what is usually meant by it."""
+
+    name: str
+    """As ids of the catalogue write it: `llama-3`."""
+    id: str
+    """Of the row that it stands for."""
+
+
+@cache
+def usual_names(kind: str) -> dict[str, UsualName]:
+    """The short names of a catalogue, each without case and punctuation.
+
+    Args:
+        kind: `gpu` or `model`.
+
+    Raises:
+        InputFileError: a row of the file is wrong.
+    """
+    rows = read_rows(CATALOG / "usual_names.csv")
+    names = [UsualName(name=r.text("name"), id=r.text("stands_for")) for r in rows if r.text("kind") == kind]
+    return {compact(usual.name): usual for usual in names}
+
+
+def taken_for(kind: str, name: str, ids: Iterable[str]) -> tuple[str, Message] | None:
+    """The id that a short name is taken for, and the note that says so; None where the name is no short one.
+
+    Args:
+        kind: `gpu` or `model`.
+        name: as typed.
+        ids: of the catalogue, for the others that the name may have meant.
+    """
+    usual = usual_names(kind).get(compact(name))
+    if usual is None:
+        return None
+    others = [id_ for id_ in ids if id_.startswith(f"{usual.name}-") and id_ != usual.id]
+    more = Message.of("note.usual_others", others=tuple(others[:MOST_OTHERS])) if others else ""
+    return usual.id, Message.of("note.usual", name=name, id=usual.id, others=more)

@@ -1,0 +1,66 @@
+"""The plan is not dominated: no number of GPUs and no batch close to its own is clearly sooner and cheaper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.parallelism.search import FixedLayout
+from planner.planning.asked import asked_plan
+from planner.planning.case import Case, make_case
+from planner.planning.choice import best_on
+from planner.planning.ranges import Ranged
+from planner.question.batch import batch_band
+from planner.rates.terms import Draws
+from tests.planner.build import price, question, site
+
+CLOSE = 0.03
+"""What simpler layouts and fewer GPUs may cost, 2 % each at the mean over draws, as it shows at mid."""
+
+
+def planned(**asked: str) -> tuple[Case, Ranged]:
+    one = question(**asked)
+    case = make_case(one, one.asked, one.clusters[0], price(), site())
+    return case, asked_plan(one, case, Draws(count=101, seed=0))
+
+
+def figures(case: Case, gpus: int) -> tuple[float, float, bool]:
+    """Seconds and USD at mid of what is planned on a number of GPUs, and whether it is safe."""
+    choice = best_on(case, FixedLayout(), gpus)
+    if choice.best is None:
+        return np.inf, np.inf, False
+    return float(choice.scores.wall_s[choice.best]), float(choice.scores.cost_usd[choice.best]), choice.safe
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"params": "70B", "precision": "fp8", "deadline": "30d"},
+        {"params": "8B", "deadline": "10d"},
+        {"params": "13B", "deadline": "7d", "precision": "fp8"},
+        {"params": "8B", "budget": "60k"},
+    ],
+)
+def test_no_neighbour_in_count_or_batch_is_sooner_and_cheaper(asked):
+    case, plan = planned(**asked)
+    gpus, batch = plan.plan.gpus, plan.plan.layout.global_batch
+    wall_s, usd, safe = figures(case, gpus)
+    assert safe
+    around = [gpus + 8 * nodes for nodes in (-8, -4, -2, -1, 1, 2, 4, 8) if gpus + 8 * nodes > 0]
+    neighbours = {f"{n} GPUs": figures(case, n) for n in (*around, round(gpus / 8 * 1.125) * 8)}
+    least, most = batch_band(case.recipe.global_batch, case.recipe.critical_batch)
+    step = plan.plan.layout.dp * plan.plan.layout.micro_batch
+    for other in {batch - step, batch + step, case.recipe.global_batch} - {batch}:
+        if least <= other <= most:
+            exactly = replace(case, recipe=replace(case.recipe, global_batch=other, batch_band=None))
+            neighbours[f"a batch of {other}"] = figures(exactly, gpus)
+
+    assert len(neighbours) > 5
+    dominating = {
+        name: (other_s / wall_s, other_usd / usd)
+        for name, (other_s, other_usd, other_safe) in neighbours.items()
+        if other_safe and other_s < (1 - CLOSE) * wall_s and other_usd < (1 - CLOSE) * usd
+    }
+    assert not dominating
