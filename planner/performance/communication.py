@@ -5,7 +5,7 @@ The messages themselves are listed in `transfers`; bus factors: nccl-tests `doc/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
 from planner.performance.compute import LayerTime
-from planner.performance.operations import EACH_ALONE, Work
+from planner.performance.operations import EACH_ALONE, Array, Work
 from planner.performance.shards import Shards
 from planner.performance.transfers import (
     Transfer,
@@ -52,15 +52,8 @@ class LayerComm:
         return self.tp + self.cp + self.ep
 
 
-def busy_s(transfers: Sequence[Transfer]) -> Value:
-    """Time of all of them, hidden or not."""
-    result: Value = sum((transfer.busy_s for transfer in transfers), 0.0)
-    return result
-
-
-def _exposed_s(transfers: Sequence[Transfer]) -> Value:
-    """What is not hidden of those whose messages each have a share of their own."""
-    return np.atleast_1d(sum((transfer.exposed_s for transfer in transfers), 0.0))
+def _summed(times_s: Iterable[Value]) -> Array:
+    return np.atleast_1d(np.asarray(sum(times_s, 0.0), dtype=np.float64))
 
 
 def _sent_s(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Value:
@@ -75,13 +68,12 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
     splits = EACH_ALONE if rates.drawn else work.splits  # layouts under draws of their own share nothing
     where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
     tensor = tensor_transfers(*where, rates)
-    forward = sum((move.forward_times * move.once_s * move.exposed_ratio for move in tensor), 0.0)
-    context = splits.spread(np.atleast_1d(busy_s(context_transfers(*where, rates))))
+    context = splits.spread(_summed(transfer.busy_s for transfer in context_transfers(*where, rates)))
     return LayerComm(
-        tp=splits.spread(_exposed_s(tensor)),
-        tp_forward=splits.spread(np.atleast_1d(forward)),
+        tp=splits.spread(_summed(transfer.exposed_s for transfer in tensor)),
+        tp_forward=splits.spread(_summed(transfer.exposed_forward_s for transfer in tensor)),
         cp=np.maximum(context - rates.overlap_cp_ratio * layer.attention, 0.0),
-        ep=splits.spread(_exposed_s(expert_transfers(*where, rates))),
+        ep=splits.spread(_summed(transfer.exposed_s for transfer in expert_transfers(*where, rates))),
         send=_sent_s(recipe, cluster, work, at, rates),
     )
 
@@ -137,7 +129,7 @@ def data_parallel(
     """
     passes = zero_passes(recipe, at)
     transfers = data_parallel_transfers(recipe, cluster, shards, at, passes, rates)
-    busy = busy_s(transfers)
+    busy = _summed(transfer.busy_s for transfer in transfers)
     window = micro_batch_s * np.where(passes.each_micro_batch, at.grad_accum, _chunks_behind(at))
     tail = busy / (shards.layers_most + 1.0) / passes.scatters
     exposed = np.maximum(busy - rates.overlap_dp_ratio * window, tail)

@@ -53,6 +53,11 @@ class Transfer:
         """What is not hidden."""
         return self.busy_s * self.exposed_ratio
 
+    @property
+    def exposed_forward_s(self) -> Value:
+        """The same in the forward pass."""
+        return self.forward_times * self.once_s * self.exposed_ratio
+
 
 CARRIED = (
     "activations", "inputs_again", "keys_and_values", "key_and_value_gradients", "tokens", "stage_outputs",
@@ -141,10 +146,10 @@ def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, ra
     message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
     # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
     hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
+    pair = RankGroup(size=np.full(1, 2.0), inside=np.where(crosses, 1.0, 2.0))
     return Transfer(
-        operation="send", carries="stage_outputs", payload_bytes=message,
-        group=RankGroup(size=np.full(1, 2.0), inside=2.0 - crosses), once_s=send_s(message, crosses, rates),
-        times=2.0, forward_times=1.0, exposed_ratio=1.0 - hidden,
+        operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
+        once_s=send_s(message, crosses, rates), times=2.0, forward_times=1.0, exposed_ratio=1.0 - hidden,
     )  # fmt: skip
 
 
@@ -190,26 +195,28 @@ def data_parallel_transfers(
     scatters = np.where(at.zero == 0, 0.0, passes.scatters)
     gathers = np.where(at.zero == 3, passes.gathers, 1.0 - rings)
     # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
-    gathered: Value = (
-        policy.gather_bytes if recipe.trains_all else np.where(at.zero == 3, 1.0, trained) * policy.gather_bytes
+    changed: Value = 1.0 if recipe.trains_all else np.where(at.zero == 3, 1.0, trained)
+    kinds = (
+        ("all_reduce", "gradients", all_reduce_s, policy.reduce_bytes * trained, rings),
+        ("reduce_scatter", "gradients", scatter_s, policy.reduce_bytes * trained, scatters),
+        ("all_gather", "parameters", gather_s, policy.gather_bytes * changed, gathers),
     )
-    transfers = []
-    for kind, params, group in parts:
-        if not np.any(params):
-            continue
-        reduced = params * policy.reduce_bytes * trained
-        for operation, payload, time, times in (
-            ("all_reduce", reduced, all_reduce_s, rings),
-            ("reduce_scatter", reduced, scatter_s, scatters),
-            ("all_gather", params * gathered, gather_s, gathers),
-        ):
-            if np.any(times):
-                transfers.append(Transfer(
-                    operation=operation, carries=f"{kind}{'parameters' if time is gather_s else 'gradients'}",
-                    payload_bytes=payload, group=group, once_s=time(payload, group, rates, messages), times=times,
-                    messages=messages,
-                ))  # fmt: skip
-    return (*transfers, *_between_replicas(recipe, cluster, shards, at, rates))
+    sent = tuple(
+        Transfer(
+            operation=operation,
+            carries=f"{whose}{contents}",
+            payload_bytes=params * each_bytes,
+            group=group,
+            once_s=seconds(params * each_bytes, group, rates, messages),
+            times=times,
+            messages=messages,
+        )
+        for whose, params, group in parts
+        if np.any(params)
+        for operation, contents, seconds, each_bytes, times in kinds
+        if np.any(times)
+    )
+    return (*sent, *_between_replicas(recipe, cluster, shards, at, rates))
 
 
 def _between_replicas(
@@ -224,6 +231,6 @@ def _between_replicas(
     payload = shard * recipe.policy.reduce_bytes * trained_share(recipe)
     shared = Transfer(
         operation="all_reduce", carries="gradient_shards", payload_bytes=payload, group=group,
-        once_s=all_reduce_s(payload, group, rates), times=(at.replicas > 1) * 1.0,
+        once_s=all_reduce_s(payload, group, rates), times=np.where(at.replicas > 1, 1.0, 0.0),
     )  # fmt: skip
     return (shared,)
