@@ -52,12 +52,12 @@ def own_surfaces(
 def _log_rate(runs: Sequence[CollectiveRun], operation: str, surface: Surface) -> Floats:
     """Logarithm of the rate at the nodes, `[group, size]`; no time falls as a message grows."""
     groups, sizes = (axis.nodes for axis in surface.axes)
-    rates = []
+    rows = []
     for group, known in zip(groups, surface.log_rate, strict=True):
         run = _nearest(runs, float(group))
         log_work = np.log(bus_bytes(operation, sizes, group))
-        rates.append(log_work - rising(log_work - known + _log_ratio(run, operation, surface, sizes)))
-    return np.array(rates)
+        rows.append(log_work - rising(log_work - known + _log_ratio(run, operation, surface, sizes)))
+    return np.array(rows)
 
 
 def _nearest(runs: Sequence[CollectiveRun], gpus: float) -> CollectiveRun:
