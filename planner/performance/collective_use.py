@@ -9,12 +9,14 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import bus_bytes
+from planner.models.convnet import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.communication import data_parallel
+from planner.performance.convnet import gradient_transfer, network_step
 from planner.performance.kernel_use import only, shown
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
-from planner.performance.step import slowest_stage
+from planner.performance.step import left_out, slowest_stage
 from planner.performance.transfers import (
     Transfer,
     context_transfers,
@@ -75,14 +77,15 @@ def collectives_used(recipe: Recipe, cluster: Cluster, at: Layouts, rates: RateS
     """Every kind of message that a layout sends, at mid values.
 
     Args:
-        recipe: what is trained; no convolutional network.
+        recipe: what is trained.
         cluster: on which machines.
         at: exactly one layout.
         rates: the terms, with their sources.
     """
+    axes_of = _network_axes if recipe.model.kind == "cnn" else _axes
     return tuple(
         _use(axis, transfer, rates)
-        for axis in _axes(recipe, cluster, at, rates)
+        for axis in axes_of(recipe, cluster, at, rates)
         for transfer in axis.transfers
         if only(transfer.group.size) > 1 and only(transfer.times) > 0
     )
@@ -105,6 +108,14 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
         data = data_parallel(recipe, cluster, shards, at, stage.total, rates)
         exposed, total = only(data.exposed_s), only(data.total_s)
         yield _Axis(item="dp_comm", transfers=data.transfers, times=1.0, exposed_s=exposed, item_s=total)
+
+
+def _network_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
+    """Of a convolutional network, which reduces gradients and sends nothing else."""
+    network, rates = network_of(recipe.model), terms.sample()
+    exposed_s = only(network_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
+    reduced = gradient_transfer(network, recipe, cluster, at, rates)
+    yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=exposed_s)
 
 
 def _use(axis: _Axis, transfer: Transfer, rates: RateSet) -> CollectiveUse:

@@ -224,7 +224,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws) -> Ranged:
         products=products,
         attention_kernel=None if network else attention_used(case.recipe, at, case.mid),
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
-        collectives=() if network else collectives_used(case.recipe, case.cluster, at, case.rates),
+        collectives=collectives_used(case.recipe, case.cluster, at, case.rates),
         uncertainty=_contributions(case, drawn.wall_s, draws),
         lost_layouts=_lost(case, choice),
         layouts_evaluated=choice.evaluated,

@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import given
 
+from planner.models.convnet import resnet, shape_of_network
 from planner.parallelism.layout import Layouts
 from planner.performance.collective_use import CollectiveUse, collectives_used
 from planner.performance.step import step_times
@@ -82,6 +83,15 @@ def test_copies_of_the_sharded_states_reduce_their_shards():
 
     shards = next(row for row in rows if row.carries == "gradient_shards")
     assert (shards.operation, shards.gpus, shards.domains, shards.per_step) == ("all_reduce", 4, 4, 1)
+
+
+def test_a_convolutional_network_reduces_its_gradients():
+    one = recipe(shape_of_network(resnet(50)), seq_len=1)
+    (reduce,) = used(one, layout(dp=16)).values()
+
+    assert (reduce.item, reduce.operation, reduce.gpus, reduce.domains) == ("dp_comm", "all_reduce", 16, 2)
+    assert reduce.message_bytes == pytest.approx(25.557e6 * 4, rel=1e-3)  # He et al. 2015: 25.6 M parameters
+    assert reduce.share_ratio == 1.0
 
 
 def test_one_gpu_sends_nothing():
