@@ -349,7 +349,7 @@ def main() -> None:
         breakdowns="\n".join(breakdown(validation, BREAKDOWNS[name], left, label) for name, label in LABELS.items()),
         pairs=pairs_table(validation, left),
         search=search_text(validation),
-        layouts=layouts_text(read("sweep_runs.csv"), table),
+        layouts=layouts_text(read("sweep_runs.csv"), read("sweep_crossfit.csv"), table),
         constant=constant_baseline(validation),
         peers=peers_table(validation),
         misses=misses_table(validation),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -147,14 +147,29 @@ def question_rows(sweeps: Iterable[Sweep]) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
-def summary_rows(observations: Sequence[Observation], shipped: Parameters) -> list[tuple[str, ...]]:
-    """Each model under the shipped parameters, and under what the other model's layouts teach beside them."""
+def read_crossfit(rows: Iterable[Mapping[str, str]]) -> dict[str, Scores]:
+    """Scores of each model under a fit without its layouts, as `benchmarks.sweep_crossfit` wrote them."""
+    names = [field.name for field in fields(Scores)]
+    return {row["model"]: Scores(**{name: float(row[name]) for name in names}) for row in rows}
+
+
+def summary_rows(
+    observations: Sequence[Observation], shipped: Parameters, left_out: Mapping[str, Scores]
+) -> list[tuple[str, ...]]:
+    """Each model under the shipped parameters, what the other model's layouts teach beside them, and a fit without it.
+
+    Args:
+        observations: of the sweep.
+        shipped: the parameters of today.
+        left_out: scores under a fit without the model's own layouts, by model.
+    """
     sweeps = predict_sweep(observations, shipped)
     rows = []
     for model, other in crossed(observations, shipped).items():
         own = scores([sweep for sweep in sweeps if sweep.question[0] == model])
         rows.append((model, "shipped parameters", *_cells(own)))
         rows.append((model, "learned from the other model as well", *_cells(other)))
+        rows.append((model, "fitted without this model's layouts", *_cells(left_out[model])))
     return rows
 
 
@@ -185,11 +200,14 @@ def map_rows(sweep: Sweep) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return ("", *(f"pp {pp}" for pp in depths)), rows
 
 
-def layouts_text(rows: Iterable[Mapping[str, str]], table: Callable[..., str]) -> str:
+def layouts_text(
+    rows: Iterable[Mapping[str, str]], crossfit: Iterable[Mapping[str, str]], table: Callable[..., str]
+) -> str:
     """The whole part of the page.
 
     Args:
         rows: of the sweep, text by column name.
+        crossfit: of `sweep_crossfit.csv`, text by column name.
         table: writes headers and rows as a table.
     """
     observations, shipped = read_sweep(rows), shipped_parameters()
@@ -197,7 +215,7 @@ def layouts_text(rows: Iterable[Mapping[str, str]], table: Callable[..., str]) -
     shown = next(sweep for sweep in sweeps if sweep.question == MAP)
     headers, cells = map_rows(shown)
     return "\n".join([
-        table(SUMMARY_HEADERS, summary_rows(observations, shipped)),
+        table(SUMMARY_HEADERS, summary_rows(observations, shipped, read_crossfit(crossfit))),
         table(HEADERS, question_rows(sweeps)),
         f"The best speed of {MAP[0]} on {MAP[1]} GPUs by tensor and pipeline parallel, in tokens/s per GPU, measured / "
         "predicted:\n",

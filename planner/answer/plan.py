@@ -13,6 +13,7 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.kernels.gain import NarrowGain
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
+from planner.performance.collective_use import CollectiveUse
 from planner.performance.kernel_use import AttentionUse, ProductUse
 from planner.question.asked import InputValue
 
@@ -185,6 +186,8 @@ class Plan:
     """Fused attention of a layer, by shape, at mid; None: the scores are stored, or there is no attention."""
     narrow_gain: NarrowGain | None = None
     """Where FP8 (MXFP8, NVFP4) products pay on this GPU, and how far this plan is from there; None: BF16 and wider."""
+    collectives: tuple[CollectiveUse, ...] = ()
+    """What the layout sends, by axis and kind of message, at mid."""
     uncertainty: tuple[Contribution, ...] = ()
     """What makes the range of the duration, largest first."""
     lost_layouts: tuple[LostLayout, ...] = ()

@@ -72,13 +72,26 @@ def read_corpus(parameters: Parameters) -> list[Observation]:
 
 
 def fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Fit:
-    """Fit parameters and spreads to runs of many lineages.
+    """Fit parameters and spreads to runs of many lineages, and see how lineages left out whole do.
 
     Args:
         observations: rows of many lineages.
         start: the values and spreads to begin with; the priors are those before any fit.
         log: takes lines of progress.
     """
+    hierarchy = population_fit(observations, start, log)
+    hierarchy = hierarchy.under(conformal(hierarchy, log))
+    given = leave_out(hierarchy)
+    return Fit(
+        parameters=with_posterior(hierarchy, hierarchy.population()),
+        curve=tuple(learning_curve(hierarchy, given)),
+        drawn=tuple(drawn_left_out(hierarchy, given, most=MOST_ROWS)),
+        left_out=left_out_residuals(hierarchy, given),
+    )
+
+
+def population_fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Hierarchy:
+    """Fit values and spreads alone, without a look at left-out lineages; arguments as in `fit`."""
     priors = start.replaced(row.before_fit for row in start.rows.values())
     parameters, fitted = replace(start, joint=None), fitted_ids(start)
     for turn in range(ITERATIONS):
@@ -89,15 +102,7 @@ def fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Fit
         largest = int(np.abs(shift).argmax())
         log(f"iteration {turn + 1}: largest step {shift[largest]:+.3f} of {fitted[largest]}")
         parameters = at_shift(hierarchy.parameters, fitted, shift)
-    hierarchy = _at(observations, parameters, priors)
-    hierarchy = hierarchy.under(conformal(hierarchy, log))
-    given = leave_out(hierarchy)
-    return Fit(
-        parameters=with_posterior(hierarchy, hierarchy.population()),
-        curve=tuple(learning_curve(hierarchy, given)),
-        drawn=tuple(drawn_left_out(hierarchy, given, most=MOST_ROWS)),
-        left_out=left_out_residuals(hierarchy, given),
-    )
+    return _at(observations, parameters, priors)
 
 
 def _at(observations: Sequence[Observation], parameters: Parameters, priors: Parameters) -> Hierarchy:

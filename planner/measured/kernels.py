@@ -198,12 +198,39 @@ def measured_surface(fit: LinearFit, compute: str, evidence: Evidence) -> Surfac
     )  # fmt: skip
 
 
+def measured_attention(fit: LinearFit, compute: str, evidence: Evidence) -> Surface:
+    """The forward attention of a record as a surface: its fit over FLOP and length, for any number of heads.
+
+    Records hold one size of a head, and as many heads as fill the device: the rate of other sizes is taken to be the
+    same, and few heads cost the fixed time of a kernel and no more.
+    """
+    d, heads, length = (
+        grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
+    )
+    flop = 2.0 * d * heads * length**2
+    seconds = fit.all_seconds(np.column_stack([flop, np.ones_like(flop)]), length[:, None])
+    shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
+    log_s = rising(np.log(seconds).reshape(shape))
+    return Surface(
+        id=f"{evidence.id}:attention:{compute}", axes=MEASURED_ATTENTION_AXES,
+        log_rate=np.log(flop).reshape(shape) - log_s, floor_s=fit.coefficients[1], spread=fit.spread, stack_spread=0.0,
+        evidence=evidence,
+    )  # fmt: skip
+
+
 MEASURED_AXES = (
     Axis(name="n", first=5, count=12),
     Axis(name="k", first=5, count=12),
     Axis(name="m", first=4, count=13),
 )
 """Shapes of a record's surface: a laptop plans small models, too."""
+
+MEASURED_ATTENTION_AXES = (
+    Axis(name="head_dim", first=7, count=1),
+    Axis(name="heads", first=0, count=13),
+    Axis(name="length", first=7, count=9),
+)
+"""The same of attention: lengths of 128 to 32 768."""
 
 
 def log_mean(values: Sequence[float]) -> tuple[float, float]:

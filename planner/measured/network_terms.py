@@ -12,7 +12,9 @@ from planner.errors import Message
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import bears_name
 from planner.hardware.cluster import Cluster
+from planner.kernels.collectives import large_bytes_per_s
 from planner.measured.nccl_runs import CollectiveRun
+from planner.measured.nccl_surfaces import own_surfaces
 from planner.measured.network_fit import FittedTerm, Link, NetworkFit, PlacedRun, Prior, fit_network
 from planner.measured.terms import LEAST_SD
 from planner.performance.collectives import place
@@ -66,14 +68,14 @@ def network_terms(runs: Sequence[CollectiveRun], source: str, cluster: Cluster, 
         cluster: the machines that are planned with.
         base: their terms by other evidence: labels, and what the runs leave open.
     """
-    fitting = [_from_training_sizes(run) for run in runs]
-    inside = [run for run in fitting if _stays_inside(run, cluster) and bears_name(cluster.gpu, run.device_name)]
-    between = [run for run in fitting if run.nodes > 1 and not _stays_inside(run, cluster)]
+    inside = [run for run in runs if _stays_inside(run, cluster) and bears_name(cluster.gpu, run.device_name)]
+    between = [_from_training_sizes(run) for run in runs if run.nodes > 1 and not _stays_inside(run, cluster)]
     parts: list[_Part] = []
     terms: dict[str, Term] = {}
     if inside:
-        parts.append(_fitted("inside", [_placed(run, cluster, Link.INSIDE) for run in inside], base, INSIDE))
-        terms |= _terms(parts[-1], source, cluster, base)
+        placed = [_placed(_from_training_sizes(run), cluster, Link.INSIDE) for run in inside]
+        parts.append(_fitted("inside", placed, base, INSIDE))
+        terms |= _by_size(_terms(parts[-1], source, cluster, base), inside, base)
     known = replace(base, terms=dict(base.terms) | terms)
     if between:
         parts.append(_fitted("between", [_limited(run, cluster, known) for run in between], known, BETWEEN))
@@ -138,7 +140,7 @@ def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[st
     evidence = Evidence(
         id=f"network_file:{part.name}:{cluster.gpu.id}",
         kind=EvidenceKind.MEASURED,
-        what=_what(part),
+        what=_what(part, by_size=part.name == "inside" and bool(base.terms[INSIDE[0]].by_operation)),
         source=source,
         gpu=cluster.gpu.id,
         terms=part.fitted,
@@ -150,6 +152,16 @@ def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[st
         )
         for name in part.fitted
     }  # fmt: skip
+
+
+def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSet) -> dict[str, Term]:
+    """The terms of a link with its collectives by size, where surfaces of it are known; its rate is theirs."""
+    rate, shipped = terms.get("nvlink_bytes_per_s"), base.terms["nvlink_bytes_per_s"].by_operation
+    if rate is None or not shipped:
+        return terms
+    surfaces = own_surfaces(runs, shipped, rate.value, rate.evidence)
+    by_size = replace(rate, value=large_bytes_per_s(surfaces["all_gather"]), by_operation=surfaces)
+    return terms | {rate.name: by_size}
 
 
 def _own_sd(part: _Part, name: str) -> float:
@@ -180,13 +192,14 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
 }
 
 
-def _what(part: _Part) -> str:
-    """What was run on how many nodes, and what it gave."""
+def _what(part: _Part, *, by_size: bool) -> str:
+    """What was run on how many nodes, and what it gave; `by_size` where a collective takes its measured times."""
     runs = [item.run for item in part.runs]
     over = ", ".join(dict.fromkeys(_over(run) for run in runs))
     low, high = min(run.sizes_bytes[0] for run in runs), max(run.sizes_bytes[-1] for run in runs)
     figures = ", ".join(_figure(name, part.fit.terms[name]) for name in part.fitted)
-    line = f"a straight line over {low / MIB:.4g} to {high / MIB:.5g} MiB leaves {part.fit.residual_ratio:.1%}"
+    line = "collectives by size as they were run; between nodes and for sends " if by_size else ""
+    line += f"a straight line over {low / MIB:.4g} to {high / MIB:.5g} MiB leaves {part.fit.residual_ratio:.1%}"
     single = len({run.nodes for run in runs}) == 1 and part.name == "between"
     only = "; one number of nodes: latency is divided as in the catalogue" if single else ""
     return f"{over}: {figures}; {line}{only}"

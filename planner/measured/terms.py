@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.measured.device import evidence_of
-from planner.measured.kernels import measured_surface
+from planner.measured.kernels import measured_attention, measured_surface
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
@@ -35,6 +37,16 @@ def _compute(recipe: Recipe) -> str:
     if policy.linear_compute != "fp8":
         return policy.linear_compute
     return {"rowwise": "fp8-rowwise", "mx": "mxfp8"}.get(policy.scaling, "fp8")
+
+
+def _backward_ratio(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
+    """Rate of the backward attention kernel over the forward one."""
+    forward = rates.attention_forward_flop_per_s.get(compute)
+    backward = rates.attention_backward_flop_per_s.get(compute)
+    if forward is None or backward is None or compute not in rates.attention_fits:
+        return None
+    spread = float(np.hypot(forward.relative_sd, backward.relative_sd))
+    return MeasuredValue(value=backward.value / forward.value, relative_sd=spread, probe_ids=backward.probe_ids)
 
 
 def _attention(rates: MeasuredRates, compute: str) -> MeasuredValue | None:
@@ -87,6 +99,7 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         "linear_flop_per_s": linear,
         "other_flop_per_s": rates.matmul_flop_per_s.get(other),
         "attention_flop_per_s": _attention(rates, other),
+        "attention_backward_ratio": _backward_ratio(rates, other),
         "memory_bytes_per_s": _memory(rates, recipe),
         "optimizer_bytes_per_s": _optimizer(rates, recipe),
         "kernel_s": rates.kernel_s,
@@ -106,13 +119,17 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
 
 
 def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[str, Surface]:
-    """How the measured rates of products differ by shape, by the name of their term."""
-    computes = {"linear_flop_per_s": _compute(recipe), "other_flop_per_s": recipe.policy.other_compute}
-    return {
+    """How the measured rates of products and attention differ by shape, by the name of their term."""
+    other = recipe.policy.other_compute
+    computes = {"linear_flop_per_s": _compute(recipe), "other_flop_per_s": other}
+    surfaces = {
         name: measured_surface(rates.product_fits[compute], compute, evidence)
         for name, compute in computes.items()
         if compute in rates.product_fits
     }
+    if _backward_ratio(rates, other) is not None:  # a surface is forward alone
+        surfaces["attention_flop_per_s"] = measured_attention(rates.attention_fits[other][0], other, evidence)
+    return surfaces
 
 
 def measured_terms(

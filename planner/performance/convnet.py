@@ -16,6 +16,7 @@ from planner.performance.collectives import all_reduce_s, place
 from planner.performance.memory import MemoryItems, memory_left_out
 from planner.performance.optimizer_step import update_bytes_per_param
 from planner.performance.step import StepTimes, left_out, waiting_s
+from planner.performance.transfers import Transfer
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -44,6 +45,16 @@ def _passed_elements(conv: Convolution, recipe: Recipe, rates: Rates) -> Value:
     return passes * conv.elements + moved
 
 
+def gradient_transfer(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Transfer:
+    """The gradients of a step, reduced among all GPUs."""
+    group = place(at.dp, 1, cluster.nvlink_domain)
+    payload = network.params * recipe.policy.reduce_bytes
+    return Transfer(
+        operation="all_reduce", carries="gradients", payload_bytes=payload, group=group,
+        once_s=all_reduce_s(payload, group, rates), times=1.0,
+    )  # fmt: skip
+
+
 def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
     """Itemised step of data parallel training, `[layout]` or `[draw]`; `micro_batch` counts images."""
     images = at.micro_batch.astype(np.float64)
@@ -57,8 +68,7 @@ def network_step(network: Network, recipe: Recipe, cluster: Cluster, at: Layouts
     memory = images * passed * each / rates.memory_bytes_per_s + kernels * rates.kernel_s
     busy = matmul + memory
     launch = waiting_s(kernels * rates.launch_s, busy)
-    group = place(at.dp, 1, cluster.nvlink_domain)
-    reduce_s = all_reduce_s(network.params * recipe.policy.reduce_bytes, group, rates)
+    reduce_s = gradient_transfer(network, recipe, cluster, at, rates).once_s
     hidden = rates.overlap_dp_ratio * busy * 2.0 / 3.0
     exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
     optimizer = network.params * update_bytes_per_param(recipe) / rates.optimizer_bytes_per_s + rates.step_overhead_s

@@ -65,19 +65,19 @@ def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
 def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> ProductUse:
     times = product_times((op,), work.splits, recipe, rates)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
-    m, n, k, count = (_first(size) for size in (op.m, op.n, op.k, op.count))
-    step_s = _first(times.total)
+    m, n, k, count = (only(size) for size in (op.m, op.n, op.k, op.count))
+    step_s = only(times.total)
     flop = 2.0 * m * n * k * count * (3.0 if recipe.trains_all else 2.0)
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
         compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,
-        step_s=_shown(step_s), tflops=_shown(flop / step_s / TERA), share_ratio=0.0,
+        step_s=shown(step_s), tflops=shown(flop / step_s / TERA), share_ratio=0.0,
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
 
 
-def _shown(value: float) -> float:
-    """Six digits: a document holds many products."""
+def shown(value: float) -> float:
+    """Six digits: a document holds many kernels."""
     return float(f"{value:.6g}")
 
 
@@ -107,17 +107,17 @@ def attention_used(recipe: Recipe, at: Layouts, rates: Rates) -> AttentionUse | 
     if recipe.attention == "naive":
         return None
     work, surface = work_of(recipe, at, rates), rates.surface("attention_flop_per_s")
-    step_s = _first(attention_time(recipe, work, at, rates).total)
-    flop = _first(work.attention_flop) * (1.0 + FLASH_BACKWARD)
+    step_s = only(attention_time(recipe, work, at, rates).total)
+    flop = only(work.attention_flop) * (1.0 + FLASH_BACKWARD)
     return AttentionUse(
-        heads=_first(work.attention_heads), head_dim=0.5 * (recipe.model.head_dim + recipe.model.value_dim),
-        length=_first(work.attention_length), chunks=_first(work.attention_chunks),
-        compute=recipe.policy.other_compute, step_s=_shown(step_s), tflops=_shown(flop / step_s / TERA),
+        heads=only(work.attention_heads), head_dim=0.5 * (recipe.model.head_dim + recipe.model.value_dim),
+        length=only(work.attention_length), chunks=only(work.attention_chunks),
+        compute=recipe.policy.other_compute, step_s=shown(step_s), tflops=shown(flop / step_s / TERA),
         evidence=None if surface is None else surface.evidence.id,
     )  # fmt: skip
 
 
-def _first(value: Value) -> float:
+def only(value: Value) -> float:
     """Of the only layout."""
     return float(np.ravel(value)[0])
 

@@ -13,9 +13,9 @@ import numpy as np
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
 from planner.parallelism.slowest import expected_max
-from planner.performance.communication import LayerComm, data_parallel_s, layer_comm
-from planner.performance.compute import LayerTime, head_time, kernels, layer_time
-from planner.performance.operations import work_of
+from planner.performance.communication import LayerComm, data_parallel, layer_comm
+from planner.performance.compute import HeadTime, LayerTime, head_time, kernels, layer_time
+from planner.performance.operations import Work, work_of
 from planner.performance.optimizer_step import offload_s, optimizer_s
 from planner.performance.shards import Shards, shard_params
 from planner.rates.terms import Rates, Value
@@ -97,24 +97,53 @@ def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Val
     return np.where(last, shards.layers_last, shards.layers_most), last * 1.0
 
 
-def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
-    """Itemised step time, `[layout]`, or `[draw]` for one layout."""
-    work = work_of(recipe, at, rates)
-    shards = shard_params(recipe, at)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime:
+    """One micro-batch on the slowest pipeline stage, `[layout]` or `[draw]`."""
+
+    layer: LayerTime
+    head: HeadTime
+    comm: LayerComm
+    recompute: Value
+    """Of one layer."""
+    per_layer: Value
+    """One layer with its exposed communication."""
+    layers: Value
+    """Layers of the stage."""
+    with_head: Value
+    """1 where the output layer is on the stage, else 0."""
+    total: Value
+    """The micro-batch."""
+
+
+def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, at: Layouts, rates: Rates) -> StageTime:
+    """What the critical path passes for every micro-batch."""
     layer = layer_time(recipe, work, at, rates)
     comm = layer_comm(recipe, cluster, work, at, layer, rates)
     head = head_time(recipe, work, rates)
     recompute = _recompute(layer, comm, recipe, at)
     per_layer = layer.total + recompute + comm.total
-    n, with_head = _stages(shards, per_layer, head.total, at)
+    layers, with_head = _stages(shards, per_layer, head.total, at)
+    return StageTime(
+        layer=layer, head=head, comm=comm, recompute=recompute, per_layer=per_layer, layers=layers,
+        with_head=with_head, total=layers * per_layer + with_head * head.total,
+    )  # fmt: skip
+
+
+def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
+    """Itemised step time, `[layout]`, or `[draw]` for one layout."""
+    work = work_of(recipe, at, rates)
+    shards = shard_params(recipe, at)
+    stage = slowest_stage(recipe, cluster, work, shards, at, rates)
+    layer, head, comm, n, with_head = stage.layer, stage.head, stage.comm, stage.layers, stage.with_head
+    per_layer, slowest = stage.per_layer, stage.total
     m = at.grad_accum.astype(np.float64)
-    slowest = n * per_layer + with_head * head.total
     every_stage = recipe.model.layers * per_layer + head.total
     launch = _launch(recipe, cluster, at, shards.layers_most, slowest, rates)
     bubble = np.where(at.pp > 1, (every_stage - slowest) / at.vp, 0.0)
     bubble_launch = (at.pp - 1) * launch / at.vp
     busy = m * slowest
-    dp_comm = data_parallel_s(recipe, cluster, shards, at, slowest, rates)
+    dp_comm = data_parallel(recipe, cluster, shards, at, slowest, rates).total_s
     pp_comm = comm.send * (m + at.pp - 1) * at.vp
     optimizer = optimizer_s(recipe, shards, at, rates)
     offload = offload_s(recipe, shards, at, work, busy, shards.layers_most, rates)
@@ -125,7 +154,7 @@ def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> S
         matmul=m * (n * layer.matmul + with_head * head.matmul) * work_error,
         attention=m * n * layer.attention * work_error,
         memory_bound=m * (n * layer.memory + with_head * head.memory) * work_error,
-        recompute=m * n * recompute * work_error,
+        recompute=m * n * stage.recompute * work_error,
         launch=m * launch * error,
         tp_comm=m * n * comm.tp * error,
         cp_comm=m * n * comm.cp * error,

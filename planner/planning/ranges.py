@@ -10,6 +10,7 @@ import numpy.typing as npt
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
+from planner.performance.collective_use import collectives_used
 from planner.performance.evaluation import Evaluation, memory_of
 from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
 from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
@@ -242,6 +243,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         products=products,
         attention_kernel=None if network else attention_used(case.recipe, at, case.mid),
         narrow_gain=gain_of_narrow(case.recipe, case.mid, products),
+        collectives=collectives_used(case.recipe, case.cluster, at, case.rates),
         uncertainty=_contributions(case, drawn.wall_s, draws),
         lost_layouts=_lost(case, choice),
         layouts_evaluated=choice.evaluated,

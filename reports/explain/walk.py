@@ -14,6 +14,7 @@ from typing import Any
 from planner.errors import UsageError
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
+from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, remainder
 from reports.explain.products import attention_node, narrow_words, product_nodes
 from reports.page.build import checked
@@ -137,10 +138,11 @@ class Derivation:
     def step(self) -> Node:
         """The time of a step, item by item."""
         plan = self._plan
+        talking = {row["item"] for row in plan.get("collectives", ())}  # shown even where compute hides all of it
         items = [
             self._item(name, size)
             for name, size in plan["step_s"].items()
-            if name != "total" and size > 0
+            if name != "total" and (size > 0 or name in talking)
         ]  # fmt: skip
         stated = plan["step_range_s"] or plan["step_s"]["total"]
         ids = self._ids("step_s", whole=True)
@@ -153,6 +155,9 @@ class Derivation:
             return self._products(size)
         if name == "attention":
             return attention_node(self._plan, label, ids)
+        collectives = collective_nodes(self._plan, name)
+        if collectives:
+            return self._made(label, size, "s", "sum of its messages", "sum", list(collectives), evidence=ids)
         return Node(label=label, value=size, unit="s", evidence=ids)
 
     def _products(self, size: float) -> Node:

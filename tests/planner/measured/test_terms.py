@@ -3,10 +3,13 @@ from dataclasses import replace
 import pytest
 
 from planner.evidence import EvidenceKind
+from planner.measured.device import measured_rates
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.measured.terms import LEAST_SD, measured_terms
+from planner.performance.kernel_use import attention_used, products_used
 from planner.rates.ladder import resolve_rates
-from tests.planner.build import cluster, recipe
+from tests.planner.build import cluster, layouts, recipe
+from tests.planner.recorded import kernels
 
 
 def value(number: float, spread: float = 0.02) -> MeasuredValue:
@@ -119,3 +122,34 @@ def test_memory_bound_work_runs_as_measured_for_its_stack_and_fused_else_as_a_co
     term = terms(rates, stack=stack).get("memory_bytes_per_s")
 
     assert (term.value if term else None) == expected
+
+
+def test_the_attention_kernels_of_a_record_become_the_surface_of_a_step():
+    # recorded.py's law: 400 TFLOP/s forward, 350 backward, at any length
+    record = measured_rates(kernels())
+    asked = recipe("llama-3.1-8b")
+    own = measured_terms(record, asked, resolve_rates(cluster("h200-sxm-141gb"), asked).terms)
+    rates = resolve_rates(cluster("h200-sxm-141gb"), asked, own).sample()
+    used = attention_used(asked, layouts(micro_batch=2), rates)
+
+    assert own["attention_flop_per_s"].value == pytest.approx(400e12, rel=1e-3)
+    assert own["attention_backward_ratio"].value == pytest.approx(350 / 400, rel=1e-3)
+    assert used is not None
+    assert used.evidence == "record:0d0e5f0e"
+    flop = 2 * 2 * 32 * 128 * 4096**2
+    assert used.step_s == pytest.approx(flop / 400e12 + 2.5 * flop / 350e12, rel=0.01)
+
+
+def test_products_and_attention_of_a_record_win_over_the_shipped_surfaces():
+    asked = recipe("llama-3.1-8b")
+    machine = cluster("h200-sxm-141gb")
+    shipped = resolve_rates(machine, asked)
+    own = resolve_rates(machine, asked, measured_terms(measured_rates(kernels()), asked, shipped.terms))
+
+    def sources(rates):
+        products = products_used(asked, layouts(), rates.sample())
+        attention = attention_used(asked, layouts(), rates.sample())
+        return {use.evidence for use in products} | {attention.evidence if attention else None}
+
+    assert sources(shipped) == {"kernels:matmul:h200-sxm-141gb:bf16", "kernels:attention:h200-sxm-141gb:bf16"}
+    assert sources(own) == {"record:0d0e5f0e"}

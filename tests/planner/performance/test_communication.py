@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from planner.parallelism.layout import Layout, Layouts
-from planner.performance.communication import data_parallel_s, layer_comm
+from planner.performance.communication import data_parallel, layer_comm
 from planner.performance.compute import layer_time
 from planner.performance.operations import count_work
 from planner.performance.shards import shard_params
@@ -123,7 +123,7 @@ def test_a_pipeline_passes_activations_and_gradients_of_its_sequence_shard():
 
 def step(one, where: Layout, rates=None, micro_batch_s: float = 0.0) -> float:
     at = Layouts.of(where)
-    return seconds(data_parallel_s(one, cluster(), shard_params(one, at), at, micro_batch_s, rates or links()))
+    return seconds(data_parallel(one, cluster(), shard_params(one, at), at, micro_batch_s, rates or links()).total_s)
 
 
 def volume(where: Layout, **changes: object) -> float:
@@ -210,7 +210,7 @@ def test_faster_links_never_cost_time(setting):
     for name in ("nvlink_bytes_per_s", "nic_bytes_per_s"):
         faster = rates.replaced(**{name: 2 * getattr(rates, name)})
         slow, fast = (layer_comm(one, machine, work, at, layer, r) for r in (rates, faster))
-        slow_s, fast_s = (data_parallel_s(one, machine, shards, at, layer.total, r) for r in (rates, faster))
+        slow_s, fast_s = (data_parallel(one, machine, shards, at, layer.total, r).total_s for r in (rates, faster))
 
         assert seconds(fast.total) <= seconds(slow.total) * ROUNDING
         assert seconds(fast.send) <= seconds(slow.send) * ROUNDING
@@ -230,6 +230,6 @@ def test_gradients_are_reduced_in_a_message_for_each_layer_and_one_for_the_end()
     one, where = recipe(gpt(8, 1024, 16)), layout(dp=16, zero=0)
     at = Layouts.of(where)
     fast = {"nvlink_bytes_per_s": 1e30, "nic_bytes_per_s": 1e30, "node_hop_s": 1e-3, "interference_ratio": 0.0}
-    exposed = data_parallel_s(one, cluster(), shard_params(one, at), at, 0.0, links(**fast))
+    exposed = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, links(**fast)).total_s
 
     assert seconds(exposed) == pytest.approx((8 + 1) * 1e-3)

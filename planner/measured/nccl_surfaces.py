@@ -1,0 +1,72 @@
+"""The user's own nccl-tests runs inside a node as surfaces: time by operation, group and size, as shipped ones have it.
+
+What was run takes its measured times. Between and beyond the sizes that were measured, and for other groups, the
+shipped surface gives the form; operations that were not run keep theirs, at the rate that the others say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.evidence import Evidence
+from planner.kernels.collectives import bus_bytes, collective_s, large_bytes_per_s
+from planner.kernels.fit import rising
+from planner.kernels.surface import Floats, Surface
+from planner.measured.nccl_runs import CollectiveRun
+
+OPERATIONS = {
+    "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+}  # fmt: skip
+"""Names of nccl-tests to those of surfaces."""
+
+
+def own_surfaces(
+    runs: Sequence[CollectiveRun], shipped: Mapping[str, Surface], bytes_per_s: float, evidence: Evidence
+) -> dict[str, Surface]:
+    """The surfaces of a link that runs inside a node give, by operation; empty where no surface gives their form.
+
+    Args:
+        runs: inside one NVLink domain.
+        shipped: the surfaces that are known of the link, by operation.
+        bytes_per_s: rate on the bus of large gathers, as all the runs say.
+        evidence: of the runs.
+    """
+    slower = large_bytes_per_s(shipped["all_gather"]) / bytes_per_s if shipped else 1.0
+    surfaces = {}
+    for operation, surface in shipped.items():
+        measured = [run for run in runs if OPERATIONS.get(run.collective) == operation]
+        log_rate = _log_rate(measured, operation, surface) if measured else surface.log_rate - np.log(slower)
+        fastest_s = min((float(run.times_s.min()) for run in measured), default=surface.floor_s)
+        surfaces[operation] = replace(
+            surface, id=f"{evidence.id}:{operation}", log_rate=log_rate, floor_s=min(surface.floor_s, fastest_s),
+            evidence=evidence,
+        )  # fmt: skip
+    return surfaces
+
+
+def _log_rate(runs: Sequence[CollectiveRun], operation: str, surface: Surface) -> Floats:
+    """Logarithm of the rate at the nodes, `[group, size]`; no time falls as a message grows."""
+    groups, sizes = (axis.nodes for axis in surface.axes)
+    rows = []
+    for group, known in zip(groups, surface.log_rate, strict=True):
+        run = _nearest(runs, float(group))
+        log_work = np.log(bus_bytes(operation, sizes, group))
+        rows.append(log_work - rising(log_work - known + _log_ratio(run, operation, surface, sizes)))
+    return np.array(rows)
+
+
+def _nearest(runs: Sequence[CollectiveRun], gpus: float) -> CollectiveRun:
+    """The run whose group is nearest in size."""
+    return min(runs, key=lambda run: abs(math.log(run.ranks / gpus)))
+
+
+def _log_ratio(run: CollectiveRun, operation: str, surface: Surface, sizes: Floats) -> Floats:
+    """Logarithm of measured over known times, `[size]`; beyond the sizes of a run that of its first or last."""
+    there = np.clip(sizes, run.sizes_bytes[0], run.sizes_bytes[-1])
+    log_s = np.interp(np.log(there), np.log(run.sizes_bytes), np.log(run.times_s))
+    return np.asarray(log_s - np.log(collective_s(surface, operation, there, float(run.ranks))))

@@ -1,0 +1,137 @@
+"""The collectives behind the step of one layout: bytes, ranks, time, rate on the bus, what is hidden, and source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.hardware.cluster import Cluster
+from planner.kernels.collectives import bus_bytes
+from planner.models.convnet import network_of
+from planner.parallelism.layout import Layouts
+from planner.performance.communication import data_parallel
+from planner.performance.convnet import gradient_transfer, network_step
+from planner.performance.kernel_use import only, shown
+from planner.performance.operations import work_of
+from planner.performance.shards import shard_params
+from planner.performance.step import left_out, slowest_stage
+from planner.performance.transfers import (
+    Transfer,
+    context_transfers,
+    expert_transfers,
+    stage_transfer,
+    tensor_transfers,
+)
+from planner.rates.terms import RateSet
+from planner.training.recipe import Recipe
+from planner.units import GB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveUse:
+    """One kind of message on the critical path of a step, as one GPU sees it."""
+
+    item: str
+    """Item of the step that it is part of: `tp_comm`, `cp_comm`, `ep_comm`, `pp_comm` or `dp_comm`."""
+    operation: str
+    """`all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all` or `send`."""
+    carries: str
+    """What is in it, one of `transfers.CARRIED`."""
+    gpus: int
+    """That take part in one."""
+    domains: int
+    """NVLink domains (nodes, or racks of NVL72) that these lie on; 1: inside one."""
+    message_bytes: float
+    """Of one message, as nccl-tests counts: the whole, not one rank's part."""
+    per_step: float
+    """Messages on the critical path of a step; those that recomputation repeats are not counted."""
+    message_s: float
+    """Time of one."""
+    bus_gb_per_s: float
+    """Rate on the bus, as nccl-tests counts."""
+    exposed_ratio: float
+    """Of its time, what no compute hides; messages that hide together share it."""
+    share_ratio: float
+    """Of the item's time. What is left of 1 is no message: compute that is slowed beside them, copies, stalls."""
+    evidence: str
+    """Id of the source of the rate: a measured surface, or the row of the link or the network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """The messages of one item of a step."""
+
+    item: str
+    transfers: Sequence[Transfer]
+    times: float
+    """How often a step passes what `Transfer.times` counts in."""
+    exposed_s: float | None
+    """What is exposed of all of them, for one pass, where they hide together; None: each has a share of its own."""
+    item_s: float
+    """The item, for one pass."""
+
+
+def collectives_used(recipe: Recipe, cluster: Cluster, at: Layouts, rates: RateSet) -> tuple[CollectiveUse, ...]:
+    """Every kind of message that a layout sends, at mid values.
+
+    Args:
+        recipe: what is trained.
+        cluster: on which machines.
+        at: exactly one layout.
+        rates: the terms, with their sources.
+    """
+    axes_of = _network_axes if recipe.model.kind == "cnn" else _axes
+    return tuple(
+        _use(axis, transfer, rates)
+        for axis in axes_of(recipe, cluster, at, rates)
+        for transfer in axis.transfers
+        if only(transfer.group.size) > 1 and only(transfer.times) > 0
+    )
+
+
+def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
+    rates = terms.sample()
+    work, shards = work_of(recipe, at, rates), shard_params(recipe, at)
+    stage = slowest_stage(recipe, cluster, work, shards, at, rates)
+    comm, layout, where = stage.comm, at.at(0), (recipe, cluster, work.tokens, at, rates)
+    passes = layout.grad_accum * only(stage.layers)
+    yield _Axis(item="tp_comm", transfers=tensor_transfers(*where), times=passes, exposed_s=None, item_s=only(comm.tp))
+    cp = only(comm.cp)
+    yield _Axis(item="cp_comm", transfers=context_transfers(*where), times=passes, exposed_s=cp, item_s=cp)
+    yield _Axis(item="ep_comm", transfers=expert_transfers(*where), times=passes, exposed_s=None, item_s=only(comm.ep))
+    if layout.pp > 1:
+        sent, chunks = stage_transfer(recipe, cluster, work, at, rates), (layout.grad_accum + layout.pp - 1) * layout.vp
+        yield _Axis(item="pp_comm", transfers=[sent], times=chunks, exposed_s=None, item_s=only(comm.send))
+    if layout.dp * layout.cp > 1:
+        data = data_parallel(recipe, cluster, shards, at, stage.total, rates)
+        exposed, total = only(data.exposed_s), only(data.total_s)
+        yield _Axis(item="dp_comm", transfers=data.transfers, times=1.0, exposed_s=exposed, item_s=total)
+
+
+def _network_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
+    """Of a convolutional network, which reduces gradients and sends nothing else."""
+    network, rates = network_of(recipe.model), terms.sample()
+    exposed_s = only(network_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
+    reduced = gradient_transfer(network, recipe, cluster, at, rates)
+    yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=exposed_s)
+
+
+def _use(axis: _Axis, transfer: Transfer, rates: RateSet) -> CollectiveUse:
+    messages, group = only(transfer.messages), transfer.group
+    gpus, message_bytes = only(group.size), only(transfer.payload_bytes) / messages
+    message_s = only(transfer.once_s) / messages
+    exposed = only(transfer.exposed_ratio)
+    if axis.exposed_s is not None:
+        exposed = axis.exposed_s / sum(only(other.busy_s) for other in axis.transfers)
+    moved = message_bytes if transfer.operation == "send" else only(bus_bytes(transfer.operation, message_bytes, gpus))
+    link = "nic_bytes_per_s" if bool(np.ravel(group.crosses)[0]) else "nvlink_bytes_per_s"
+    return CollectiveUse(
+        item=axis.item, operation=transfer.operation, carries=transfer.carries, gpus=int(gpus),
+        domains=int(np.ceil(gpus / only(group.inside))), message_bytes=shown(message_bytes),
+        per_step=shown(axis.times * only(transfer.times) * messages), message_s=shown(message_s),
+        bus_gb_per_s=shown(moved / message_s / GB), exposed_ratio=shown(exposed),
+        share_ratio=round(only(transfer.busy_s) * exposed / axis.item_s, 11) if axis.item_s else 0.0,
+        evidence=rates.terms[link].evidence.id,
+    )  # fmt: skip

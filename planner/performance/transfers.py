@@ -1,0 +1,236 @@
+"""The messages of a step by axis: operation, bytes, group of ranks, how often, and the time of each.
+
+Bytes per axis: Korthikanti et al. 2022 (tensor and sequence parallel), Rajbhandari et al. 2020 (ZeRO), Megatron-LM docs
+(context parallel), GShard (expert parallel).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.hardware.cluster import Cluster
+from planner.parallelism.layout import Layouts
+from planner.parallelism.slowest import busiest_ratio
+from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
+from planner.performance.operations import Array, Work, expert_tp
+from planner.performance.shards import Shards, trained_share
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One kind of message of an axis, `[layout]` or `[draw]`."""
+
+    operation: str
+    """`all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all` or `send`."""
+    carries: str
+    """What is in it, one of `CARRIED`."""
+    payload_bytes: Value
+    """The whole, not one rank's part; of an all-to-all and a send what one rank sends."""
+    group: RankGroup
+    once_s: Value
+    """Time of the payload."""
+    times: Value
+    """How often: per layer and micro-batch, of a pipeline per chunk and micro-batch, of data parallel per step."""
+    forward_times: Value = 0.0
+    """Of these, in the forward pass."""
+    messages: Value = 1.0
+    """Equal messages that the payload is sent in."""
+    exposed_ratio: Value = 1.0
+    """Share that no compute hides, where each kind of message has a share of its own."""
+
+    @property
+    def busy_s(self) -> Value:
+        """All of it, hidden or not."""
+        return self.times * self.once_s
+
+    @property
+    def exposed_s(self) -> Value:
+        """What is not hidden."""
+        return self.busy_s * self.exposed_ratio
+
+    @property
+    def exposed_forward_s(self) -> Value:
+        """The same in the forward pass."""
+        return self.forward_times * self.once_s * self.exposed_ratio
+
+
+CARRIED = (
+    "activations", "inputs_again", "keys_and_values", "key_and_value_gradients", "tokens", "stage_outputs",
+    "parameters", "expert_parameters", "gradients", "expert_gradients", "gradient_shards",
+)  # fmt: skip
+"""What messages hold."""
+
+
+def tensor_transfers(
+    recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
+) -> tuple[Transfer, ...]:
+    """Two reductions forward, two backward (MoE: attention's only, where experts are not split)."""
+    group = place(at.tp, 1, cluster.nvlink_domain)
+    payload = tokens * recipe.model.hidden * recipe.policy.activation_bytes
+    exposed = 1.0 - rates.overlap_tp_ratio
+    blocks = np.where((expert_tp(recipe, at) < at.tp) & (recipe.model.experts > 0), 1.0, 2.0)
+    if not recipe.sequence_parallel:
+        reduce = Transfer(
+            operation="all_reduce", carries="activations", payload_bytes=payload, group=group,
+            once_s=all_reduce_s(payload, group, rates), times=2.0 * blocks, forward_times=blocks,
+            exposed_ratio=exposed,
+        )  # fmt: skip
+        return (reduce,)
+    # Gather and scatter around attention and MLP, and the input gathered again for the weight gradient.
+    gather = Transfer(
+        operation="all_gather", carries="activations", payload_bytes=payload, group=group,
+        once_s=gather_s(payload, group, rates), times=2.0 * blocks, forward_times=blocks, exposed_ratio=exposed,
+    )  # fmt: skip
+    scatter = replace(gather, operation="reduce_scatter", once_s=scatter_s(payload, group, rates))
+    if not recipe.trains_all:
+        return gather, scatter
+    # The second gather runs beside the input gradient's product.
+    beside = exposed * (1.0 - rates.overlap_dp_ratio)
+    again = replace(gather, carries="inputs_again", times=blocks, forward_times=0.0, exposed_ratio=beside)
+    return gather, scatter, again
+
+
+def context_transfers(
+    recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
+) -> tuple[Transfer, ...]:
+    """Keys and values gathered forward and again backward, their gradients scattered: 3 passes of the sequence."""
+    model = recipe.model
+    group = place(at.cp, at.tp, cluster.nvlink_domain)
+    kv_heads = model.kv_heads / np.minimum(at.tp, model.kv_heads)
+    width = kv_heads * (model.head_dim + model.value_dim)
+    payload = tokens * at.cp * width * recipe.policy.activation_bytes
+    gather = Transfer(
+        operation="all_gather", carries="keys_and_values", payload_bytes=payload, group=group,
+        once_s=gather_s(payload, group, rates), times=2.0, forward_times=1.0,
+    )  # fmt: skip
+    scatter = Transfer(
+        operation="reduce_scatter", carries="key_and_value_gradients", payload_bytes=payload, group=group,
+        once_s=scatter_s(payload, group, rates), times=1.0,
+    )  # fmt: skip
+    return gather, scatter
+
+
+def expert_transfers(
+    recipe: Recipe, cluster: Cluster, tokens: Array, at: Layouts, rates: Rates
+) -> tuple[Transfer, ...]:
+    """Dispatch and combine, forward and backward: four all-to-all of the routed tokens, mean over all layers."""
+    model = recipe.model
+    if not model.experts:
+        return ()
+    etp = expert_tp(recipe, at)
+    group = place(at.ep, np.where(etp < at.tp, 1, at.tp), cluster.nvlink_domain)
+    split = at.tp if recipe.sequence_parallel else 1
+    sent = tokens / split * model.top_k * model.hidden * recipe.policy.activation_bytes
+    busiest = sent * busiest_ratio(model, at.ep, rates.expert_load_sd_ratio)
+    domains = np.maximum(group.size / group.inside, 1.0)
+    # A token's k experts lie on fewer than k domains: expected share of distinct ones, (1-(1-1/D)^k) D/k.
+    distinct = (1.0 - (1.0 - 1.0 / domains) ** model.top_k) * domains / model.top_k
+    share = model.moe_layers / model.layers
+    exchange = Transfer(
+        operation="all_to_all", carries="tokens", payload_bytes=busiest, group=group,
+        once_s=all_to_all_s(busiest, group, rates, np.minimum(distinct, 1.0)), times=4.0 * share,
+        forward_times=2.0 * share, exposed_ratio=1.0 - rates.overlap_ep_ratio,
+    )  # fmt: skip
+    return (exchange,)
+
+
+def stage_transfer(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, rates: Rates) -> Transfer:
+    """An activation and its gradient, between one pipeline stage and the next."""
+    crosses = at.tp * at.cp * at.dp * at.pp > cluster.nvlink_domain
+    split = at.tp if recipe.sequence_parallel else 1
+    message = work.tokens * recipe.model.hidden * recipe.policy.activation_bytes / split
+    # Without interleaving the schedule waits for each message; with it, transfers run behind other chunks.
+    hidden = np.where(at.vp > 1, rates.overlap_pp_ratio, rates.overlap_pp_ratio * 0.5)
+    pair = RankGroup(size=np.full(1, 2.0), inside=np.where(crosses, 1.0, 2.0))
+    return Transfer(
+        operation="send", carries="stage_outputs", payload_bytes=message, group=pair,
+        once_s=send_s(message, crosses, rates), times=2.0, forward_times=1.0, exposed_ratio=1.0 - hidden,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroPasses:
+    """How often a step goes over gradients and parameters, `[layout]`."""
+
+    each_micro_batch: npt.NDArray[np.bool_]
+    """Whether each micro-batch does; else the step once."""
+    scatters: Array
+    """Reductions of the gradients."""
+    gathers: Array
+    """Gatherings of the parameters under ZeRO 3."""
+
+
+def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
+    """ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient. ZeRO 3 also gathers twice for
+    each (once without resharding), but under a pipeline once per step: parameters stay gathered over its micro-batches.
+    """
+    every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
+    scatters = np.where(every, at.grad_accum, 1.0)
+    gathers = scatters * np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
+    return ZeroPasses(each_micro_batch=every, scatters=scatters, gathers=gathers)
+
+
+def data_parallel_transfers(
+    recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, passes: ZeroPasses, rates: Rates
+) -> tuple[Transfer, ...]:
+    """Gradient reduction and parameter gathering of one step.
+
+    ZeRO 0: one all-reduce; 1 and 2: reduce-scatters and one all-gather; 3: both as often as `passes` says. With LoRA
+    only the adapters are reduced, and gathered after the update. Copies of the sharded states (hybrid sharding)
+    all-reduce their gradient shards.
+    """
+    policy, trained = recipe.policy, trained_share(recipe)
+    expert_stride = at.ep * expert_tp(recipe, at)
+    holders = np.maximum(1, at.tp * at.cp * at.dp // (expert_stride * at.replicas))
+    dense = place(at.dp * at.cp // at.replicas, at.tp, cluster.nvlink_domain)
+    experts = place(holders, expert_stride, cluster.nvlink_domain)
+    parts = (("", shards.dense(last=False), dense), ("expert_", shards.expert(last=False), experts))
+    messages = shards.layers_most + 1.0  # a bucket or wrapped module is about a layer
+    rings = (at.zero == 0) * 1.0
+    scatters = np.where(at.zero == 0, 0.0, passes.scatters)
+    gathers = np.where(at.zero == 3, passes.gathers, 1.0 - rings)
+    # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
+    changed: Value = 1.0 if recipe.trains_all else np.where(at.zero == 3, 1.0, trained)
+    kinds = (
+        ("all_reduce", "gradients", all_reduce_s, policy.reduce_bytes * trained, rings),
+        ("reduce_scatter", "gradients", scatter_s, policy.reduce_bytes * trained, scatters),
+        ("all_gather", "parameters", gather_s, policy.gather_bytes * changed, gathers),
+    )
+    sent = tuple(
+        Transfer(
+            operation=operation,
+            carries=f"{whose}{contents}",
+            payload_bytes=params * each_bytes,
+            group=group,
+            once_s=seconds(params * each_bytes, group, rates, messages),
+            times=times,
+            messages=messages,
+        )
+        for whose, params, group in parts
+        if np.any(params)
+        for operation, contents, seconds, each_bytes, times in kinds
+        if np.any(times)
+    )
+    return (*sent, *_between_replicas(recipe, cluster, shards, at, rates))
+
+
+def _between_replicas(
+    recipe: Recipe, cluster: Cluster, shards: Shards, at: Layouts, rates: Rates
+) -> tuple[Transfer, ...]:
+    """Hybrid sharding: the groups that each hold a whole copy all-reduce their gradient shards once per step."""
+    if np.all(at.replicas == 1):
+        return ()
+    ranks = np.maximum(1, at.dp * at.cp // at.replicas)
+    group = place(at.replicas, at.tp * ranks, cluster.nvlink_domain)
+    shard = (shards.dense(last=False) / shards.dense_ranks) + (shards.expert(last=False) / shards.expert_ranks)
+    payload = shard * recipe.policy.reduce_bytes * trained_share(recipe)
+    shared = Transfer(
+        operation="all_reduce", carries="gradient_shards", payload_bytes=payload, group=group,
+        once_s=all_reduce_s(payload, group, rates), times=np.where(at.replicas > 1, 1.0, 0.0),
+    )  # fmt: skip
+    return (shared,)

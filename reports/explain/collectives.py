@@ -1,0 +1,73 @@
+"""The collectives behind a step: what is sent among how many GPUs, time, rate, what is hidden, and the source."""
+
+from __future__ import annotations
+
+from planner.units import MIB, MICRO
+from reports.document.facts import Doc
+from reports.explain.derivation import Node
+
+OPERATIONS = {
+    "all_reduce": "All-reduce", "all_gather": "All-gather", "reduce_scatter": "Reduce-scatter",
+    "all_to_all": "All-to-all", "send": "Send",
+}  # fmt: skip
+"""Operations for readers."""
+
+CONTENTS = {
+    "activations": "activations", "inputs_again": "inputs, again for the weight gradients",
+    "keys_and_values": "keys and values", "key_and_value_gradients": "the gradients of keys and values",
+    "tokens": "routed tokens", "stage_outputs": "activations and their gradients between stages",
+    "parameters": "parameters", "expert_parameters": "parameters of experts", "gradients": "gradients",
+    "expert_gradients": "gradients of experts", "gradient_shards": "gradient shards among copies of the states",
+}  # fmt: skip
+"""What messages hold, for readers."""
+
+BESIDE = {
+    "dp_comm": "Compute that is slowed beside them, copies in and out of their buffers",
+    "pp_comm": "Sends that block and stall",
+}
+"""What else an item holds."""
+NOTHING_BESIDE = 1e-9
+"""Share of an item that is rounding."""
+
+
+def collective_nodes(plan: Doc, item: str) -> tuple[Node, ...]:
+    """Seconds of an item of a step by kind of message; they add up to it. Empty where the plan lists none.
+
+    Args:
+        plan: of the document.
+        item: of `step_s`, for example `tp_comm`.
+    """
+    rows = [row for row in plan.get("collectives", ()) if row["item"] == item]
+    item_s, beside = plan["step_s"][item], 1.0 - sum(row["share_ratio"] for row in rows)
+    nodes = tuple(_collective_node(row, item_s) for row in rows)
+    if not rows or item_s == 0 or beside < NOTHING_BESIDE:
+        return nodes
+    return (*nodes, Node(label=BESIDE[item], value=item_s * beside, unit="s"))
+
+
+def _collective_node(row: Doc, item_s: float) -> Node:
+    what = f"{OPERATIONS[row['operation']]} of {CONTENTS[row['carries']]}, {row['message_bytes'] / MIB:,.4g} MiB"
+    return Node(
+        label=f"{what} {_among(row)}",
+        value=item_s * row["share_ratio"],
+        unit="s",
+        note=f"{row['per_step']:,.0f} per step of {row['message_s'] / MICRO:,.0f} us each, "
+        f"{row['bus_gb_per_s']:,.3g} GB/s on the bus; {_exposed(row['exposed_ratio'])}",
+        evidence=(row["evidence"],),
+    )
+
+
+def _among(row: Doc) -> str:
+    if row["operation"] == "send":
+        return "to the next stage" + (
+            ", inside an NVLink domain" if row["domains"] == 1 else " in another NVLink domain"
+        )
+    if row["domains"] == 1:
+        return f"among {row['gpus']:,} GPUs of an NVLink domain"
+    return f"among {row['gpus']:,} GPUs of {row['domains']:,} NVLink domains"
+
+
+def _exposed(exposed_ratio: float) -> str:
+    if exposed_ratio == 0:
+        return "all hidden behind compute"
+    return "none of it hidden" if exposed_ratio >= 1 else f"{exposed_ratio:.0%} not hidden behind compute"
