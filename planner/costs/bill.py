@@ -232,9 +232,7 @@ def _beside_lines(
             evidence_ids=ids,
         )
 
-    def share(
-        name: str, label: Message, of: list[DrawnLine], ratio: float, quantity: Value | None = None
-    ) -> DrawnLine:
+    def share(name: str, label: Message, of: list[DrawnLine], ratio: float, quantity: Value | None = None) -> DrawnLine:
         usd, base_usd = _share(of, ratio, run.gpu_h.shape)
         priced = None if quantity is None else price
         return line(name, label, usd, quantity, "GPU-hour", priced, base_usd)
