@@ -138,7 +138,7 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
 
 
 def _usd_here(plan: Plan, priced: Priced) -> float | None:
-    """What rent would replace: the line of the GPUs, and of own ones that of their electricity; None without a price."""
+    """What rent would replace: the line of the GPUs, for own ones also that of electricity; None without a price."""
     owned = priced.ledgers[plan.gpu].owned is not None
     replaced = ("gpu_owned", "electricity") if owned else ("gpu_rental",)
     lines = [line.usd.mid for line in plan.cost_lines if line.id in replaced]

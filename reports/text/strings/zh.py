@@ -320,6 +320,8 @@ TEXT: dict[str, str] = {
     "beside.title": "换地点、换时段、换机器",
     "beside.lead": "同一次训练只改变一处，按手头的价目计算。计划本身保持不变。",
     "note.places": "GPU 小时与能耗相同，采用当地价格与电网。只有口径相同的电网因子才比较碳排放。",
+    "places.here": "此处",
+    "places.planned": "如计划",
     "table.places": "同一次训练放在别处",
     "table.owned": "自有 GPU 的一小时",
     "table.hours": "分时电价下何时开始",

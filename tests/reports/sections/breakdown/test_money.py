@@ -50,13 +50,27 @@ def test_lines_stand_under_their_parent_one_indent_a_level_and_the_total_last():
     assert [row.strong for row in table.rows] == [False, False, False, False, True]
 
 
-def test_a_column_has_one_unit_that_of_its_smallest_line_where_numbers_stay_short():
-    # 630 000 and 1 460 000: half a million is written as 0.6 million only where no line is small
-    large = tables(section_of(cost_lines=[line("a", 6.3e6), line("b", 1.46e6)], cost_usd=ends(7.76e6)))[0]
-    small = tables(section_of(cost_lines=[line("a", 6.3e4), line("b", 1.46e4)], cost_usd=ends(7.76e4)))[0]
+def test_amounts_are_in_whole_dollars_or_cents_and_add_up_as_shown():
+    # 0.6 + 0.6 + 0.6 is 1.8, shown as 2: two of the lines are rounded up, one down
+    large = tables(section_of(cost_lines=[line(n, 6.3e6 + 0.6) for n in "abc"], cost_usd=ends(18.9e6 + 1.8)))[0]
+    small = tables(section_of(cost_lines=[line("a", 6.301), line("b", 1.464)], cost_usd=ends(7.765)))[0]
 
-    assert [row.cells[-1].text for row in large.rows] == ["6.3", "1.46", "7.8"]
-    assert [row.cells[-1].text for row in small.rows] == ["63,000", "14,600", "78,000"]
+    assert [row.cells[-1].text for row in large.rows] == ["6,300,001", "6,300,001", "6,300,000", "18,900,002"]
+    assert [row.cells[-1].text for row in small.rows] == ["6.30", "1.47", "7.77"]
+
+
+def number(text: str) -> float:
+    return float(text.split()[0].lstrip("$").replace(",", ""))
+
+
+def test_what_a_reader_multiplies_is_the_amount_that_is_shown():
+    rent = line(
+        "gpu_rental", 290_956.1234 * 3.4875, quantity=290_956.1234, unit="GPU-hour", unit_price_usd=ends(3.4875)
+    )
+    row = tables(section_of(cost_lines=[rent], cost_usd=rent["usd"]))[0].rows[0]
+
+    assert [cell.text for cell in row.cells[1:]] == ["290,956.12 GPU-hours", "$3.4875", "1,014,709"]
+    assert round(number(row.cells[1].text) * number(row.cells[2].text)) == number(row.cells[3].text)
 
 
 def test_a_quantity_and_its_price_stand_beside_the_line():
@@ -67,6 +81,15 @@ def test_a_quantity_and_its_price_stand_beside_the_line():
     assert cells[1].text.startswith("1,000")
     assert "2.50" in cells[2].text
     assert cells[2].detail  # 2.25 to 3.00
+
+
+def test_the_energy_of_a_plan_reads_the_same_in_the_sentence_and_in_the_table():
+    items = {"gpu": 216.2, "host": 94.1, "network": 6.4, "pue_overhead": 79.1}
+    section = section_of(energy_items_mwh=items, energy_mwh=ends(395.8))
+    row = next(row for row in tables(section)[-1].rows if row.strong)
+
+    assert row.cells[1 + len(ENERGY_ITEMS)].text == "396"
+    assert any(span.text == "396 MWh" for span in section.lead)
 
 
 def test_the_items_of_energy_sum_to_the_column_beside_them():
