@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import numpy as np
-
-from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving, Unsupported
+from planner.answer.plan import Answer, Plan, Saving, Unsupported
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
-from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
 from planner.planning.case import Case, make_case
@@ -21,6 +18,7 @@ from planner.planning.choice import best_on, fewest, leaner
 from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
+from planner.planning.savings import savings_between
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
@@ -29,8 +27,6 @@ from planner.units import DAY_S
 
 Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 """Terms from measurement records: by GPU id, then by policy id, then by term name."""
-
-SAVINGS_FROM = ("bf16", "tf32", "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +53,15 @@ class _Side:
     """Why the asked precision has no plan on this GPU."""
     cap: CapEffect | None = None
     """What the cap on the facility's power does here; None without one."""
+
+    @property
+    def savings(self) -> tuple[Saving, ...]:
+        """Of every precision against every other one, in both views."""
+        gpu = self.cluster.gpu.id
+        return (
+            *savings_between("same_gpus", gpu, self.same_gpus),
+            *savings_between("same_deadline", gpu, self.same_deadline),
+        )
 
 
 def estimate(
@@ -106,7 +111,7 @@ def estimate(
         plans=plans,
         same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
         deadline_days=deadline_s / DAY_S,
-        savings=tuple(s for side in sides for s in _savings(side)),
+        savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, cases),
         gaps=collect_gaps(question, cases, site),
@@ -328,31 +333,6 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) ->
     if over is not None:
         return infeasible(case, gpus, -(-gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws)
-
-
-def _savings(side: _Side) -> list[Saving]:
-    """1 - to/from of every figure, draw by draw with common draws."""
-    savings = []
-    gpu = side.cluster.gpu.id
-    for view, results in (("same_gpus", side.same_gpus), ("same_deadline", side.same_deadline)):
-        fitting = {r.plan.precision: r for r in results if r.plan.fits}
-        for frm in (name for name in SAVINGS_FROM if name in fitting):
-            for to, target in fitting.items():
-                if to == frm:
-                    continue
-                for metric in (name for name in LOWER_IS_BETTER if name in target.draws):
-                    base = fitting[frm].draws[metric]
-                    ratio = 1.0 - target.draws[metric] / np.where(base > 0, base, np.nan)
-                    if not np.all(np.isfinite(ratio)):
-                        continue
-                    saved = Estimate.of_draws(ratio)
-                    savings.append(
-                        Saving(
-                            view=view, gpu=gpu, metric=metric, frm=frm, to=to,
-                            low=saved.low, mid=saved.mid, high=saved.high,
-                        )
-                    )  # fmt: skip
-    return savings
 
 
 def _warnings(

@@ -51,11 +51,18 @@ def render(view: View) -> str:
 def page_data(view: View) -> list[Any]:
     """What the page holds for download: the document in two parts with its CSV between them.
 
-    This puts equal numbers close together, which makes the compressed text a tenth smaller.
+    This puts equal numbers close together, which makes the compressed text a tenth smaller. Of the savings between any
+    two precisions the page holds those of the one that was asked for.
     """
-    items = list(view.data["document"].items())
+    items = list(_with_savings_of((view.data.get("whatif") or {}).get("asked"), view.data["document"]).items())
     cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
     return [dict(items[:cut]), csv.render(view), dict(items[cut:])]
+
+
+def _with_savings_of(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    if asked is None:
+        return document
+    return document | {"savings": [row for row in document["savings"] if asked in (row["from"], row["to"])]}
 
 
 def packed(value: Any) -> str:

@@ -114,6 +114,8 @@ TEXT: dict[str, str] = {
     "headline.none": "{precision} cannot train {model}{on_tokens} as asked: {reason}.",
     "headline.on_gpu": " on {gpu}",
     "headline.compared": ", {parts}",
+    "would.save": " {other} would save {amount}, or {share}.",
+    "would.take": " {other} would cost {compared}.",
     "compare.less": "{share} less than {other}{span}",
     "compare.more": "{share} more than {other}{span}",
     "compare.unsure": "about the same as {other} ({span}%)",
@@ -716,7 +718,7 @@ TEXT: dict[str, str] = {
     "compare.only_sources": "Sources only of {name}",
     # downloads and footer
     "download.title": "Take it with you",
-    "download.lead": "The whole answer as data. Both files are inside this page; nothing is fetched.",
+    "download.lead": "The answer as data, its savings those of the precision asked for. Both files are inside this page; nothing is fetched.",
     "download.json": "Download JSON",
     "download.csv": "Download CSV",
     "download.print": "Print or save as PDF",

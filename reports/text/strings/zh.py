@@ -112,6 +112,8 @@ TEXT: dict[str, str] = {
     "headline.none": "按所给条件，{precision} 无法{verb}{model}{on_tokens}：{reason}。",
     "headline.on_gpu": "在 {gpu} 上",
     "headline.compared": "，{parts}",
+    "would.save": "改用{other}可节省{amount}，即{share}。",
+    "would.take": "改用{other}：{compared}。",
     "compare.less": "比 {other} 省 {share}{span}",
     "compare.more": "比 {other} 多 {share}{span}",
     "compare.unsure": "与 {other} 大致相同（{span}%）",
@@ -701,7 +703,7 @@ TEXT: dict[str, str] = {
     "compare.only_sources": "仅 {name} 的来源",
     # downloads and footer
     "download.title": "带走数据",
-    "download.lead": "完整的答案数据。两个文件都在本页之内，不需要联网。",
+    "download.lead": "答案数据，节省只含所问的精度。两个文件都在本页之内，不需要联网。",
     "download.json": "下载 JSON",
     "download.csv": "下载 CSV",
     "download.print": "打印或另存为 PDF",

@@ -62,10 +62,9 @@ def test_strict_fp32_takes_longest_and_fp8_least_on_the_same_gpus_with_more_gpus
     assert counts == sorted(counts, reverse=True)
 
 
-def test_savings_are_computed_draw_by_draw_against_bf16_tf32_and_fp32():
+def test_savings_are_computed_draw_by_draw():
     savings = {(s.view, s.frm, s.to, s.metric): s for s in MAIN.savings}
 
-    assert {(s.frm) for s in MAIN.savings} == {"bf16", "tf32", "fp32"}
     assert {s.metric for s in MAIN.savings} == set(LOWER_IS_BETTER)
     assert all(s.frm != s.to for s in MAIN.savings)
     one = savings["same_gpus", "bf16", "fp8", "cost_usd"]

@@ -26,6 +26,30 @@ def test_the_headline_is_the_answer_with_its_range_and_what_it_saves():
     assert [span.text for span in hero.headline if span.strong] == ["$0.86 million", "31%", "74%"]
 
 
+def asked(precision, **changes):
+    document = sample.document(**changes)
+    document["question"]["precision"] = {"value": precision, "source": "flag"}
+    return document
+
+
+def test_with_bf16_asked_the_headline_says_what_fp8_would_save_in_money_and_percent():
+    # BF16 costs 1 / 0.69 of FP8's $0.86 million: 31 % less is $388,000 less
+    assert said(view_of(asked("bf16")).hero.headline) == (
+        "BF16 trains this 70B model on 1.4T tokens for about $1.25 million (0.94–1.62), "
+        "62% less than TF32 (59–65) and 4% less than FP16 (1–7). "
+        "FP8 would save $388,000 (349,000–426,000), or 31% (28–34)."
+    )
+
+
+def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
+    document = asked("bf16")
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= {"low": -0.02, "mid": 0.01, "high": 0.05}
+
+    assert said(view_of(document).hero.headline).endswith("FP8 would cost about the same as BF16 (−2 to 5%).")
+
+
 def test_the_headline_in_chinese():
     hero = view_of(sample.document(), "zh").hero
 
