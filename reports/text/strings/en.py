@@ -110,7 +110,7 @@ TEXT: dict[str, str] = {
     "headline.at_least": "{precision} {verb} {model}{on_tokens} for {figure}{on_gpu}{compared}: a lower bound, "
     "since something is missing.",
     "headline.time": "{precision} {verb} {model}{on_tokens} in about {figure}{on_gpu}{compared}; "
-    "no price was found, so no cost is given.",
+    "no price was found, so no cost is given (--price or --price-like gives one).",
     "headline.none": "{precision} cannot train {model}{on_tokens} as asked: {reason}.",
     "headline.on_gpu": " on {gpu}",
     "headline.compared": ", {parts}",
@@ -765,6 +765,7 @@ TEXT: dict[str, str] = {
     "input.micro_batch": "Micro-batch",
     "input.memory_risk": "Risk of running out of memory",
     "input.price": "Price per GPU-hour, $",
+    "input.price_like": "Priced as, without a price",
     "input.provider": "Provider",
     "input.region": "Region",
     "input.commitment": "Commitment",

@@ -121,8 +121,10 @@ def test_the_optional_parts_are_taken():
     assert resolved.money.as_of == date(2026, 1, 31)
     assert (resolved.gpus, resolved.budget_usd, resolved.deadline_s) == (64, 2e6, 864000)
     assert {name: value.source for name, value in resolved.inputs.items()} == dict.fromkeys(given, "flag")
-    # model excludes params, tariff electricity, quote and own price; records are read by the program
-    assert set(given) == {item.name for item in INPUTS} - {"model", "tariff", "quote", "own", "records"}
+    # model excludes params, tariff electricity, quote, own and price_like price; records are read by the program
+    assert set(given) == {item.name for item in INPUTS} - {
+        "model", "tariff", "quote", "own", "price_like", "records",
+    }  # fmt: skip
 
 
 def test_a_file_s_values_say_so():

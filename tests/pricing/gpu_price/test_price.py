@@ -60,7 +60,9 @@ def test_a_gpu_without_rows_has_a_gap_and_no_price(today):
     price = quote_gpu("mi300x-192gb", as_of=today)
 
     assert price.usd_per_gpu_h is None
-    assert word(price.gap.why) == "the price book has no row for mi300x-192gb"
+    assert word(price.gap.why) == (
+        "the price book has no row for mi300x-192gb; the nearest GPU that has one is the h200-sxm-141gb"
+    )
     assert "the cost is unknown" in word(price.gap.effect)
 
 
