@@ -179,6 +179,8 @@ class Unsupported:
     precision: str
     gpu: str
     reason: Message
+    instead: str | None = None
+    """Where the precision was asked for and other GPUs have it: the GPU's best one, whose plan stands in its row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

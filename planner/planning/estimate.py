@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from planner.answer.plan import Answer, Plan, Saving, Unsupported
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
+from planner.evidence import Gap
 from planner.hardware.cluster import Cluster
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
 from planner.planning.case import Case, make_case
@@ -22,7 +23,7 @@ from planner.planning.savings import savings_between
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
-from planner.training.policies import why_unsupported
+from planner.training.policies import best_supported, why_unsupported
 from planner.units import DAY_S
 
 Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
@@ -98,9 +99,10 @@ def estimate(
     unsupported = _unsupported(question)
     known = _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {})
-    if all(side.failure for side in sides):
-        raise next(side.failure for side in sides if side.failure)
-    deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
+    able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
+    if all(side.failure for side in able):
+        raise next(side.failure for side in able if side.failure)
+    deadline_s = next(side.deadline_s for side in able if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
@@ -114,7 +116,7 @@ def estimate(
         savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, cases),
-        gaps=collect_gaps(question, cases, site),
+        gaps=(*_lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
         warnings=_warnings(question, prices, plans, caps),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"),
@@ -133,19 +135,24 @@ def _sides(
     known: _Known,
     ledgers: Mapping[str, Ledger],
 ) -> list[_Side]:
-    """Every GPU that has the asked precision, one after the other: the first that has a plan sets the deadline."""
+    """Every GPU, one after the other: the first that has the asked precision and a plan sets the deadline.
+
+    A GPU that lacks the asked precision is planned in its best one, after the others; one that runs none is left out.
+    """
     draws = Draws(count=DRAWS, seed=question.seed)
-    lacking = {u.gpu for u in unsupported if u.precision == question.asked.precision}
-    sides: list[_Side] = []
-    for cluster in question.clusters:
+    instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
+    policies = {policy.precision: policy for policy in question.policies}
+    sides: dict[str, _Side] = {}
+    for cluster in sorted(question.clusters, key=lambda cluster: cluster.gpu.id in instead):
         gpu = cluster.gpu.id
-        if gpu in lacking:
+        asked = policies.get(instead[gpu] or "") if gpu in instead else question.asked
+        if asked is None:
             continue
-        earlier_s = next((s.deadline_s for s in sides if s.deadline_s), None)
+        earlier_s = next((s.deadline_s for s in sides.values() if s.deadline_s), None)
         ledger = ledgers.get(gpu, NO_LEDGER)
         cases = _cases(question, cluster, prices[gpu], site, known, ledger)
-        sides.append(_side(question, cluster, cases, draws, earlier_s))
-    return sides
+        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s)
+    return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
 
 
 def _unsupported(question: Question) -> list[Unsupported]:
@@ -154,7 +161,13 @@ def _unsupported(question: Question) -> list[Unsupported]:
         for policy in question.policies:
             reason = why_unsupported(policy, cluster.gpu)
             if reason:
-                unsupported.append(Unsupported(precision=policy.precision, gpu=cluster.gpu.id, reason=reason))
+                best = best_supported(question.policies, cluster.gpu) if policy.id == question.asked.id else None
+                unsupported.append(
+                    Unsupported(
+                        precision=policy.precision, gpu=cluster.gpu.id, reason=reason,
+                        instead=None if best is None else best.precision,
+                    )
+                )  # fmt: skip
     lacking = [u for u in unsupported if u.precision == question.asked.precision]
     if len(lacking) == len(question.clusters):
         raise UsageError(
@@ -164,9 +177,21 @@ def _unsupported(question: Question) -> list[Unsupported]:
                 precision=lacking[0].precision,
                 reason=lacking[0].reason,
             ),
-            hint=Message.of("hint.supported"),
-        )
+            hint=Message.of("hint.supported" if lacking[0].instead is None else "hint.best_precision",
+                            precision=lacking[0].instead or ""),
+        )  # fmt: skip
     return unsupported
+
+
+def _lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
+    """The GPUs whose row is in another precision than the one asked for."""
+    return [
+        Gap.of(
+            "precision", gpu=row.gpu, precision=row.precision.upper(), reason=row.reason, instead=row.instead.upper()
+        )
+        for row in unsupported
+        if row.instead is not None
+    ]
 
 
 def _cases(
@@ -340,7 +365,8 @@ def _warnings(
 ) -> tuple[Message, ...]:
     asked = question.asked.precision
     warnings = [*collect_warnings(question, prices)]
-    warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding]
+    able = {plan.gpu for plan in plans if plan.precision == asked}
+    warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding and cap.gpu in able]
     for plan in plans:
         if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             warnings.append(

@@ -290,6 +290,8 @@ TEXT: dict[str, str] = {
     "where it needs fewer GPUs.",
     "gpus.title": "GPUs side by side",
     "gpus.lead": "{precision} on {names}, each with its own best layout. The first screen shows the cheapest.",
+    "gpus.instead": "in {instead}: it has no {precision}",
+    "gpus.unpriced": "no price, not ranked",
     "gpus.row": "{gpus} × {gpu}",
     "time.title": "Where the time of a step goes",
     "time.lead": "A step of {precision} takes about {step}. The largest part is {item}: {share}.",

@@ -286,6 +286,8 @@ TEXT: dict[str, str] = {
     "views.lead": "所有精度都以相同批量训练相同的词元，各用自己最好的并行方案：一是同样使用 {gpus} 张 {gpu}，更快的精度更早完成；二是同在 {days}内完成，更快的精度需要更少的 GPU。",
     "gpus.title": "各款 GPU 并列",
     "gpus.lead": "{precision} 在 {names} 上，各用自己最好的并行方案。首屏显示其中最便宜的。",
+    "gpus.instead": "用 {instead}：不支持 {precision}",
+    "gpus.unpriced": "无价格，不参与排序",
     "gpus.row": "{gpus} 张 {gpu}",
     "time.title": "一步的时间花在哪里",
     "time.lead": "{precision} 的一步约需 {step}。占比最大的是{item}：{share}。",

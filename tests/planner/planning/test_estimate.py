@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -120,6 +121,7 @@ def test_asking_for_a_precision_that_the_gpu_lacks_is_a_mistake_of_the_user():
     lacking = parts(caught.value.message)
     assert (lacking["key"], lacking["gpu"], lacking["precision"]) == ("error.unsupported", "a100-sxm4-80gb", "fp8")
     assert caught.value.exit_code == 2
+    assert (parts(caught.value.hint)["key"], parts(caught.value.hint)["precision"]) == ("hint.best_precision", "bf16")
 
 
 def test_several_gpus_give_one_comparison():
@@ -151,11 +153,30 @@ def test_if_no_gpu_has_a_plan_the_first_reason_is_the_error():
     assert (failed["gpu"], parts(failed["why"])["key"]) == ("v100-sxm2-16gb", "why.does_not_fit")
 
 
-def test_a_gpu_that_lacks_the_asked_precision_is_left_out_of_a_comparison():
+def test_a_gpu_that_lacks_the_asked_precision_keeps_its_row_in_its_best_one():
     estimated = answer(params="8B", gpu="a100-sxm4-80gb,h100-sxm5-80gb", precision="fp8", gpus="64")
+    (lacking,) = estimated.unsupported
+    (gap,) = estimated.gaps
 
-    assert {plan.gpu for plan in estimated.plans} == {"h100-sxm5-80gb"}
-    assert [(one.precision, one.gpu) for one in estimated.unsupported] == [("fp8", "a100-sxm4-80gb")]
+    assert tuple(dict.fromkeys(plan.gpu for plan in estimated.plans)) == ("a100-sxm4-80gb", "h100-sxm5-80gb")
+    assert (lacking.precision, lacking.gpu, lacking.instead) == ("fp8", "a100-sxm4-80gb", "bf16")
+    assert by_precision(estimated.plans, "a100-sxm4-80gb")["bf16"].fits
+    assert "fp8" not in by_precision(estimated.plans, "a100-sxm4-80gb")
+    assert (gap.key, parts(gap.effect)["instead"]) == ("precision", "BF16")
+
+
+def test_the_deadline_is_set_by_a_gpu_that_has_the_asked_precision_wherever_it_stands():
+    orders = [f"{first},{second}" for first, second in permutations(("a100-sxm4-80gb", "h100-sxm5-80gb"))]
+    days = [answer(params="8B", gpu=gpu, precision="fp8", gpus="64").deadline_days for gpu in orders]
+
+    assert days[0] == days[1]
+
+
+def test_a_gpu_that_lacks_the_asked_precision_does_not_rescue_an_answer_without_any_plan():
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="70B", gpu="l4,a100-sxm4-80gb", precision="fp8", gpus="8", tokens="1B")
+
+    assert parts(caught.value.message)["gpu"] == "l4"
 
 
 def test_gpus_with_a_deadline_is_a_check():

@@ -146,7 +146,7 @@ def test_without_a_price_the_answer_is_told_in_time():
     hero = view_of(document).hero
 
     assert said(hero.headline).startswith("FP8 trains this 70B model on 1.4T tokens in about 28.0 days")
-    assert said(hero.headline).endswith("no price was found, so no cost is given.")
+    assert said(hero.headline).endswith("no price was found, so no cost is given (--price or --price-like gives one).")
     assert [tile.label for tile in hero.tiles] == ["Time", "Energy"]
 
 
