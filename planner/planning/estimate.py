@@ -348,7 +348,24 @@ def _on(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
     return ranged_plan(case, choice, draws)
 
 
+def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
+    """The fewest GPUs of one node that finish in time, where the question is about less than a node."""
+    whole = case.cluster.gpus_per_node
+    if question.gpus is None or question.gpus >= whole:
+        return None
+    counts = {2**power for power in range(whole.bit_length()) if 2**power < whole} | {question.gpus}
+    for gpus in sorted(counts):
+        ranged = _on(case, question, gpus, draws)
+        days = ranged.plan.duration_days
+        if days is not None and days.mid * DAY_S <= deadline_s * (1 + 1e-9):
+            return ranged
+    return None
+
+
 def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged:
+    part = _part_of_a_node(case, question, deadline_s, draws)
+    if part is not None:
+        return part
     try:
         choice = fewest(case, question.fixed, draws, deadline_s=deadline_s)
     except NoPlanError as error:

@@ -18,7 +18,7 @@ def hero(facts: Facts, words: Words) -> Hero:
     return Hero(
         headline=headline(facts, words),
         budget=_budget(answer, words),
-        setting=_setting(answer, words),
+        setting=(*_setting(answer, words), *_break_even(facts, words)),
         trust=_trust(facts, words),
         alerts=_alerts(facts, words),
         tiles=tuple(_tile(facts, answer, name, words) for name in (MARKET, DURATION, ENERGY) if answer[name])
@@ -129,6 +129,8 @@ def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
     figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
+    if not figure.span and round(saving["mid"], 3) == 0:
+        return words("compare.same", other=other)
     if saving["low"] < 0 < saving["high"]:
         return words("compare.unsure", share=figure.text, other=other, span=figure.span)
     key = "compare.less" if less else "compare.more"
@@ -155,6 +157,22 @@ def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
     assert hours is not None
     return words.spans(
         "setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), days=days.full, hours=hours.full
+    )
+
+
+def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
+    """What an own GPU-hour costs against a rented one, and the utilisation from which owning pays."""
+    rows = (facts.doc.get("money") or {}).get("owned") or ()
+    owned = next((row for row in rows if row["gpu"] == facts.gpu and row["rental_usd_per_gpu_h"] is not None), None)
+    if owned is None or facts.answer is None:
+        return ()
+    prices = {"own": owned["usd_per_gpu_h"]["mid"], "rented": owned["rental_usd_per_gpu_h"]}
+    said = {name: words.value("unit_price", usd) for name, usd in prices.items()}
+    even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
+    if even is None or used is None:
+        return words.spans("setting.rented", **said) if even is None else ()
+    return words.spans(
+        "setting.owned", **said, even=strong(words.value("percent", even)), used=words.value("percent", used)
     )
 
 

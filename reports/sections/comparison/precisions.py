@@ -173,8 +173,10 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
 def _caption(facts: Facts, view: str, words: Words) -> str:
     first = facts.plans(view=view)[0]
     deadline = facts.doc.get("deadline_days")
+    gpus, node = facts.given("gpus"), facts.given("gpus_per_node")
+    in_part = view == "same_deadline" and isinstance(gpus, int) and isinstance(node, int) and gpus < node
     return words(
-        f"table.{view}",
+        f"table.{view}_part" if in_part else f"table.{view}",
         gpus=f"{first['gpus']:,}",
         gpu=pretty_gpu(first["gpu"]),
         days=words.value("days", float(deadline)) if deadline else words("none"),

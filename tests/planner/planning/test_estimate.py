@@ -179,6 +179,15 @@ def test_a_gpu_that_lacks_the_asked_precision_does_not_rescue_an_answer_without_
     assert parts(caught.value.message)["gpu"] == "l4"
 
 
+def test_a_question_about_one_gpu_gets_the_same_deadline_on_as_few_and_not_on_a_whole_node():
+    estimated = answer(params="1B", gpus="1", precision="bf16")
+    counts = {plan.precision: plan.gpus for plan in estimated.same_deadline if plan.fits}
+
+    assert counts["bf16"] == counts["fp8"] == 1
+    assert 1 < counts["tf32"] < 8
+    assert all(mid_days(plan) <= estimated.deadline_days * (1 + 1e-9) for plan in estimated.same_deadline if plan.fits)
+
+
 def test_gpus_with_a_deadline_is_a_check():
     ok = answer(params="8B", gpus="64", deadline="30d")
     with pytest.raises(NoPlanError) as caught:

@@ -6,6 +6,7 @@ import pytest
 from planner.question.asked import InputValue
 from reports.page.build import build
 from tests.reports import sample
+from tests.reports.extras import EXTRAS
 
 
 def said(spans) -> str:
@@ -48,6 +49,32 @@ def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
             saving |= {"low": -0.02, "mid": 0.01, "high": 0.05}
 
     assert said(view_of(document).hero.headline).endswith("FP8 would cost about the same as BF16 (−2 to 5%).")
+
+
+def test_a_precision_that_takes_as_much_is_not_0_percent_less():
+    document = sample.document()
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= {"low": 0.0, "mid": 0.0, "high": 0.0}
+
+    assert "as much as BF16" in said(view_of(document).hero.headline)
+
+
+def test_with_own_machines_the_answer_says_from_which_utilisation_on_owning_pays():
+    money = {"prices": [], "owned": EXTRAS["money"]["owned"]}
+
+    # $1.90 an own hour, $2.50 a rented one; 80 % planned, worth it from 60 %
+    assert said(view_of(sample.document(money=money)).hero.setting).endswith(
+        "An hour on your own GPU costs $1.90, a rented one $2.50: "
+        "owning costs less from 60% utilisation on, and 80% is planned."
+    )
+
+
+def test_owning_that_never_pays_is_said():
+    owned = EXTRAS["money"]["owned"][0] | {"break_even_utilisation_ratio": None}
+
+    text = said(view_of(sample.document(money={"prices": [], "owned": [owned]})).hero.setting)
+    assert text.endswith("owning costs more at any utilisation.")
 
 
 def test_the_headline_in_chinese():
