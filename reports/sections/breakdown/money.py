@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from planner.costs.rounding import apportioned
@@ -130,7 +131,17 @@ def _energy_items(plan: Doc) -> Doc:
 
 def _energy_stack(plans: list[Doc], words: Words) -> StackedItems:
     rung = words.shared("energy", [plan[ENERGY] for plan in plans])
-    return stack_of(plans, _energy_items, "energy", ENERGY_ITEMS, rung)
+    stack = stack_of(plans, _energy_items, "energy", ENERGY_ITEMS, rung)
+    unit = Decimal(repr(rung.per)).scaleb(-stack.decimals)
+    return replace(stack, read=lambda plan: _as_shown(_energy_items(plan), unit))
+
+
+def _as_shown(items: Doc, unit: Decimal) -> Doc:
+    """Items in whole units of what is shown, so that they sum to the total; one too small for a unit stays as it is."""
+    sizes = {name: Decimal(repr(float(size))) for name, size in items.items()}
+    total = (sizes.pop("total") / unit).to_integral_value(ROUND_HALF_UP) * unit
+    shown = dict(zip(sizes, apportioned(list(sizes.values()), unit, total), strict=True))
+    return {name: float(size) or items[name] for name, size in shown.items()} | {"total": float(total)}
 
 
 def _energy_table(facts: Facts, stack: StackedItems, words: Words) -> Table:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.sections.breakdown.money import ENERGY_ITEMS, money
@@ -92,20 +90,19 @@ def test_the_energy_of_a_plan_reads_the_same_in_the_sentence_and_in_the_table():
     assert any(span.text == "396 MWh" for span in section.lead)
 
 
-def test_the_items_of_energy_sum_to_the_column_beside_them():
-    # 100 + 50 + 5 MWh and a quarter of it: 193.75
-    items = {"gpu": 100.0, "host": 50.0, "network": 5.0, "pue_overhead": 38.75}
-    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(193.75)))[-1]
+def test_the_items_of_energy_sum_as_shown_to_the_column_beside_them():
+    # 216.2 + 94.1 + 6.4 + 79.1 is 395.8: rounded one by one they would sum to 395, beside a total of 396
+    items = {"gpu": 216.2, "host": 94.1, "network": 6.4, "pue_overhead": 79.1}
+    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(395.8)))[-1]
     row = next(row for row in table.rows if row.strong)
-    parts = [cell.sort for cell in row.cells[1 : 1 + len(ENERGY_ITEMS)]]
+    cells = [int(cell.text) for cell in row.cells[1 : 2 + len(ENERGY_ITEMS)]]
 
-    assert parts == [100.0, 50.0, 5.0, 38.75]
-    assert row.cells[1 + len(ENERGY_ITEMS)].sort == pytest.approx(sum(parts))
+    assert cells == [216, 94, 7, 79, 396]
 
 
-def test_without_lines_and_energy_there_is_no_section():
-    document = sample.document()
-    for plan in document["plans"]:
-        plan |= {"cost_lines": [], "energy_items_mwh": None}
+def test_an_item_too_small_for_a_unit_is_less_than_one_and_not_nothing():
+    items = {"gpu": 300.0, "host": 95.0, "network": 0.2, "pue_overhead": 100.0}
+    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(495.2)))[-1]
+    row = next(row for row in table.rows if row.strong)
 
-    assert money(Facts(checked(document)), WORDS) is None
+    assert row.cells[3].text == WORDS("less_than").format("1")
