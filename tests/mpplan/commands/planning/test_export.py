@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import mpplan
 from pricing.exports import cost_csv, focus_csv
+from reports.page.build import build
 from tests.examples import examples
 
 SMALL = ("--params", "7B", "--gpus", "8", "--precision", "fp8")
@@ -211,6 +212,24 @@ def check_exports(document):
     assert abs(total - Decimal(repr(plan["cost_usd"]["mid"]))) <= Decimal("0.0051")
 
 
+def number(text):
+    """The figure that a cell shows."""
+    return float(text.split()[0].lstrip("≥$").replace(",", ""))
+
+
+def check_page(document):
+    """Whole dollars (cents below a thousand) on the page and in Markdown: lines add up and multiply out as shown."""
+    money = next(section for section in build(document).sections if section.id == "money")
+    *lines, total = money.blocks[0].rows
+    unit = 0.01 if "." in total.cells[3].text else 1.0
+    top = [row for row in lines if not row.cells[0].text.startswith(" ")]
+    assert sum(number(row.cells[3].text) for row in top) == pytest.approx(number(total.cells[3].text), abs=unit / 10)
+    for row in lines:
+        if row.cells[1].text:
+            product = number(row.cells[1].text) * number(row.cells[2].text)
+            assert number(row.cells[3].text) == pytest.approx(product, abs=1.1 * unit), row.cells[0].text
+
+
 @examples(21)
 @given(asked=questions())
 def test_every_bill_multiplies_out_and_adds_up_in_the_document_and_in_every_export(asked, files):
@@ -226,6 +245,7 @@ def test_every_bill_multiplies_out_and_adds_up_in_the_document_and_in_every_expo
         if place["saved_usd"] is not None:
             assert place["usd_here"] - place["usd"] == pytest.approx(place["saved_usd"], abs=0.005)
     check_exports(document)
+    check_page(document)
 
 
 def test_a_price_that_is_given_leaves_the_cost_the_range_of_the_gpu_hours():
