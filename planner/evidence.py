@@ -80,15 +80,22 @@ class Estimate:
         return cls(low=value, mid=value, high=value)
 
     @classmethod
-    def of_draws(cls, values: npt.ArrayLike, *, at_least: bool = False) -> Estimate:
+    def of_draws(cls, values: npt.ArrayLike, *, mid: float | None = None, at_least: bool = False) -> Estimate:
         """The range of draws of any shape; a single value has a range of width 0.
 
         Between two draws it is interpolated linearly (Hyndman and Fan 1996, type 7, the default of `numpy`).
+
+        Args:
+            values: the draws.
+            mid: of a product or a sum, the product or the sum of the mids of its parts, which is what a reader gets who
+                multiplies or adds them; the range is widened to it where needed. None: the median of the draws.
+            at_least: whether something is missing, so that the figure is a lower bound.
         """
         import numpy as np  # commands that draw nothing start without it
 
-        low, mid, high = (float(value) for value in np.percentile(np.asarray(values, dtype=np.float64), PERCENTILES))
-        return cls(low=low, mid=mid, high=high, at_least=at_least)
+        low, median, high = (float(value) for value in np.percentile(np.asarray(values, dtype=np.float64), PERCENTILES))
+        middle = median if mid is None else mid
+        return cls(low=min(low, middle), mid=middle, high=max(high, middle), at_least=at_least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from textwrap import wrap
+
+LEAST_COLUMNS = 40
+"""Width of lines in a terminal that is narrower than what is readable."""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -23,9 +27,15 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def details(pairs: Sequence[tuple[str, str]]) -> str:
-    """One entry as `name  value` lines."""
+    """One entry as `name  value` lines, long values wrapped under themselves."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in pairs) + "\n"
+    return "\n".join(wrapped(f"{name.ljust(width)}  {value}".rstrip(), width + 2) for name, value in pairs) + "\n"
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """A text in lines that fit the terminal (or `COLUMNS`), those after the first indented; words are never split."""
+    width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
+    return "\n".join(wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False))
 
 
 def figure(value: float | None, scale: float = 1.0, digits: int = 4) -> str:

@@ -33,12 +33,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
+        return round(value, DECIMALS) if LONG <= abs(value) < LONGEST else float(f"{value:.{DIGITS}g}")
     return value
 
 
 DIGITS = 10
 """Significant digits of a number in the document: far more than anything here is known by, and items still add up."""
+DECIMALS, LONG, LONGEST = 3, 1e7, 1e13
+"""Decimals of a number from `LONG` to `LONGEST`, whose tenth digit is no cent: bills add up and multiply out to one."""
 
 _RENAMED = {"frm": "from"}
 """Fields whose name in the document is a keyword of Python."""

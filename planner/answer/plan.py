@@ -196,7 +196,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """How much less `to` takes than `frm`, 1 - to/from, computed draw by draw."""
+    """How much less `to` takes than `frm`, 1 - to/from, computed draw by draw with common draws."""
 
     view: str
     """`same_gpus` or `same_deadline`."""
@@ -207,6 +207,8 @@ class Saving:
     low: float
     mid: float
     high: float
+    amount: Estimate | None = None
+    """Of cost and GPU-hours: how much less in their unit; its mid is the difference of the two plans' mids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +218,8 @@ class Unsupported:
     precision: str
     gpu: str
     reason: Message
+    instead: str | None = None
+    """Where the precision was asked for and other GPUs have it: the GPU's best one, whose plan stands in its row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

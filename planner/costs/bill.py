@@ -72,15 +72,15 @@ class BillPrices:
 def bill_lines(run: RunDraws, prices: BillPrices) -> list[DrawnLine]:
     """Every line that is known, with its amounts; none where nothing is."""
     lines = [] if run.usd_per_gpu_h is None else [_gpu_line(run, run.usd_per_gpu_h, prices)]
-    gpu_usd = lines[0].amounts if lines else np.zeros(run.gpu_h.shape)
+    rental = lines[:1]
     if run.usd_per_gpu_h is not None and prices.ledger.quote is not None:
         lines += _quote_lines(run, run.usd_per_gpu_h, prices, prices.ledger.quote)
-    worked_usd = gpu_usd
+    worked = rental
     if run.energy is not None and run.usd_per_kwh is not None:
         lines.append(_electricity_line(run.energy, run.usd_per_kwh, prices))
-        worked_usd = gpu_usd + lines[-1].usd
+        worked = [*rental, lines[-1]]
     if prices.ledger.beside is not None:
-        lines += _beside_lines(run, gpu_usd, worked_usd, prices, prices.ledger.beside)
+        lines += _beside_lines(run, rental, worked, prices, prices.ledger.beside)
     return lines
 
 
@@ -194,10 +194,24 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
     return lines
 
 
+def _share(lines: list[DrawnLine], ratio: float, shape: tuple[int, ...]) -> tuple[Amounts, float]:
+    """A share of some lines: its draws, and the share of their mids."""
+    drawn = sum((line.amounts for line in lines), start=np.zeros(shape))
+    return np.asarray(share_usd(drawn, ratio), dtype=np.float64), ratio * sum(line.mid_usd for line in lines)
+
+
 def _beside_lines(
-    run: RunDraws, gpu_usd: Amounts, worked_usd: Amounts, prices: BillPrices, beside: Beside
+    run: RunDraws, rental: list[DrawnLine], worked: list[DrawnLine], prices: BillPrices, beside: Beside
 ) -> list[DrawnLine]:
-    """The lines that the user states; work done besides the run takes electricity too, where that is paid apart."""
+    """The lines that the user states; work done besides the run takes electricity too, where that is paid apart.
+
+    Args:
+        run: what the run takes.
+        rental: the line of the GPUs; none where their price is not known.
+        worked: that and the line of electricity.
+        prices: what the lines are priced with.
+        beside: what the user states.
+    """
     kept = DataSize(size_bytes=run.checkpoint.size_bytes * beside.checkpoints_kept + beside.data.size_bytes)
     months = run.wall_h / MONTH_H + beside.months_after
     ids = () if beside.evidence is None else (beside.evidence.id,)
@@ -205,7 +219,7 @@ def _beside_lines(
 
     def line(
         name: str, label: Message, usd: Value, quantity: Value | None = None, unit: str | None = None,
-        unit_price: Estimate | None = None,
+        unit_price: Estimate | None = None, base_usd: float | None = None,
     ) -> DrawnLine:  # fmt: skip
         return DrawnLine(
             id=name,
@@ -214,20 +228,26 @@ def _beside_lines(
             quantity=None if quantity is None or unit_price is None else float(np.median(quantity)),
             unit=unit if unit_price is not None else None,
             unit_price_usd=unit_price,
+            base_usd=base_usd,
             evidence_ids=ids,
         )
 
+    def share(name: str, label: Message, of: list[DrawnLine], ratio: float, quantity: Value | None = None) -> DrawnLine:
+        usd, base_usd = _share(of, ratio, run.gpu_h.shape)
+        priced = None if quantity is None else price
+        return line(name, label, usd, quantity, "GPU-hour", priced, base_usd)
+
     every = [
-        line("network", Message.of("cost.network"), share_usd(gpu_usd, beside.network_ratio)),
+        share("network", Message.of("cost.network"), rental, beside.network_ratio),
         line("storage", Message.of("cost.storage"), storage_usd(kept, months, beside.storage_usd_per_gb_month),
              kept.gb * months, "GB-month", Estimate.exactly(beside.storage_usd_per_gb_month)),
         line("egress", Message.of("cost.egress"), egress_usd(beside.egress, beside.egress_usd_per_gb),
              beside.egress.gb, "GB", Estimate.exactly(beside.egress_usd_per_gb)),
         line("cpu_hosts", Message.of("cost.cpu_hosts"), hosts_usd(beside.hosts, run.wall_h, beside.usd_per_host_h),
              beside.hosts * run.wall_h, "host-hour", Estimate.exactly(beside.usd_per_host_h)),
-        line("failed_work", Message.of("cost.failed_work"), share_usd(worked_usd, beside.failed_ratio),
-             run.gpu_h * beside.failed_ratio, "GPU-hour", price),
-        line("experiments", Message.of("cost.experiments"), share_usd(worked_usd, beside.experiments_ratio),
-             run.gpu_h * beside.experiments_ratio, "GPU-hour", price),
+        share("failed_work", Message.of("cost.failed_work"), worked, beside.failed_ratio,
+              run.gpu_h * beside.failed_ratio),
+        share("experiments", Message.of("cost.experiments"), worked, beside.experiments_ratio,
+              run.gpu_h * beside.experiments_ratio),
     ]  # fmt: skip
     return [drawn for drawn in every if (drawn.usd > 0).any()]

@@ -73,7 +73,7 @@ class PlaceBeside:
     usd: float
     """GPU-hours at mid times the place's price."""
     usd_here: float | None
-    """GPU-hours at mid times the price here at mid; None where that is not known."""
+    """Lines of the bill that rent would replace: rental, or own GPUs and their electricity; None without a price."""
     saved_usd: float | None
     """The difference; negative where the place costs more."""
     carbon_tco2e: float | None

@@ -1,7 +1,8 @@
 """What a run costs, line by line, on one value or on arrays of layouts or draws.
 
-Every function is elementwise and broadcasts; amounts are USD. A cost tree is made of draws: the total's low, mid and
-high are its own percentiles, and the lines are shares of them, so that the tree sums in all three columns.
+Every function is elementwise and broadcasts; amounts are USD. The mid of a line is its quantity at mid times its unit
+price at mid, and the mid of a total is the sum of its lines (`docs/decisions/0014-mids-that-multiply.md`). Low and high
+of a total are percentiles of its draws, and those of the lines are shares of them: the tree sums in all three columns.
 """
 
 from __future__ import annotations
@@ -66,8 +67,19 @@ class DrawnLine:
     """Units bought at mid."""
     unit: str | None = None
     unit_price_usd: Estimate | None = None
+    base_usd: float | None = None
+    """For a share of other lines: their sum at mid times the share."""
     evidence_ids: tuple[str, ...] = ()
     children: tuple[DrawnLine, ...] = ()
+
+    @property
+    def mid_usd(self) -> float:
+        """USD at mid: of its lines, of its quantity and unit price, or of the lines that it is a share of."""
+        if self.children:
+            return sum(child.mid_usd for child in self.children)
+        if self.quantity is not None and self.unit_price_usd is not None:
+            return self.quantity * self.unit_price_usd.mid
+        return float(np.median(self.usd)) if self.base_usd is None else self.base_usd
 
     @property
     def amounts(self) -> npt.NDArray[np.float64]:
@@ -85,23 +97,20 @@ def _shares(*weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.full(len(weights[0]), 1.0 / len(weights[0]))
 
 
-def split_range(total: Estimate, parts: Sequence[npt.NDArray[np.float64]]) -> tuple[Estimate, ...]:
-    """Give each part its share of a total's low, mid and high, so that the parts sum to it in all three.
+def split_range(total: Estimate, parts: Sequence[Estimate]) -> tuple[Estimate, ...]:
+    """Give each part its share of a total's low and high, so that the parts sum to it there as they do at mid.
 
-    Percentiles do not add: parts are not all at their 95th at once. The mid of a part is its own median, and what the
-    medians miss of the total's is spread in proportion to the parts' own widths, so a fixed part stays exact. The
-    way from mid to low (high) is spread in proportion to the parts' own way to their 5th (95th) percentile.
+    Percentiles do not add: parts are not all at their 95th at once. The way from mid to low (high) is spread in
+    proportion to the parts' own way to their 5th (95th) percentile, so a fixed part stays exact.
 
     Args:
         total: the range of the sum.
-        parts: draws of each part, shape [draw] each.
+        parts: the range of each part; their mids sum to that of the total.
     """
-    ranges = [Estimate.of_draws(part) for part in parts]
-    own = np.array([(part.low, part.mid, part.high) for part in ranges])
-    widths = own[:, 2] - own[:, 0]
-    mids = own[:, 1] + (total.mid - own[:, 1].sum()) * _shares(widths)
-    lows = mids - (total.mid - total.low) * _shares(own[:, 1] - own[:, 0], widths)
-    highs = mids + (total.high - total.mid) * _shares(own[:, 2] - own[:, 1], widths)
+    own = np.array([(part.low, part.mid, part.high) for part in parts])
+    mids, widths = own[:, 1], own[:, 2] - own[:, 0]
+    lows = mids - (total.mid - total.low) * _shares(mids - own[:, 0], widths)
+    highs = mids + (total.high - total.mid) * _shares(own[:, 2] - mids, widths)
     return tuple(
         Estimate(low=float(low), mid=float(mid), high=float(high), at_least=total.at_least)
         for low, mid, high in zip(lows, mids, highs, strict=True)
@@ -123,12 +132,13 @@ def cost_tree(lines: Sequence[DrawnLine], *, at_least: bool = False) -> tuple[Es
     parts = [line.amounts for line in lines]
     if not all(np.isfinite(part).all() and (part >= 0).all() for part in parts):
         raise ValueError("an amount is negative or not finite")
-    total = Estimate.of_draws(np.sum(parts, axis=0), at_least=at_least)
+    mid = sum(line.mid_usd for line in lines)
+    total = Estimate.of_draws(np.sum(parts, axis=0), mid=mid, at_least=at_least)
     return total, _lines(total, lines)
 
 
 def _lines(total: Estimate, lines: Sequence[DrawnLine]) -> tuple[CostLine, ...]:
-    ranges = split_range(total, [line.amounts for line in lines])
+    ranges = split_range(total, [Estimate.of_draws(line.amounts, mid=line.mid_usd) for line in lines])
     return tuple(
         CostLine(
             id=line.id,

@@ -39,6 +39,8 @@ class GpuPrice:
     """Whether a row used is more than 90 days old; `gap` names it."""
     warnings: tuple[Message, ...] = ()
     """What else a reader should know, one message each: historic rows, vague dates, a borrowed range."""
+    like: str | None = None
+    """The GPU whose price stands in for one that has none, as the user asked; None: the price is this GPU's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

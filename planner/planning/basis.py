@@ -171,6 +171,15 @@ def _owned(case: Case) -> Assumption:
     return Assumption(id="own", message=message, input="own")
 
 
+def _like(case: Case) -> Assumption:
+    """A price that is another GPU's."""
+    price = case.price
+    message = Message.of(
+        "assumption.price_like", gpu=price.gpu, like=str(price.like), hour=_hour_price(price.usd_per_gpu_h)
+    )
+    return Assumption(id="price_like", message=message, input="price_like")
+
+
 def _hour_price(price: Estimate | None) -> Message:
     if price is None:
         return Message.of("text.unknown_sum")
@@ -209,6 +218,7 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
         if entry.source in ("default", "catalogue") and not (name == "network" and _network_measured(cases))
     ]
     assumptions += dict.fromkeys(_owned(case) for case in cases if case.ledger.owned is not None)
+    assumptions += dict.fromkeys(_like(case) for case in cases if case.price.like is not None)
     kinds = dict.fromkeys(case.price.commitment for case in cases)
     assumptions += [_COMMITTED[kind] for kind in kinds if kind in _COMMITTED]
     return (*assumptions, *(_model_assumptions(cases[0]) if cases else ()))

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import numpy as np
-
-from planner.answer.plan import LOWER_IS_BETTER, Answer, CurvePoint, Plan, Saving, Unsupported
+from planner.answer.plan import Answer, CurvePoint, Plan, Saving, Unsupported
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
-from planner.evidence import Estimate
+from planner.evidence import Gap
 from planner.hardware.cluster import Cluster
 from planner.planning.asked import asked_plan
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
@@ -23,17 +21,16 @@ from planner.planning.curve import curve_around
 from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
-from planner.planning.targets import Targets, at_confidence, targets_of
+from planner.planning.savings import savings_between
+from planner.planning.targets import Targets, at_confidence, probability, targets_of
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
-from planner.training.policies import why_unsupported
+from planner.training.policies import best_supported, why_unsupported
 from planner.units import DAY_S
 
 Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
 """Terms from measurement records: by GPU id, then by policy id, then by term name."""
-
-SAVINGS_FROM = ("bf16", "tf32", "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +59,15 @@ class _Side:
     """What the cap on the facility's power does here; None without one."""
     curve: tuple[CurvePoint, ...] = ()
     """The asked precision over numbers of GPUs around its plan's."""
+
+    @property
+    def savings(self) -> tuple[Saving, ...]:
+        """Of every precision against every other one, in both views."""
+        gpu = self.cluster.gpu.id
+        return (
+            *savings_between("same_gpus", gpu, self.same_gpus),
+            *savings_between("same_deadline", gpu, self.same_deadline),
+        )
 
 
 def estimate(
@@ -98,9 +104,10 @@ def estimate(
     unsupported = _unsupported(question)
     known = _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {})
-    if all(side.failure for side in sides):
-        raise next(side.failure for side in sides if side.failure)
-    deadline_s = next(side.deadline_s for side in sides if side.deadline_s)
+    able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
+    if all(side.failure for side in able):
+        raise next(side.failure for side in able if side.failure)
+    deadline_s = next(side.deadline_s for side in able if side.deadline_s)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
@@ -111,10 +118,10 @@ def estimate(
         plans=plans,
         same_deadline=tuple(r.plan for s in sides for r in s.same_deadline),
         deadline_days=deadline_s / DAY_S,
-        savings=tuple(s for side in sides for s in _savings(side)),
+        savings=tuple(saving for side in sides for saving in side.savings),
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, cases),
-        gaps=collect_gaps(question, cases, site),
+        gaps=(*_lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
         warnings=_warnings(question, prices, plans, caps),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"),
@@ -135,19 +142,24 @@ def _sides(
     known: _Known,
     ledgers: Mapping[str, Ledger],
 ) -> list[_Side]:
-    """Every GPU that has the asked precision, one after the other: the first that has a plan sets the deadline."""
+    """Every GPU, one after the other: the first that has the asked precision and a plan sets the deadline.
+
+    A GPU that lacks the asked precision is planned in its best one, after the others; one that runs none is left out.
+    """
     draws = Draws(count=DRAWS, seed=question.seed)
-    lacking = {u.gpu for u in unsupported if u.precision == question.asked.precision}
-    sides: list[_Side] = []
-    for cluster in question.clusters:
+    instead = {u.gpu: u.instead for u in unsupported if u.precision == question.asked.precision}
+    policies = {policy.precision: policy for policy in question.policies}
+    sides: dict[str, _Side] = {}
+    for cluster in sorted(question.clusters, key=lambda cluster: cluster.gpu.id in instead):
         gpu = cluster.gpu.id
-        if gpu in lacking:
+        asked = policies.get(instead[gpu] or "") if gpu in instead else question.asked
+        if asked is None:
             continue
-        earlier_s = next((s.deadline_s for s in sides if s.deadline_s), None)
+        earlier_s = next((s.deadline_s for s in sides.values() if s.deadline_s), None)
         ledger = ledgers.get(gpu, NO_LEDGER)
         cases = _cases(question, cluster, prices[gpu], site, known, ledger)
-        sides.append(_side(question, cluster, cases, draws, earlier_s))
-    return sides
+        sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s)
+    return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
 
 
 def _unsupported(question: Question) -> list[Unsupported]:
@@ -156,7 +168,13 @@ def _unsupported(question: Question) -> list[Unsupported]:
         for policy in question.policies:
             reason = why_unsupported(policy, cluster.gpu)
             if reason:
-                unsupported.append(Unsupported(precision=policy.precision, gpu=cluster.gpu.id, reason=reason))
+                best = best_supported(question.policies, cluster.gpu) if policy.id == question.asked.id else None
+                unsupported.append(
+                    Unsupported(
+                        precision=policy.precision, gpu=cluster.gpu.id, reason=reason,
+                        instead=None if best is None else best.precision,
+                    )
+                )  # fmt: skip
     lacking = [u for u in unsupported if u.precision == question.asked.precision]
     if len(lacking) == len(question.clusters):
         raise UsageError(
@@ -166,9 +184,21 @@ def _unsupported(question: Question) -> list[Unsupported]:
                 precision=lacking[0].precision,
                 reason=lacking[0].reason,
             ),
-            hint=Message.of("hint.supported"),
-        )
+            hint=Message.of("hint.supported" if lacking[0].instead is None else "hint.best_precision",
+                            precision=lacking[0].instead or ""),
+        )  # fmt: skip
     return unsupported
+
+
+def _lacking_gaps(unsupported: list[Unsupported]) -> list[Gap]:
+    """The GPUs whose row is in another precision than the one asked for."""
+    return [
+        Gap.of(
+            "precision", gpu=row.gpu, precision=row.precision.upper(), reason=row.reason, instead=row.instead.upper()
+        )
+        for row in unsupported
+        if row.instead is not None
+    ]
 
 
 def _cases(
@@ -261,7 +291,25 @@ def _on(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
     return ranged_plan(case, choice, draws, targets_of(question))
 
 
+def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
+    """The fewest GPUs of one node that finish in time, where the question is about less than a node."""
+    whole = case.cluster.gpus_per_node
+    if question.gpus is None or question.gpus >= whole:
+        return None
+    counts = {2**power for power in range(whole.bit_length()) if 2**power < whole} | {question.gpus}
+    for gpus in sorted(counts):
+        ranged = _on(case, question, gpus, draws)
+        if ranged.plan.fits:
+            in_time_ratio = probability(ranged.draws["duration_days"] * DAY_S, deadline_s)
+            if in_time_ratio >= question.confidence_ratio:
+                return ranged
+    return None
+
+
 def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged:
+    part = _part_of_a_node(case, question, deadline_s, draws)
+    if part is not None:
+        return part
     targets = Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio)
     try:
         choice = fewest(case, question.fixed, draws, targets)
@@ -273,37 +321,13 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) ->
     return ranged_plan(case, choice, draws, targets_of(question))
 
 
-def _savings(side: _Side) -> list[Saving]:
-    """1 - to/from of every figure, draw by draw with common draws."""
-    savings = []
-    gpu = side.cluster.gpu.id
-    for view, results in (("same_gpus", side.same_gpus), ("same_deadline", side.same_deadline)):
-        fitting = {r.plan.precision: r for r in results if r.plan.fits}
-        for frm in (name for name in SAVINGS_FROM if name in fitting):
-            for to, target in fitting.items():
-                if to == frm:
-                    continue
-                for metric in (name for name in LOWER_IS_BETTER if name in target.draws):
-                    base = fitting[frm].draws[metric]
-                    ratio = 1.0 - target.draws[metric] / np.where(base > 0, base, np.nan)
-                    if not np.all(np.isfinite(ratio)):
-                        continue
-                    saved = Estimate.of_draws(ratio)
-                    savings.append(
-                        Saving(
-                            view=view, gpu=gpu, metric=metric, frm=frm, to=to,
-                            low=saved.low, mid=saved.mid, high=saved.high,
-                        )
-                    )  # fmt: skip
-    return savings
-
-
 def _warnings(
     question: Question, prices: Mapping[str, GpuPrice], plans: tuple[Plan, ...], caps: tuple[CapEffect, ...]
 ) -> tuple[Message, ...]:
     asked = question.asked.precision
     warnings = [*collect_warnings(question, prices)]
-    warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding]
+    able = {plan.gpu for plan in plans if plan.precision == asked}
+    warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding and cap.gpu in able]
     for plan in plans:
         if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             warnings.append(

@@ -1,4 +1,7 @@
-"""From the draws of a plan to what is booked for it: cost lines, megawatts, carbon by method, SCI score."""
+"""From the draws of a plan to what is booked for it: cost lines, megawatts, carbon by method, SCI score.
+
+What is a product or a sum has the product or the sum of the mids as its mid (see `planner.costs.lines`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.costs.bill import run_bill
+from planner.costs.bill import run_bill, scaled
 from planner.costs.carbon import embodied_kg, operation_kg, sci_kg_per_1e21_flop, sci_kg_per_run
 from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
 from planner.costs.prices import CostLine
@@ -30,6 +33,8 @@ class Booked:
     cost_lines: tuple[CostLine, ...]
     peak_power_mw: float
     mean_power_mw: Estimate
+    carbon_tco2e: Estimate
+    """Location-based."""
     carbon_market_tco2e: float | None
     embodied_tco2e: Estimate | None
     carbon_with_embodied_tco2e: Estimate | None
@@ -52,28 +57,44 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
         float(gpus), _drawn(evaluation.gpu_h, n), _drawn(evaluation.energy.total, n), case.unit_prices(draws)
     )
     cost, lines = run_bill(run, case.billed)
-    energy = Energy(j=_drawn(evaluation.energy.total, n))
-    mean = mean_power(energy, _drawn(evaluation.wall_s, n) / HOUR_S)
-    rate = case.ledger.embodied
-    embodied = None if rate is None else embodied_kg(run.gpu_h, drawn(rate.kg_co2e_per_gpu_h, "embodied", draws))
-    carbon = _drawn(evaluation.carbon_kg, n)
-    whole = carbon if embodied is None else sci_kg_per_run(carbon, embodied)
+    energy, wall_h = Energy(j=_drawn(evaluation.energy.total, n)), _drawn(evaluation.wall_s, n) / HOUR_S
+    energy_mid = Energy(j=float(np.median(energy.j)))
+    power_mid = mean_power(energy_mid, float(np.median(wall_h)))
+    carbon_kg = _drawn(evaluation.carbon_kg, n)
+    grid = case.site.grid_kg_co2e_per_kwh
+    carbon = Estimate.of_draws(carbon_kg, mid=float(operation_kg(energy_mid, grid.mid)))
+    made_kg, made = _embodied(case, run.gpu_h, draws)
     flop = case.tokens * flop_of(case.recipe)
+    score = Estimate.of_draws(
+        sci_kg_per_run(carbon_kg, made_kg),
+        mid=carbon.mid + (0.0 if made is None else made.mid),
+        at_least=made is None,
+    )
     market = case.site.market_kg_co2e_per_kwh
     return Booked(
         cost_usd=cost,
         cost_lines=lines,
         peak_power_mw=float(peak_power(gpus, node_power(case), case.site.pue.mid).mw),
-        mean_power_mw=Estimate.of_draws(mean.mw),
-        carbon_market_tco2e=None if market is None else Estimate.of_draws(operation_kg(energy, market)).mid / TONNE_KG,
-        embodied_tco2e=None if embodied is None or not case.embodied_on else Estimate.of_draws(embodied / TONNE_KG),
-        carbon_with_embodied_tco2e=(
-            Estimate.of_draws(whole / TONNE_KG, at_least=embodied is None) if case.embodied_on else None
-        ),
+        mean_power_mw=Estimate.of_draws(mean_power(energy, wall_h).mw, mid=float(power_mid.mw)),
+        carbon_tco2e=scaled(carbon, 1 / TONNE_KG),
+        carbon_market_tco2e=None if market is None else float(operation_kg(energy_mid, market)) / TONNE_KG,
+        embodied_tco2e=scaled(made, 1 / TONNE_KG) if made is not None and case.embodied_on else None,
+        carbon_with_embodied_tco2e=scaled(score, 1 / TONNE_KG) if case.embodied_on else None,
         model_flop=flop,
-        sci_kg_per_run=Estimate.of_draws(whole, at_least=embodied is None),
-        sci_kg_per_1e21_flop=Estimate.of_draws(sci_kg_per_1e21_flop(whole, flop), at_least=embodied is None),
+        sci_kg_per_run=score,
+        sci_kg_per_1e21_flop=scaled(score, float(sci_kg_per_1e21_flop(1.0, flop))),
     )
+
+
+def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate | None]:
+    """The run's share of making its GPUs in kg, drawn and as a range; 0 and None where no figure is known."""
+    rate = case.ledger.embodied
+    if rate is None:
+        return 0.0, None
+    per_gpu_h = rate.kg_co2e_per_gpu_h
+    made_kg = embodied_kg(gpu_h, drawn(per_gpu_h, "embodied", draws))
+    mid = float(embodied_kg(float(np.median(gpu_h)), per_gpu_h.mid))
+    return made_kg, Estimate.of_draws(made_kg, mid=mid)
 
 
 def node_power(case: Case) -> NodePower:

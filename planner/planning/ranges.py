@@ -208,7 +208,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
     network = case.recipe.model.kind == "cnn"
     products = () if network else products_used(case.recipe, at, case.mid)
-    ranges.pop("cost_usd", None)  # the bill has its own
+    for booked_apart in ("cost_usd", "carbon_tco2e"):  # whose mids are sums and products of others
+        ranges.pop(booked_apart, None)
     plan = Plan(
         precision=case.policy.precision,
         policy=case.policy.id,
@@ -234,6 +235,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         mean_power_mw=book.mean_power_mw,
         cost_usd=book.cost_usd,
         cost_lines=book.cost_lines,
+        carbon_tco2e=book.carbon_tco2e,
         carbon_market_tco2e=book.carbon_market_tco2e,
         embodied_tco2e=book.embodied_tco2e,
         carbon_with_embodied_tco2e=book.carbon_with_embodied_tco2e,

@@ -257,6 +257,14 @@ PRICE = Input(
     default="the median over providers",
     parse=number(0, above=True),
 )
+PRICE_LIKE = Input(
+    name="price_like",
+    group=InputGroup.MONEY,
+    metavar="GPU",
+    help="Price a GPU that has no price as this one.",
+    parse=parse_text,
+    choices=names.gpus,
+)
 PROVIDER = Input(
     name="provider", group=InputGroup.MONEY, metavar="NAME", help="Provider of the price book.", parse=parse_text
 )
@@ -383,8 +391,8 @@ INPUTS: tuple[Input[object], ...] = (
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
-    PRICE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP, GRID,
-    MARKET_GRID, EMBODIED,
+    PRICE, PRICE_LIKE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP,
+    GRID, MARKET_GRID, EMBODIED,
     RECORDS, CALIBRATION, SEED,
 )
 # fmt: on

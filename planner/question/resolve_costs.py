@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 from planner.errors import Message, UsageError
+from planner.hardware.catalogue import find_gpu
 from planner.question.asked import Reader
 from planner.question.inputs import (
     AS_OF,
@@ -17,6 +18,7 @@ from planner.question.inputs import (
     OWN,
     POWER_CAP,
     PRICE,
+    PRICE_LIKE,
     PROVIDER,
     PUE,
     QUOTE,
@@ -38,6 +40,7 @@ def read_money(read: Reader) -> MoneyInputs:
     quote, own, beside, tariff = (read.value(item) for item in (QUOTE, OWN, BESIDE, TARIFF))
     return MoneyInputs(
         price_usd_per_gpu_h=price,
+        price_like=_price_like(read),
         pue=pue,
         electricity_usd_per_kwh=electricity,
         provider=provider,
@@ -60,6 +63,10 @@ def _refuse_contradictions(read: Reader) -> None:
     prices = [item.flag for item in (PRICE, QUOTE, OWN) if read.text(item) is not None]
     if len(prices) > 1:
         raise UsageError(f"{' and '.join(prices)} each set the price of a GPU-hour", hint="give one of them")
+    if read.text(PRICE) is not None and read.text(PRICE_LIKE) is not None:
+        raise UsageError(
+            f"{PRICE.flag} prices every GPU, and {PRICE_LIKE.flag} those that have no price", hint="leave one out"
+        )
     if read.text(QUOTE) is not None and read.text(COMMITMENT) is not None:
         raise UsageError(
             f"{COMMITMENT.flag} chooses from the price book, and {QUOTE.flag} brings its own prices",
@@ -69,6 +76,20 @@ def _refuse_contradictions(read: Reader) -> None:
         raise UsageError(
             f"{TARIFF.flag} and {ELECTRICITY.flag} each set the price of electricity", hint="give one of them"
         )
+
+
+def _price_like(read: Reader) -> str | None:
+    """The catalogue id of the GPU that is named.
+
+    Raises:
+        UsageError: no such GPU.
+    """
+    name = read.value(PRICE_LIKE)
+    if name is None:
+        return None
+    gpu = find_gpu(name).id
+    read.note(PRICE_LIKE, gpu)
+    return gpu
 
 
 def _as_of(read: Reader) -> date:

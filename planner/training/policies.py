@@ -17,6 +17,8 @@ and `fp8`, 8 for `bf16-pure`: FP32 masters, gradients and two moments are 4 byte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.architectures import BLOCK_SCALES, find_architecture
@@ -91,6 +93,12 @@ def find_policy(name: str) -> PrecisionPolicy:
         UsageError: no such policy; similar names are offered.
     """
     return POLICIES.find(name)
+
+
+def best_supported(policies: Iterable[PrecisionPolicy], gpu: Gpu) -> PrecisionPolicy | None:
+    """The policy with the fastest linear products that a GPU can run, the later of equals; None where it runs none."""
+    able = [policy for policy in policies if why_unsupported(policy, gpu) is None]
+    return max(reversed(able), key=lambda policy: gpu.peak_flop_per_s[policy.linear_compute], default=None)
 
 
 def why_unsupported(policy: PrecisionPolicy, gpu: Gpu) -> Message | None:

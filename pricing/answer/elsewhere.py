@@ -52,7 +52,7 @@ def elsewhere(
     gpu_h: float,
     energy: Energy,
     here: str | None,
-    usd_per_gpu_h_here: float | None,
+    usd_here: float | None,
     as_of: date,
     commitment: str = "on-demand",
 ) -> tuple[Elsewhere, ...]:
@@ -65,7 +65,7 @@ def elsewhere(
         gpu_h: GPU-hours of the run, taken as the same everywhere.
         energy: metered at the facility, taken as the same everywhere (in fact the PUE of places differs).
         here: zone or region for which the run is planned; None where carbon is not to be compared.
-        usd_per_gpu_h_here: price of a GPU-hour there; None where it is not known.
+        usd_here: what the run's GPUs cost there, as in its bill; None where it is not known.
         as_of: the day whose prices are compared.
         commitment: which rows to compare.
 
@@ -92,7 +92,7 @@ def elsewhere(
             place=place,
             usd=usd,
             row=row,
-            saved_usd=None if usd_per_gpu_h_here is None else usd_per_gpu_h_here * gpu_h - usd,
+            saved_usd=None if usd_here is None else usd_here - usd,
             kg_co2e=kg,
             saved_kg=None if kg is None or kg_here is None else kg_here - kg,
             scope=factor.scope if factor is not None else grid_rows()[place].scope,

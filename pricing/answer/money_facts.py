@@ -118,7 +118,7 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
     """The places where the plan would cost less or emit less."""
     assert plan.gpu_hours is not None
     assert plan.energy_mwh is not None
-    price = priced.prices[plan.gpu].usd_per_gpu_h
+    usd_here = _usd_here(plan, priced)
     book = money.quote is None and money.own is None and money.price_usd_per_gpu_h is None
     places = elsewhere(
         load_book(plan.gpu),
@@ -127,17 +127,25 @@ def _elsewhere(plan: Plan, priced: Priced, money: MoneyInputs, here: str | None)
         gpu_h=plan.gpu_hours.mid,
         energy=Energy.from_mwh(plan.energy_mwh.mid),
         here=here,
-        usd_per_gpu_h_here=None if price is None else price.mid,
+        usd_here=usd_here,
         as_of=money.as_of,
         commitment=parse_commitment(money.commitment) if book else "on-demand",
     )
     cheaper = [place for place in places if place.saved_usd is not None and place.saved_usd > 0][:NAMED]
     cleaner = [place for place in places if place.saved_kg is not None and place.saved_kg > 0]
     cleaner = sorted(cleaner, key=lambda place: (place.kg_co2e or 0.0, place.usd))[:NAMED]
-    return tuple(_place(place, plan, money.as_of) for place in dict.fromkeys([*cheaper, *cleaner]))
+    return tuple(_place(place, plan, usd_here, money.as_of) for place in dict.fromkeys([*cheaper, *cleaner]))
 
 
-def _place(place: Elsewhere, plan: Plan, as_of: date) -> PlaceBeside:
+def _usd_here(plan: Plan, priced: Priced) -> float | None:
+    """What rent would replace: the line of the GPUs, for own ones also that of electricity; None without a price."""
+    owned = priced.ledgers[plan.gpu].owned is not None
+    replaced = ("gpu_owned", "electricity") if owned else ("gpu_rental",)
+    lines = [line.usd.mid for line in plan.cost_lines if line.id in replaced]
+    return sum(lines) if lines else None
+
+
+def _place(place: Elsewhere, plan: Plan, usd_here: float | None, as_of: date) -> PlaceBeside:
     return PlaceBeside(
         gpu=plan.gpu,
         precision=plan.precision,
@@ -145,7 +153,7 @@ def _place(place: Elsewhere, plan: Plan, as_of: date) -> PlaceBeside:
         region=place.region,
         place=place.place,
         usd=place.usd,
-        usd_here=None if place.saved_usd is None else place.usd + place.saved_usd,
+        usd_here=usd_here,
         saved_usd=place.saved_usd,
         carbon_tco2e=None if place.kg_co2e is None else place.kg_co2e / TONNE_KG,
         saved_tco2e=None if place.saved_kg is None else place.saved_kg / TONNE_KG,

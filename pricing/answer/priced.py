@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from planner.errors import UsageError
 from planner.hardware.gpu import Gpu
 from planner.question.question import MoneyInputs
 from pricing.base.fact import Fact
+from pricing.gpu_price.like import priced_or_like
 from pricing.gpu_price.price import quote_gpu
 from pricing.place.carbon import embodied_of
 from pricing.place.site import site_facts
@@ -87,13 +89,17 @@ def with_electricity(priced: Priced, gpus: Sequence[Gpu], money: MoneyInputs, po
 def _price(gpu: str, money: MoneyInputs, quote: Quote | None) -> GpuPrice:
     if quote is not None and quote.price.gpu == gpu:
         return quote.price
-    return quote_gpu(
+    return priced_or_like(
         gpu,
-        price_usd_per_gpu_h=money.price_usd_per_gpu_h,
-        provider=money.provider,
-        region=money.region,
-        commitment=money.commitment,
-        as_of=money.as_of,
+        money.price_like,
+        partial(
+            quote_gpu,
+            price_usd_per_gpu_h=money.price_usd_per_gpu_h,
+            provider=money.provider,
+            region=money.region,
+            commitment=money.commitment,
+            as_of=money.as_of,
+        ),
     )
 
 

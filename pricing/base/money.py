@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
+from planner.costs.rounding import apportioned
 from planner.rows import Row
 
 _ISO_4217 = """
@@ -63,11 +64,5 @@ def rounded_lines(amounts: Sequence[Decimal], currency: str, total: Decimal | No
         total: a rounded total that the lines sum to instead of their rounded sum; the difference is spread over them.
     """
     unit = smallest_unit(currency)
-    floors = [amount.quantize(unit, rounding=ROUND_FLOOR) for amount in amounts]
     target = rounded(sum(amounts, Decimal(0)), currency) if total is None else total
-    missing = int((target - sum(floors, Decimal(0))) / unit)
-    each, rest = divmod(missing, len(floors)) if floors else (0, 0)
-    by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - amounts[index])
-    for place, index in enumerate(by_remainder):
-        floors[index] += unit * (each + (place < rest))
-    return tuple(floors)
+    return apportioned(amounts, unit, target)

@@ -117,7 +117,8 @@ def _cells(document: dict[str, Any], plan: BilledPlan, row: BillRow, *, first: b
     start = start.replace(hour=0, minute=0, second=0, microsecond=0)
     end = start + timedelta(days=plan.days_mid)
     provider, commitment, region = _terms(document, row.gpu)
-    price = "" if row.unit_price_usd is None else row.unit_price_usd[1]
+    alone = row.usd_mid if row.quantity is None else ""  # one unit at the amount
+    price = alone if row.unit_price_usd is None else row.unit_price_usd[1]
     once = row.line == "setup_fee"
     zero = Decimal("0.00")
     return {

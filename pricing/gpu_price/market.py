@@ -44,7 +44,7 @@ def _stale_gap(ballot: tuple[Vote, ...], as_of: date) -> Gap | None:
     stale = [vote.row for vote in ballot if vote.row.is_stale(as_of)]
     if not stale:
         return None
-    named = listed(f"{row.id} ({row.provider}, {row.date_latest})" for row in stale)
+    named = listed(f"{row.provider} ({row.date_latest})" for row in stale)
     return Gap.of("price.stale", as_of=str(as_of), rows=named)
 
 
@@ -52,12 +52,10 @@ def _date_warnings(ballot: tuple[Vote, ...], as_of: date) -> tuple[Message, ...]
     warnings = []
     historic = [vote.row for vote in ballot if is_historic(vote.row, as_of)]
     if historic:
-        named = listed(f"{row.id} ({row.provider}, {row.date_latest})" for row in historic)
+        named = listed(f"{row.provider} ({row.date_latest})" for row in historic)
         warnings.append(Message.of("price.warning.historic", rows=named))
-    vague = [vote.row for vote in ballot if vote.row.date_latest > as_of]
-    if vague:
-        named = listed(f"{row.id} ({row.provider}, {row.date_text})" for row in vague)
-        warnings.append(Message.of("price.warning.vague_date", rows=named))
+    if any(vote.row.date_latest > as_of for vote in ballot):
+        warnings.append(Message.of("price.warning.vague_date"))  # the same for every GPU, so that it is said once
     return tuple(warnings)
 
 

@@ -13,6 +13,7 @@ from pricing.book.current import is_historic, votes
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow, load_book
 from pricing.files.exchange_rates import ExchangeRate, load_rates
 from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
+from pricing.gpu_price.like import nearest_priced
 from pricing.gpu_price.market import market_price, provider_price
 from pricing.gpu_price.reserved import less_discount
 from pricing.place.places import place_named
@@ -125,7 +126,10 @@ def _missing(book: PriceBook, query: PriceQuery) -> GpuPrice:
     same = [row for row in of_gpu if row.commitment == query.commitment]
     if query.provider is not None or query.region is not None:
         _raise_nowhere(same, query)
-    if not of_gpu:
+    like = nearest_priced(query.gpu)
+    if not of_gpu and like is not None:
+        why = Message.of("price.no_row_like", gpu=query.gpu, like=like)
+    elif not of_gpu:
         why = Message.of("price.no_row", gpu=query.gpu)
     elif not same:
         has = listed(sorted({row.commitment for row in of_gpu}))

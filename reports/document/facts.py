@@ -107,6 +107,16 @@ class Facts:
                 return match
         return None
 
+    def lacks(self, gpu: str) -> Doc | None:
+        """Where a GPU lacks the requested precision: what is said of it."""
+        rows = self.doc.get("unsupported") or ()
+        return next((row for row in rows if row["precision"] == self.asked and row.get("gpu") == gpu), None)
+
+    def asked_on(self, gpu: str | None = None) -> str:
+        """The precision that a GPU is asked for: the requested one, or its best where it lacks that."""
+        lacking = self.lacks(self.gpu if gpu is None else gpu)
+        return str((lacking or {}).get("instead") or self.asked)
+
     def plans(self, gpu: str | None = None, view: str = "plans") -> list[Doc]:
         """All plans of a GPU, lowest precision first."""
         target_gpu = self.gpu if gpu is None else gpu
@@ -131,12 +141,14 @@ class Facts:
             order = ("bf16", "tf32", "fp32", "fp8", "fp16")
         return [name for name in order if name in there and name != self.asked]
 
-    def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
-        """How much less of a metric the requested precision needs than another, from the planner's draws."""
+    def saving(
+        self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None
+    ) -> Doc | None:
+        """How much less of a metric one precision (by default the requested one) needs than another, from the draws."""
         target_gpu = self.gpu if gpu is None else gpu
         for saving in self.doc.get("savings") or ():
             key = (saving["view"], saving["metric"], saving["from"], saving["to"])
-            if key == (view, metric, frm, self.asked) and saving.get("gpu", target_gpu) == target_gpu:
+            if key == (view, metric, frm, to or self.asked_on(gpu)) and saving.get("gpu", target_gpu) == target_gpu:
                 match: Doc = saving
                 return match
         return None

@@ -51,26 +51,11 @@ def render(view: View) -> str:
 def page_data(view: View) -> list[Any]:
     """What the page holds for download: the document in two parts with its CSV between them.
 
-    This puts equal numbers close together, which makes the compressed text a tenth smaller. What the page shows nowhere
-    (`UNSHOWN`) is left to `mpplan estimate --json`.
+    This puts equal numbers close together, which makes the compressed text a tenth smaller.
     """
-    items = [(key, _shown(value)) for key, value in view.data["document"].items()]
+    items = list(view.data["document"].items())
     cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
     return [dict(items[:cut]), csv.render(view), dict(items[cut:])]
-
-
-UNSHOWN = ("collectives",)
-"""Keys of a plan that only `mpplan explain` reads, and that would take the page over its size."""
-
-
-def _shown(part: Any) -> Any:
-    """A part of the document without what the page shows nowhere."""
-    if not isinstance(part, list):
-        return part
-    return [
-        {key: value for key, value in row.items() if key not in UNSHOWN} if isinstance(row, dict) else row
-        for row in part
-    ]
 
 
 def packed(value: Any) -> str:

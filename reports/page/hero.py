@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.answer.plan import LOWER_IS_BETTER
-from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, rung_of
+from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
 from reports.text.messages import sentence
@@ -18,7 +18,7 @@ def hero(facts: Facts, words: Words) -> Hero:
     return Hero(
         headline=headline(facts, words),
         budget=_budget(answer, words),
-        setting=_setting(answer, words),
+        setting=(*_setting(answer, words), *_break_even(facts, words)),
         trust=_trust(facts, words),
         alerts=_alerts(facts, words),
         tiles=tuple(_tile(facts, answer, name, words) for name in (MARKET, DURATION, ENERGY) if answer[name])
@@ -74,7 +74,8 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     figure = cost or words.figure("days", answer[DURATION])
     assert figure is not None  # a plan that fits has a duration
     gpu = words("headline.on_gpu", gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
-    return words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
+    sentence = words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
+    return (*sentence, *would_save(facts, metric, words))
 
 
 def why_none(facts: Facts, words: Words) -> str:
@@ -93,9 +94,33 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
     parts: list[str] = []
     for reference in facts.references():
         saving = facts.saving(metric, reference)
+        if reference == narrowest(facts):
+            continue  # `would_save` says it the other way round
         if saving is not None and (reference != "fp32" or not parts) and len(parts) < 2:
             parts.append(saving_phrase(saving, words.name("precision", reference), words))
     return words("headline.compared", parts=words("compare.and").join(parts)) if parts else ""
+
+
+def narrowest(facts: Facts) -> str:
+    """The narrowest precision that fits."""
+    there = {plan["precision"] for plan in facts.fitting()}
+    return next((name for name in SHOWN if name in there), facts.asked)
+
+
+def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
+    """What the narrowest precision would save of the requested one: an amount and a share; nothing if that is it."""
+    to = narrowest(facts)
+    saving = facts.saving(metric, facts.asked, to=to)
+    if to == facts.asked or saving is None:
+        return ()
+    other = words.name("precision", to)
+    if saving["low"] > 0 and saving.get("amount"):
+        amount, share = words.figure(QUANTITY[metric], saving["amount"]), words.figure("percent", saving)
+        assert amount is not None
+        assert share is not None
+        return words.spans("would.save", other=other, amount=amount, share=share)
+    less = saving_phrase(saving, words.name("precision", facts.asked), words)
+    return words.spans("would.take", other=other, compared=less)
 
 
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:
@@ -104,6 +129,8 @@ def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     low, high = (saving["low"], saving["high"]) if less else (-saving["high"], -saving["low"])
     figure = words.figure("percent", {"low": low, "mid": abs(saving["mid"]), "high": high})
     assert figure is not None
+    if not figure.span and round(saving["mid"], 3) == 0:
+        return words("compare.same", other=other)
     if saving["low"] < 0 < saving["high"]:
         return words("compare.unsure", share=figure.text, other=other, span=figure.span)
     key = "compare.less" if less else "compare.more"
@@ -130,6 +157,22 @@ def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:
     assert hours is not None
     return words.spans(
         "setting", gpus=f"{answer['gpus']:,}", gpu=pretty_gpu(answer["gpu"]), days=days.full, hours=hours.full
+    )
+
+
+def _break_even(facts: Facts, words: Words) -> tuple[Span, ...]:
+    """What an own GPU-hour costs against a rented one, and the utilisation from which owning pays."""
+    rows = (facts.doc.get("money") or {}).get("owned") or ()
+    owned = next((row for row in rows if row["gpu"] == facts.gpu and row["rental_usd_per_gpu_h"] is not None), None)
+    if owned is None or facts.answer is None:
+        return ()
+    prices = {"own": owned["usd_per_gpu_h"]["mid"], "rented": owned["rental_usd_per_gpu_h"]}
+    said = {name: words.value("unit_price", usd) for name, usd in prices.items()}
+    even, used = owned["break_even_utilisation_ratio"], owned["utilisation_ratio"]
+    if even is None or used is None:
+        return words.spans("setting.rented", **said) if even is None else ()
+    return words.spans(
+        "setting.owned", **said, even=strong(words.value("percent", even)), used=words.value("percent", used)
     )
 
 

@@ -113,10 +113,13 @@ class Words:
         """The range to put after a figure in a sentence, marked for `split_spans`; empty if there is none."""
         return f"\x04{self._text['range'].format(figure.span)}\x03" if figure.span else ""
 
-    def number(self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False) -> Figure:
-        """A figure in a given unit. The range decides the number of decimals."""
+    def number(
+        self, low: float, mid: float, high: float, rung: Rung, *, at_least: bool = False, decimals: int | None = None
+    ) -> Figure:
+        """A figure in a given unit. The range decides the number of decimals, unless they are given."""
         scaled = (low / rung.per, mid / rung.per, high / rung.per)
-        decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
+        if decimals is None:
+            decimals = max(min(decimals_for(*scaled), rung.decimals), rung.least)
         texts = [grouped(value, decimals) for value in scaled]
         exact = texts[0] == texts[1] == texts[2]
         if exact and "." in texts[1] and rung.least < 0:
@@ -136,7 +139,9 @@ class Words:
             at_least=at_least,
         )
 
-    def figure(self, quantity: str, estimate: Any, rung: Rung | None = None) -> Figure | None:
+    def figure(
+        self, quantity: str, estimate: Any, rung: Rung | None = None, *, decimals: int | None = None
+    ) -> Figure | None:
         """The figure of an estimate (`low mid high at_least`) or of a plain number; None for None."""
         if estimate is None:
             return None
@@ -146,7 +151,8 @@ class Words:
         else:
             low = mid = high = float(estimate)
             at_least = False
-        return self.number(low, mid, high, rung or rung_for(self._ladders[quantity], mid, high), at_least=at_least)
+        unit = rung or rung_for(self._ladders[quantity], mid, high)
+        return self.number(low, mid, high, unit, at_least=at_least, decimals=decimals)
 
     def value(self, quantity: str, value: float) -> str:
         """A single number with its unit."""

@@ -131,11 +131,14 @@ def savings(plans: tuple[Plan, ...], view: str = "same_gpus") -> tuple[Saving, .
                 before, after = getattr(frm, metric), getattr(to, metric)
                 if before is None or after is None:
                     continue
-                mid = 1 - after.mid / before.mid
+                mid, less = 1 - after.mid / before.mid, before.mid - after.mid
+                wide = 0.1 * abs(less)
+                amount = Estimate(low=less - wide, mid=less, high=less + wide)
                 found.append(
                     Saving(
                         view=view, gpu=to.gpu, metric=metric, frm=frm.precision, to=to.precision,
                         low=mid - 0.03, mid=mid, high=mid + 0.03,
+                        amount=amount if metric in ("cost_usd", "gpu_hours") else None,
                     )
                 )  # fmt: skip
     return tuple(found)

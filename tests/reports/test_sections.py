@@ -174,16 +174,23 @@ def test_gaps_come_before_assumptions_and_say_their_effect():
     built = sections(sample.document(gaps=(sample.GAP,)))["assumptions"]
 
     assert built.blocks[0].title == "Missing"
-    assert built.blocks[0].items[0].text.endswith("the cost is unknown; give --price or `mpplan prices add`.")
+    assert (
+        built.blocks[0]
+        .items[0]
+        .text.endswith(
+            "the cost is unknown; give --price, --price-like with a GPU to price it as, or `mpplan prices add`."
+        )
+    )
 
 
 def test_a_dearer_place_has_a_minus_and_an_unlike_grid_no_carbon():
     table = next(t for t in tables(sections(sample.document() | EXTRAS)["beside"]) if "places" in t.caption)
 
-    assert [cell.plain for cell in table.rows[0].cells] == [
-        "SWE", "example (north-1)", "$700,000", "$160,000", "12 t CO₂e", "140 t CO₂e",
-    ]  # fmt: skip
-    assert [cell.text for cell in table.rows[1].cells][3:] == ["−$40,000", "–", "–"]
+    assert [[cell.plain for cell in row.cells] for row in table.rows[:2]] == [
+        ["Here", "as planned", "860,000", "–", "152.0", "–"],
+        ["SWE", "example (north-1)", "700,000", "160,000", "12.0", "140.0"],
+    ]
+    assert [cell.text for cell in table.rows[2].cells][3:] == ["−40,000", "–", "–"]
 
 
 def test_points_of_this_gpu_are_marked_among_the_published_ones():

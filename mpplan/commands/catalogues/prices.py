@@ -13,7 +13,7 @@ import typer
 
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
-from mpplan.ui.listing import details, table
+from mpplan.ui.listing import details, table, wrapped
 from planner.costs.prices import GpuPrice
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
@@ -163,9 +163,10 @@ def _show_price(price: GpuPrice) -> None:
     usd = price.usd_per_gpu_h
     shown = "unknown" if usd is None else f"{usd.low:.2f} - {usd.mid:.2f} - {usd.high:.2f} USD per GPU-hour"
     typer.echo(details([("gpu", price.gpu), ("low - mid - high", shown), ("basis", word(price.basis))]), nl=False)
-    if price.evidence:
-        lines = [(evidence.id, evidence.date or "-", evidence.what, evidence.source) for evidence in price.evidence]
-        typer.echo(table(("evidence", "dated", "what", "source"), lines), nl=False)
+    for evidence in price.evidence:
+        typer.echo(wrapped(f"{evidence.id}  {evidence.date or '-'}", 2))
+        for line in (evidence.what, evidence.source):
+            typer.echo(wrapped(f"  {line}", 2))
     if price.gap is not None:
         warn("{}: {}; {}".format(*(word(text) for text in (price.gap.what, price.gap.why, price.gap.effect))))
     for warning in price.warnings:
@@ -258,7 +259,8 @@ def check(
         _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
-            typer.echo(f"{'error' if finding.is_error else 'warning'}  {finding.row_id}  {finding.what}")
+            kind = "error" if finding.is_error else "warning"
+            typer.echo(wrapped(f"{kind}  {finding.row_id}  {finding.what}", len(kind) + 2))
         note(f"{len(book.rows)} rows, {sum(finding.is_error for finding in findings)} errors, {len(findings)} findings")
     wrong = [finding for finding in findings if finding.is_error]
     if wrong:

@@ -6,6 +6,7 @@ from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
+from reports.text.numbers import Rung, grouped, magnitude
 from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 MOST_PLACES = 8
@@ -49,25 +50,52 @@ def _value(kind: str, value: float | None, words: Words) -> Cell:
     )
 
 
+def _compared(here: float | None, there: float | None, rung: Rung, decimals: int, words: Words) -> tuple[Cell, Cell]:
+    """A figure of another place, and what it saves of that here: the difference of the two as they are shown."""
+    unknown = Cell(text=words("none"), tone="quiet")
+    if there is None:
+        return unknown, unknown
+    shown = round(there / rung.per, decimals)
+    cell = Cell(text=grouped(shown, decimals), sort=there)
+    if here is None:
+        return cell, unknown
+    saved = round(round(here / rung.per, decimals) - shown, decimals)
+    tone = "good" if saved > 0 else "bad" if saved < 0 else ""
+    return cell, Cell(text=grouped(saved, decimals) if saved else words("nothing"), sort=saved, tone=tone)
+
+
+def _carbon_here(places: list[Doc]) -> float | None:
+    """Carbon of the plan as it is; None where no place can be compared with it."""
+    known = (place["carbon_tco2e"] + place["saved_tco2e"] for place in places if place["saved_tco2e"] is not None)
+    return next(known, None)
+
+
 def _places(rows: list[Doc], words: Words) -> Table:
-    built = tuple(
-        TableRow(
-            cells=(
-                Cell(text=clean(place["place"])),
-                Cell(text=clean(place["provider"]), detail=clean(place["region"])),
-                _value("money", place["usd"], words),
-                _change(place["saved_usd"], "money", words),
-                _value("carbon", place["carbon_tco2e"], words),
-                _change(place["saved_tco2e"], "carbon", words),
-            )
-        )
-        for place in rows[:MOST_PLACES]
-    )
-    heads = ("place", "provider", "cost", "saved", "carbon", "saved_carbon")
+    places = rows[:MOST_PLACES]
+    usd_here, carbon_here = places[0]["usd_here"], _carbon_here(places)
+    dollars = words.ladder("money")[0]
+    carbons = [carbon for carbon in (carbon_here, *(place["carbon_tco2e"] for place in places)) if carbon]
+    carbon = words.shared("carbon", carbons)
+    decimals = max(0, 2 - magnitude(min(carbons, default=0.0) / carbon.per))
+
+    def row(head: Cell, provider: Cell, usd: float | None, carbon_t: float | None, *, here: bool = False) -> TableRow:
+        costs = _compared(usd_here, usd, dollars, 0, words)
+        carbons = _compared(carbon_here, carbon_t, carbon, decimals, words)
+        if here:
+            costs, carbons = ((pair[0], Cell(text=words("none"), tone="quiet")) for pair in (costs, carbons))
+        return TableRow(cells=(head, provider, *costs, *carbons), strong=here)
+
+    built = [row(Cell(text=words("places.here")), Cell(text=words("places.planned")), usd_here, carbon_here, here=True)]
+    for place in places:
+        provider = Cell(text=clean(place["provider"]), detail=clean(place["region"]))
+        built.append(row(Cell(text=clean(place["place"])), provider, place["usd"], place["carbon_tco2e"]))
+    units = {"cost": dollars, "saved": dollars, "carbon": carbon, "saved_carbon": carbon}
+    heads = ("place", "provider", *units)
+    names = [words.head(words(f"column.{h}"), units[h]) if h in units else words(f"column.{h}") for h in heads]
     return Table(
         caption=words("table.places"),
-        columns=tuple(Column(head=words(f"column.{h}"), numeric=n > 1) for n, h in enumerate(heads)),
-        rows=built,
+        columns=tuple(Column(head=name, numeric=n > 1) for n, name in enumerate(names)),
+        rows=tuple(built),
         notes=(words("note.places"),),
     )
 

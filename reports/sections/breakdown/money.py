@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
+
+from planner.costs.rounding import apportioned
 from reports.document.facts import CARBON, ENERGY, MARKET, Doc, Facts
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.sections.comparison.precisions import figure_cell
-from reports.text.language import Span, Words
+from reports.text.language import Figure, Span, Words
 from reports.text.messages import sentence
+from reports.text.numbers import Rung, grouped
 from reports.view import Block, Cell, Column, Section, Table, TableRow
 
 
@@ -17,19 +23,20 @@ def money(facts: Facts, words: Words) -> Section | None:
     if answer is None:
         return None
     blocks: list[Block] = []
+    energy = words.figure("energy", answer[ENERGY])
     if answer["cost_lines"]:
         blocks.append(_cost_table(answer, words))
     with_energy = [plan for plan in plans if plan["energy_items_mwh"] and plan[ENERGY]]
     if with_energy:
         stack = _energy_stack(with_energy, words)
+        energy = words.figure("energy", answer[ENERGY], stack.rung, decimals=stack.decimals)
         blocks += [stack_chart(facts, stack, words("chart.energy"), words), _energy_table(facts, stack, words)]
     if not blocks:
         return None
-    return Section(id="money", title=words("money.title"), lead=_lead(answer, words), blocks=tuple(blocks))
+    return Section(id="money", title=words("money.title"), lead=_lead(answer, energy, words), blocks=tuple(blocks))
 
 
-def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
-    energy = words.figure("energy", answer[ENERGY])
+def _lead(answer: Doc, energy: Figure | None, words: Words) -> tuple[Span, ...]:
     carbon = words.figure("carbon", answer[CARBON])
     parts = words.spans("money.lead", energy=energy) if energy else ()
     if answer["gpu_power_w"] and answer["peak_power_mw"]:
@@ -42,37 +49,63 @@ def _lead(answer: Doc, words: Words) -> tuple[Span, ...]:
     return parts
 
 
-def _walk(lines: list[Doc], depth: int = 0) -> list[tuple[int, Doc]]:
-    return [pair for line in lines for pair in [(depth, line), *_walk(line.get("children") or [], depth + 1)]]
+CENTS_BELOW = 1000.0
+"""USD below which a bill is shown in cents, above in whole dollars."""
+QUANTITY_DECIMALS, PRICE_DECIMALS = 2, 6
+"""Decimals of a quantity beyond those of its amount, and at most of a unit price: what a reader multiplies gives it."""
+
+
+def _walk(lines: list[Doc], whole: Decimal, unit: Decimal, depth: int = 0) -> Iterator[tuple[int, Doc, Decimal]]:
+    """Every line with its depth and its amount in whole units, which sum to that of the line above."""
+    amounts = apportioned([Decimal(repr(float(line["usd"]["mid"]))) for line in lines], unit, whole)
+    for line, amount in zip(lines, amounts, strict=True):
+        yield depth, line, amount
+        yield from _walk(line.get("children") or [], amount, unit, depth + 1)
+
+
+def _amount_cell(amount: Decimal, usd: Doc, rung: Rung, decimals: int, words: Words) -> Cell:
+    """An amount to the last unit, and its range as ranges are shown."""
+    ranged = words.figure("money", usd, rung)
+    assert ranged is not None
+    bound = words("at_least") if ranged.at_least else "{}"
+    return Cell(text=bound.format(grouped(float(amount), decimals)), detail=ranged.span, sort=ranged.value)
+
+
+def _quantity(line: Doc, decimals: int, words: Words) -> str:
+    if line["quantity"] is None:
+        return ""
+    number = grouped(line["quantity"], decimals + QUANTITY_DECIMALS)
+    return words("cost.quantity", n=number, unit=words.name("unit", line["unit"]))
+
+
+def _unit_price(line: Doc, words: Words) -> Cell:
+    price = words.figure("unit_price", line["unit_price_usd"])
+    if price is None:
+        return Cell(text="")
+    rung = words.ladder("unit_price")[0]
+    digits = grouped(price.value, PRICE_DECIMALS).rstrip("0")
+    missing = rung.least - len(digits.split(".")[1])
+    return Cell(text=rung.text.format(digits + "0" * missing), detail=price.span)
 
 
 def _cost_table(answer: Doc, words: Words) -> Table:
-    lines = _walk(answer["cost_lines"])
-    rung = words.shared("money", [line["usd"] for depth, line in lines if not depth] + [answer[MARKET]])
+    rung, decimals = words.ladder("money")[0], 2 if answer[MARKET]["mid"] < CENTS_BELOW else 0
+    unit = Decimal(1).scaleb(-decimals)
+    whole = Decimal(repr(float(answer[MARKET]["mid"]))).quantize(unit, ROUND_HALF_UP)
     rows = []
-    for depth, line in lines:
-        figure = words.figure("money", line["usd"], rung)
-        price = words.figure("unit_price", line["unit_price_usd"])
-        quantity = (
-            words("cost.quantity", n=words.value("plain", line["quantity"]), unit=words.name("unit", line["unit"]))
-            if line["quantity"] is not None
-            else ""
-        )
+    for depth, line, amount in _walk(answer["cost_lines"], whole, unit):
         label = sentence(line, "label", words.lang)
         rows.append(
             TableRow(
                 cells=(
                     Cell(text=words("tree.indent") * depth + label.text, foreign=label.foreign),
-                    Cell(text=quantity, sort=line["quantity"]),
-                    Cell(text=price.text if price else "", detail=price.span if price else ""),
-                    Cell(text=figure.bare, detail=figure.span, sort=figure.value)
-                    if figure
-                    else Cell(text=words("none")),
+                    Cell(text=_quantity(line, decimals, words), sort=line["quantity"]),
+                    _unit_price(line, words),
+                    _amount_cell(amount, line["usd"], rung, decimals, words),
                 )
             )
         )
-    total = words.figure("money", answer[MARKET], rung)
-    last = Cell(text=total.bare, detail=total.span, sort=total.value) if total else Cell(text=words("none"))
+    last = _amount_cell(whole, answer[MARKET], rung, decimals, words)
     rows.append(TableRow(cells=(Cell(text=words("cost.total")), Cell(text=""), Cell(text=""), last), strong=True))
     return Table(
         caption=words("table.cost", precision=words.name("precision", answer["precision"])),
@@ -98,7 +131,17 @@ def _energy_items(plan: Doc) -> Doc:
 
 def _energy_stack(plans: list[Doc], words: Words) -> StackedItems:
     rung = words.shared("energy", [plan[ENERGY] for plan in plans])
-    return stack_of(plans, _energy_items, "energy", ENERGY_ITEMS, rung)
+    stack = stack_of(plans, _energy_items, "energy", ENERGY_ITEMS, rung)
+    unit = Decimal(repr(rung.per)).scaleb(-stack.decimals)
+    return replace(stack, read=lambda plan: _as_shown(_energy_items(plan), unit))
+
+
+def _as_shown(items: Doc, unit: Decimal) -> Doc:
+    """Items in whole units of what is shown, so that they sum to the total; one too small for a unit stays as it is."""
+    sizes = {name: Decimal(repr(float(size))) for name, size in items.items()}
+    total = (sizes.pop("total") / unit).to_integral_value(ROUND_HALF_UP) * unit
+    shown = dict(zip(sizes, apportioned(list(sizes.values()), unit, total), strict=True))
+    return {name: float(size) or items[name] for name, size in shown.items()} | {"total": float(total)}
 
 
 def _energy_table(facts: Facts, stack: StackedItems, words: Words) -> Table:
@@ -107,7 +150,7 @@ def _energy_table(facts: Facts, stack: StackedItems, words: Words) -> Table:
     for plan in stack.plans:
         items = stack.read(plan)
         cells = [size_cell(stack, items.get(name, 0.0), words) for name in stack.names]
-        cells.append(figure_cell(words.figure("energy", plan[ENERGY], stack.rung), words))
+        cells.append(figure_cell(words.figure("energy", plan[ENERGY], stack.rung, decimals=stack.decimals), words))
         cells.append(figure_cell(words.figure("carbon", plan[CARBON], carbon), words))
         head = Cell(text=words.name("precision", plan["precision"]))
         rows.append(TableRow(cells=(head, *cells), strong=plan["precision"] == facts.asked))

@@ -8,6 +8,7 @@ from reports.sections.comparison.precisions import axis_labels, comparison_table
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.names import pretty_gpu
+from reports.text.numbers import Rung
 from reports.view import Block, Cell, Column, RangeChart, Section, Table, TableRow
 
 
@@ -16,7 +17,7 @@ def gpus(facts: Facts, words: Words) -> Section | None:
     if len(facts.gpus) < 2:
         return None
     asked = [plan for gpu in facts.gpus if (plan := facts.plan(facts.asked, gpu)) is not None]
-    fitting = [plan for plan in asked if plan["fits"]]
+    fitting = [plan for plan in asked if plan["fits"]]  # one that lacks the precision trains something else: no bar
     metric = MARKET if any(plan[MARKET] for plan in fitting) else "gpu_hours"
     blocks: list[Block] = []
     if any(plan[metric] for plan in fitting):
@@ -61,17 +62,7 @@ def _table(facts: Facts, words: Words) -> Table:
         for metric in (DURATION, "gpu_hours", MARKET, ENERGY, CARBON)
         if any(plan["fits"] and plan[metric] for plan in facts.doc["plans"])
     ]
-    rows = []
-    for gpu in facts.gpus:
-        plan = facts.plan(facts.asked, gpu)
-        head = Cell(text=pretty_gpu(gpu))
-        if plan is None or not plan["fits"]:
-            reason = sentence(plan, "why_not", words.lang).text if plan else _why_missing(facts, gpu, words)
-            rows.append(TableRow(cells=(head, Cell(text=words("fits.no"), detail=reason, tone="bad"))))
-            continue
-        cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
-        count = Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"]))
-        rows.append(TableRow(cells=(head, count, *cells), strong=gpu == facts.gpu))
+    rows = [_row(facts, gpu, metrics, words) for gpu in sorted(facts.gpus, key=lambda gpu: _is_unranked(facts, gpu))]
     heads = [words.head(words.name("metric", m), rung) for m, rung in metrics]
     return Table(
         caption=words("table.gpus", precision=words.name("precision", facts.asked)),
@@ -84,8 +75,31 @@ def _table(facts: Facts, words: Words) -> Table:
     )
 
 
-def _why_missing(facts: Facts, gpu: str, words: Words) -> str:
-    for entry in facts.doc.get("unsupported") or ():
-        if entry["precision"] == facts.asked and entry.get("gpu") == gpu:
-            return sentence(entry, "reason", words.lang).text
-    return words("reason.unknown")
+def _is_unranked(facts: Facts, gpu: str) -> bool:
+    """Whether a GPU cannot be compared in money: it has no price, another precision, or no plan."""
+    plan = facts.plan(facts.asked, gpu)
+    return plan is None or not plan[MARKET]
+
+
+def _row(facts: Facts, gpu: str, metrics: list[tuple[str, Rung]], words: Words) -> TableRow:
+    """A GPU with the requested precision, or with its best one and what it lacks."""
+    plan, lacking = facts.plan(facts.asked_on(gpu), gpu), facts.lacks(gpu)
+    note = ""
+    if lacking is not None and plan is not None:
+        names = {name: words.name("precision", lacking[name]) for name in ("precision", "instead")}
+        note = words("gpus.instead", **names)
+    head = Cell(text=pretty_gpu(gpu), detail=note)
+    if plan is None or not plan["fits"]:
+        reason, key = (lacking, "reason") if plan is None else (plan, "why_not")
+        why = words("reason.unknown") if reason is None else sentence(reason, key, words.lang).text
+        return TableRow(cells=(head, Cell(text=words("fits.no"), detail=why, tone="bad")))
+    cells = [_cell(plan, metric, rung, words) for metric, rung in metrics]
+    count = Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"]))
+    return TableRow(cells=(head, count, *cells), strong=gpu == facts.gpu)
+
+
+def _cell(plan: Doc, metric: str, rung: Rung, words: Words) -> Cell:
+    """A figure; a cost that is not known says why, and has no rank among those that are."""
+    if metric == MARKET and plan[metric] is None:
+        return Cell(text=words("gpus.unpriced"), tone="quiet")
+    return figure_cell(words.figure(QUANTITY[metric], plan[metric], rung), words)

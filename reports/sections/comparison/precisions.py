@@ -121,7 +121,7 @@ def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words)
         reason = Cell(text=words("fits.no"), detail=sentence(plan, "why_not", words.lang).text, tone="bad")
         return TableRow(cells=(name, reason))
     cells = [figure_cell(words.figure(QUANTITY[m], plan[m], rung), words) for m, rung in metrics]
-    return TableRow(cells=(name, *cells), strong=plan["precision"] == facts.asked)
+    return TableRow(cells=(name, *cells), strong=plan["precision"] == facts.asked_on(plan["gpu"]))
 
 
 def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[TableRow]:
@@ -153,7 +153,9 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
             saving = _saving_cell(facts, view, lead, plan, words, gpu)
             row = TableRow(cells=(row.cells[0], *count, *figures[:first], saving, *figures[first:]), strong=row.strong)
         rows.append(row)
-    saved = words("column.saving", asked=words.name("precision", facts.asked), metric=words.name("metric", lead))
+    saved = words(
+        "column.saving", asked=words.name("precision", facts.asked_on(gpu)), metric=words.name("metric", lead)
+    )
     heads = [column for _, column, _ in metrics]
     return Table(
         caption=caption or _caption(facts, view, words),
@@ -171,8 +173,10 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
 def _caption(facts: Facts, view: str, words: Words) -> str:
     first = facts.plans(view=view)[0]
     deadline = facts.doc.get("deadline_days")
+    gpus, node = facts.given("gpus"), facts.given("gpus_per_node")
+    in_part = view == "same_deadline" and isinstance(gpus, int) and isinstance(node, int) and gpus < node
     return words(
-        f"table.{view}",
+        f"table.{view}_part" if in_part else f"table.{view}",
         gpus=f"{first['gpus']:,}",
         gpu=pretty_gpu(first["gpu"]),
         days=words.value("days", float(deadline)) if deadline else words("none"),
@@ -212,7 +216,7 @@ def _step(plan: Doc) -> object:
 
 
 def _saving_cell(facts: Facts, view: str, metric: str, plan: Doc, words: Words, gpu: str | None) -> Cell:
-    if plan["precision"] == facts.asked:
+    if plan["precision"] == facts.asked_on(gpu):
         return Cell(text=words("saving.itself"), tone="quiet")
     name = "same_gpus" if view == "plans" else "same_deadline"
     saving = facts.saving(metric, plan["precision"], view=name, gpu=gpu)

@@ -11,7 +11,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from tests.reports import sample
 
 DOCUMENT = to_document(
-    sample.answer(gaps=(sample.GAP,), warnings=(Message.of("price.warning.historic", rows="p001 (aws, 2024-01-01)"),))
+    sample.answer(gaps=(sample.GAP,), warnings=(Message.of("price.warning.historic", rows="aws (2024-01-01)"),))
 )
 
 
@@ -40,9 +40,7 @@ def test_a_gap_has_three_sentences_with_their_messages():
 
 
 def test_a_list_of_texts_has_the_list_of_its_messages():
-    assert DOCUMENT["warnings"] == [
-        "no price of the last 18 months is known; older rows are used: p001 (aws, 2024-01-01)"
-    ]
+    assert DOCUMENT["warnings"] == ["no price of the last 18 months is known; older ones are used, of aws (2024-01-01)"]
     assert [message["key"] for message in DOCUMENT["warnings_message"]] == ["price.warning.historic"]
 
 

@@ -1,6 +1,6 @@
 import sys
 
-from mpplan.ui.listing import details, figure, table
+from mpplan.ui.listing import details, figure, table, wrapped
 
 
 def test_columns_are_aligned_and_figures_stand_right():
@@ -25,3 +25,20 @@ def test_figures_are_rounded_once_and_the_unknown_is_a_dash():
 
 def test_details_align_their_names():
     assert details((("id", "x"), ("memory", "1 GiB"))) == "id      x\nmemory  1 GiB\n"
+
+
+def test_long_texts_are_wrapped_to_the_columns_also_in_a_pipe(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = wrapped("warning  p1  " + "word " * 20, 9).splitlines()
+
+    assert max(len(line) for line in lines) <= 40
+    assert len(lines) > 2
+    assert all(line.startswith(" " * 9 + "word") for line in lines[1:])
+
+
+def test_a_long_value_of_a_detail_stays_under_its_own_column(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = details((("id", "x"), ("source", "word " * 12))).splitlines()
+
+    assert lines[0] == "id      x"
+    assert all(line.startswith(" " * 8 + "word") for line in lines[2:])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +23,7 @@ from planner.costs.lines import (
 )
 from planner.costs.quantity import DataSize, Energy, Power
 from planner.errors import Message
+from planner.evidence import Estimate
 from planner.units import DAY_S, HOUR_S
 from tests.planner.build import ROUNDING
 
@@ -45,8 +48,10 @@ def test_lines_sum_to_the_total_at_low_mid_and_high(parts):
 
     for end in ("low", "mid", "high"):
         assert sum(getattr(one.usd, end) for one in lines) == pytest.approx(getattr(total, end), rel=1e-9, abs=1e-3)
+    medians = sum(float(np.median(part)) for part in parts)
+    low, high = np.percentile(np.sum(parts, axis=0), [5, 95])
     assert (total.low, total.mid, total.high) == pytest.approx(
-        tuple(np.percentile(np.sum(parts, axis=0), [5, 50, 95])), rel=1e-12
+        (min(low, medians), medians, max(high, medians)), rel=1e-12
     )
 
 
@@ -66,6 +71,25 @@ def test_a_fixed_fee_stays_exact_beside_an_uncertain_line():
 
     assert lines[1].usd.low == lines[1].usd.mid == lines[1].usd.high == 25_000.0
     assert total.high - lines[0].usd.high == pytest.approx(25_000.0)
+
+
+def test_a_line_is_its_quantity_times_its_price_at_mid_and_a_share_of_it_follows():
+    rng = np.random.default_rng(2)
+    hours, prices = rng.lognormal(10.0, 0.4, 2001), rng.lognormal(1.0, 0.5, 2001)
+    quantity, price = float(np.median(hours)), Estimate.of_draws(prices)
+    rental = replace(line("gpu_rental", hours * prices), quantity=quantity, unit_price_usd=price)
+    network = replace(line("network", 0.1 * hours * prices), base_usd=0.1 * rental.mid_usd)
+
+    total, lines = cost_tree([rental, network])
+
+    assert lines[0].usd.mid == pytest.approx(quantity * price.mid, rel=1e-12)
+    assert lines[1].usd.mid == pytest.approx(0.1 * quantity * price.mid, rel=1e-12)
+    assert total.mid == pytest.approx(1.1 * quantity * price.mid, rel=1e-12)
+    assert (total.low, total.high) == pytest.approx(tuple(np.percentile(1.1 * hours * prices, [5, 95])), rel=1e-12)
+
+
+def test_a_range_is_widened_to_a_mid_that_lies_outside_it():
+    assert Estimate.of_draws([2.0, 2.0, 3.0], mid=1.0) == Estimate(low=1.0, mid=1.0, high=2.9)
 
 
 def test_lines_that_move_against_each_other_narrow_the_total():

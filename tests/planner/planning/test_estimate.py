@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -62,10 +63,9 @@ def test_strict_fp32_takes_longest_and_fp8_least_on_the_same_gpus_with_more_gpus
     assert counts == sorted(counts, reverse=True)
 
 
-def test_savings_are_computed_draw_by_draw_against_bf16_tf32_and_fp32():
+def test_savings_are_computed_draw_by_draw():
     savings = {(s.view, s.frm, s.to, s.metric): s for s in MAIN.savings}
 
-    assert {(s.frm) for s in MAIN.savings} == {"bf16", "tf32", "fp32"}
     assert {s.metric for s in MAIN.savings} == set(LOWER_IS_BETTER)
     assert all(s.frm != s.to for s in MAIN.savings)
     one = savings["same_gpus", "bf16", "fp8", "cost_usd"]
@@ -121,6 +121,7 @@ def test_asking_for_a_precision_that_the_gpu_lacks_is_a_mistake_of_the_user():
     lacking = parts(caught.value.message)
     assert (lacking["key"], lacking["gpu"], lacking["precision"]) == ("error.unsupported", "a100-sxm4-80gb", "fp8")
     assert caught.value.exit_code == 2
+    assert (parts(caught.value.hint)["key"], parts(caught.value.hint)["precision"]) == ("hint.best_precision", "bf16")
 
 
 def test_several_gpus_give_one_comparison():
@@ -152,11 +153,39 @@ def test_if_no_gpu_has_a_plan_the_first_reason_is_the_error():
     assert (failed["gpu"], parts(failed["why"])["key"]) == ("v100-sxm2-16gb", "why.does_not_fit")
 
 
-def test_a_gpu_that_lacks_the_asked_precision_is_left_out_of_a_comparison():
+def test_a_gpu_that_lacks_the_asked_precision_keeps_its_row_in_its_best_one():
     estimated = answer(params="8B", gpu="a100-sxm4-80gb,h100-sxm5-80gb", precision="fp8", gpus="64")
+    (lacking,) = estimated.unsupported
+    (gap,) = estimated.gaps
 
-    assert {plan.gpu for plan in estimated.plans} == {"h100-sxm5-80gb"}
-    assert [(one.precision, one.gpu) for one in estimated.unsupported] == [("fp8", "a100-sxm4-80gb")]
+    assert tuple(dict.fromkeys(plan.gpu for plan in estimated.plans)) == ("a100-sxm4-80gb", "h100-sxm5-80gb")
+    assert (lacking.precision, lacking.gpu, lacking.instead) == ("fp8", "a100-sxm4-80gb", "bf16")
+    assert by_precision(estimated.plans, "a100-sxm4-80gb")["bf16"].fits
+    assert "fp8" not in by_precision(estimated.plans, "a100-sxm4-80gb")
+    assert (gap.key, parts(gap.effect)["instead"]) == ("precision", "BF16")
+
+
+def test_the_deadline_is_set_by_a_gpu_that_has_the_asked_precision_wherever_it_stands():
+    orders = [f"{first},{second}" for first, second in permutations(("a100-sxm4-80gb", "h100-sxm5-80gb"))]
+    days = [answer(params="8B", gpu=gpu, precision="fp8", gpus="64").deadline_days for gpu in orders]
+
+    assert days[0] == days[1]
+
+
+def test_a_gpu_that_lacks_the_asked_precision_does_not_rescue_an_answer_without_any_plan():
+    with pytest.raises(NoPlanError) as caught:
+        answer(params="70B", gpu="l4,a100-sxm4-80gb", precision="fp8", gpus="8", tokens="1B")
+
+    assert parts(caught.value.message)["gpu"] == "l4"
+
+
+def test_a_question_about_one_gpu_gets_the_same_deadline_on_as_few_and_not_on_a_whole_node():
+    estimated = answer(params="1B", gpus="1", precision="bf16")
+    counts = {plan.precision: plan.gpus for plan in estimated.same_deadline if plan.fits}
+
+    assert counts["bf16"] == counts["fp8"] == 1
+    assert 1 < counts["tf32"] < 8
+    assert all(mid_days(plan) <= estimated.deadline_days * (1 + 1e-9) for plan in estimated.same_deadline if plan.fits)
 
 
 def test_gpus_with_a_deadline_is_a_check():

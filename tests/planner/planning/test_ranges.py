@@ -81,13 +81,28 @@ def test_hfu_counts_what_is_recomputed_and_mfu_does_not():
     assert 1.25 < plan.hfu / plan.mfu.mid < 4 / 3
 
 
-def test_the_budget_figure_lies_above_the_mid_by_the_price_s_range():
-    narrow = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5)), drawn=MANY).plan.cost_usd
-    wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0)), drawn=MANY).plan.cost_usd
+def test_the_mid_of_a_cost_is_gpu_hours_times_the_price_however_far_its_ends_are():
+    narrow = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5)), drawn=MANY).plan
+    wide = ranged(case(given_price=price(low=1.5, mid=2.5, high=5.0)), drawn=MANY).plan
 
-    assert wide.high / wide.low > narrow.high / narrow.low
-    # the price reaches further up (2.0 times) than down (1.67 times): the median of the product lies 4 % higher
-    assert 1.02 < wide.mid / narrow.mid < 1.06
+    assert wide.cost_usd.high / wide.cost_usd.low > narrow.cost_usd.high / narrow.cost_usd.low
+    for plan in (narrow, wide):
+        assert plan.cost_usd.mid == pytest.approx(2.5 * plan.gpu_hours.mid, rel=1e-12)
+        assert plan.gpu_hours.mid == pytest.approx(plan.gpus * 24 * plan.duration_days.mid, rel=1e-12)
+
+
+def test_a_price_that_is_given_leaves_the_cost_only_the_range_of_the_gpu_hours():
+    plan = ranged(case(given_price=price(low=2.5, mid=2.5, high=2.5)), drawn=MANY).plan
+
+    for end in ("low", "mid", "high"):
+        assert getattr(plan.cost_usd, end) == pytest.approx(2.5 * getattr(plan.gpu_hours, end), rel=1e-12)
+
+
+def test_carbon_and_mean_power_follow_from_the_energy_at_mid():
+    plan = ranged(case(), drawn=MANY).plan
+
+    assert plan.carbon_tco2e.mid == pytest.approx(plan.energy_mwh.mid * 0.37, rel=1e-12)  # the test site's kg per kWh
+    assert plan.mean_power_mw.mid == pytest.approx(plan.energy_mwh.mid / plan.duration_days.mid / 24, rel=1e-12)
 
 
 def test_without_a_price_the_cost_is_unknown():

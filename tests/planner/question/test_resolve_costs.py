@@ -48,6 +48,7 @@ def test_a_market_based_factor_may_be_0_but_not_less():
         ({"price": "2", "own": "own.toml"}, "--price and --own each set"),
         ({"price": "2", "quote": "quote.toml"}, "--price and --quote"),
         ({"own": "own.toml", "quote": "quote.toml"}, "--quote and --own"),
+        ({"price": "2", "price_like": "h100-sxm5-80gb"}, "--price prices every GPU, and --price-like"),
         ({"tariff": "t.toml", "electricity": "0.1"}, "--tariff and --electricity"),
         ({"quote": "quote.toml", "commitment": "1y"}, "--commitment"),
     ],
@@ -55,6 +56,15 @@ def test_a_market_based_factor_may_be_0_but_not_less():
 def test_two_flags_that_state_the_same_thing_are_refused(asked, message):
     with pytest.raises(UsageError, match=message):
         money(**asked)
+
+
+def test_the_gpu_that_stands_in_for_a_price_is_one_of_the_catalogue():
+    asked = question(price_like="H100 SXM5 80GB")
+
+    assert asked.money.price_like == "h100-sxm5-80gb"
+    assert asked.inputs["price_like"].value == "h100-sxm5-80gb"
+    with pytest.raises(UsageError, match="h1000"):
+        money(price_like="h1000")
 
 
 def test_own_machines_may_be_compared_with_a_commitment_of_choice():

@@ -2,7 +2,7 @@ import pytest
 
 from planner.errors import UsageError
 from planner.hardware.catalogue import find_gpu
-from planner.training.policies import default_policy, find_policy, load_policies, why_unsupported
+from planner.training.policies import best_supported, default_policy, find_policy, load_policies, why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
 
 ADAM_MOMENTS = 2
@@ -115,6 +115,20 @@ def test_a_precision_that_a_gpu_lacks_is_refused_with_the_reason(policy, gpu, re
 )
 def test_a_precision_that_a_gpu_has_is_allowed(policy, gpu):
     assert why_unsupported(find_policy(policy), find_gpu(gpu)) is None
+
+
+# The fastest matrix path of each, BF16 before FP16 where they are equal (datasheets: gpus.csv)
+@pytest.mark.parametrize(
+    ("gpu", "best"), [("h100-sxm5-80gb", "fp8"), ("a100-sxm4-80gb", "bf16"), ("v100-sxm2-16gb", "fp16")]
+)
+def test_the_best_precision_of_a_gpu_is_its_fastest(gpu, best):
+    policies = [find_policy(name) for name in ("fp32", "tf32", "fp16", "bf16", "fp8")]
+
+    assert best_supported(policies, find_gpu(gpu)).id == best
+
+
+def test_a_gpu_that_runs_none_of_the_policies_has_no_best():
+    assert best_supported([find_policy("fp8")], find_gpu("v100-sxm2-16gb")) is None
 
 
 def test_unknown_names_are_refused_with_near_ones():

@@ -13,7 +13,7 @@ H100 = "h100-sxm5-80gb"
 
 
 def options(today, book=None, here="US-VA", **changes):
-    asked = {"gpu": H100, "gpu_h": 100_000.0, "energy": Energy.from_mwh(100.0), "usd_per_gpu_h_here": 6.88}
+    asked = {"gpu": H100, "gpu_h": 100_000.0, "energy": Energy.from_mwh(100.0), "usd_here": 688_000.0}
     return elsewhere(book or shipped_book(), (), here=here, as_of=today, **(asked | changes))
 
 
@@ -53,7 +53,7 @@ def test_carbon_stays_unknown_where_the_scopes_differ(today, row):
 
 
 def test_without_a_price_here_nothing_is_saved_or_lost(today):
-    assert all(place.saved_usd is None for place in options(today, usd_per_gpu_h_here=None))
+    assert all(place.saved_usd is None for place in options(today, usd_here=None))
 
 
 def test_an_unknown_place_is_refused(today):

@@ -137,3 +137,11 @@ def test_live_intensity_stands_in_for_the_row(money, monkeypatch, server):
 
     assert site.grid_kg_co2e_per_kwh.mid == pytest.approx(0.302)
     assert any(row.id == "grid:live:DE" and "of one hour" in row.what for row in site.evidence())
+
+
+def test_only_the_gpu_without_a_price_is_priced_as_another(money):
+    priced = price_question([H100, find_gpu("h800-sxm5-80gb")], money(price_like=H100.id))
+    book, stand_in = priced.prices[H100.id], priced.prices["h800-sxm5-80gb"]
+
+    assert (book.like, stand_in.like) == (None, H100.id)
+    assert book.usd_per_gpu_h == stand_in.usd_per_gpu_h

@@ -6,6 +6,7 @@ import pytest
 from planner.question.asked import InputValue
 from reports.page.build import build
 from tests.reports import sample
+from tests.reports.extras import EXTRAS
 
 
 def said(spans) -> str:
@@ -24,6 +25,56 @@ def test_the_headline_is_the_answer_with_its_range_and_what_it_saves():
         "31% less than BF16 (28–34) and 74% less than TF32 (71–77)."
     )
     assert [span.text for span in hero.headline if span.strong] == ["$0.86 million", "31%", "74%"]
+
+
+def asked(precision, **changes):
+    document = sample.document(**changes)
+    document["question"]["precision"] = {"value": precision, "source": "flag"}
+    return document
+
+
+def test_with_bf16_asked_the_headline_says_what_fp8_would_save_in_money_and_percent():
+    # BF16 costs 1 / 0.69 of FP8's $0.86 million: 31 % less is $388,000 less
+    assert said(view_of(asked("bf16")).hero.headline) == (
+        "BF16 trains this 70B model on 1.4T tokens for about $1.25 million (0.94–1.62), "
+        "62% less than TF32 (59–65) and 4% less than FP16 (1–7). "
+        "FP8 would save $388,000 (349,000–426,000), or 31% (28–34)."
+    )
+
+
+def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
+    document = asked("bf16")
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= {"low": -0.02, "mid": 0.01, "high": 0.05}
+
+    assert said(view_of(document).hero.headline).endswith("FP8 would cost about the same as BF16 (−2 to 5%).")
+
+
+def test_a_precision_that_takes_as_much_is_not_0_percent_less():
+    document = sample.document()
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= {"low": 0.0, "mid": 0.0, "high": 0.0}
+
+    assert "as much as BF16" in said(view_of(document).hero.headline)
+
+
+def test_with_own_machines_the_answer_says_from_which_utilisation_on_owning_pays():
+    money = {"prices": [], "owned": EXTRAS["money"]["owned"]}
+
+    # $1.90 an own hour, $2.50 a rented one; 80 % planned, worth it from 60 %
+    assert said(view_of(sample.document(money=money)).hero.setting).endswith(
+        "An hour on your own GPU costs $1.90, a rented one $2.50: "
+        "owning costs less from 60% utilisation on, and 80% is planned."
+    )
+
+
+def test_owning_that_never_pays_is_said():
+    owned = EXTRAS["money"]["owned"][0] | {"break_even_utilisation_ratio": None}
+
+    text = said(view_of(sample.document(money={"prices": [], "owned": [owned]})).hero.setting)
+    assert text.endswith("owning costs more at any utilisation.")
 
 
 def test_the_headline_in_chinese():
@@ -122,7 +173,7 @@ def test_without_a_price_the_answer_is_told_in_time():
     hero = view_of(document).hero
 
     assert said(hero.headline).startswith("FP8 trains this 70B model on 1.4T tokens in about 28.0 days")
-    assert said(hero.headline).endswith("no price was found, so no cost is given.")
+    assert said(hero.headline).endswith("no price was found, so no cost is given (--price or --price-like gives one).")
     assert [tile.label for tile in hero.tiles] == ["Time", "Energy"]
 
 

@@ -144,8 +144,8 @@ def test_warnings_stand_in_the_answer_or_on_stderr_but_not_in_both(run):
     shown, document = run("estimate", *UNPRICED), run("estimate", *UNPRICED, "--json")
 
     assert shown.err == ""
-    assert "interval that has not" in shown.out
-    assert document.err.startswith("warning: the exact day of these prices is not known")
+    assert "only the year or an interval is known" in " ".join(shown.out.split())
+    assert document.err.startswith("warning: of some prices only the year")
     assert json.loads(document.out)["warnings"] != []
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mpplan
+from pricing.exports import cost_csv, focus_csv
+from reports.page.build import build
+from tests.examples import examples
 
 SMALL = ("--params", "7B", "--gpus", "8", "--precision", "fp8")
 
@@ -105,3 +113,144 @@ def test_what_is_no_answer_is_refused(run, home):
 
     assert run("export", "x.json").code == 3
     assert run("export", "none.json").code == 2
+
+
+FILES = {
+    "own": "",
+    "quote": """
+vendor = "Acme"
+gpu = "h100-sxm5-80gb"
+price_per_gpu_h = 2.13
+minimum_term = "20d"
+minimum_gpus = 24
+setup_fee = 25000
+""",
+    "tariff": """
+period = [{from = 0, to = 7, usd_per_kwh = 0.071}, {from = 7, to = 24, usd_per_kwh = 0.133}]
+""",
+    "beside": """
+experiments = {ratio = 0.5}
+failed = {ratio = 0.07}
+network = {ratio = 0.1}
+hosts = {count = 3, usd_per_h = 0.6}
+storage = {usd_per_gb_month = 0.023, checkpoints_kept = 4, months_after = 2}
+egress = {usd_per_gb = 0.09, data = "3TB"}
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The user's files by the input that names them."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return {name: str(folder / f"{name}.toml") for name in FILES}
+
+
+PAID = (
+    {}, {"price": 2.345}, {"own"}, {"quote"}, {"tariff"}, {"own", "tariff"}, {"quote", "tariff"},
+    {"electricity": 0.117}, {"commitment": "spot"}, {"region": "us-east-1"},
+)  # fmt: skip
+"""How the GPUs and their electricity may be paid: files by their names, or values."""
+MACHINES = (
+    {"gpus": 8}, {"gpus": 24}, {"gpus": 512, "params": "13B"}, {"gpu": "h100-sxm5-80gb,b200-sxm-180gb", "gpus": 16},
+)  # fmt: skip
+
+
+@st.composite
+def questions(draw):
+    paid, machines, beside = draw(st.sampled_from(PAID)), draw(st.sampled_from(MACHINES)), draw(st.booleans())
+    named = paid if isinstance(paid, set) else set()
+    values = {"params": draw(st.sampled_from(("1.3B", "7B")))} | machines | ({} if named else paid)
+    values |= {"precision": draw(st.sampled_from(("bf16", "fp8"))), "seed": draw(st.integers(0, 9))}
+    return values, named | ({"beside"} if beside else set())
+
+
+def summed(lines, end="mid"):
+    return sum(line["usd"][end] for line in lines)
+
+
+def check_lines(lines):
+    """Each line is its quantity times its price, or the sum of its own lines."""
+    for line in lines:
+        usd = line["usd"]["mid"]
+        if line["quantity"] is not None:
+            assert line["quantity"] * line["unit_price_usd"]["mid"] == pytest.approx(usd, abs=0.005), line["id"]
+        if line["children"]:
+            assert summed(line["children"]) == pytest.approx(usd, abs=0.005)
+            check_lines(line["children"])
+
+
+def check_plan(plan):
+    """The bill adds up, and its quantities are the plan's own GPU-hours and energy."""
+    for end in ("low", "mid", "high"):
+        assert summed(plan["cost_lines"], end) == pytest.approx(plan["cost_usd"][end], abs=0.01)
+    check_lines(plan["cost_lines"])
+    quantities = {line["id"]: line["quantity"] for line in plan["cost_lines"]}
+    hours, energy = plan["gpu_hours"]["mid"], plan["energy_mwh"]["mid"]
+    assert hours == pytest.approx(plan["gpus"] * plan["duration_days"]["mid"] * 24, rel=1e-8)
+    assert quantities.get("gpu_rental", quantities.get("gpu_owned")) == pytest.approx(hours, rel=1e-9)
+    assert quantities.get("electricity", energy * 1000) == pytest.approx(energy * 1000, rel=1e-9)
+    items = [value for name, value in plan["energy_items_mwh"].items() if name != "total"]
+    assert sum(items) == pytest.approx(energy, rel=1e-8)
+
+
+def check_exports(document):
+    """Whole cents in CSV and FOCUS: they add up to the cent, and multiply out to one."""
+    for row in rows(cost_csv.render(document).decode()):
+        if row["quantity"]:
+            product = float(row["quantity"]) * float(row["unit_price_usd_mid"])
+            assert float(row["usd_mid"]) == pytest.approx(product, abs=0.0101), row["line"]
+    bill = rows(focus_csv.render(document).decode())
+    for row in bill:
+        product = float(row["PricingQuantity"]) * float(row["ListUnitPrice"])
+        assert float(row["ListCost"]) == pytest.approx(product, abs=0.0101), row["ChargeDescription"]
+    precision = document["question"]["precision"]["value"]
+    plan = next(plan for plan in document["plans"] if plan["precision"] == precision)
+    total = sum(Decimal(row["EffectiveCost"]) for row in bill)
+    assert abs(total - Decimal(repr(plan["cost_usd"]["mid"]))) <= Decimal("0.0051")
+
+
+def number(text):
+    """The figure that a cell shows."""
+    return float(text.split()[0].lstrip("≥$").replace(",", ""))
+
+
+def check_page(document):
+    """Whole dollars (cents below a thousand) on the page and in Markdown: lines add up and multiply out as shown."""
+    money = next(section for section in build(document).sections if section.id == "money")
+    *lines, total = money.blocks[0].rows
+    unit = 0.01 if "." in total.cells[3].text else 1.0
+    top = [row for row in lines if not row.cells[0].text.startswith(" ")]
+    assert sum(number(row.cells[3].text) for row in top) == pytest.approx(number(total.cells[3].text), abs=unit / 10)
+    for row in lines:
+        if row.cells[1].text:
+            product = number(row.cells[1].text) * number(row.cells[2].text)
+            assert number(row.cells[3].text) == pytest.approx(product, abs=1.1 * unit), row.cells[0].text
+
+
+@examples(21)
+@given(asked=questions())
+def test_every_bill_multiplies_out_and_adds_up_in_the_document_and_in_every_export(asked, files):
+    values, named = asked
+    answer = mpplan.estimate(**values, **{name: files[name] for name in named})
+    document = json.loads(json.dumps(mpplan.to_document(answer)))
+    billed = [plan for plan in document["plans"] + document["same_deadline"] if plan["fits"] and plan["cost_usd"]]
+
+    assert billed
+    for plan in billed:
+        check_plan(plan)
+    for place in document["money"]["elsewhere"]:
+        if place["saved_usd"] is not None:
+            assert place["usd_here"] - place["usd"] == pytest.approx(place["saved_usd"], abs=0.005)
+    check_exports(document)
+    check_page(document)
+
+
+def test_a_price_that_is_given_leaves_the_cost_the_range_of_the_gpu_hours():
+    document = mpplan.to_document(mpplan.estimate(params="7B", gpus=8, price=2.5))
+
+    for plan in document["plans"]:
+        for end in ("low", "mid", "high"):
+            assert plan["cost_usd"][end] == pytest.approx(2.5 * plan["gpu_hours"][end], rel=1e-9)

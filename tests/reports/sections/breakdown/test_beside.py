@@ -32,21 +32,42 @@ def place(saved: float | None, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("saved", "text", "tone"),
-    [(160_000.0, "$160,000", "good"), (-40_000.0, "−$40,000", "bad"), (0.0, WORDS("nothing"), ""),
-     (None, WORDS("none"), "quiet")],
-)  # fmt: skip
-def test_what_is_saved_is_good_what_costs_more_has_a_minus_and_the_unknown_is_no_zero(saved, text, tone):
-    cell = table_of("places", money={"elsewhere": [place(saved)]}).rows[0].cells[3]
+    ("there", "text", "tone"),
+    [(840_000.0, "160,000", "good"), (1_040_000.0, "−40,000", "bad"), (1_000_000.0, WORDS("nothing"), "")],
+)
+def test_what_is_saved_is_here_less_there_and_costs_more_with_a_minus(there, text, tone):
+    rows = table_of("places", money={"elsewhere": [place(None, usd_here=1e6, usd=there)]}).rows
 
-    assert (cell.text, cell.tone, cell.sort) == (text, tone, saved)
+    assert (rows[0].cells[2].text, rows[1].cells[2].text) == ("1,000,000", f"{there:,.0f}")
+    assert (rows[1].cells[3].text, rows[1].cells[3].tone) == (text, tone)
+
+
+def test_a_saving_is_the_difference_of_the_dollars_that_are_shown():
+    # 100.6 and 50.4 read as 101 and 50: their difference as shown is 51, not the 50 of the exact one
+    rows = table_of("places", money={"elsewhere": [place(50.2, usd_here=100.6, usd=50.4)]}).rows
+
+    assert [rows[0].cells[2].text, *(cell.text for cell in rows[1].cells[2:4])] == ["101", "50", "51"]
+
+
+def test_without_a_price_here_nothing_is_saved_rather_than_0():
+    cell = table_of("places", money={"elsewhere": [place(None, usd_here=None)]}).rows[1].cells[3]
+
+    assert (cell.text, cell.tone) == (WORDS("none"), "quiet")
+
+
+def test_carbon_of_places_is_compared_with_the_same_decimals():
+    # 100 t here; 28.55 t there
+    rows = table_of("places", money={"elsewhere": [place(0.0, carbon_tco2e=28.55, saved_tco2e=71.45)]}).rows
+
+    assert rows[0].cells[4].text == "100.0"
+    assert float(rows[1].cells[4].text) + float(rows[1].cells[5].text) == pytest.approx(100.0)
 
 
 def test_no_more_than_the_first_places_are_listed():
     many = [place(1000.0 * n, place=f"P{n}") for n in range(20)]
 
     rows = table_of("places", money={"elsewhere": many}).rows
-    assert [row.cells[0].text for row in rows] == [f"P{n}" for n in range(MOST_PLACES)]
+    assert [row.cells[0].text for row in rows] == [WORDS("places.here"), *(f"P{n}" for n in range(MOST_PLACES))]
 
 
 def test_rows_of_other_gpus_are_left_out():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from reports.document.facts import Facts
 from reports.page.build import checked
 from reports.sections.breakdown.money import ENERGY_ITEMS, money
@@ -50,13 +48,27 @@ def test_lines_stand_under_their_parent_one_indent_a_level_and_the_total_last():
     assert [row.strong for row in table.rows] == [False, False, False, False, True]
 
 
-def test_a_column_has_one_unit_that_of_its_smallest_line_where_numbers_stay_short():
-    # 630 000 and 1 460 000: half a million is written as 0.6 million only where no line is small
-    large = tables(section_of(cost_lines=[line("a", 6.3e6), line("b", 1.46e6)], cost_usd=ends(7.76e6)))[0]
-    small = tables(section_of(cost_lines=[line("a", 6.3e4), line("b", 1.46e4)], cost_usd=ends(7.76e4)))[0]
+def test_amounts_are_in_whole_dollars_or_cents_and_add_up_as_shown():
+    # 0.6 + 0.6 + 0.6 is 1.8, shown as 2: two of the lines are rounded up, one down
+    large = tables(section_of(cost_lines=[line(n, 6.3e6 + 0.6) for n in "abc"], cost_usd=ends(18.9e6 + 1.8)))[0]
+    small = tables(section_of(cost_lines=[line("a", 6.301), line("b", 1.464)], cost_usd=ends(7.765)))[0]
 
-    assert [row.cells[-1].text for row in large.rows] == ["6.3", "1.46", "7.8"]
-    assert [row.cells[-1].text for row in small.rows] == ["63,000", "14,600", "78,000"]
+    assert [row.cells[-1].text for row in large.rows] == ["6,300,001", "6,300,001", "6,300,000", "18,900,002"]
+    assert [row.cells[-1].text for row in small.rows] == ["6.30", "1.47", "7.77"]
+
+
+def number(text: str) -> float:
+    return float(text.split()[0].lstrip("$").replace(",", ""))
+
+
+def test_what_a_reader_multiplies_is_the_amount_that_is_shown():
+    rent = line(
+        "gpu_rental", 290_956.1234 * 3.4875, quantity=290_956.1234, unit="GPU-hour", unit_price_usd=ends(3.4875)
+    )
+    row = tables(section_of(cost_lines=[rent], cost_usd=rent["usd"]))[0].rows[0]
+
+    assert [cell.text for cell in row.cells[1:]] == ["290,956.12 GPU-hours", "$3.4875", "1,014,709"]
+    assert round(number(row.cells[1].text) * number(row.cells[2].text)) == number(row.cells[3].text)
 
 
 def test_a_quantity_and_its_price_stand_beside_the_line():
@@ -69,20 +81,28 @@ def test_a_quantity_and_its_price_stand_beside_the_line():
     assert cells[2].detail  # 2.25 to 3.00
 
 
-def test_the_items_of_energy_sum_to_the_column_beside_them():
-    # 100 + 50 + 5 MWh and a quarter of it: 193.75
-    items = {"gpu": 100.0, "host": 50.0, "network": 5.0, "pue_overhead": 38.75}
-    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(193.75)))[-1]
+def test_the_energy_of_a_plan_reads_the_same_in_the_sentence_and_in_the_table():
+    items = {"gpu": 216.2, "host": 94.1, "network": 6.4, "pue_overhead": 79.1}
+    section = section_of(energy_items_mwh=items, energy_mwh=ends(395.8))
+    row = next(row for row in tables(section)[-1].rows if row.strong)
+
+    assert row.cells[1 + len(ENERGY_ITEMS)].text == "396"
+    assert any(span.text == "396 MWh" for span in section.lead)
+
+
+def test_the_items_of_energy_sum_as_shown_to_the_column_beside_them():
+    # 216.2 + 94.1 + 6.4 + 79.1 is 395.8: rounded one by one they would sum to 395, beside a total of 396
+    items = {"gpu": 216.2, "host": 94.1, "network": 6.4, "pue_overhead": 79.1}
+    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(395.8)))[-1]
     row = next(row for row in table.rows if row.strong)
-    parts = [cell.sort for cell in row.cells[1 : 1 + len(ENERGY_ITEMS)]]
+    cells = [int(cell.text) for cell in row.cells[1 : 2 + len(ENERGY_ITEMS)]]
 
-    assert parts == [100.0, 50.0, 5.0, 38.75]
-    assert row.cells[1 + len(ENERGY_ITEMS)].sort == pytest.approx(sum(parts))
+    assert cells == [216, 94, 7, 79, 396]
 
 
-def test_without_lines_and_energy_there_is_no_section():
-    document = sample.document()
-    for plan in document["plans"]:
-        plan |= {"cost_lines": [], "energy_items_mwh": None}
+def test_an_item_too_small_for_a_unit_is_less_than_one_and_not_nothing():
+    items = {"gpu": 300.0, "host": 95.0, "network": 0.2, "pue_overhead": 100.0}
+    table = tables(section_of(energy_items_mwh=items, energy_mwh=ends(495.2)))[-1]
+    row = next(row for row in table.rows if row.strong)
 
-    assert money(Facts(checked(document)), WORDS) is None
+    assert row.cells[3].text == WORDS("less_than").format("1")

@@ -61,3 +61,53 @@ def test_a_gpu_on_which_it_does_not_fit_is_in_the_table_with_its_reason_and_not_
     assert len(table.rows) == 3
     assert [len(row.cells) for row in table.rows] == [7, 2, 7]
     assert table.rows[1].cells[1].tone == "bad"
+
+
+A100 = "a100-sxm4-80gb"
+
+
+def lacking_document() -> dict[str, Any]:
+    """The sample on two GPUs with FP8 asked, which one of them lacks: its plans are in the others."""
+    document = sample.several_gpus_document()
+    document["plans"] = [p for p in document["plans"] if (p["gpu"], p["precision"]) != ("h200-sxm-141gb", "fp8")]
+    document["plans"] = [p | {"gpu": A100} if p["gpu"] == "h200-sxm-141gb" else p for p in document["plans"]]
+    lacks = {"precision": "fp8", "gpu": A100, "reason": "has no FP8 matrix path", "instead": "bf16"}
+    return document | {"unsupported": [lacks]}
+
+
+def test_a_gpu_that_lacks_the_precision_keeps_its_row_with_what_it_lacks_and_its_best_plan():
+    blocks = section_of(lacking_document()).blocks
+    table = next(block for block in blocks if isinstance(block, Table))
+    row = next(row for row in table.rows if row.cells[0].text.startswith("A100"))
+
+    assert row.cells[0].detail == "in BF16: it has no FP8"
+    assert len(row.cells) == len(table.columns)
+    assert row == table.rows[-1]  # after those that can be ranked
+    assert isinstance(blocks[0], RangeChart)
+    assert len(blocks[0].drawing.rows) == 2  # another training: no bar beside the others
+
+
+def test_the_table_of_such_a_gpu_compares_with_its_best_precision():
+    document = lacking_document()
+    for saving in document["savings"]:
+        saving["gpu"] = A100 if saving["gpu"] == "h200-sxm-141gb" else saving["gpu"]
+    blocks = section_of(document).blocks
+    table = next(block for block in blocks if isinstance(block, Table) and block.caption.startswith("On A100"))
+    strong = [row.cells[0].text for row in table.rows if row.strong]
+
+    assert strong == ["BF16"]
+    assert any("saved by BF16" in column.head for column in table.columns)
+
+
+def test_a_gpu_without_a_price_says_so_and_stands_after_those_that_are_ranked():
+    document = sample.several_gpus_document()
+    for plan in document["plans"]:
+        if plan["gpu"] == "h100-sxm5-80gb":
+            plan["cost_usd"] = None
+    chart, table = section_of(document).blocks[:2]
+    assert isinstance(chart, RangeChart)
+    assert isinstance(table, Table)
+
+    assert table.rows[-1].cells[0].text.startswith("H100")
+    assert [cell.text for cell in table.rows[-1].cells].count(WORDS("gpus.unpriced")) == 1
+    assert len(chart.drawing.rows) == 2

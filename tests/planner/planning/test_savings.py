@@ -1,0 +1,54 @@
+"""Savings: every pair of precisions, from the same draws, as a share and as an amount."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from planner.answer.plan import LOWER_IS_BETTER
+from planner.planning.estimate import estimate
+from tests.planner.build import prices, question, site, unknown_price
+
+ASKED = question(params="8B", precision="bf16", gpus="64")
+ANSWER = estimate(ASKED, prices(ASKED), site())
+PLANS = {plan.precision: plan for plan in ANSWER.plans}
+SAVED = {(s.metric, s.frm, s.to): s for s in ANSWER.savings if s.view == "same_gpus"}
+
+
+def test_every_pair_of_precisions_has_its_saving_in_every_figure_and_view():
+    pairs = {(s.view, s.metric, s.frm, s.to) for s in ANSWER.savings}
+    fitting = [plan.precision for plan in ANSWER.plans if plan.fits]
+
+    assert len(fitting) == 5
+    assert {(v, m, f, t) for v, m, f, t in pairs if v == "same_gpus"} == {
+        ("same_gpus", metric, *pair) for metric in LOWER_IS_BETTER for pair in permutations(fitting, 2)
+    }
+
+
+def test_there_and_back_is_the_same_saving():
+    # to = (1 - s) from, so that from = to / (1 - s): the other way round it is 1 - 1 / (1 - s), draw by draw
+    there, back = SAVED["cost_usd", "bf16", "fp8"], SAVED["cost_usd", "fp8", "bf16"]
+
+    assert there.low > 0
+    assert back.mid == pytest.approx(1 - 1 / (1 - there.mid), rel=1e-9)
+    assert back.low == pytest.approx(1 - 1 / (1 - there.high), rel=1e-3)  # between two draws
+
+
+def test_an_amount_is_the_difference_of_the_two_plans_and_its_range_is_that_of_common_draws():
+    saved = SAVED["cost_usd", "bf16", "fp8"]
+    bf16, fp8 = PLANS["bf16"].cost_usd, PLANS["fp8"].cost_usd
+
+    assert saved.amount.mid == pytest.approx(bf16.mid - fp8.mid, rel=1e-12)
+    assert 0 < saved.amount.low < saved.amount.mid < saved.amount.high < bf16.high
+    assert SAVED["gpu_hours", "bf16", "fp8"].amount.mid == pytest.approx(
+        PLANS["bf16"].gpu_hours.mid - PLANS["fp8"].gpu_hours.mid, rel=1e-12
+    )
+
+
+def test_without_a_price_the_saving_is_that_of_gpu_hours():
+    unpriced = estimate(ASKED, {gpu: unknown_price(gpu) for gpu in prices(ASKED)}, site())
+    metrics = {saving.metric for saving in unpriced.savings}
+
+    assert metrics == set(LOWER_IS_BETTER) - {"cost_usd"}
+    assert all(saving.amount is not None for saving in unpriced.savings if saving.metric == "gpu_hours")
