@@ -178,6 +178,37 @@ class TraceDrawing:
     y_ticks: tuple[Tick, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePanel:
+    """One figure over the axis that the panels of a curve share."""
+
+    label: str
+    """The figure and its unit."""
+    band: str
+    """The range as `x,y` pairs of a polygon in a box of 100 by 100, y downwards."""
+    line: str
+    """The middle, likewise."""
+    dot: tuple[float, float] | None
+    """The plan: percent from the lower left corner."""
+    x_ticks: tuple[Tick, ...]
+    """Empty where a panel below has them."""
+    y_ticks: tuple[Tick, ...]
+    limit: float | None = None
+    """Where the target lies, in percent from below; None without one, or beyond the axis."""
+    limit_text: str = ""
+    limit_anchor: str = "end"
+    """SVG text-anchor: at the end where the curve is far from its target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveDrawing:
+    """Panels under each other."""
+
+    panels: tuple[CurvePanel, ...]
+    knee: float | None
+    """Where the knee is, in percent from the left."""
+
+
 def percent(value: float) -> float:
     """Round a position."""
     return round(value, 2)
@@ -340,6 +371,15 @@ def log_axis(ticks: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
         Tick(at=on_log(value, ticks), label=label, anchor=end_anchor(i, len(ticks)))
         for i, (value, label) in enumerate(zip(ticks, labels, strict=True))
     )
+
+
+def spaced(places: Sequence[float], first: Sequence[int], least: float = 24.0) -> list[int]:
+    """Indices of the places, in percent, whose labels have room beside each other; `first` are served first."""
+    kept: list[int] = []
+    for index in dict.fromkeys([*first, *range(len(places))]):
+        if all(abs(places[index] - places[other]) >= least for other in kept):
+            kept.append(index)
+    return sorted(kept)
 
 
 def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) -> list[tuple[float, float]]:

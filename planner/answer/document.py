@@ -64,7 +64,8 @@ def to_document(answer: Answer) -> Document:
 
 _PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
-    "money", "power_caps", "power_limit_search", "calibration",
+    "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence",
+    "curve",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 

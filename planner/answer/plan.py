@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.answer.run_totals import RunTotals
 from planner.costs.context import MoneyFacts
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import CostLine
@@ -88,6 +89,14 @@ class LostLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probability:
+    """Probability of ending by the deadline / within the budget, 0..1; None where none was asked."""
+
+    deadline: float | None = None
+    budget: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One precision on one kind of GPU: does it fit, how long, how much. Figures are None where it does not fit."""
 
@@ -100,13 +109,17 @@ class Plan:
     fits: bool
     why_not: Message | None
     memory_gib: dict[str, float] | None
-    """Peak per GPU by item (`MEMORY_ITEMS`) and `total`."""
+    """Peak per GPU at mid by item (`MEMORY_ITEMS`) and `total`."""
     memory_capacity_gib: float
     """What a process gets of a GPU's memory, which is a little less than the GPU has."""
     step_s: dict[str, float] | None
     """Mid step by item (`STEP_ITEMS`) and `total`."""
+    memory_range_gib: Estimate | None = None
+    """Low, mid and high of the peak per GPU."""
     memory_risk: float | None = None
     """Probability of running out of memory, 0..1."""
+    probability: Probability = field(default_factory=Probability)
+    """Of meeting the targets that were asked for."""
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
     tflops_per_gpu: Estimate | None = None
@@ -153,6 +166,27 @@ class Plan:
     """What makes the range of the duration, largest first."""
     lost_layouts: tuple[LostLayout, ...] = ()
     layouts_evaluated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """The asked precision on one number of GPUs, in its own best layout."""
+
+    gpu: str
+    gpus: int
+    global_batch: int
+    """Sequences per step."""
+    duration_days: Estimate
+    cost_usd: Estimate | None
+    energy_mwh: Estimate | None
+    chosen: bool
+    """Whether it is the plan."""
+    knee: bool
+    """Whether beyond this number each further halving of the time costs markedly more."""
+    in_time: bool | None
+    """Whether it ends by the deadline at the confidence; None without a deadline."""
+    in_budget: bool | None
+    """Whether its cost stays within the budget at the confidence; None without a budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,3 +270,9 @@ class Answer:
     """Beside the plans: prices used, own machines beside renting, other places and hours."""
     calibration: CalibrationFacts | None = None
     """What the user's own runs changed; None without a calibration."""
+    confidence: float = 0.8
+    """Probability with which the deadline and the budget are met, 0..1."""
+    run_totals: RunTotals | None = None
+    """How published whole runs stand to the high predicted for them."""
+    curve: tuple[CurvePoint, ...] = ()
+    """The asked precision on the counts around the plan, in rising order."""

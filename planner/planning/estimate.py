@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving, Unsupported
+from planner.answer.run_totals import load_run_totals
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
@@ -117,6 +118,7 @@ def estimate(
         command=command,
         power_caps=caps,
         power_limit_search=limits,
+        run_totals=load_run_totals(),
     )
 
 

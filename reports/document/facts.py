@@ -131,15 +131,27 @@ class Facts:
             order = ("bf16", "tf32", "fp32", "fp8", "fp16")
         return [name for name in order if name in there and name != self.asked]
 
-    def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
-        """How much less of a metric the requested precision needs than another, from the planner's draws."""
+    def saving(
+        self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None
+    ) -> Doc | None:
+        """How much less of a metric a precision (the requested one by default) needs than another, from the draws."""
         target_gpu = self.gpu if gpu is None else gpu
         for saving in self.doc.get("savings") or ():
             key = (saving["view"], saving["metric"], saving["from"], saving["to"])
-            if key == (view, metric, frm, self.asked) and saving.get("gpu", target_gpu) == target_gpu:
+            if key == (view, metric, frm, to or self.asked) and saving.get("gpu", target_gpu) == target_gpu:
                 match: Doc = saving
                 return match
         return None
+
+    def probability(self, target: str) -> float | None:
+        """Probability that the answer meets the `deadline` or the `budget`; None where none was asked."""
+        value = ((self.answer or {}).get("probability") or {}).get(target)
+        return None if value is None else float(value)
+
+    @property
+    def curve(self) -> list[Doc]:
+        """The requested precision over numbers of the leading GPU, in rising order."""
+        return [point for point in self.doc.get("curve") or () if point["gpu"] == self.gpu]
 
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
         """Sources that a figure is based on, best kind first, without those of other GPUs."""
@@ -165,6 +177,18 @@ class Facts:
     def model_name(self) -> str:
         """The model's name as people write it."""
         return pretty_slug(clean(self.doc["model"].get("name")))
+
+
+def memory_items(plan: Doc) -> Doc:
+    """Items of the peak per GPU at mid, with their total as a number."""
+    items: Doc = plan["memory_gib"]
+    total = items["total"]
+    return items | {"total": total["mid"]} if isinstance(total, dict) else items
+
+
+def memory_range(plan: Doc) -> Any:
+    """The peak per GPU with its range; a number in a document without one."""
+    return plan.get("memory_range_gib") or plan["memory_gib"]["total"]
 
 
 def rung_of(kind: str) -> int:

@@ -93,7 +93,7 @@ def test_metrics_that_no_plan_has_get_no_column():
     document = sample.document()
     for plan in document["plans"]:
         plan["cost_usd"] = None
-    found = metric_columns(Facts(checked(document)), ("cost_usd", "duration_days"), WORDS, "plans")
+    found = metric_columns(Facts(checked(document)).fitting(), ("cost_usd", "duration_days"), WORDS)
 
     assert [name for name, _, _ in found] == ["duration_days"]
 
