@@ -108,8 +108,6 @@ class StackRow:
     label: str
     text: str
     segments: tuple[Segment, ...]
-    said: str = ""
-    """All parts in words."""
     limit: float | None = None
     """Position of the capacity line."""
     beyond: bool = False

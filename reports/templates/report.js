@@ -5,8 +5,9 @@
   const kept = async () => {
     const bytes = Uint8Array.from(atob(find('packed').textContent), (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-    const [head, csv, tail] = JSON.parse(await new Response(stream).text());
-    return { document: { ...head, ...tail }, csv };
+    const [head, held, tail] = JSON.parse(await new Response(stream).text());
+    const whole = { ...head, ...tail };
+    return { document: whole, csv: typeof held === 'string' ? held : table(held, whole) };
   };
   document.querySelectorAll('[data-script]').forEach((one) => { one.hidden = false; });
 

@@ -283,7 +283,7 @@ def curve() -> tuple[CurvePoint, ...]:
 
 
 def targets_document() -> dict[str, Any]:
-    """A deadline and a budget, met with 83 % and almost surely, the counts around the plan, the memory with its range."""
+    """A deadline and a budget with their probabilities, the counts around the plan, the memory with its range."""
     plans = tuple(
         replace(
             plan(name), probability=Probability(deadline=0.83, budget=0.996), memory_risk=0.021,

@@ -12,6 +12,7 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.limits import Limits, check_limits, read_limits, unchecked
 from mpplan.ui.output import Output, open_output
+from mpplan.ui.progress import working
 from mpplan.ui.question_flags import with_question_flags
 from planner.errors import IncompleteError, InputFileError, UsageError
 from planner.question.asked import Ask
@@ -96,7 +97,8 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
     from mpplan.api.document import to_document
     from reports.text.messages import word
 
-    result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
+    with working("planning", quiet=delivery.quiet):
+        result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
     document = to_document(result.answer)
     content = _rendered(document, delivery.form, brief=not delivery.full)
     page = _rendered(document, "html") if delivery.page is not None else ""
