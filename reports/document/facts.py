@@ -131,14 +131,12 @@ class Facts:
             order = ("bf16", "tf32", "fp32", "fp8", "fp16")
         return [name for name in order if name in there and name != self.asked]
 
-    def saving(
-        self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None
-    ) -> Doc | None:
-        """How much less of a metric a precision (the requested one by default) needs than another, from the draws."""
+    def saving(self, metric: str, frm: str, *, view: str = "same_gpus", gpu: str | None = None) -> Doc | None:
+        """How much less of a metric the requested precision needs than another, from the planner's draws."""
         target_gpu = self.gpu if gpu is None else gpu
         for saving in self.doc.get("savings") or ():
             key = (saving["view"], saving["metric"], saving["from"], saving["to"])
-            if key == (view, metric, frm, to or self.asked) and saving.get("gpu", target_gpu) == target_gpu:
+            if key == (view, metric, frm, self.asked) and saving.get("gpu", target_gpu) == target_gpu:
                 match: Doc = saving
                 return match
         return None

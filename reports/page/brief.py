@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reports.document.facts import MARKET, Facts, memory_range
+from reports.document.facts import Facts, memory_range
 from reports.sections.comparison.curve import short_curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout_text
 from reports.sections.comparison.precisions import short_table
 from reports.sections.evidence.basis import gap_cell
-from reports.text.language import Span, Words, strong
+from reports.text.language import Span, Words
 from reports.text.messages import is_message, sentences
 from reports.view import Block, Cell, Items, Prose, Table
 
@@ -22,7 +22,7 @@ NOTICES = frozenset({
 def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     """The blocks of the short answer, in order."""
     blocks: list[Block | None] = [
-        _would_save(facts, words), short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
+        short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
         _runs_as(facts, words), _warnings(facts, words), Prose(spans=words.spans("brief.quality")),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
     ]  # fmt: skip
@@ -35,23 +35,6 @@ def _gpus_table(facts: Facts, words: Words) -> Table | None:
     if section is None:
         return None
     return next(block for block in section.blocks if isinstance(block, Table))
-
-
-def _would_save(facts: Facts, words: Words) -> Prose | None:
-    """What the cheapest other precision would save, where one would under most of the draws."""
-    answer, best = facts.answer, None
-    if answer is None or not answer[MARKET]:
-        return None
-    for plan in facts.fitting():
-        saving = facts.saving(MARKET, facts.asked, to=plan["precision"])
-        if saving is not None and saving["low"] > 0 and (best is None or saving["mid"] > best["mid"]):
-            best = saving
-    share = words.figure("percent", best)
-    if best is None or share is None:
-        return None
-    usd = words.value("money", best["mid"] * answer[MARKET]["mid"])
-    name = words.name("precision", best["to"])
-    return Prose(spans=words.spans("brief.would_save", other=name, share=share, usd=strong(usd)))
 
 
 def _runs_as(facts: Facts, words: Words) -> Prose | None:

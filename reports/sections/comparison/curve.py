@@ -125,15 +125,15 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
     title = words("chart.curve", precision=words.name("precision", facts.asked))
     return CurveChart(
         title=title,
-        description=described(title, [_said(point, words) for point in points], words),
+        description=described(title, [_said(point, rungs, words) for point in points], words),
         drawing=CurveDrawing(panels=tuple(panels), knee=None if knee is None else places[knee]),
         x_label=words("column.gpus"),
         legend=tuple(legend),
     )
 
 
-def _said(point: Doc, words: Words) -> tuple[str, str]:
-    figures = [words.figure(QUANTITY[name], point[name]) for name in DRAWN]
+def _said(point: Doc, rungs: dict[str, Rung], words: Words) -> tuple[str, str]:
+    figures = [words.figure(QUANTITY[name], point[name], rung) for name, rung in rungs.items()]
     return f"{point['gpus']:,}", words("list.comma").join(figure.text for figure in figures if figure)
 
 

@@ -128,7 +128,6 @@ TEXT: dict[str, str] = {
     "budget.days": "The figure to plan with: {high}.",
     "budget.validated": " {within} of {runs} published whole runs, each predicted without its team, took no more GPU time "
     "than the high end of theirs.",
-    "brief.would_save": "{other} would save {share} of the cost, about {usd}.",
     "brief.runs_as": "Layout {layout}; memory {used} of the {capacity} that a process gets of a GPU.",
     "brief.mind": "Before you decide",
     "brief.quality": "Lower precision can change the result: this plan counts work, time and money, not the quality of "

@@ -125,7 +125,6 @@ TEXT: dict[str, str] = {
     "budget.at_least": "预算请按 {high}或更高编列，因为其中有缺项。",
     "budget.days": "排期请按 {high}计。",
     "budget.validated": "公开发表的 {runs} 次完整训练，各在不看其团队数据时预测，有 {within} 次的 GPU 用时未超过各自的上端。",
-    "brief.would_save": "改用 {other} 可省费用 {share}，约 {usd}。",
     "brief.runs_as": "并行方案 {layout}；显存 {used}，一张 GPU 可供进程使用 {capacity}。",
     "brief.mind": "决定之前请看",
     "brief.quality": "低精度可能改变训练结果：本计划只算工作量、时间和费用，不算模型质量。",
