@@ -396,6 +396,6 @@ def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) ->
     return kept
 
 
-def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float) -> str:
+def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float, digits: int = 4) -> str:
     """Points as an SVG polyline in a box of 100 by 100 with the origin at the lower left."""
-    return " ".join(f"{100 * x / x_top:.4g},{100 - 100 * y / y_top:.4g}" for x, y in points)
+    return " ".join(f"{100 * x / x_top:.{digits}g},{100 - 100 * y / y_top:.{digits}g}" for x, y in points)

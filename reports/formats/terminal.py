@@ -10,7 +10,7 @@ import unicodedata
 from reports.text.language import Span
 from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow, View
 
-LEAST = 60
+LEAST = 40
 WIDEST = 160
 SHOWN = ("views", "gpus", "curve", "limits", "layout", "drivers", "assumptions")
 """Parts of the whole answer that follow the first screen; the page and `mpplan explain` have the rest."""
@@ -170,7 +170,7 @@ class _Pen:
             max([_head_width(column), *(cells_wide(row.cells[n].plain) for row in rows)])
             for n, column in enumerate(table.columns)
         ]
-        self._lines.append(self._paint(table.caption, "1"))
+        self._lines += [self._paint(line, "1") for line in wrapped(table.caption, self._width)]
         for number, part in enumerate(_parts(widths, self._width)):
             if number:
                 self._lines.append("")

@@ -35,7 +35,8 @@
       });
       document.querySelectorAll('[data-precision]').forEach((row) => {
         const base = page.plans.find((one) => one.precision === row.dataset.precision);
-        const theirs = outcome(base, base.knobs, state === plan ? base.knobs : own(base.knobs));
+        const its = base.knobs || plan;
+        const theirs = outcome(base, its, state === plan ? its : own(its));
         put(row, where, shown(theirs.cost_usd || theirs.gpu_hours, theirs.cost_usd ? 'money' : 'gpu_hours', base.at_least));
       });
     };

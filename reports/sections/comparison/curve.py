@@ -32,6 +32,8 @@ MARKS = {"chosen": "curve.is_chosen", "knee": "curve.is_knee"}
 """What a point may be, and what it is called."""
 LIMITS = {DURATION: ("deadline", "chart.deadline"), MARKET: ("budget", "chart.budget")}
 """The target of a figure, and the text at its line."""
+DIGITS = 3
+"""Significant digits of a position: a panel is a hundred pixels high."""
 NEAR_LIMIT = 1.5
 """A target up to this many times above the highest point is drawn; beyond, it would squeeze the curve."""
 
@@ -49,15 +51,22 @@ def curve(facts: Facts, words: Words) -> Section | None:
 def short_curve(facts: Facts, words: Words) -> Table | None:
     """The plan, and what about half and double the GPUs would take and cost."""
     points = facts.curve
-    chosen = next((point for point in points if point["chosen"]), None)
-    if chosen is None or len(points) < 2:
+    around = _around(points)
+    if len(around) < 2:
         return None
-    fewer = [point for point in points if point["gpus"] < chosen["gpus"]]
-    more = [point for point in points if point["gpus"] > chosen["gpus"]]
-    around = [_nearest(fewer, chosen["gpus"] / 2)] if fewer else []
-    around += [chosen, *([_nearest(more, chosen["gpus"] * 2)] if more else [])]
     note = "".join(span.text for span in _knee(points, words)).strip()
     return _table(facts, around, words, notes=(note,) if note else ())
+
+
+def _around(points: Sequence[Doc]) -> list[Doc]:
+    """The plan, and the points nearest to half and to double its GPUs; empty without a plan."""
+    chosen = next((point for point in points if point["chosen"]), None)
+    if chosen is None:
+        return []
+    fewer = [point for point in points if point["gpus"] < chosen["gpus"]]
+    more = [point for point in points if point["gpus"] > chosen["gpus"]]
+    half = [_nearest(fewer, chosen["gpus"] / 2)] if fewer else []
+    return [*half, chosen, *([_nearest(more, chosen["gpus"] * 2)] if more else [])]
 
 
 def _nearest(points: Sequence[Doc], gpus: float) -> Doc:
@@ -125,7 +134,7 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
     title = words("chart.curve", precision=words.name("precision", facts.asked))
     return CurveChart(
         title=title,
-        description=described(title, [_said(point, rungs, words) for point in points], words),
+        description=described(title, [_said(point, rungs, words) for point in _around(points) or points], words),
         drawing=CurveDrawing(panels=tuple(panels), knee=None if knee is None else places[knee]),
         x_label=words("column.gpus"),
         legend=tuple(legend),
@@ -153,8 +162,8 @@ def _panel(
     chosen = next(((x, percent(100 * point[metric]["mid"] / top)) for x, point in known if point["chosen"]), None)
     return CurvePanel(
         label=words.head(words.name("metric", metric), rung),
-        band=polyline([*along("low"), *reversed(along("high"))], 100.0, top),
-        line=polyline(along("mid"), 100.0, top),
+        band=polyline([*along("low"), *reversed(along("high"))], 100.0, top, DIGITS),
+        line=polyline(along("mid"), 100.0, top, DIGITS),
         dot=chosen,
         x_ticks=_count_ticks(points, places) if last else (),
         y_ticks=ticks_on(values, axis_labels(values, rung, unit=False)),

@@ -92,7 +92,7 @@ def test_several_gpus_stand_side_by_side():
 
 
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_the_short_answer_stays_within_its_width(lang, width):
     from reports.formats.terminal import cells_wide
 
