@@ -371,15 +371,6 @@ def log_axis(ticks: Sequence[float], labels: Sequence[str]) -> tuple[Tick, ...]:
     )
 
 
-def spaced(places: Sequence[float], first: Sequence[int], least: float = 24.0) -> list[int]:
-    """Indices of the places, in percent, whose labels have room beside each other; `first` are served first."""
-    kept: list[int] = []
-    for index in dict.fromkeys([*first, *range(len(places))]):
-        if all(abs(places[index] - places[other]) >= least for other in kept):
-            kept.append(index)
-    return sorted(kept)
-
-
 def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) -> list[tuple[float, float]]:
     """Reduce a long trace to the smallest and largest value of each column and its two ends, in their order."""
     if len(times) <= 2 * columns:

@@ -134,9 +134,3 @@ def test_a_short_trace_is_left_alone_and_drawn_upside_down_for_svg():
 
     assert points == [(0, 0), (1, 5)]
     assert charts.polyline(points, 1, 10) == "0,100 100,50"
-
-
-def test_labels_that_come_first_keep_their_room():
-    assert charts.spaced([0, 20, 50, 70, 100], [0, 4, 2]) == [0, 2, 4]
-    assert charts.spaced([0, 25, 50, 75, 100], [0, 4]) == [0, 1, 2, 3, 4]
-    assert charts.spaced([0, 10], [1]) == [1]

@@ -14,7 +14,6 @@ from reports.charts import (
     on_log,
     percent,
     polyline,
-    spaced,
     ticks_on,
 )
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
@@ -189,3 +188,12 @@ def _count_ticks(points: list[Doc], places: list[float]) -> tuple[Tick, ...]:
     chosen = [n for n, point in enumerate(points) if point["chosen"]]
     shown = spaced(places, [0, len(points) - 1, *chosen])
     return tuple(Tick(at=places[n], label=f"{points[n]['gpus']:,}", anchor=end_anchor(n, len(points))) for n in shown)
+
+
+def spaced(places: Sequence[float], first: Sequence[int], least: float = 24.0) -> list[int]:
+    """Indices of the places, in percent, whose labels have room beside each other; `first` are served first."""
+    kept: list[int] = []
+    for index in dict.fromkeys([*first, *range(len(places))]):
+        if all(abs(places[index] - places[other]) >= least for other in kept):
+            kept.append(index)
+    return sorted(kept)

@@ -8,7 +8,7 @@ import pytest
 
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.comparison.curve import curve, short_curve
+from reports.sections.comparison.curve import curve, short_curve, spaced
 from reports.text.language import words_for
 from reports.view import CurveChart, Section, Table
 from tests.reports import sample
@@ -120,3 +120,9 @@ def test_the_chart_is_told_in_words():
     assert chart_of(sample.targets_document()).description.startswith(
         "FP8: time and cost by number of GPUs. 256: 53 days, $0.82 million; 512: 27.0 days, $0.85 million; 1,024:"
     )
+
+
+def test_labels_that_come_first_keep_their_room():
+    assert spaced([0, 20, 50, 70, 100], [0, 4, 2]) == [0, 2, 4]
+    assert spaced([0, 25, 50, 75, 100], [0, 4]) == [0, 1, 2, 3, 4]
+    assert spaced([0, 10], [1]) == [1]
