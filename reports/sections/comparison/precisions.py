@@ -142,8 +142,10 @@ COMPARED = ("bf16", "fp8", "tf32")
 
 
 def short_table(facts: Facts, words: Words) -> Table:
-    """Cost, time and energy of the requested precision beside those that people compare it with, on the same GPUs."""
-    return comparison_table(facts, "plans", words, metrics=OVERVIEW, only=(facts.asked, *COMPARED))
+    """The requested precision beside those that people compare it with: cost (else GPU-hours), time and energy."""
+    priced = any(plan[MARKET] for plan in facts.fitting())
+    metrics = OVERVIEW if priced else (*OVERVIEW, "gpu_hours")
+    return comparison_table(facts, "plans", words, metrics=metrics, only=(facts.asked, *COMPARED))
 
 
 def comparison_table(
