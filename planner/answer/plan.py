@@ -90,10 +90,35 @@ class LostLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probability:
-    """Probability of ending by the deadline / within the budget, 0..1; None where none was asked."""
+    """How likely a plan meets what was asked for."""
 
     deadline: float | None = None
+    """Probability of ending by the deadline, 0..1; None where none was asked."""
     budget: float | None = None
+    """Probability of ending within the budget, 0..1; None where none was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """The asked precision on one number of GPUs around the plan's."""
+
+    gpu: str
+    gpus: int
+    global_batch: int
+    """Sequences per step."""
+    duration_days: Estimate
+    cost_usd: Estimate | None
+    """None where no price is known."""
+    energy_mwh: Estimate | None
+    """None where the GPU's power is unknown."""
+    chosen: bool
+    """Whether this is the plan."""
+    knee: bool
+    """Whether more GPUs than these save time at a markedly higher cost of each hour saved."""
+    in_time: bool | None
+    """Whether it meets the deadline at the confidence; None without one."""
+    in_budget: bool | None
+    """Whether it meets the budget at the confidence; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +134,16 @@ class Plan:
     fits: bool
     why_not: Message | None
     memory_gib: dict[str, float] | None
-    """Peak per GPU at mid by item (`MEMORY_ITEMS`) and `total`."""
+    """Peak per GPU at mid by item (`MEMORY_ITEMS`) and `total`, which the document gives as a range."""
     memory_capacity_gib: float
     """What a process gets of a GPU's memory, which is a little less than the GPU has."""
     step_s: dict[str, float] | None
     """Mid step by item (`STEP_ITEMS`) and `total`."""
     memory_range_gib: Estimate | None = None
-    """Low, mid and high of the peak per GPU."""
+    """Range of the peak per GPU; `memory_gib.total` in the document."""
     memory_risk: float | None = None
     """Probability of running out of memory, 0..1."""
     probability: Probability = field(default_factory=Probability)
-    """Of meeting the targets that were asked for."""
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
     tflops_per_gpu: Estimate | None = None
@@ -166,27 +190,6 @@ class Plan:
     """What makes the range of the duration, largest first."""
     lost_layouts: tuple[LostLayout, ...] = ()
     layouts_evaluated: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurvePoint:
-    """The asked precision on one number of GPUs, in its own best layout."""
-
-    gpu: str
-    gpus: int
-    global_batch: int
-    """Sequences per step."""
-    duration_days: Estimate
-    cost_usd: Estimate | None
-    energy_mwh: Estimate | None
-    chosen: bool
-    """Whether it is the plan."""
-    knee: bool
-    """Whether beyond this number each further halving of the time costs markedly more."""
-    in_time: bool | None
-    """Whether it ends by the deadline at the confidence; None without a deadline."""
-    in_budget: bool | None
-    """Whether its cost stays within the budget at the confidence; None without a budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,8 +274,8 @@ class Answer:
     calibration: CalibrationFacts | None = None
     """What the user's own runs changed; None without a calibration."""
     confidence: float = 0.8
-    """Probability with which the deadline and the budget are met, 0..1."""
+    """Least probability at which deadline and budget count as met."""
+    curve: tuple[CurvePoint, ...] = ()
+    """The asked precision over numbers of GPUs around the plan's, by GPU, in rising order."""
     run_totals: RunTotals | None = None
     """How published whole runs stand to the high predicted for them."""
-    curve: tuple[CurvePoint, ...] = ()
-    """The asked precision on the counts around the plan, in rising order."""

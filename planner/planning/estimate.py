@@ -20,7 +20,6 @@ from planner.planning.basis import collect_assumptions, collect_evidence, collec
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on, fewest, leaner
 from planner.planning.inputs import shown_inputs
-from planner.planning.near_counts import near_counts
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.question.question import Question
@@ -263,9 +262,7 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
                 gpu=case.cluster.gpu.id,
                 why=why_not(case, choice),
             ),
-            hint=_what_would_fit(question, case, draws)
-            if len(choice.layouts)  # else nothing is short of memory
-            else near_counts(case, question.fixed, question.gpus),
+            hint=_what_would_fit(question, case, draws),
         )
     result = ranged_plan(case, choice, draws)
     _check_targets(question, case, result.plan, draws)

@@ -124,7 +124,7 @@ TEMPLATES: dict[str, str] = {
     "why.does_not_fit": "does not fit because the leanest of {layouts} layouts needs {needed_gib:.1f} GiB per GPU, {short_gib:.1f} GiB more than the {capacity_gib:.1f} GiB that a process gets of {gpu}",
     "why.too_big": "{over_gib:.1f} GiB too much",
     "why.too_risky": "runs out of memory with a probability of {risk:.0%}",
-    "why.slower_on_average": "{faster_ratio:.1%} faster at the middle rates, slower on average over what the rates may be",
+    "why.slower_on_average": "{faster_ratio:.1%} faster at mid, slower on average over what the rates may be",
     "why.slower": "{slower_ratio:.1%} slower",
     "why.over_cap": "{gpus:,} x {gpu} take {peak_mw:.3g} MW at the peak, {over_mw:.3g} MW more than the cap of {cap_mw:.3g} MW",
     # what would narrow a range
