@@ -128,7 +128,8 @@ def test_a_markdown_table_has_the_same_cells_in_every_row(recorded):
 
 
 def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_numbers(recorded):
-    rows = list(csv.DictReader(io.StringIO(str(reports.render(recorded, "csv")))))
+    table = csv.DictReader(io.StringIO(str(reports.render(recorded, "csv"))))
+    rows = [row for row in table if row["view"] != "curve"]
     plans = recorded["plans"] + recorded["same_deadline"]
 
     assert len(rows) == len(plans) == 10
