@@ -40,6 +40,7 @@ from reports.text.messages import word
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 PAGE, CHART = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy.svg"
+RUN_TOTALS = ROOT / "planner" / "catalog" / "run_totals.csv"
 LARGE_MISS = 0.30
 LABELS = {
     "by_group": "Group", "by_precision": "Precision", "by_gpu": "GPU", "by_framework": "Framework", "by_size": "Size",
@@ -113,6 +114,12 @@ class LeftOut:
             return None
         turned = -1.0 if pair.metric in TIMES else 1.0
         return abs(math.expm1(turned * (second - first)))
+
+    def run_totals(self, rows: Iterable[ScoredRun]) -> tuple[int, int, int]:
+        """Whole runs, their lineages, and the runs that took no more than the high predicted without their lineage."""
+        scored = [row for row in rows if row.counts and row.id in self.by_id and row.run is not None]
+        within = sum(-self.by_id[row.id] <= Z90 * self.sd[row.id] for row in scored)
+        return len(scored), len({row.run.lineage for row in scored if row.run is not None}), within
 
 
 def summary_row(name: str, rows: list[ScoredRun], left: LeftOut) -> list[str]:
@@ -326,10 +333,20 @@ def points(validation: Validation) -> list[Point]:
     return result
 
 
+def run_totals_text(validation: Validation, left: LeftOut) -> str:
+    """The row that an answer states beside its high figures (`planner.answer.run_totals`)."""
+    runs, lineages, below_high = left.run_totals(of_group(validation, "run_total"))
+    source = (
+        "planner/catalog/published_runs.csv, group run_total, each predicted without its lineage (docs/accuracy.md)"
+    )
+    return f'runs,lineages,below_high,source,date\n{runs},{lineages},{below_high},"{source}",{left.date}\n'
+
+
 def main() -> None:
     """Predict, score, write."""
     validation, left = validate(read("published_runs.csv")), LeftOut()
     CHART.write_text(draw(points(validation)), encoding="utf-8")
+    RUN_TOTALS.write_text(run_totals_text(validation, left), encoding="utf-8")
     skipped: dict[str, int] = defaultdict(int)
     for row in validation.runs:
         if row.reason_skipped:

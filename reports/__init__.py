@@ -32,6 +32,7 @@ def render(
     lang: str = "en",
     width: int | None = None,
     color: bool | None = None,
+    brief: bool = False,
 ) -> str | bytes:
     """Render the document of `mpplan estimate --json` (schema `mpplan.estimate/2`).
 
@@ -43,8 +44,9 @@ def render(
         logo: a PNG, JPEG, GIF, WebP or SVG file, put into the page (HTML and PDF).
         redact: `prices`, `names` or both are left out.
         lang: one of `LANGUAGES`.
-        width: columns of the terminal format; default the terminal's, 80 where there is none.
+        width: columns of the terminal format; default `COLUMNS`, else the terminal's, 80 where there is none.
         color: of the terminal format; default only on a terminal without `NO_COLOR`.
+        brief: of the terminal format: the short answer in place of the whole.
 
     Raises:
         InputFileError: the document is not an estimate or lacks a key.
@@ -54,7 +56,7 @@ def render(
 
     _known(fmt)
     view = build(document, name=name, title=title, logo=_picture(logo, fmt), redact=redact, lang=lang)
-    return _written(view, fmt, width, color)
+    return _written(view, fmt, width, color, brief)
 
 
 def render_comparison(
@@ -91,7 +93,8 @@ def _picture(logo: Path | None, fmt: str) -> str | None:
     return data_address(logo)
 
 
-def _written(view: Any, fmt: str, width: int | None, color: bool | None) -> str | bytes:
+def _written(view: Any, fmt: str, width: int | None, color: bool | None, brief: bool = False) -> str | bytes:
     form = import_module(f"reports.formats.{fmt}")
-    result: str | bytes = form.render(view, width=width, color=color) if fmt == "terminal" else form.render(view)
+    options = {"width": width, "color": color, "brief": brief} if fmt == "terminal" else {}
+    result: str | bytes = form.render(view, **options)
     return result

@@ -108,8 +108,6 @@ class StackRow:
     label: str
     text: str
     segments: tuple[Segment, ...]
-    said: str = ""
-    """All parts in words."""
     limit: float | None = None
     """Position of the capacity line."""
     beyond: bool = False
@@ -176,6 +174,37 @@ class TraceDrawing:
     traces: tuple[TraceLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePanel:
+    """One figure over the axis that the panels of a curve share."""
+
+    label: str
+    """The figure and its unit."""
+    band: str
+    """The range as `x,y` pairs of a polygon in a box of 100 by 100, y downwards."""
+    line: str
+    """The middle, likewise."""
+    dot: tuple[float, float] | None
+    """The plan: percent from the lower left corner."""
+    x_ticks: tuple[Tick, ...]
+    """Empty where a panel below has them."""
+    y_ticks: tuple[Tick, ...]
+    limit: float | None = None
+    """Where the target lies, in percent from below; None without one, or beyond the axis."""
+    limit_text: str = ""
+    limit_anchor: str = "end"
+    """SVG text-anchor: at the end where the curve is far from its target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveDrawing:
+    """Panels under each other."""
+
+    panels: tuple[CurvePanel, ...]
+    knee: float | None
+    """Where the knee is, in percent from the left."""
 
 
 def percent(value: float) -> float:
@@ -358,6 +387,6 @@ def thin(times: Sequence[float], values: Sequence[float], columns: int = 240) ->
     return kept
 
 
-def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float) -> str:
+def polyline(points: Sequence[tuple[float, float]], x_top: float, y_top: float, digits: int = 4) -> str:
     """Points as an SVG polyline in a box of 100 by 100 with the origin at the lower left."""
-    return " ".join(f"{100 * x / x_top:.4g},{100 - 100 * y / y_top:.4g}" for x, y in points)
+    return " ".join(f"{100 * x / x_top:.{digits}g},{100 - 100 * y / y_top:.{digits}g}" for x, y in points)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from reports.charts import RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
+from reports.charts import CurveDrawing, RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
 from reports.text.language import Span, Words
 
 
@@ -123,6 +123,18 @@ class TraceChart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurveChart:
+    """Figures over one axis, a panel each."""
+
+    title: str
+    description: str
+    drawing: CurveDrawing
+    x_label: str
+    legend: tuple[tuple[str, str], ...] = ()
+    """`dot` or `knee`, and what it means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prose:
     """A paragraph."""
 
@@ -151,7 +163,7 @@ class Pairs:
     pairs: tuple[tuple[str, str], ...]
 
 
-Block = Table | RangeChart | StackChart | ScatterChart | TraceChart | Prose | Items | Pairs
+Block = Table | RangeChart | StackChart | ScatterChart | TraceChart | CurveChart | Prose | Items | Pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +230,8 @@ class View:
     subtitle: str
     hero: Hero
     sections: tuple[Section, ...]
+    brief: tuple[Block, ...] = ()
+    """What follows the sentences in a short answer; empty where there is none."""
     footer: tuple[str, ...]
     logo: str | None = None
     """A `data:` address of an image."""

@@ -78,7 +78,7 @@ def _plan(plan: Plan) -> Document:
 
 _PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
-    "money", "power_caps", "power_limit_search", "calibration", "confidence", "curve",
+    "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence", "curve",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.answer.run_totals import RunTotals
 from planner.costs.context import MoneyFacts
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import CostLine
@@ -283,3 +284,5 @@ class Answer:
     """Least probability at which deadline and budget count as met."""
     curve: tuple[CurvePoint, ...] = ()
     """The asked precision over numbers of GPUs around the plan's, by GPU, in rising order."""
+    run_totals: RunTotals | None = None
+    """How published whole runs stand to the high predicted for them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from planner.answer.plan import Answer, CurvePoint, Plan, Saving, Unsupported
+from planner.answer.run_totals import load_run_totals
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
@@ -131,6 +132,7 @@ def estimate(
         power_limit_search=limits,
         confidence=question.confidence_ratio,
         curve=tuple(point for side in sides for point in side.curve),
+        run_totals=load_run_totals(),
     )
 
 

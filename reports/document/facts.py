@@ -153,6 +153,16 @@ class Facts:
                 return match
         return None
 
+    def probability(self, target: str) -> float | None:
+        """Probability that the answer meets the `deadline` or the `budget`; None where none was asked."""
+        value = ((self.answer or {}).get("probability") or {}).get(target)
+        return None if value is None else float(value)
+
+    @property
+    def curve(self) -> list[Doc]:
+        """The requested precision over numbers of the leading GPU, in rising order."""
+        return [point for point in self.doc.get("curve") or () if point["gpu"] == self.gpu]
+
     def evidence_for(self, metric: str, gpu: str | None = None) -> list[Doc]:
         """Sources that a figure is based on, best kind first, without those of other GPUs."""
         names = RESTS_ON.get(metric, (metric,))
@@ -177,6 +187,17 @@ class Facts:
     def model_name(self) -> str:
         """The model's name as people write it."""
         return pretty_slug(clean(self.doc["model"].get("name")))
+
+
+def memory_items(plan: Doc) -> Doc:
+    """Items of the peak per GPU at mid, with their total as a number."""
+    items: Doc = plan["memory_gib"]
+    return items | {"total": items["total"]["mid"]}
+
+
+def memory_range(plan: Doc) -> Any:
+    """The peak per GPU with its range."""
+    return plan["memory_gib"]["total"]
 
 
 def rung_of(kind: str) -> int:

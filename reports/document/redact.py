@@ -15,7 +15,7 @@ PARTS = ("prices", "names")
 KNOWN = (
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
     "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps", "pareto",
-    "sensitivity", "accuracy", "verify", "traces", "claims",
+    "sensitivity", "accuracy", "verify", "traces", "claims", "confidence", "curve", "run_totals",
 )  # fmt: skip
 """Parts whose names and prices are known; others (`money`, and what is yet to come) do not leave the house."""
 
@@ -76,11 +76,12 @@ def _without_prices(doc: Doc) -> Doc:
     for view in ("plans", "same_deadline"):
         doc[view] = [
             plan
-            | {"cost_usd": None, "cost_lines": []}
+            | {"cost_usd": None, "cost_lines": [], "probability": _without_budget(plan.get("probability"))}
             | {"uncertainty": [u for u in plan["uncertainty"] if not tells(u["term"], u["label"])]}
             for plan in doc.get(view) or ()
         ]
     doc["savings"] = [saving for saving in doc["savings"] if saving["metric"] not in _PRICE_FIGURES]
+    doc["curve"] = [point | {"cost_usd": None, "in_budget": None} for point in doc.get("curve") or ()]
     doc["assumptions"] = [a for a in doc["assumptions"] if not tells(a["id"], a["text"], a["change_with"])]
     doc["gaps"] = [gap for gap in doc["gaps"] if not tells(gap["what"], gap["why"], gap["effect"])]
     doc |= _without_warnings(doc, tells)
@@ -95,6 +96,10 @@ def _without_prices(doc: Doc) -> Doc:
         doc.pop(name, None)
     doc["sensitivity"] = [row for row in doc.get("sensitivity") or () if row["metric"] not in _PRICE_FIGURES]
     return doc
+
+
+def _without_budget(probability: Doc | None) -> Doc | None:
+    return None if probability is None else probability | {"budget": None}
 
 
 def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:

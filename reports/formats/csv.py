@@ -1,16 +1,27 @@
-"""The plans as a table for spreadsheets: one row per view, GPU and precision; units in the column heads."""
+"""The plans as a table for spreadsheets: one row per view, GPU and precision, and per point of the curve.
+
+A column is a path into a row of the document (`duration_days.low`), its head the same with underscores. The page holds
+the paths only: its script (`table` in `templates/report.js`) looks them up in the document that it holds too.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from reports.view import View
 
+_PLAIN = ("view", "precision", "policy", "gpu", "gpus", "fits", "why_not")
+_LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 _RANGES = ("duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e", "tokens_per_s_per_gpu",
            "tflops_per_gpu", "mfu", "goodput_ratio", "gpu_power_w")  # fmt: skip
-_LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
+_ENDS = ("low", "mid", "high", "at_least")
+_ITEMS = ("step_s", "memory_gib")
+_CHANCES = ("memory_risk", "probability.deadline", "probability.budget")
+_CURVE = ("global_batch", "chosen", "knee", "in_time", "in_budget")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Characters that a spreadsheet takes for the start of a formula (OWASP, CSV injection)."""
 
@@ -23,43 +34,63 @@ def render(view: View) -> str:
 
 def table_of(document: dict[str, Any]) -> str:
     """The CSV of a checked document."""
-    rows = [
-        _row(name, plan)
-        for name, key in (("same_gpus", "plans"), ("same_deadline", "same_deadline"))
-        for plan in document[key]
-    ]
-    rows += [
-        {
-            "view": "",
-            "precision": entry["precision"],
-            "gpu": entry.get("gpu"),
-            "fits": False,
-            "why_not": entry["reason"],
-        }
-        for entry in document.get("unsupported") or ()
-    ]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    paths = paths_of(document)
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(columns)
-    writer.writerows([_safe(row.get(name)) for name in columns] for row in rows)
+    writer.writerow(head_of(path) for path in paths)
+    writer.writerows([_safe(_at(row, path)) for path in paths] for row in _rows(document))
     return out.getvalue()
 
 
-def _row(view: str, plan: dict[str, Any]) -> dict[str, Any]:
-    row = {"view": view} | {name: plan.get(name) for name in ("precision", "policy", "gpu", "gpus", "fits", "why_not")}
-    row |= {name: (plan["layout"] or {}).get(name) for name in _LAYOUT}
-    for name in _RANGES:
-        estimate = plan.get(name) or {}
-        row |= {f"{name}_{end}": estimate.get(end) for end in ("low", "mid", "high", "at_least")}
-    row |= {f"step_s_{name}": size for name, size in (plan["step_s"] or {}).items()}
-    memory = plan["memory_gib"] or {}
-    row |= {f"memory_gib_{name}": size for name, size in memory.items() if name != "total"}
-    row |= {f"memory_gib_total_{end}": size for end, size in (memory.get("total") or {}).items() if end != "at_least"}
-    return row
+def paths_of(document: dict[str, Any]) -> list[str]:
+    """The columns of a checked document, as paths into its rows."""
+    plans = [*document["plans"], *document["same_deadline"]]
+    paths = [*_PLAIN, *(f"layout.{axis}" for axis in _LAYOUT)]
+    paths += [f"{name}.{end}" for name in _RANGES for end in _ENDS]
+    paths += dict.fromkeys(f"{name}.{leaf}" for name in _ITEMS for plan in plans for leaf in _leaves(plan[name] or {}))
+    paths += [path for path in _CHANCES if any(_at(plan, path) is not None for plan in plans)]
+    return paths + (list(_CURVE) if document.get("curve") else [])
+
+
+def head_of(path: str) -> str:
+    """The head of a column."""
+    return path.removeprefix("layout.").replace(".", "_")
+
+
+def _rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for view, key in (("same_gpus", "plans"), ("same_deadline", "same_deadline")):
+        yield from ({"view": view} | plan for plan in document[key])
+    asked = document["question"].get("precision", {}).get("value")
+    yield from ({"view": "curve", "precision": asked} | point for point in document.get("curve") or ())
+    for entry in document.get("unsupported") or ():
+        yield {"view": "", "fits": False, "why_not": entry["reason"]} | entry
+
+
+def _leaves(items: dict[str, Any]) -> Iterator[str]:
+    for name, value in items.items():
+        yield from (f"{name}.{leaf}" for leaf in _leaves(value)) if isinstance(value, dict) else (name,)
+
+
+def _at(row: dict[str, Any], path: str) -> Any:
+    value: Any = row
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _safe(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return _number(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+_EXPONENT_BELOW = 1e-6
+
+
+def _number(value: float) -> str:
+    """A number as ECMAScript writes it (ECMA-262, Number::toString), since the page's script makes the same file."""
+    if 0 < abs(value) < _EXPONENT_BELOW:
+        return repr(value).replace("e-0", "e-")
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")

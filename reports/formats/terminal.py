@@ -8,32 +8,48 @@ import sys
 import unicodedata
 
 from reports.text.language import Span
-from reports.view import Cell, Column, Items, Pairs, Prose, Section, Table, TableRow, View
+from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Table, TableRow, View
 
-LEAST = 60
+LEAST = 40
 WIDEST = 160
-IN_SHORT = ("views", "gpus", "limits", "layout", "drivers", "assumptions")
-"""Parts that follow the first screen; the page and `mpplan explain` have the rest."""
+SHOWN = ("views", "gpus", "curve", "limits", "layout", "drivers", "assumptions")
+"""Parts of the whole answer that follow the first screen; the page and `mpplan explain` have the rest."""
 MOST_ROWS = 12
 
 
-def render(view: View, *, width: int | None = None, color: bool | None = None) -> str:
-    """Text of at most `width` columns (default: the terminal's, 80 where there is none), ending in a line break."""
+def render(view: View, *, width: int | None = None, color: bool | None = None, brief: bool = False) -> str:
+    """Text of at most `width` columns, ending in a line break.
+
+    Args:
+        view: what to print.
+        width: default: `COLUMNS`, else the terminal's, 80 where there is none.
+        color: default: only on a terminal without `NO_COLOR`.
+        brief: the short answer, where the view has one.
+    """
     pen = _Pen(_width(width), _color(color))
     hero = view.hero
     pen.paragraph(hero.headline)
     pen.paragraph(hero.budget)
     if hero.setting:
         pen.paragraph(hero.setting)
-    pen.paragraph((Span(text=" · ".join(part.text for part in hero.trust)),), quiet=True)
+    if brief and view.brief:
+        for block in view.brief:
+            _block(pen, block)
+        _trust(pen, view)
+        return pen.text()
+    _trust(pen, view)
     for alert in hero.alerts:
         pen.paragraph((Span(text=f"! {alert}"),))
     if hero.table is not None and not hero.tiles:  # with an answer, the first part already says this and more
         pen.table(hero.table)
     for section in view.sections:
-        if section.id in IN_SHORT:
+        if section.id in SHOWN:
             _section(pen, section)
     return pen.text()
+
+
+def _trust(pen: _Pen, view: View) -> None:
+    pen.paragraph((Span(text=" · ".join(part.text for part in view.hero.trust)),), quiet=True)
 
 
 def _section(pen: _Pen, section: Section) -> None:
@@ -42,18 +58,24 @@ def _section(pen: _Pen, section: Section) -> None:
         return
     blocks = section.blocks[:2] if section.id == "gpus" else section.blocks
     for block in blocks:
-        if isinstance(block, Table):
-            pen.table(block)
-        elif isinstance(block, Items):
-            pen.items(block)
-        elif isinstance(block, Prose):
-            pen.paragraph(block.spans)
-        elif isinstance(block, Pairs):
-            pen.items(Items(items=tuple(Cell(text=f"{term}: {text}") for term, text in block.pairs)))
+        _block(pen, block)
+
+
+def _block(pen: _Pen, block: Block) -> None:
+    """A block as text; charts have none, since a table says the same."""
+    if isinstance(block, Table):
+        pen.table(block)
+    elif isinstance(block, Items):
+        pen.items(block)
+    elif isinstance(block, Prose):
+        pen.paragraph(block.spans, quiet=block.tone == "quiet")
+    elif isinstance(block, Pairs):
+        pen.items(Items(items=tuple(Cell(text=f"{term}: {text}") for term, text in block.pairs)))
 
 
 def _width(width: int | None) -> int:
-    columns = width or (shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80)
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    columns = width or (shutil.get_terminal_size((80, 24)).columns if known else 80)
     return max(LEAST, min(columns, WIDEST))
 
 
@@ -148,7 +170,7 @@ class _Pen:
             max([_head_width(column), *(cells_wide(row.cells[n].plain) for row in rows)])
             for n, column in enumerate(table.columns)
         ]
-        self._lines.append(self._paint(table.caption, "1"))
+        self._lines += [self._paint(line, "1") for line in wrapped(table.caption, self._width)]
         for number, part in enumerate(_parts(widths, self._width)):
             if number:
                 self._lines.append("")

@@ -9,6 +9,7 @@ from planner.answer.document import ESTIMATE_SCHEMA
 from planner.errors import InputFileError
 from reports.document.facts import Doc, Facts
 from reports.document.redact import redacted
+from reports.page.brief import brief
 from reports.page.hero import asked_size, hero, model_phrase
 from reports.page.whatif import page_data
 from reports.sections import SECTIONS
@@ -95,6 +96,7 @@ def build(
         subtitle=words("subtitle"),
         hero=hero(facts, words),
         sections=_sections(facts, words),
+        brief=brief(facts, words),
         footer=_footer(doc, words),
         logo=logo,
         data={"document": doc, "whatif": data},

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.document.redact import redacted
 from reports.page.build import checked
 from reports.page.hero import headline, lead_metric, signed
@@ -208,9 +208,10 @@ def _runs(pair: Pair, called: tuple[str, str], words: Words) -> Table:
         cells = [words("none")] * 4
         if plan is not None:
             layout = layout_text(plan["layout"]) if plan["layout"] else words("none")
-            memory = words.value("gib", plan["memory_gib"]["total"]["mid"])
+            memory = words.figure("gib", memory_range(plan))
+            assert memory is not None  # a plan that fits has a memory
             cells = [words.name("precision", plan["precision"]), f"{plan['gpus']:,} × {pretty_gpu(plan['gpu'])}",
-                     layout, memory]  # fmt: skip
+                     layout, memory.full]  # fmt: skip
         rows.append(TableRow(cells=(Cell(text=name), *(Cell(text=cell) for cell in cells))))
     heads = ("plan", "precision", "gpus", "layout")
     return Table(

@@ -16,8 +16,8 @@ def hero(facts: Facts, words: Words) -> Hero:
     answer = facts.answer
     metric = lead_metric(facts)
     return Hero(
-        headline=headline(facts, words),
-        budget=_budget(answer, words),
+        headline=(*headline(facts, words), *chances(facts, words)),
+        budget=_budget(facts, words),
         setting=(*_setting(answer, words), *_break_even(facts, words)),
         trust=_trust(facts, words),
         alerts=_alerts(facts, words),
@@ -76,6 +76,20 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
     gpu = words("headline.on_gpu", gpu=pretty_gpu(facts.gpu)) if len(facts.gpus) > 1 else ""
     sentence = words.spans(key, **common, figure=figure, on_gpu=gpu, compared=_compared(facts, metric, words))
     return (*sentence, *would_save(facts, metric, words))
+
+
+def chances(facts: Facts, words: Words) -> tuple[Span, ...]:
+    """The probability of meeting each target that was asked for, in a sentence."""
+    deadline, budget = facts.probability("deadline"), facts.probability("budget")
+    limit_days, limit_usd = facts.doc.get("deadline_days"), facts.given("budget")
+    parts = []
+    if deadline is not None and limit_days:
+        days = words.value("days", float(limit_days))
+        parts.append(words("chance.deadline", days=days, chance=strong(words.chance(deadline))))
+    if budget is not None and limit_usd:
+        usd = words.value("money", float(limit_usd))
+        parts.append(words("chance.budget", usd=usd, chance=strong(words.chance(budget))))
+    return words.spans("headline.chances", parts=words("chance.join").join(parts)) if parts else ()
 
 
 def why_none(facts: Facts, words: Words) -> str:
@@ -137,16 +151,21 @@ def saving_phrase(saving: Doc, other: str, words: Words) -> str:
     return words(key, share=strong(figure.text), other=other, span=words.ranged(figure))
 
 
-def _budget(answer: Doc | None, words: Words) -> tuple[Span, ...]:
+def _budget(facts: Facts, words: Words) -> tuple[Span, ...]:
+    """The figure to sign for, and how published runs stand to theirs: no more is claimed than was validated."""
+    answer = facts.answer
     if answer is None:
         return ()
     cost = words.figure("money", answer[MARKET])
-    if cost is None:
-        days = words.figure("days", answer[DURATION])
-        return words.spans("budget.days", high=strong(days.high)) if days else ()
-    if cost.at_least:
+    if cost is not None and cost.at_least:
         return words.spans("budget.at_least", high=strong(cost.high))
-    return words.spans("budget.cost", high=strong(cost.high))
+    figure = cost or words.figure("days", answer[DURATION])
+    assert figure is not None  # a plan that fits has a duration
+    spans = words.spans("budget.days" if cost is None else "budget.cost", high=strong(figure.high))
+    totals = facts.doc.get("run_totals")
+    if not totals:
+        return spans
+    return spans + words.spans("budget.validated", runs=f"{totals['runs']:,}", within=f"{totals['below_high']:,}")
 
 
 def _setting(answer: Doc | None, words: Words) -> tuple[Span, ...]:

@@ -6,6 +6,7 @@ goodput and the number of runs. `templates/report.js` holds the same arithmetic;
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -200,6 +201,13 @@ def _at_least(plan: Doc) -> bool:
     return bool(plan[MARKET] and plan[MARKET].get("at_least"))
 
 
+def _else_none(own: Knobs, shared: Knobs) -> dict[str, Any] | None:
+    """The knobs of a plan where they differ from those of the page by more than the document's rounding."""
+    pairs = [(value, asdict(shared)[name]) for name, value in asdict(own).items()]
+    same = all(a == b or (a and b and math.isclose(a, b, rel_tol=1e-8)) for a, b in pairs)
+    return None if same else asdict(own)
+
+
 def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider, ...]]:
     """What the page's script needs for the same arithmetic and number formats, and the sliders to draw."""
     answer = facts.answer
@@ -213,7 +221,7 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
         "asked": facts.asked,
         "knobs": asdict(knobs),
         "plans": [
-            asdict(base_of(plan)) | {"knobs": asdict(plan_knobs), "at_least": _at_least(plan)}
+            asdict(base_of(plan)) | {"knobs": _else_none(plan_knobs, knobs), "at_least": _at_least(plan)}
             for plan in plans
             if (plan_knobs := own[plan["precision"]])
         ],

@@ -12,6 +12,7 @@ from reports.sections.breakdown.beside import beside
 from reports.sections.breakdown.limits import limits
 from reports.sections.breakdown.money import money
 from reports.sections.breakdown.parts import memory, step_time
+from reports.sections.comparison.curve import curve
 from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout
 from reports.sections.comparison.pareto import pareto
@@ -29,6 +30,7 @@ Builder = Callable[[Facts, Words], Section | None]
 SECTIONS: tuple[Builder, ...] = (
     views,
     gpus,
+    curve,
     limits,
     step_time,
     memory,

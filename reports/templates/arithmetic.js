@@ -56,3 +56,21 @@ const outcome = (base, plan, knobs) => {
     bill_usd: times(energy, 1000 * knobs.electricity),
   };
 };
+
+// The CSV of a document, as reports/formats/csv.py: a column is a path into a row.
+const csvCell = (value) => {
+  if (value === null || value === undefined) return '';
+  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? "'" + value : String(value);
+  return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+};
+const table = (paths, page) => {
+  const of = (view, rows, more) => (rows || []).map((row) => ({ view, ...more(row), ...row }));
+  const rows = [
+    ...of('same_gpus', page.plans, () => ({})), ...of('same_deadline', page.same_deadline, () => ({})),
+    ...of('curve', page.curve, () => ({ precision: (page.question.precision || {}).value })),
+    ...of('', page.unsupported, (row) => ({ fits: false, why_not: row.reason })),
+  ];
+  const heads = paths.map((path) => path.replace(/^layout\./, '').replaceAll('.', '_'));
+  const at = (row, path) => path.split('.').reduce((value, name) => (value ?? {})[name], row);
+  return [heads, ...rows.map((row) => paths.map((path) => at(row, path)))].map((row) => row.map(csvCell).join(',') + '\r\n').join('');
+};

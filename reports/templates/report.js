@@ -5,8 +5,9 @@
   const kept = async () => {
     const bytes = Uint8Array.from(atob(find('packed').textContent), (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-    const [head, csv, tail] = JSON.parse(await new Response(stream).text());
-    return { document: { ...head, ...tail }, csv };
+    const [head, held, tail] = JSON.parse(await new Response(stream).text());
+    const whole = { ...head, ...tail };
+    return { document: whole, csv: typeof held === 'string' ? held : table(held, whole) };
   };
   document.querySelectorAll('[data-script]').forEach((one) => { one.hidden = false; });
 
@@ -34,7 +35,8 @@
       });
       document.querySelectorAll('[data-precision]').forEach((row) => {
         const base = page.plans.find((one) => one.precision === row.dataset.precision);
-        const theirs = outcome(base, base.knobs, state === plan ? base.knobs : own(base.knobs));
+        const its = base.knobs || plan;
+        const theirs = outcome(base, its, state === plan ? its : own(its));
         put(row, where, shown(theirs.cost_usd || theirs.gpu_hours, theirs.cost_usd ? 'money' : 'gpu_hours', base.at_least));
       });
     };

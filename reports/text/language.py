@@ -17,6 +17,10 @@ LANGUAGES = ("en", "zh")
 """Languages of the report; each is a file of `strings/` with the same keys."""
 
 
+TOLD = 0.01
+"""The smallest probability, and the smallest distance from certainty, that a thousand draws tell."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One number as shown everywhere: rounded once, with its range and its unit."""
@@ -157,6 +161,14 @@ class Words:
     def value(self, quantity: str, value: float) -> str:
         """A single number with its unit."""
         return self.number(value, value, value, rung_for(self._ladders[quantity], value)).text
+
+    def chance(self, ratio: float) -> str:
+        """A probability 0..1 in percent; draws tell none apart that is nearer than `TOLD` to 0 or 1."""
+        if ratio < TOLD:
+            return self._text["chance.below"].format(self.value("percent", TOLD))
+        if ratio > 1.0 - TOLD:
+            return self._text["chance.above"].format(self.value("percent", 1.0 - TOLD))
+        return self.value("percent", round(ratio, 2))
 
     def fixed(self, size: float, rung: Rung, decimals: int) -> str:
         """A part of a total with the decimals of its table; a part that would round to zero is shown as `less than`."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mpplan.api.document import to_document
-from planner.answer.plan import Answer, Contribution, LostLayout, Plan, Saving, Unsupported
+from planner.answer.plan import (
+    Answer,
+    Contribution,
+    CurvePoint,
+    LostLayout,
+    Plan,
+    Probability,
+    Saving,
+    Unsupported,
+)
+from planner.answer.run_totals import RunTotals
 from planner.costs.prices import CostLine
 from planner.errors import Message
 from planner.evidence import Assumption, Estimate, Evidence, EvidenceKind, Gap
@@ -254,6 +265,43 @@ def several_gpus_document() -> dict[str, Any]:
     kinds = {GPU: (1.0, 2.5), "h200-sxm-141gb": (1.05, 3.2), "b200-sxm-180gb": (2.1, 4.6)}
     plans = tuple(plan(name, gpu, GPUS, speed, price) for gpu, (speed, price) in kinds.items() for name in SPEED)
     return document(plans=plans, same_deadline=plans, savings=savings(plans) + savings(plans, "same_deadline"))
+
+
+BUDGET_USD = 1_000_000.0
+DEADLINE_DAYS = 30.0
+
+
+def curve() -> tuple[CurvePoint, ...]:
+    """FP8 from 128 to 2,048 GPUs, the plan at 512 and the knee at 1,024: what doubling gains shrinks with the count."""
+    points = []
+    for gpus, days, usd in ((128, 105, 810e3), (256, 53, 820e3), (512, 27, 850e3), (1024, 15, 940e3), (2048, 9, 1.2e6)):
+        points.append(
+            CurvePoint(
+                gpu=GPU, gpus=gpus, global_batch=1024 if gpus < 2048 else 2048, duration_days=spread(days),
+                cost_usd=spread(usd), energy_mwh=spread(usd / 2500), chosen=gpus == GPUS, knee=gpus == 1024,
+                in_time=days < DEADLINE_DAYS, in_budget=usd < 1e6,
+            )
+        )  # fmt: skip
+    return tuple(points)
+
+
+def targets_document() -> dict[str, Any]:
+    """A deadline and a budget with their probabilities, the counts around the plan, the memory with its range."""
+    plans = tuple(
+        replace(
+            plan(name), probability=Probability(deadline=0.83, budget=0.996), memory_risk=0.021,
+            memory_range_gib=Estimate(low=48.0, mid=62.0, high=71.0),
+        )
+        for name in SPEED
+    )  # fmt: skip
+    return document(
+        plans=plans,
+        savings=savings(plans),
+        deadline_days=DEADLINE_DAYS,
+        curve=curve(),
+        run_totals=RunTotals(runs=19, lineages=7, below_high=18, date="2026-11-22"),
+        question=answer().question | {"budget": InputValue(value=BUDGET_USD, source="flag")},
+    )
 
 
 GAP = Gap.of("price.missing", why=Message.of("price.no_row", gpu=GPU))

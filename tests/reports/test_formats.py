@@ -20,12 +20,15 @@ import reports
 from planner.errors import UsageError
 from planner.question.asked import InputValue
 from reports.formats import FORMATS, pdf
+from reports.formats.csv import head_of, paths_of
 from reports.formats.html import embedded, packed, short, with_code
 from reports.formats.markdown import escaped
 from reports.formats.terminal import cells_wide, pad, wrapped
+from reports.page.build import checked
 from tests.reports import sample
 from tests.reports.conftest import HERE, QUESTIONS
 from tests.reports.extras import EXTRAS
+from tests.reports.node import in_node
 from tests.reports.record import GOLDEN, golden
 
 LIMIT_BYTES = 150 * 1024
@@ -125,7 +128,8 @@ def test_a_markdown_table_has_the_same_cells_in_every_row(recorded):
 
 
 def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_numbers(recorded):
-    rows = list(csv.DictReader(io.StringIO(str(reports.render(recorded, "csv")))))
+    table = csv.DictReader(io.StringIO(str(reports.render(recorded, "csv"))))
+    rows = [row for row in table if row["view"] != "curve"]
     plans = recorded["plans"] + recorded["same_deadline"]
 
     assert len(rows) == len(plans) == 10
@@ -137,6 +141,19 @@ def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_number
         assert float(row["cost_usd_high"]) == plan["cost_usd"]["high"]
         assert float(row["memory_gib_total"]) == plan["memory_gib"]["total"]
         assert int(row["tp"]) == plan["layout"]["tp"]
+
+
+def test_the_curve_has_a_row_per_number_of_gpus_in_the_csv():
+    rows = list(csv.DictReader(io.StringIO(str(reports.render(sample.targets_document(), "csv")))))
+    curve = [row for row in rows if row["view"] == "curve"]
+
+    assert [(row["precision"], row["gpus"]) for row in curve] == [
+        ("fp8", "128"), ("fp8", "256"), ("fp8", "512"), ("fp8", "1024"), ("fp8", "2048"),
+    ]  # fmt: skip
+    assert [row["chosen"] for row in curve] == ["false", "false", "true", "false", "false"]
+    assert [row["knee"] for row in curve] == ["false", "false", "false", "true", "false"]
+    assert (curve[0]["cost_usd_mid"], curve[0]["in_time"], curve[0]["in_budget"]) == ("810000", "false", "true")
+    assert (rows[0]["probability_deadline"], rows[0]["memory_risk"]) == ("0.83", "0.021")
 
 
 def test_a_left_out_precision_has_a_row_with_its_reason():
@@ -203,6 +220,7 @@ PAGES = {
     "plain": sample.document,
     "does not fit": sample.unsupported_document,
     "three GPUs": sample.several_gpus_document,
+    "targets": sample.targets_document,
     "everything": lambda: sample.document() | EXTRAS,
 }
 
@@ -265,10 +283,19 @@ def test_the_page_holds_the_whole_document_and_its_csv(recorded):
     page = str(reports.render(recorded, "html"))
     inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
     assert inside
-    head, as_csv, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+    head, columns, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
 
     assert list((head | tail).items()) == list(recorded.items())
-    assert as_csv == reports.render(recorded, "csv")
+    assert ",".join(head_of(path) for path in columns) == str(reports.render(recorded, "csv")).splitlines()[0]
+
+
+def test_the_page_writes_the_csv_as_python_does(recorded):
+    documents = [recorded, sample.targets_document(), sample.unsupported_document(), sample.document() | EXTRAS]
+    documents[3]["plans"][0] |= {"policy": '=cmd("a", 1)', "why_not": "two\nlines"}
+    checked_ones = [checked(document) for document in documents]
+    theirs = in_node([[paths_of(document), document] for document in checked_ones], "table(...one)")
+
+    assert theirs == [reports.render(document, "csv") for document in documents]
 
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):

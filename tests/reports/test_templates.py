@@ -33,6 +33,7 @@ def pages(tmp_path, recorded):
         "plan": recorded,
         "everything": recorded | EXTRAS,
         "three GPUs": sample.several_gpus_document(),
+        "targets": sample.targets_document(),
         "does not fit": sample.unsupported_document(),
     }
 
@@ -48,7 +49,7 @@ def pages(tmp_path, recorded):
     return written
 
 
-NAMES = ("plan", "everything", "three GPUs", "does not fit", "comparison")
+NAMES = ("plan", "everything", "three GPUs", "targets", "does not fit", "comparison")
 
 
 @pytest.mark.parametrize("name", NAMES)

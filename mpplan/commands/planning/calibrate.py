@@ -11,6 +11,7 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import table
 from mpplan.ui.output import open_output
+from mpplan.ui.progress import working
 from planner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def calibrate(
     from mpplan.api.calibrations import calibration_of
 
     place = open_output(output) if output is not None else None
-    document, warnings = calibration_of(read_runs(file), source="stdin" if file == "-" else file)
+    rows = read_runs(file)
+    with working("learning", quiet=quiet):
+        document, warnings = calibration_of(rows, source="stdin" if file == "-" else file)
     for warning in warnings:
         warn(warning, quiet=quiet)
     text = _json(document)

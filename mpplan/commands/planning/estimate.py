@@ -12,6 +12,7 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.limits import Limits, check_limits, read_limits, unchecked
 from mpplan.ui.output import Output, open_output
+from mpplan.ui.progress import working
 from mpplan.ui.question_flags import with_question_flags
 from planner.errors import IncompleteError, InputFileError, UsageError
 from planner.question.asked import Ask
@@ -34,6 +35,9 @@ Report = Annotated[
     str | None,
     typer.Option(metavar="PATH", rich_help_panel=options.OUTPUT, help="Also write the HTML report; `-` is stdout."),
 ]
+Full = Annotated[
+    bool, typer.Option("--full", rich_help_panel=options.OUTPUT, help="Print every table, not only the short answer.")
+]
 MaxCost = Annotated[
     str | None, typer.Option(metavar="USD", rich_help_panel=LIMITS, help="Exit 7 when the high cost is above.")
 ]
@@ -54,6 +58,7 @@ def estimate(
     ask: Ask,
     json: options.JsonFlag = False,
     format: Format = None,  # noqa: A002 - the flag's name
+    full: Full = False,
     report: Report = None,
     quiet: options.QuietFlag = False,
     strict: options.StrictFlag = False,
@@ -64,7 +69,7 @@ def estimate(
     """Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision."""
     form, page = _output(json=json, form=format, report=report)
     limits = read_limits(cost=max_cost, days=max_days, energy=max_energy)
-    _answer(ask, _Delivery(form=form, page=page, limits=limits, quiet=quiet, strict=strict))
+    _answer(ask, _Delivery(form=form, page=page, limits=limits, full=full, quiet=quiet, strict=strict))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,8 @@ class _Delivery:
     page: Output | None
     """Where the HTML report goes, besides stdout."""
     limits: Limits
+    full: bool
+    """Every table in the terminal, not only the short answer."""
     quiet: bool
     strict: bool
 
@@ -90,9 +97,10 @@ def _answer(ask: Ask, delivery: _Delivery) -> None:
     from mpplan.api.document import to_document
     from reports.text.messages import word
 
-    result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
+    with working("planning", quiet=delivery.quiet):
+        result = answer_question(ask, command=("mpplan", *sys.argv[1:]))
     document = to_document(result.answer)
-    content = _rendered(document, delivery.form)
+    content = _rendered(document, delivery.form, brief=not delivery.full)
     page = _rendered(document, "html") if delivery.page is not None else ""
     for warning in () if delivery.form in WITH_WARNINGS else result.answer.warnings:
         warn(word(warning), quiet=delivery.quiet)
@@ -146,11 +154,11 @@ def _output(*, json: bool, form: str | None, report: str | None) -> tuple[str, O
     return "html", None
 
 
-def _rendered(document: dict[str, Any], form: str) -> str | bytes:
+def _rendered(document: dict[str, Any], form: str, *, brief: bool = False) -> str | bytes:
     if form == "json":  # as it is: only the formats for people need a view
         import json
 
         return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     from reports import render
 
-    return render(document, form)
+    return render(document, form, brief=brief)

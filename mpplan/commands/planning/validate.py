@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import table
 from mpplan.ui.output import open_output
+from mpplan.ui.progress import counted
 from planner.errors import InputFileError, UsageError
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ TABLES = {
     "by_year": "GPU of",
     "by_stack": "stack",
 }
-PROGRESS_S = 2.0
-"""Work that takes longer shows its progress."""
 
 
 def validate(
@@ -82,7 +81,9 @@ def validate(
         validation = learned.validation
     else:
         own = None if calibration is None else _parameters(calibration)
-        validation = predict_and_score(rows, progress=_progress(len(rows), quiet), parameters_of=lambda _: own)
+        validation = predict_and_score(
+            rows, progress=counted(len(rows), "rows", quiet=quiet), parameters_of=lambda _: own
+        )
     took_s = time.perf_counter() - started
     if json:
         import json as format_json
@@ -113,7 +114,7 @@ def _learned(rows: list[dict[str, str]], count: int, seed: int, quiet: bool) -> 
     from planner.calibration.validation import learn_and_validate
     from planner.rates.parameters import shipped_parameters
 
-    return learn_and_validate(rows, count, seed, shipped_parameters(), _progress(len(rows), quiet))
+    return learn_and_validate(rows, count, seed, shipped_parameters(), counted(len(rows), "rows", quiet=quiet))
 
 
 def _learning(learned: LearnedValidation) -> str:
@@ -190,25 +191,6 @@ def _columns_hint(missing: Iterable[str] = ()) -> str:
 
     columns = ", ".join(missing or REQUIRED)
     return f"add the columns {columns}; docs/accuracy.md describes them"
-
-
-def _progress(total: int, quiet: bool) -> Callable[[int], None] | None:
-    if quiet or not sys.stderr.isatty():
-        return None
-    started = time.perf_counter()
-    last = started
-
-    def show(done: int) -> None:
-        nonlocal last
-        now = time.perf_counter()
-        if now - started > PROGRESS_S and (now - last > 0.5 or done == total):
-            last = now
-            left = (now - started) / done * (total - done)
-            sys.stderr.write(f"\r{done} of {total} rows, about {left:.0f} s left ")
-            if done == total:
-                sys.stderr.write("\n")
-
-    return show
 
 
 def _percent(value: float | None, *, sign: bool = False) -> str:

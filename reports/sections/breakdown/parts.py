@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS
 from reports.charts import LETTERS
-from reports.document.facts import Doc, Facts
+from reports.document.facts import Doc, Facts, memory_items, memory_range
 from reports.sections.breakdown.stacks import StackedItems, size_cell, stack_chart, stack_of
 from reports.sections.comparison.precisions import figure_cell
 from reports.text.language import Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import rung_for
 from reports.view import Cell, Column, Section, Table, TableRow
-
-TOLD_RISK = 0.01
-"""A thousand draws do not tell smaller probabilities apart."""
 
 
 def item_table(facts: Facts, stack: StackedItems, caption: str, words: Words) -> Table:
@@ -99,32 +96,27 @@ def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
     )
 
 
-def _memory_at_mid(plan: Doc) -> dict[str, float]:
-    """The items of a plan's memory with their sum; the document gives the range of the sum."""
-    items: Doc = plan["memory_gib"]
-    return items | {"total": items["total"]["mid"]}
-
-
 def memory(facts: Facts, words: Words) -> Section | None:
     """What fills the memory of a GPU, against its capacity, including plans that do not fit if they are itemised."""
     plans = [plan for plan in facts.plans() if plan["memory_gib"]]
     if not plans:
         return None
-    stack = stack_of(plans, _memory_at_mid, "memory", MEMORY_ITEMS, words.ladder("gib")[0])
+    stack = stack_of(plans, memory_items, "memory", MEMORY_ITEMS, words.ladder("gib")[0])
     answer = facts.answer or plans[0]
     capacity = answer["memory_capacity_gib"]
-    room = capacity - answer["memory_gib"]["total"]["mid"]
+    room = capacity - memory_items(answer)["total"]
+    used = words.figure("gib", memory_range(answer))
+    assert used is not None  # the plan is itemised
     lead = words.spans(
         "memory.lead" if room >= 0 else "memory.lead_short",
         precision=words.name("precision", answer["precision"]),
-        used=words.value("gib", answer["memory_gib"]["total"]["mid"]),
+        used=used,
         capacity=words.value("gib", capacity),
         gpu=pretty_gpu(answer["gpu"]),
         room=words.value("gib", abs(room)),
     )
-    risk = words.figure("percent", answer["memory_risk"])
-    if risk is not None:
-        lead += words.spans("memory.risk" if answer["memory_risk"] >= TOLD_RISK else "memory.risk_small", risk=risk)
+    if answer["memory_risk"] is not None:
+        lead += words.spans("memory.risk", risk=words.chance(answer["memory_risk"]))
     return Section(
         id="memory",
         title=words("memory.title"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.document.facts import Doc, Facts
+from reports.document.facts import Doc, Facts, memory_items
 from reports.text.language import Words
 from reports.text.messages import sentence
 from reports.text.numbers import rung_for
@@ -88,8 +88,7 @@ def _lost(answer: Doc, lost: list[Doc], words: Words) -> Table:
     axes = _axes([plan["layout"] for plan in [*lost, answer]])
     seconds = rung_for(words.ladder("seconds"), answer["step_s"]["total"])
     gib = words.ladder("gib")[0]
-    memory_gib = answer["memory_gib"]["total"]["mid"]
-    entries = [(answer["layout"], answer["step_s"]["total"], memory_gib, words("layout.chosen"))]
+    entries = [(answer["layout"], answer["step_s"]["total"], memory_items(answer)["total"], words("layout.chosen"))]
     entries += [
         (row["layout"], row["step_s"], row["memory_gib"], sentence(row, "why", words.lang).text) for row in lost
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
-from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
+from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.sections.comparison.layout import layout_text
 from reports.text.language import Figure, Words
 from reports.text.messages import sentence
@@ -78,11 +78,8 @@ def _bar(facts: Facts, plan: Doc, metric: str, top: float, rung: Rung, words: Wo
     )
 
 
-def metric_columns(
-    facts: Facts, metrics: tuple[str, ...], words: Words, view: str, gpu: str | None = None
-) -> list[tuple[str, Column, Rung]]:
-    """Metrics that at least one plan has, each with its column and the column's unit."""
-    plans = facts.fitting(gpu, view)
+def metric_columns(plans: list[Doc], metrics: tuple[str, ...], words: Words) -> list[tuple[str, Column, Rung]]:
+    """Metrics that at least one of some plans that fit has, each with its column and the column's unit."""
     columns = []
     for metric in metrics:
         values = [plan[metric] for plan in plans if plan[metric]]
@@ -104,7 +101,7 @@ def overview_table(facts: Facts, words: Words) -> Table | None:
     """Cost, time and energy of each precision on the same GPUs."""
     if not facts.plans():
         return None
-    metrics = metric_columns(facts, OVERVIEW, words, "plans")
+    metrics = metric_columns(facts.fitting(), OVERVIEW, words)
     first = facts.plans()[0]
     rows = [_row(facts, plan, [(m, r) for m, _, r in metrics], words) for plan in facts.plans()]
     return Table(
@@ -124,8 +121,10 @@ def _row(facts: Facts, plan: Doc, metrics: list[tuple[str, Rung]], words: Words)
     return TableRow(cells=(name, *cells), strong=plan["precision"] == facts.asked_on(plan["gpu"]))
 
 
-def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[TableRow]:
-    """Precisions that the GPU does not support, each with the reason."""
+def left_out_rows(
+    facts: Facts, words: Words, gpu: str | None = None, only: tuple[str, ...] | None = None
+) -> list[TableRow]:
+    """Precisions that the GPU does not support, each with the reason; `only` some of them, where given."""
     return [
         TableRow(
             cells=(
@@ -134,19 +133,50 @@ def left_out_rows(facts: Facts, words: Words, gpu: str | None = None) -> list[Ta
             )
         )
         for entry in facts.doc.get("unsupported") or ()
-        if entry.get("gpu") in (None, gpu or facts.gpu)
+        if entry.get("gpu") in (None, gpu or facts.gpu) and (only is None or entry["precision"] in only)
     ]
 
 
-def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = None, caption: str = "") -> Table:
-    """Every figure of every precision of one view, with the saving of the requested one against each."""
-    metrics = metric_columns(facts, ALL_METRICS, words, view, gpu)
-    lead = MARKET if any(m == MARKET for m, _, _ in metrics) else "gpu_hours"
-    first = sum(m in OVERVIEW for m, _, _ in metrics)
+COMPARED = ("bf16", "fp8", "tf32")
+"""What people compare with: the usual precision, the one below, and what most who say FP32 run."""
+
+
+def short_table(facts: Facts, words: Words) -> Table:
+    """The requested precision beside those that people compare it with: cost (else GPU-hours), time and energy."""
+    priced = any(plan[MARKET] for plan in facts.fitting())
+    metrics = OVERVIEW if priced else (*OVERVIEW, "gpu_hours")
+    return comparison_table(facts, "plans", words, metrics=metrics, only=(facts.asked, *COMPARED))
+
+
+def comparison_table(
+    facts: Facts,
+    view: str,
+    words: Words,
+    gpu: str | None = None,
+    caption: str = "",
+    *,
+    metrics: tuple[str, ...] = ALL_METRICS,
+    only: tuple[str, ...] | None = None,
+) -> Table:
+    """Figures of the precisions of one view, with the saving of the requested one against each.
+
+    Args:
+        facts: the document.
+        view: `plans` or `same_deadline`.
+        words: the language.
+        gpu: None: the leading one.
+        caption: empty: that of the view.
+        metrics: the figures shown.
+        only: the precisions shown; None: all.
+    """
+    plans = [plan for plan in facts.plans(gpu, view) if only is None or plan["precision"] in only]
+    columns = metric_columns([plan for plan in plans if plan["fits"]], metrics, words)
+    lead = MARKET if any(m == MARKET for m, _, _ in columns) else "gpu_hours"
+    first = sum(m in OVERVIEW for m, _, _ in columns)
     counted = view != "plans"
     rows = []
-    for plan in facts.plans(gpu, view):
-        row = _row(facts, plan, [(m, r) for m, _, r in metrics], words)
+    for plan in plans:
+        row = _row(facts, plan, [(m, r) for m, _, r in columns], words)
         if plan["fits"]:
             figures = row.cells[1:]
             count = (Cell(text=f"{plan['gpus']:,}", sort=float(plan["gpus"])),) if counted else ()
@@ -156,7 +186,7 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
     saved = words(
         "column.saving", asked=words.name("precision", facts.asked_on(gpu)), metric=words.name("metric", lead)
     )
-    heads = [column for _, column, _ in metrics]
+    heads = [column for _, column, _ in columns]
     return Table(
         caption=caption or _caption(facts, view, words),
         columns=(
@@ -166,7 +196,7 @@ def comparison_table(facts: Facts, view: str, words: Words, gpu: str | None = No
             Column(head=saved, numeric=True),
             *heads[first:],
         ),
-        rows=tuple(rows + left_out_rows(facts, words, gpu)),
+        rows=tuple(rows + left_out_rows(facts, words, gpu, only)),
     )
 
 
@@ -193,8 +223,7 @@ def runs_table(facts: Facts, words: Words) -> Table:
     rows = []
     for plan in plans:
         cells = [figure_cell(words.figure(kind, read(plan), rungs[name]), words) for name, kind, read in kinds]
-        used = plan["memory_gib"]["total"]["mid"]
-        cells.append(Cell(text=words.fixed(used, gib, 1), sort=used))
+        cells.append(figure_cell(words.figure("gib", memory_range(plan), gib), words))
         layout = Cell(text=layout_text(plan["layout"]) if plan["layout"] else words("none"))
         name_cell = Cell(text=words.name("precision", plan["precision"]))
         rows.append(TableRow(cells=(name_cell, layout, *cells), strong=plan["precision"] == facts.asked))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.document.facts import Facts, rung_of
+from reports.document.facts import Facts, memory_items, memory_range, rung_of
 from reports.page.build import checked
 from reports.text.names import pretty_gpu, pretty_slug
 from tests.reports import sample
@@ -79,3 +79,11 @@ def test_a_model_s_slug_is_written_as_people_write_it(slug, name):
 )
 def test_a_gpu_s_id_is_written_as_people_write_it(slug, name):
     assert pretty_gpu(slug) == name
+
+
+def test_the_peak_is_a_number_with_or_without_a_range():
+    plan = {"memory_gib": {"weights": 40.0, "activations": 22.0, "total": 62.0}}
+    ranged = plan | {"memory_gib": plan["memory_gib"] | {"total": {"low": 50.0, "mid": 62.0, "high": 70.0}}}
+
+    assert (memory_items(plan)["total"], memory_range(plan)) == (62.0, 62.0)
+    assert (memory_items(ranged)["total"], memory_range(ranged)["high"]) == (62.0, 70.0)

@@ -105,3 +105,12 @@ def test_the_given_document_is_left_as_it_was():
 def test_an_unknown_part_is_a_usage_error():
     with pytest.raises(UsageError, match="unknown `dates`"):
         redacted(secretive(), ["dates"])
+
+
+def test_without_prices_neither_the_curve_nor_the_probabilities_tell_a_cost_or_a_budget():
+    document = redacted(sample.targets_document(), ["prices"])
+
+    assert {point["cost_usd"] for point in document["curve"]} == {None}
+    assert {point["in_budget"] for point in document["curve"]} == {None}
+    assert [plan["probability"] for plan in document["plans"]] == [{"deadline": 0.83, "budget": None}] * 5
+    assert document["curve"][0]["in_time"] is False

@@ -85,6 +85,37 @@ def test_the_headline_in_chinese():
     )
 
 
+def test_the_headline_gives_the_probability_of_each_target():
+    hero = view_of(sample.targets_document()).hero
+
+    assert said(hero.headline).endswith(
+        " It ends within 30 days with 83% probability and costs no more than $1 million with above 99% probability."
+    )
+
+
+def test_without_a_target_there_is_no_probability():
+    assert "probability" not in said(view_of(sample.document()).hero.headline)
+
+
+def test_a_target_of_its_own_is_said_alone_and_in_chinese():
+    document = sample.targets_document()
+    for plan in document["plans"]:
+        plan["probability"] = {"deadline": 0.004, "budget": None}
+
+    assert said(view_of(document).hero.headline).endswith(" It ends within 30 days with below 1% probability.")
+    assert said(view_of(document, "zh").hero.headline).endswith("30 天内完成的概率为 1% 以下。")
+
+
+def test_of_the_high_no_more_is_said_than_was_validated():
+    validated, silent = view_of(sample.targets_document()).hero, view_of(sample.document()).hero
+
+    assert said(validated.budget) == (
+        "The figure to budget with: $1.12 million. 18 of 19 published whole runs, each predicted without its team, "
+        "took no more GPU time than the high end of theirs."
+    )
+    assert said(silent.budget) == "The figure to budget with: $1.12 million."
+
+
 def test_the_high_is_called_the_figure_to_budget_with():
     hero = view_of(sample.document()).hero
 

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,8 +11,8 @@ from reports.page.build import checked
 from reports.page.whatif import Base, Knobs, base_of, knobs_of, outcome, page_data, sliders
 from reports.text.language import words_for
 from tests.reports import sample
+from tests.reports.node import in_node
 
-ARITHMETIC = Path(__file__).parents[3] / "reports" / "templates" / "arithmetic.js"
 PLAN = Knobs(price=2.5, electricity=0.0, pue=1.25, grid=0.38, tokens=1.4e12, goodput=0.95)
 BASE = Base(
     precision="fp8",
@@ -147,20 +143,6 @@ bases = st.builds(
     electricity_usd=st.just(0.0) | positive,
     other_usd=st.just(0.0) | positive,
 )
-
-
-def in_node(cases: list[object], expression: str) -> list[object]:
-    """Run an expression of the page's arithmetic over cases `one`, in one node process."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node: run tests/browser_setup.sh")
-    program = ARITHMETIC.read_text(encoding="utf-8") + (
-        "\nconst cases = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
-        f"\nprocess.stdout.write(JSON.stringify(cases.map((one) => {expression})));"
-    )
-    done = subprocess.run([node, "-e", program], input=json.dumps(cases), capture_output=True, text=True, check=True)
-    found: list[object] = json.loads(done.stdout)
-    return found
 
 
 def drawn(strategy: st.SearchStrategy[object], count: int) -> list[object]:

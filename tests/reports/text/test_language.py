@@ -173,3 +173,11 @@ def test_a_sentence_is_cut_at_its_figures_and_ranges():
         Span(text=" (c)", span=True),
         Span(text=" d"),
     )
+
+
+def test_a_probability_is_told_no_closer_than_draws_tell_it():
+    words = words_for("en")
+
+    assert [words.chance(ratio) for ratio in (0.0, 0.0099, 0.01, 0.834, 0.99, 0.996, 1.0)] == [
+        "below 1%", "below 1%", "1%", "83%", "99%", "above 99%", "above 99%",
+    ]  # fmt: skip

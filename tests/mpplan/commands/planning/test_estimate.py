@@ -41,12 +41,32 @@ def test_json_prints_the_document_alone_on_stdout(run):
     assert document["command"][0] == "mpplan"
 
 
-def test_the_table_names_every_precision_and_stderr_stays_silent(run):
-    result = run("estimate", *SMALL)
+def test_the_full_answer_names_every_precision_and_stderr_stays_silent(run):
+    result = run("estimate", *SMALL, "--full")
 
     assert result.code == 0
     assert [name for name in ("fp32", "tf32", "fp16", "bf16", "fp8") if name not in result.out.lower()] == []
     assert result.err == ""
+
+
+def test_the_answer_is_short_and_says_where_the_rest_is(run):
+    short, full = run("estimate", *SMALL), run("estimate", *SMALL, "--full")
+    lines = short.out.splitlines()
+
+    assert short.out.startswith("BF16 trains this 7B model")
+    assert [line.split()[0] for line in lines if line.startswith(("FP8 ", "BF16 ", "TF32 ", "FP16", "FP32"))] == [
+        "BF16", "FP8", "BF16", "TF32",
+    ]  # fmt: skip
+    assert "Lower precision can change the result" in short.out
+    assert "--full prints every table, --report plan.html" in short.out
+    assert len(lines) <= 40 < len(full.out.splitlines())
+
+
+def test_output_to_a_pipe_obeys_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    longest = max(len(line) for line in run("estimate", *SMALL).out.splitlines())
+
+    assert 80 < longest <= 120
 
 
 def test_a_report_is_written_beside_the_table_and_said_on_stderr(run, home):
@@ -141,7 +161,7 @@ def test_own_machines_are_shown_beside_renting(run, home):
 
 
 def test_warnings_stand_in_the_answer_or_on_stderr_but_not_in_both(run):
-    shown, document = run("estimate", *UNPRICED), run("estimate", *UNPRICED, "--json")
+    shown, document = run("estimate", *UNPRICED, "--full"), run("estimate", *UNPRICED, "--json")
 
     assert shown.err == ""
     assert "only the year or an interval is known" in " ".join(shown.out.split())
@@ -288,9 +308,9 @@ def test_an_unwritable_report_is_refused_before_the_question_is_even_read(run):
     assert "none/plan.html" in result.err
 
 
-def test_the_command_has_a_flag_for_each_input_and_eight_of_its_own():
+def test_the_command_has_a_flag_for_each_input_and_nine_of_its_own():
     command = load_command(next(row for row in COMMANDS if row.name == "estimate"))
-    own = ["json", "format", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"]
+    own = ["json", "format", "full", "report", "quiet", "strict", "max_cost", "max_days", "max_energy"]
 
     assert [option.name for option in command.params] == [*(item.name for item in INPUTS), *own]
 

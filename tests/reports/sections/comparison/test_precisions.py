@@ -12,6 +12,7 @@ from reports.sections.comparison.precisions import (
     is_reference,
     metric_chart,
     metric_columns,
+    short_table,
 )
 from reports.text.language import words_for
 from reports.text.numbers import Rung
@@ -89,11 +90,25 @@ def test_the_asked_precision_saves_nothing_against_itself():
     assert (own.cells[saved].text, own.cells[saved].sort) == (WORDS("saving.itself"), None)
 
 
+def test_without_a_price_the_short_table_has_the_gpu_hours_whose_saving_it_shows():
+    document = sample.document()
+    for plan in document["plans"]:
+        plan["cost_usd"] = None
+    priced, unpriced = (short_table(Facts(checked(one)), WORDS) for one in (sample.document(), document))
+
+    assert [column.head for column in priced.columns] == [
+        "Precision", "Cost, million $", "Time, days", "Energy, MWh", "Cost saved by FP8",
+    ]  # fmt: skip
+    assert [column.head for column in unpriced.columns] == [
+        "Precision", "Time, days", "Energy, MWh", "GPU-hours saved by FP8", "GPU-hours, million",
+    ]  # fmt: skip
+
+
 def test_metrics_that_no_plan_has_get_no_column():
     document = sample.document()
     for plan in document["plans"]:
         plan["cost_usd"] = None
-    found = metric_columns(Facts(checked(document)), ("cost_usd", "duration_days"), WORDS, "plans")
+    found = metric_columns(Facts(checked(document)).fitting(), ("cost_usd", "duration_days"), WORDS)
 
     assert [name for name, _, _ in found] == ["duration_days"]
 

@@ -1,0 +1,104 @@
+"""Progress of long work on stderr: a line that moves on a terminal, a new line every few seconds anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When progress is shown."""
+
+    first_s: float
+    """Work that is done sooner shows none."""
+    every_s: float
+    """Between two lines."""
+
+
+ON_TERMINAL = Pace(first_s=2.0, every_s=0.5)
+IN_LOG = Pace(first_s=5.0, every_s=5.0)
+
+
+class _Line:
+    """Where progress is written."""
+
+    def __init__(self, pace: Pace | None) -> None:
+        self._moves = sys.stderr.isatty()
+        self.pace = pace or (ON_TERMINAL if self._moves else IN_LOG)
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        """Write the text over the last one, or as a line of its own."""
+        if self._moves:
+            sys.stderr.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave nothing behind on a terminal."""
+        if self._moves and self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+
+
+@contextmanager
+def working(what: str, *, quiet: bool = False, pace: Pace | None = None) -> Iterator[None]:
+    """Say now and then for how long work has gone on whose end is not known.
+
+    Args:
+        what: the work, for example `planning`.
+        quiet: say nothing.
+        pace: default: that of a terminal or of a log, as stderr is.
+    """
+    if quiet:
+        yield
+        return
+    line, started, done = _Line(pace), time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        wait_s = line.pace.first_s
+        while not done.wait(wait_s):
+            line.show(f"{what}, {time.monotonic() - started:.0f} s so far")
+            wait_s = line.pace.every_s
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+        line.clear()
+
+
+def counted(total: int, what: str, *, quiet: bool = False, pace: Pace | None = None) -> Callable[[int], None] | None:
+    """What to call with the number done so far of work of a known size; it says the time left. None where quiet.
+
+    Args:
+        total: how many there are.
+        what: of what, for example `rows`.
+        quiet: say nothing.
+        pace: default: that of a terminal or of a log, as stderr is.
+    """
+    if quiet:
+        return None
+    line, started = _Line(pace), time.monotonic()
+    next_s = line.pace.first_s
+
+    def tell(done: int) -> None:
+        nonlocal next_s
+        passed_s = time.monotonic() - started
+        if done >= total:
+            line.clear()
+        elif passed_s >= next_s:
+            next_s = passed_s + line.pace.every_s
+            line.show(f"{done} of {total} {what}, about {passed_s / max(done, 1) * (total - done):.0f} s left")
+
+    return tell

@@ -1,0 +1,66 @@
+"""The short answer after its sentences: what one compares, decides and must not miss, on half a screen."""
+
+from __future__ import annotations
+
+from reports.document.facts import Facts, memory_range
+from reports.sections.comparison.curve import short_curve
+from reports.sections.comparison.gpus import gpus
+from reports.sections.comparison.layout import layout_text
+from reports.sections.comparison.precisions import short_table
+from reports.sections.evidence.basis import gap_cell
+from reports.text.language import Span, Words
+from reports.text.messages import is_message, sentences
+from reports.view import Block, Cell, Items, Prose, Table
+
+NOTICES = frozenset({
+    "warning.own_record", "warning.shipped_record", "warning.calibration", "warning.network_file",
+    "price.warning.vague_date", "price.warning.few_providers", "price.warning.later_rows",
+})  # fmt: skip
+"""Warnings that say what was used and change no decision: the full answer has them."""
+
+
+def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
+    """The blocks of the short answer, in order."""
+    blocks: list[Block | None] = [
+        short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
+        _runs_as(facts, words), _warnings(facts, words), Prose(spans=words.spans("brief.quality")),
+        Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
+    ]  # fmt: skip
+    return tuple(block for block in blocks if block is not None)
+
+
+def _gpus_table(facts: Facts, words: Words) -> Table | None:
+    """The GPUs side by side, where there are several."""
+    section = gpus(facts, words)
+    if section is None:
+        return None
+    return next(block for block in section.blocks if isinstance(block, Table))
+
+
+def _runs_as(facts: Facts, words: Words) -> Prose | None:
+    """The layout, and the memory with its range and risk."""
+    answer = facts.answer
+    if answer is None or not answer["layout"]:
+        return None
+    used = words.figure("gib", memory_range(answer))
+    assert used is not None  # a plan that fits has a memory
+    capacity = words.value("gib", answer["memory_capacity_gib"])
+    spans = words.spans("brief.runs_as", layout=layout_text(answer["layout"]), used=used, capacity=capacity)
+    risk: tuple[Span, ...] = ()
+    if answer["memory_risk"] is not None:
+        risk = words.spans("memory.risk", risk=words.chance(answer["memory_risk"]))
+    return Prose(spans=spans + risk)
+
+
+def _warnings(facts: Facts, words: Words) -> Items | None:
+    """Warnings that change a decision, and what is missing."""
+    doc = facts.doc
+    worded = sentences(doc, "warnings", words.lang)
+    messages = doc.get("warnings_message") or [None] * len(worded)
+    cells = [
+        Cell(text=sentence.text, foreign=sentence.foreign)
+        for sentence, message in zip(worded, messages, strict=True)
+        if not (is_message(message) and message["key"] in NOTICES)
+    ]
+    cells += [gap_cell(gap, words) for gap in doc["gaps"]]
+    return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None

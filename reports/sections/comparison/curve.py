@@ -1,0 +1,199 @@
+"""The requested precision over numbers of GPUs: time, cost and energy, the knee, and where the targets fall."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from reports.charts import (
+    CurveDrawing,
+    CurvePanel,
+    Tick,
+    end_anchor,
+    linear_ticks,
+    on_log,
+    percent,
+    polyline,
+    ticks_on,
+)
+from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts
+from reports.sections.comparison.precisions import axis_labels, described, figure_cell
+from reports.text.language import Span, Words, strong
+from reports.text.names import pretty_gpu
+from reports.text.numbers import Rung
+from reports.view import Block, Cell, Column, CurveChart, Section, Table, TableRow
+
+METRICS = (DURATION, MARKET, ENERGY)
+DRAWN = (DURATION, MARKET)
+TARGETS = {"in_time": "column.in_time", "in_budget": "column.in_budget"}
+"""What a point may say of the targets, and the heads of these columns."""
+MARKS = {"chosen": "curve.is_chosen", "knee": "curve.is_knee"}
+"""What a point may be, and what it is called."""
+LIMITS = {DURATION: ("deadline", "chart.deadline"), MARKET: ("budget", "chart.budget")}
+"""The target of a figure, and the text at its line."""
+DIGITS = 3
+"""Significant digits of a position: a panel is a hundred pixels high."""
+NEAR_LIMIT = 1.5
+"""A target up to this many times above the highest point is drawn; beyond, it would squeeze the curve."""
+
+
+def curve(facts: Facts, words: Words) -> Section | None:
+    """Cost and time over numbers of GPUs, as a chart with its table; absent without at least two points."""
+    points = facts.curve
+    if len(points) < 2:
+        return None
+    lead = words.spans("curve.lead", precision=words.name("precision", facts.asked), gpu=pretty_gpu(facts.gpu))
+    blocks: tuple[Block, ...] = (_chart(facts, points, words), _table(facts, points, words, folded=True))
+    return Section(id="curve", title=words("curve.title"), lead=lead + _knee(points, words), blocks=blocks)
+
+
+def short_curve(facts: Facts, words: Words) -> Table | None:
+    """The plan, and what about half and double the GPUs would take and cost."""
+    points = facts.curve
+    around = _around(points)
+    if len(around) < 2:
+        return None
+    note = "".join(span.text for span in _knee(points, words)).strip()
+    return _table(facts, around, words, notes=(note,) if note else ())
+
+
+def _around(points: Sequence[Doc]) -> list[Doc]:
+    """The plan, and the points nearest to half and to double its GPUs; empty without a plan."""
+    chosen = next((point for point in points if point["chosen"]), None)
+    if chosen is None:
+        return []
+    fewer = [point for point in points if point["gpus"] < chosen["gpus"]]
+    more = [point for point in points if point["gpus"] > chosen["gpus"]]
+    half = [_nearest(fewer, chosen["gpus"] / 2)] if fewer else []
+    return [*half, chosen, *([_nearest(more, chosen["gpus"] * 2)] if more else [])]
+
+
+def _nearest(points: Sequence[Doc], gpus: float) -> Doc:
+    return min(points, key=lambda point: abs(math.log(point["gpus"] / gpus)))
+
+
+def _knee(points: Sequence[Doc], words: Words) -> tuple[Span, ...]:
+    knee = next((point for point in points if point["knee"]), None)
+    return () if knee is None else words.spans("curve.knee", gpus=strong(f"{knee['gpus']:,}"))
+
+
+def _rungs(points: Sequence[Doc], metrics: tuple[str, ...], words: Words) -> dict[str, Rung]:
+    """Unit of each figure that a point has."""
+    return {
+        metric: words.shared(QUANTITY[metric], [point[metric] for point in points])
+        for metric in metrics
+        if any(point[metric] for point in points)
+    }
+
+
+def _table(
+    facts: Facts, points: Sequence[Doc], words: Words, *, notes: tuple[str, ...] = (), folded: bool = False
+) -> Table:
+    rungs = _rungs(points, METRICS, words)
+    targets = [name for name in TARGETS if any(point[name] is not None for point in points)]
+    batches = folded and len({point["global_batch"] for point in points}) > 1
+    heads = [Column(head=words("column.gpus"))]
+    heads += [Column(head=words("column.batch"), numeric=True)] if batches else []
+    heads += [Column(head=words.head(words.name("metric", name), rung), numeric=True) for name, rung in rungs.items()]
+    heads += [Column(head=words(TARGETS[name])) for name in targets]
+    rows = []
+    for point in points:
+        cells = [_count(point, words)]
+        cells += [Cell(text=f"{point['global_batch']:,}", sort=float(point["global_batch"]))] if batches else []
+        cells += [figure_cell(words.figure(QUANTITY[name], point[name], rung), words) for name, rung in rungs.items()]
+        cells += [_meets(point[name], words) for name in targets]
+        rows.append(TableRow(cells=tuple(cells), strong=bool(point["chosen"])))
+    caption = words("table.curve", precision=words.name("precision", facts.asked), gpu=pretty_gpu(facts.gpu))
+    return Table(caption=caption, columns=tuple(heads), rows=tuple(rows), notes=notes, folded=folded, sortable=False)
+
+
+def _count(point: Doc, words: Words) -> Cell:
+    names = [words(key) for name, key in MARKS.items() if point[name]]
+    return Cell(text=f"{point['gpus']:,}", detail=words("list.comma").join(names), sort=float(point["gpus"]))
+
+
+def _meets(met: bool | None, words: Words) -> Cell:
+    if met is None:
+        return Cell(text=words("none"), tone="quiet")
+    return Cell(text=words("yes" if met else "no"), tone="good" if met else "bad")
+
+
+def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
+    rungs = _rungs(points, DRAWN, words)
+    counts = [float(point["gpus"]) for point in points]
+    places = [on_log(count, counts) for count in counts]
+    panels = [
+        _panel(facts, metric, rung, points, places, words, last=number == len(rungs) - 1)
+        for number, (metric, rung) in enumerate(rungs.items())
+    ]
+    knee = next((n for n, point in enumerate(points) if point["knee"]), None)
+    chosen = next((n for n, point in enumerate(points) if point["chosen"]), None)
+    legend = [] if chosen is None else [("dot", words("curve.dot", gpus=f"{points[chosen]['gpus']:,}"))]
+    legend += [] if knee is None else [("knee", words("curve.line", gpus=f"{points[knee]['gpus']:,}"))]
+    title = words("chart.curve", precision=words.name("precision", facts.asked))
+    return CurveChart(
+        title=title,
+        description=described(title, [_said(point, rungs, words) for point in _around(points) or points], words),
+        drawing=CurveDrawing(panels=tuple(panels), knee=None if knee is None else places[knee]),
+        x_label=words("column.gpus"),
+        legend=tuple(legend),
+    )
+
+
+def _said(point: Doc, rungs: dict[str, Rung], words: Words) -> tuple[str, str]:
+    figures = [words.figure(QUANTITY[name], point[name], rung) for name, rung in rungs.items()]
+    return f"{point['gpus']:,}", words("list.comma").join(figure.text for figure in figures if figure)
+
+
+def _panel(
+    facts: Facts, metric: str, rung: Rung, points: list[Doc], places: list[float], words: Words, *, last: bool
+) -> CurvePanel:
+    known = [(x, point) for x, point in zip(places, points, strict=True) if point[metric]]
+    limit, text = _limit(facts, metric, words)
+    highest = max(point[metric]["high"] for _, point in known)
+    drawn = limit is not None and limit <= NEAR_LIMIT * highest
+    values = linear_ticks(max(highest, limit) if limit is not None and drawn else highest, 3)
+    top = values[-1]
+
+    def along(end: str) -> list[tuple[float, float]]:
+        return [(x, point[metric][end]) for x, point in known]
+
+    chosen = next(((x, percent(100 * point[metric]["mid"] / top)) for x, point in known if point["chosen"]), None)
+    return CurvePanel(
+        label=words.head(words.name("metric", metric), rung),
+        band=polyline([*along("low"), *reversed(along("high"))], 100.0, top, DIGITS),
+        line=polyline(along("mid"), 100.0, top, DIGITS),
+        dot=chosen,
+        x_ticks=_count_ticks(points, places) if last else (),
+        y_ticks=ticks_on(values, axis_labels(values, rung, unit=False)),
+        limit=percent(100 * limit / top) if limit is not None and drawn else None,
+        limit_text=text,
+        limit_anchor="end" if metric == DURATION else "start",
+    )
+
+
+def _limit(facts: Facts, metric: str, words: Words) -> tuple[float | None, str]:
+    """The target that a figure has, and its name with the value."""
+    target, key = LIMITS[metric]
+    if facts.probability(target) is None:
+        return None, ""
+    value = facts.doc.get("deadline_days") if metric == DURATION else facts.given("budget")
+    if not value:
+        return None, ""
+    return float(value), words(key, value=words.value(QUANTITY[metric], float(value)))
+
+
+def _count_ticks(points: list[Doc], places: list[float]) -> tuple[Tick, ...]:
+    """Counts that have room on a narrow screen: the ends, the plan, then others."""
+    chosen = [n for n, point in enumerate(points) if point["chosen"]]
+    shown = spaced(places, [0, len(points) - 1, *chosen])
+    return tuple(Tick(at=places[n], label=f"{points[n]['gpus']:,}", anchor=end_anchor(n, len(points))) for n in shown)
+
+
+def spaced(places: Sequence[float], first: Sequence[int], least: float = 24.0) -> list[int]:
+    """Indices of the places, in percent, whose labels have room beside each other; `first` are served first."""
+    kept: list[int] = []
+    for index in dict.fromkeys([*first, *range(len(places))]):
+        if all(abs(places[index] - places[other]) >= least for other in kept):
+            kept.append(index)
+    return sorted(kept)
