@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from planner.errors import Message, UsageError
 from planner.question.asked import Ask
+from planner.question.cost_inputs import CALIBRATION, RECORDS
 from planner.question.input import Input
-from planner.question.inputs import CALIBRATION, INPUTS, NETWORK_FILE, RECORDS, find_input
+from planner.question.inputs import INPUTS, NETWORK_FILE, find_input
 
 if TYPE_CHECKING:
     from mpplan.api.network_file import NetworkFile

@@ -10,7 +10,7 @@ from planner.errors import InputFileError, Message, UsageError
 from planner.measured.device import measured_rates
 from planner.measured.own_device import gpu_from_record
 from planner.measured.terms import measured_terms
-from planner.question.inputs import RECORDS
+from planner.question.cost_inputs import RECORDS
 from planner.question.question import Question
 from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates

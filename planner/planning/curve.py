@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -93,10 +92,11 @@ def _of_plan(plan: Plan, targets: Targets) -> CurvePoint:
 
 
 def _with_knee(points: list[CurvePoint]) -> Iterator[CurvePoint]:
-    """The points with the knee marked: the last before time is dear; none where it never is."""
-    dear = next((n for n, (here, more) in enumerate(pairwise(points)) if _is_dear(here, more)), None)
+    """The points with the knee marked: the first from which every larger number is dear; none where there is none."""
+    dear = (n for n, here in enumerate(points[:-1]) if all(_is_dear(here, more) for more in points[n + 1 :]))
+    knee = next(dear, None)
     for number, point in enumerate(points):
-        yield replace(point, knee=number == dear)
+        yield replace(point, knee=number == knee)
 
 
 def _is_dear(here: CurvePoint, more: CurvePoint) -> bool:

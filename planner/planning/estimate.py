@@ -105,10 +105,7 @@ def estimate(
     unsupported = _unsupported(question)
     known = _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {})
-    able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
-    if all(side.failure for side in able):
-        raise next(side.failure for side in able if side.failure)
-    deadline_s = next(side.deadline_s for side in able if side.deadline_s)
+    deadline_s = _deadline_s(question, sides)
     plans = tuple(r.plan for s in sides for r in s.same_gpus)
     cases = tuple(c for s in sides for c in s.cases)
     caps = tuple(s.cap for s in sides if s.cap is not None)
@@ -125,15 +122,23 @@ def estimate(
         gaps=(*_lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
         warnings=_warnings(question, prices, plans, caps),
         evidence=collect_evidence(cases, site),
-        created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"),
-        version=version,
-        command=command,
-        power_caps=caps,
-        power_limit_search=limits,
-        confidence=question.confidence_ratio,
-        curve=tuple(point for side in sides for point in side.curve),
-        run_totals=load_run_totals(),
-    )
+        created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
+        power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
+        curve=tuple(point for side in sides for point in side.curve), run_totals=load_run_totals(),
+    )  # fmt: skip
+
+
+def _deadline_s(question: Question, sides: list[_Side]) -> float:
+    """The deadline of the second view, which the first GPU with a plan sets.
+
+    Raises:
+        NoPlanError: no GPU that has the asked precision has a plan.
+    """
+    able = [side for side in sides if any(case.policy.id == question.asked.id for case in side.cases)]
+    failures = [side.failure for side in able if side.failure]
+    if len(failures) == len(able):
+        raise failures[0]
+    return next(side.deadline_s for side in able if side.deadline_s)
 
 
 def _sides(

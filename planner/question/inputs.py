@@ -8,20 +8,38 @@ in the answer are made from these declarations. To add an input, declare it here
 from __future__ import annotations
 
 from planner.question import names
+from planner.question.cost_inputs import (
+    AS_OF,
+    BESIDE,
+    CALIBRATION,
+    COMMITMENT,
+    ELECTRICITY,
+    EMBODIED,
+    GRID,
+    MARKET_GRID,
+    OWN,
+    POWER_CAP,
+    PRICE,
+    PRICE_LIKE,
+    PROVIDER,
+    PUE,
+    QUOTE,
+    RECORDS,
+    REGION,
+    SEED,
+    TARIFF,
+)
 from planner.question.input import Input, InputGroup
 from planner.question.parsers import (
-    number,
     one_of,
-    parse_date,
     parse_power_limit,
     parse_probability,
-    parse_switch,
     parse_text,
     parse_usd,
     whole_number,
 )
 from planner.rows import unknown_name
-from planner.units import parse_count, parse_duration_s, parse_power_w
+from planner.units import parse_count, parse_duration_s
 
 TOKENS_PER_PARAM = 20.0
 """Hoffmann et al. 2022 (Chinchilla), arXiv 2203.15556."""
@@ -247,142 +265,6 @@ MEMORY_RISK = Input(
     default=DEFAULT_MEMORY_RISK,
     parse=parse_probability,
     echoes_text=True,
-)
-
-PRICE = Input(
-    name="price",
-    group=InputGroup.MONEY,
-    metavar="USD",
-    help="Per GPU-hour.",
-    default="the median over providers",
-    parse=number(0, above=True),
-)
-PRICE_LIKE = Input(
-    name="price_like",
-    group=InputGroup.MONEY,
-    metavar="GPU",
-    help="Price a GPU that has no price as this one.",
-    parse=parse_text,
-    choices=names.gpus,
-)
-PROVIDER = Input(
-    name="provider", group=InputGroup.MONEY, metavar="NAME", help="Provider of the price book.", parse=parse_text
-)
-REGION = Input(
-    name="region", group=InputGroup.MONEY, metavar="NAME", help="Region, for price and grid.", parse=parse_text
-)
-COMMITMENT = Input(
-    name="commitment",
-    group=InputGroup.MONEY,
-    metavar="NAME",
-    help="on-demand, spot, 1y or 3y.",
-    default="on-demand",
-    parse=parse_text,
-)
-AS_OF = Input(
-    name="as_of",
-    group=InputGroup.MONEY,
-    metavar="DATE",
-    help="Day of the prices, YYYY-MM-DD.",
-    default="today",
-    parse=parse_date,
-    echoes_text=True,
-)
-QUOTE = Input(
-    name="quote",
-    group=InputGroup.MONEY,
-    metavar="FILE",
-    help="quote.toml: a vendor's offer, with its term and fee.",
-    parse=parse_text,
-)
-OWN = Input(
-    name="own",
-    group=InputGroup.MONEY,
-    metavar="FILE",
-    help="own.toml: your own machines, beside what renting costs.",
-    parse=parse_text,
-)
-BESIDE = Input(
-    name="beside",
-    group=InputGroup.MONEY,
-    metavar="FILE",
-    help="beside.toml: storage, egress, hosts, experiments.",
-    parse=parse_text,
-)
-PUE = Input(
-    name="pue",
-    group=InputGroup.MONEY,
-    metavar="X",
-    help="Power usage effectiveness.",
-    default="1.25, or the operator's",
-    parse=number(1, example="1.2"),
-)
-ELECTRICITY = Input(
-    name="electricity",
-    group=InputGroup.MONEY,
-    metavar="USD",
-    help="Electricity per kWh, where it is paid apart.",
-    parse=number(0, above=True, example="0.12"),
-)
-TARIFF = Input(
-    name="tariff",
-    group=InputGroup.MONEY,
-    metavar="FILE",
-    help="tariff.toml: electricity by hour of the week.",
-    parse=parse_text,
-)
-POWER_CAP = Input(
-    name="power_cap",
-    group=InputGroup.MONEY,
-    metavar="POWER",
-    help="What the facility can deliver at the peak, like 2MW.",
-    parse=parse_power_w,
-    echoes_text=True,
-)
-GRID = Input(
-    name="grid",
-    group=InputGroup.MONEY,
-    metavar="ZONE|G",
-    help="Grid zone, or g CO2e per kWh (live:ZONE asks Electricity Maps).",
-    default="the US average",
-    parse=parse_text,
-)
-MARKET_GRID = Input(
-    name="market_grid",
-    group=InputGroup.MONEY,
-    metavar="G",
-    help="Market-based g CO2e per kWh of your contracts; 0 is allowed.",
-    parse=number(0, example="0 for a wholly renewable contract"),
-)
-EMBODIED = Input(
-    name="embodied",
-    group=InputGroup.MONEY,
-    metavar=None,
-    help="Also carbon with that of making the GPUs, as a second number.",
-    parse=parse_switch,
-)
-
-RECORDS = Input(
-    name="records",
-    group=InputGroup.EVIDENCE,
-    metavar="PATH",
-    help="Measurement file or folder.",
-    default="your own records",
-    parse=parse_text,
-)
-CALIBRATION = Input(
-    name="calibration",
-    group=InputGroup.EVIDENCE,
-    metavar="FILE",
-    help="What `mpplan calibrate` learned from your own runs.",
-    parse=parse_text,
-)
-SEED = Input(
-    name="seed",
-    group=InputGroup.EVIDENCE,
-    metavar="N",
-    help="Seed of the draws behind the ranges.",
-    parse=whole_number(low=0),
 )
 
 # fmt: off

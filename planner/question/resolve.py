@@ -13,11 +13,11 @@ from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
 from planner.question.batch import batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens
+from planner.question.cost_inputs import CALIBRATION, SEED
 from planner.question.inputs import (
     ACT_CKPT,
     ATTENTION,
     BUDGET,
-    CALIBRATION,
     CONFIDENCE,
     CP,
     DEADLINE,
@@ -42,7 +42,6 @@ from planner.question.inputs import (
     POWER_LIMIT,
     PP,
     PRECISION,
-    SEED,
     SEQ_LEN,
     STACK,
     TOKENS,

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.question.asked import Reader
-from planner.question.inputs import (
+from planner.question.cost_inputs import (
     AS_OF,
     BESIDE,
     COMMITMENT,

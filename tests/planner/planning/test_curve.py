@@ -55,6 +55,7 @@ def point(gpus: int, days: float) -> CurvePoint:
         ((32.0, 16.0, 12.0), 16),  # the second saves a quarter of the time for half as many GPU-hours more
         ((32.0, 30.0, 28.0), 8),
         ((32.0, 16.0, 17.0), 16),  # and here it saves nothing
+        ((32.0, 20.0, 8.5), None),  # 16 divide badly, 32 do not: no knee at 8
     ],
 )
 def test_the_knee_is_the_last_number_before_time_becomes_dear(days, knee):

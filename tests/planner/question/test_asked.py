@@ -6,7 +6,8 @@ import pytest
 
 from planner.errors import UsageError
 from planner.question.asked import Ask, InputValue, Reader
-from planner.question.inputs import DEADLINE, GPUS, METHOD, POWER_CAP, SEED, SEQ_LEN
+from planner.question.cost_inputs import POWER_CAP, SEED
+from planner.question.inputs import DEADLINE, GPUS, METHOD, SEQ_LEN
 
 
 def test_a_name_that_no_input_has_is_refused_with_near_ones():
