@@ -14,9 +14,9 @@ from planner.evidence import Assumption, Estimate, Evidence, Gap
 from planner.kernels.gain import NarrowGain
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layout
-from planner.performance.collective_use import CollectiveUse
-from planner.performance.kernel_use import AttentionUse, ProductUse
 from planner.question.asked import InputValue
+from planner.used.collectives import CollectiveUse
+from planner.used.kernels import AttentionUse, ProductUse
 
 MEMORY_ITEMS = (
     "weights",

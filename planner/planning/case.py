@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.costs.quantity import DataSize, Energy
 from planner.evidence import Estimate
 from planner.hardware.cluster import Cluster
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import Evaluation, Score, UnitPrices, evaluate, score
 from planner.performance.memory import usable_bytes
 from planner.performance.shards import trained_share
@@ -51,6 +51,8 @@ class Case:
     """Highest probability of running out of memory that a layout may have."""
     embodied_on: bool = False
     """Carbon is asked for with that of making the GPUs, as a second number. The SCI score always holds it."""
+    drawn: dict[tuple[Layout, Draws], Evaluation] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Layouts evaluated under draws before: a search asks for those of its winner again."""
 
     @property
     def policy(self) -> PrecisionPolicy:
@@ -70,6 +72,14 @@ class Case:
 
     def evaluate(self, at: Layouts, draws: Draws | None = None) -> Evaluation:
         """Layouts at mid values, or one layout under draws."""
+        if draws is None:
+            return self._evaluate(at, None)
+        key = at.at(0), draws
+        if key not in self.drawn:
+            self.drawn[key] = self._evaluate(at, draws)
+        return self.drawn[key]
+
+    def _evaluate(self, at: Layouts, draws: Draws | None) -> Evaluation:
         rates = self.rates.sample(draws) if draws else self.mid
         prices = self.unit_prices(draws)
         evaluation = evaluate(self.recipe, self.cluster, at, rates, prices, self.tokens)

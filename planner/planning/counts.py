@@ -95,8 +95,8 @@ class _Search:
             yield from choose_each(self.case, layouts, scores, groups, self.near.evaluated)
 
 
-def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS) -> Choice:
-    """The best layout on the fewest whole nodes that meet the targets, safely.
+def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_TARGETS, *, at_least: int = 1) -> Choice:
+    """The best layout on the fewest whole nodes that meet the targets, safely; `at_least` are known to be needed.
 
     Where up to a quarter more GPUs end sooner and cost less, the fewest of these close to the cheapest are taken. Where
     no number of GPUs has a safe layout that meets the targets, the fewest whose leanest layout does.
@@ -107,7 +107,7 @@ def fewest(case: Case, fixed: FixedLayout, draws: Draws, targets: Targets = NO_T
     search = _Search(case=case, fixed=fixed, draws=draws, targets=targets)
     risky: Choice | None = None
     too_few = empty = 0
-    for window in _windows(case, search.targets):
+    for window in _windows(case, search.targets, at_least):
         layouts = _layouts(search, window)
         empty = 0 if len(layouts) else empty + 1
         if search.near.evaluated and empty == MOST_EMPTY:
@@ -140,14 +140,14 @@ def _layouts(search: _Search, window: tuple[float, float]) -> Layouts:
     return enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus_between=window)
 
 
-def _windows(case: Case, targets: Targets) -> Iterator[tuple[float, float]]:
+def _windows(case: Case, targets: Targets, at_least: int = 1) -> Iterator[tuple[float, float]]:
     """Ranges of GPU counts to look at, in rising order; with a deadline from the fewest that could meet it at all."""
-    low, wider = 1, WINDOW
+    low, wider = at_least, WINDOW
     if targets.deadline_s is not None:
         flop = case.tokens * model_flop_per_token(case.recipe.model, case.recipe.seq_len)
         flop *= 1.0 if case.recipe.trains_all else 0.5
         peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
-        low, wider = max(1, math.floor(flop / targets.deadline_s / (BEST_MFU * peak))), DEADLINE_WINDOW
+        low, wider = max(at_least, math.floor(flop / targets.deadline_s / (BEST_MFU * peak))), DEADLINE_WINDOW
     while low <= targets.most_gpus:
         high = min(max(math.floor(low * wider), 8 * case.cluster.gpus_per_node), targets.most_gpus)
         yield low, high

@@ -244,7 +244,8 @@ def _side(
     limit_s = deadline_s or at_confidence(anchor.draws["duration_days"], question.confidence_ratio) * DAY_S
     kept = question.gpus is None and (question.deadline_s is not None or deadline_s is None)
     same_deadline = tuple(
-        anchor if c is asked and kept else _in_time(_with_batch_of(anchor, c), question, limit_s, draws) for c in cases
+        anchor if c is asked and kept else _in_time(_with_batch_of(anchor, c), question, limit_s, draws, on_same)
+        for c, on_same in zip(cases, same_gpus, strict=True)
     )
     return _Side(
         cluster=cluster, cases=cases, same_gpus=same_gpus, same_deadline=same_deadline, deadline_s=limit_s,
@@ -313,13 +314,26 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
     return None
 
 
-def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged:
+def _surely_needed(on_same: Ranged | None, targets: Targets) -> int:
+    """GPUs below which a plan could meet the deadline only by scaling far better than in proportion."""
+    if on_same is None or not on_same.plan.fits or targets.deadline_s is None:
+        return 1
+    taken_s = at_confidence(on_same.draws["duration_days"], targets.confidence_ratio) * DAY_S
+    return max(1, int(BETTER_THAN_PROPORTION * on_same.plan.gpus * taken_s / targets.deadline_s))
+
+
+BETTER_THAN_PROPORTION = 0.6
+"""GPU-hours on fewer GPUs over those on more, at the least."""
+
+
+def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on_same: Ranged | None = None) -> Ranged:
+    """The fewest whole nodes that finish in time; the plan on the same GPUs, if there is one, tells where to look."""
     part = _part_of_a_node(case, question, deadline_s, draws)
     if part is not None:
         return part
     targets = Targets(deadline_s=deadline_s, confidence_ratio=question.confidence_ratio)
     try:
-        choice = fewest(case, question.fixed, draws, targets)
+        choice = fewest(case, question.fixed, draws, targets, at_least=_surely_needed(on_same, targets))
     except NoPlanError as error:
         return infeasible(case, 0, 0, error.message)
     over = over_cap(case, choice.gpus, question.money.power_cap_w)

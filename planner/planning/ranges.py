@@ -10,9 +10,7 @@ import numpy.typing as npt
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
-from planner.performance.collective_use import collectives_used
 from planner.performance.evaluation import Evaluation, memory_of
-from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
 from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
 from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
 from planner.planning.case import Case
@@ -21,6 +19,8 @@ from planner.planning.footprint import booked
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
 from planner.units import DAY_S, GIB, MWH_J, TERA, TONNE_KG
+from planner.used.collectives import collectives_used
+from planner.used.kernels import attention_used, gain_of_narrow, products_used
 
 SHOWN_DIGITS = 4
 """Decimals of the figures in the reason why a layout lost: each document has dozens of them."""

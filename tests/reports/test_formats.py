@@ -74,7 +74,7 @@ def test_colour_only_adds_escape_sequences(recorded):
     plain = str(reports.render(recorded, "terminal", width=80, color=False))
     coloured = str(reports.render(recorded, "terminal", width=80, color=True))
 
-    assert "\x1b[1m$1.6 million\x1b[0m" in coloured
+    assert "\x1b[1m$1.3 million\x1b[0m" in coloured
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
 
 
@@ -139,7 +139,8 @@ def test_the_csv_has_a_row_per_view_gpu_and_precision_with_the_document_s_number
             assert (row["cost_usd_high"], row["tp"]) == ("", "")
             continue
         assert float(row["cost_usd_high"]) == plan["cost_usd"]["high"]
-        assert float(row["memory_gib_total"]) == plan["memory_gib"]["total"]
+        for end in ("low", "mid", "high"):
+            assert float(row[f"memory_gib_total_{end}"]) == plan["memory_gib"]["total"][end]
         assert int(row["tp"]) == plan["layout"]["tp"]
 
 
@@ -300,7 +301,7 @@ def test_the_page_writes_the_csv_as_python_does(recorded):
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
-    for text in ("$1.6 million (0.8–3.7)", "1.6 <small>(0.8–3.7)</small>"):
+    for text in ("$1.3 million (0.7–3.2)", "1.3 <small>(0.7–3.2)</small>"):
         assert text in page
 
 

@@ -103,7 +103,8 @@ def test_the_items_of_a_step_and_of_memory_add_up_to_their_totals():
         for column, plan in enumerate(Facts(checked(sample.document())).fitting(), start=1):
             parts = [row.cells[column].sort for row in table.rows]
             assert sum(parts[:-1]) == pytest.approx(parts[-1])
-            assert parts[-1] == pytest.approx(plan[key]["total"])
+            total = plan[key]["total"]
+            assert parts[-1] == pytest.approx(total["mid"] if key == "memory_gib" else total)
 
 
 def test_a_chart_s_segment_and_its_row_share_letter_and_colour():

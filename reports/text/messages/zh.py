@@ -242,7 +242,7 @@ TEMPLATES: dict[str, str] = {
     "hint.name_mixture": "请写模型名，例如 `--model mixtral-8x7b`；`mpplan models` 列出全部",
     "hint.write_document_again": "请用 `mpplan estimate --json` 重新写出",
     "hint.pass_document": "请给出 `mpplan estimate --json` 输出的文档",
-    "hint.document_again": "它由另一个版本的 mpplan 生成：请用 `--json` 重新运行其 `command` 中的命令",
+    "hint.document_again": "它由另一个版本的程序生成：请用 `--json` 重新运行当初的命令",
     # why a published run is not predicted
     "skipped.precision": "精度：{reason}",
     "skipped.layout": "并行方案：{reason}",

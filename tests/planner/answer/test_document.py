@@ -58,7 +58,7 @@ def test_a_plan_that_does_not_fit_has_null_figures():
     [
         ('{"schema": "mpplan.est', "plan.json:1: not JSON"),
         ("[1]", "plan.json: schema: expected `mpplan.estimate/2`, found `None`"),
-        ('{"schema": "mpplan.estimate/2"}', "found `mpplan.estimate/2`"),
+        ('{"schema": "mpplan.estimate/1"}', "found `mpplan.estimate/1`"),
         ("{}", "found `None`"),
     ],
 )
@@ -70,7 +70,7 @@ def test_what_is_no_such_document_is_an_invalid_file(text, message):
     assert caught.value.exit_code == 3
     hints = ("hint.write_document_again", "hint.pass_document", "hint.document_again")
     assert caught.value.hint in {Message.of(key) for key in hints}
-    assert (caught.value.hint == Message.of("hint.document_again")) == ("mpplan.estimate/2" in text)
+    assert (caught.value.hint == Message.of("hint.document_again")) == ("mpplan.estimate/1" in text)
 
 
 def test_a_file_is_read_or_its_absence_told(tmp_path):

@@ -10,10 +10,10 @@ import pytest
 from planner.kernels.collectives import collective_s
 from planner.measured.nccl_runs import read_nccl_tests
 from planner.measured.network_terms import network_terms
-from planner.performance.collective_use import collectives_used
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import RateSet
 from planner.units import MIB
+from planner.used.collectives import collectives_used
 from tests.planner.build import cluster, layouts, recipe
 from tests.planner.nccl_output import output
 

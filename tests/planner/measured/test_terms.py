@@ -6,8 +6,8 @@ from planner.evidence import EvidenceKind
 from planner.measured.device import measured_rates
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.measured.terms import LEAST_SD, measured_terms
-from planner.performance.kernel_use import attention_used, products_used
 from planner.rates.ladder import resolve_rates
+from planner.used.kernels import attention_used, products_used
 from tests.planner.build import cluster, layouts, recipe
 from tests.planner.recorded import kernels
 

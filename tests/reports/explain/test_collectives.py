@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.performance.collective_use import collectives_used
 from planner.performance.transfers import CARRIED
 from planner.rates.ladder import resolve_rates
+from planner.used.collectives import collectives_used
 from reports.explain.collectives import CONTENTS, OPERATIONS, collective_nodes
 from tests.planner.build import cluster, layouts, recipe
 

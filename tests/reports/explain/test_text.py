@@ -32,9 +32,9 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     lines = text.splitlines()
 
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
-    assert "= gpu-hours × price × remainder = 438,565 × 3.49 × 1.04413" in text
-    assert "├─ GPU-hours = 438,565 GPU-hours (253,048 to 827,579) = GPUs × days × 24 = 640 × 28.5524 × 24" in text
-    assert "(derived: fewest whole nodes that meet the target)" in text
+    assert "= gpu-hours × price = 384,056 × 3.49" in text
+    assert "├─ GPU-hours = 384,056 GPU-hours (219,445 to 724,018) = GPUs × days × 24 = 736 × 21.7423 × 24" in text
+    assert "(derived: fewest whole nodes that meet the target, or up to a quarter more where that" in text
     assert "Sources" in lines
     assert text.endswith("\n")
 

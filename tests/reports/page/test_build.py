@@ -8,10 +8,10 @@ from tests.reports import sample
 
 
 @pytest.mark.parametrize(
-    "value", [None, [], "text", {}, {"schema": "mpplan.estimate/2"}, {"schema": "mpplan.verify/1"}]
+    "value", [None, [], "text", {}, {"schema": "mpplan.estimate/1"}, {"schema": "mpplan.verify/1"}]
 )
 def test_what_is_no_estimate_is_refused(value):
-    with pytest.raises(InputFileError, match=r"schema: expected `mpplan\.estimate/1`"):
+    with pytest.raises(InputFileError, match=r"schema: expected `mpplan\.estimate/2`"):
         checked(value)
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 
 from planner.models.convnet import resnet, shape_of_network
 from planner.parallelism.layout import Layouts
-from planner.performance.collective_use import CollectiveUse, collectives_used
 from planner.performance.step import step_times
 from planner.rates.ladder import resolve_rates
+from planner.used.collectives import CollectiveUse, collectives_used
 from tests.planner.build import cluster, layout, layouts, recipe, settings_of_recipes
 
 

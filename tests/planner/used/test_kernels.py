@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.performance.kernel_use import attention_used, gain_of_narrow, products_used
 from planner.performance.operations import count_work
 from planner.performance.products import product_times
+from planner.used.kernels import attention_used, gain_of_narrow, products_used
 from tests.planner.build import cluster, layouts, mid_rates, recipe
 
 AT = layouts(tp=1, micro_batch=1)

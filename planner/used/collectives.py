@@ -13,7 +13,6 @@ from planner.models.convnet import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.communication import data_parallel
 from planner.performance.convnet import gradient_transfer, network_step
-from planner.performance.kernel_use import only, shown
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
 from planner.performance.step import left_out, slowest_stage
@@ -27,6 +26,7 @@ from planner.performance.transfers import (
 from planner.rates.terms import RateSet
 from planner.training.recipe import Recipe
 from planner.units import GB
+from planner.used.kernels import only, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
