@@ -101,7 +101,13 @@ def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Valu
 
 
 def evaluate(
-    recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, prices: UnitPrices, tokens: float
+    recipe: Recipe,
+    cluster: Cluster,
+    at: Layouts,
+    rates: Rates,
+    prices: UnitPrices,
+    tokens: float,
+    memory: MemoryItems | None = None,
 ) -> Evaluation:
     """Evaluate layouts (`rates` scalar) or one layout under draws (`rates` drawn).
 
@@ -112,9 +118,10 @@ def evaluate(
         rates: mid values or draws.
         prices: unit prices, scalars or draws.
         tokens: length of the run.
+        memory: what the layouts need, where it is known already.
     """
     flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
-    memory = memory_of(recipe, at, rates)
+    memory = memory or memory_of(recipe, at, rates)
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * flop) / gpus
@@ -174,13 +181,17 @@ def score(
     Layouts that need more than `most_bytes` are not timed: their other figures are infinite. Further arguments as of
     `evaluate`.
     """
-    chunks = [at.take(slice(i, i + CHUNK)) for i in range(0, len(at), CHUNK)]
-    memory_bytes = _joined(memory_of(recipe, chunk, rates).total for chunk in chunks)
+    parts: list[Evaluation] = []
+    needed: list[Value] = []
+    for start in range(0, len(at), CHUNK):
+        chunk = at.take(slice(start, start + CHUNK))
+        memory = memory_of(recipe, chunk, rates)
+        needed.append(memory.total)
+        timed = np.flatnonzero(needed[-1] <= most_bytes)
+        if len(timed):
+            parts.append(evaluate(recipe, cluster, chunk.take(timed), rates, prices, tokens, memory.taken(timed)))
+    memory_bytes = _joined(needed)
     timed = np.flatnonzero(memory_bytes <= most_bytes)
-    parts = [
-        evaluate(recipe, cluster, at.take(timed[i : i + CHUNK]), rates, prices, tokens)
-        for i in range(0, len(timed), CHUNK)
-    ]
 
     def of_all(values: Iterable[Value]) -> Floats:
         spread = np.full(len(at), np.inf)

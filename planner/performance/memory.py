@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.evidence import Estimate
 from planner.hardware.gpu import Gpu
@@ -57,6 +58,11 @@ class MemoryItems:
     def reserved(self) -> Value:
         """What the allocator holds: with fragmentation, without context and communicators."""
         return self.allocated + self.fragmentation
+
+    def taken(self, index: npt.NDArray[np.intp]) -> MemoryItems:
+        """The items of the layouts at an index."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return MemoryItems(**{name: value[index] if np.ndim(value) else value for name, value in values.items()})
 
     def scaled(self, ratio: Value) -> MemoryItems:
         """Every item times a ratio."""

@@ -7,6 +7,7 @@ the simplest of those close to it is taken; only where no layout is safe is the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import Score, memory_of, step_of
-from planner.performance.memory import usable_bytes
+from planner.performance.memory import memory_risk, usable_bytes
 from planner.planning.case import Case
 from planner.rates.terms import Draws, Rates
 from planner.training.recipe import Recipe
@@ -32,7 +33,7 @@ SIMPLE_NEAR = 1.05
 MOST_SIMPLE = 4
 SIMPLER = 1.02
 """How much longer than the best the expected time of a simpler layout may be for it to be taken."""
-CHOICE_DRAWS = Draws(count=201, seed=0)
+CHOICE_DRAWS = Draws(count=101, seed=0)
 """Common draws of that comparison: a question's seed moves its ranges, not its layout."""
 
 
@@ -100,11 +101,12 @@ def choose_each(
     while left:
         near = {name: _shortlist(pace_s, simplicity, group) for name, group in left.items()}
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
-        risks = dict(zip(drawn.tolist(), _risks(case, layouts.take(drawn), rates), strict=True))
+        needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
+        risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
         safe = {name: [i for i in some.tolist() if risks[i] <= case.memory_risk] for name, some in near.items()}
-        winners |= _simplest_of_the_best(
-            case, layouts, simplicity, rates, {n: some for n, some in safe.items() if some}
-        )
+        compared = [i for some in safe.values() if len(some) > 1 for i in some]
+        expected = _expected(case, layouts, compared, [needed[i] for i in compared], rates)
+        winners |= {name: _simplest_of_the_best(some, simplicity, expected) for name, some in safe.items() if some}
         for name in [name for name, some in safe.items() if some or not len(left[name])]:
             winners.setdefault(name, None)
             del left[name]
@@ -167,38 +169,52 @@ def _shortlist(pace_s: Floats, simplicity: Floats, group: Indices) -> Indices:
 
 
 def _simplest_of_the_best(
-    case: Case, layouts: Layouts, simplicity: Floats, rates: Rates, groups: dict[int, list[int]]
-) -> dict[int, tuple[int, int, float]]:
-    """By group: the index of the layout to take, of the one with the shortest expected time, and how far apart."""
-    compared = [i for some in groups.values() if len(some) > 1 for i in some]
-    of_compared = layouts.take(np.array(compared, dtype=np.intp))
-    paces = expected_paces(case, of_compared, rates) * tokens_ratio(of_compared, case.recipe)
-    expected = dict(zip(compared, paces.tolist(), strict=True))
-    winners = {}
-    for name, some in groups.items():
-        fastest = min(some, key=lambda i: expected.get(i, 0.0))
-        least_s = expected.get(fastest, 1.0)
-        close = [i for i in some if expected.get(i, least_s) <= SIMPLER * least_s]
-        best = min(close, key=lambda i: (simplicity[i], expected.get(i, least_s)))
-        winners[name] = best, fastest, expected.get(best, least_s) / least_s - 1.0
-    return winners
+    safe: list[int], simplicity: Floats, expected_s: Mapping[int, float]
+) -> tuple[int, int, float]:
+    """Index of the layout to take, of the one with the shortest expected time, and how much longer the former is.
+
+    Args:
+        safe: the layouts that may win; a single one is not timed.
+        simplicity: how complex each layout is, `[layout]`.
+        expected_s: expected time of those that were timed, by index.
+    """
+    if len(safe) == 1:
+        return safe[0], safe[0], 0.0
+    fastest = min(safe, key=lambda i: expected_s[i])
+    close = [i for i in safe if expected_s[i] <= SIMPLER * expected_s[fastest]]
+    best = min(close, key=lambda i: (simplicity[i], expected_s[i]))
+    return best, fastest, expected_s[best] / expected_s[fastest] - 1.0
 
 
-def _risks(case: Case, layouts: Layouts, rates: Rates) -> Floats:
-    """Probability of running out of memory, `[layout]`: every layout under every draw, in one pass."""
+def _expected(
+    case: Case, layouts: Layouts, compared: list[int], needed_bytes: list[Floats], rates: Rates
+) -> dict[int, float]:
+    """Expected time per sequence of some layouts, by index, weighed by the tokens that their batch takes."""
+    if not compared:
+        return {}
+    some = layouts.take(np.array(compared, dtype=np.intp))
+    paces = _paces(case, some, np.concatenate(needed_bytes), rates) * tokens_ratio(some, case.recipe)
+    return dict(zip(compared, paces.tolist(), strict=True))
+
+
+def expected_paces(case: Case, layouts: Layouts) -> Floats:
+    """Mean seconds per sequence over the draws of the choice, `[layout]`."""
+    rates = case.rates.sample(CHOICE_DRAWS)
+    return _paces(case, layouts, _needed_bytes(case, layouts, rates).ravel(), rates)
+
+
+def _needed_bytes(case: Case, layouts: Layouts, rates: Rates) -> Floats:
+    """Peak memory of every layout under every draw in one pass, `[layout, draw]`."""
     if not len(layouts):
-        return np.zeros(0)
+        return np.zeros((0, CHOICE_DRAWS.count))
     every, repeated = _under_draws(layouts, rates)
-    needed = np.broadcast_to(memory_of(case.recipe, every, repeated).total, len(every)).reshape(len(layouts), -1)
-    return np.asarray(np.mean(needed > usable_bytes(case.cluster.gpu), axis=1))
+    needed_bytes = memory_of(case.recipe, every, repeated).total
+    return np.broadcast_to(np.asarray(needed_bytes, dtype=np.float64), len(every)).reshape(len(layouts), -1)
 
 
-def expected_paces(case: Case, layouts: Layouts, rates: Rates | None = None) -> Floats:
-    """Mean seconds per sequence over draws, `[layout]`: every layout under every draw, in one pass."""
-    if not len(layouts):
-        return np.zeros(0)
-    every, repeated = _under_draws(layouts, rates or case.rates.sample(CHOICE_DRAWS))
-    memory_bytes = memory_of(case.recipe, every, repeated).total
+def _paces(case: Case, layouts: Layouts, memory_bytes: Floats, rates: Rates) -> Floats:
+    """Mean seconds per sequence over draws in one pass, `[layout]`, from `memory_bytes`, `[layout * draw]`."""
+    every, repeated = _under_draws(layouts, rates)
     steps_s = step_of(case.recipe, case.cluster, every, memory_bytes, repeated).total
     mean_s = np.broadcast_to(steps_s, len(every)).reshape(len(layouts), -1).mean(axis=1)
     return np.asarray(mean_s / layouts.global_batch)

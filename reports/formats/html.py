@@ -49,11 +49,21 @@ def render(view: View) -> str:
 
 
 def page_data(view: View) -> list[Any]:
-    """What the page holds for download: the document in two parts, and between them its CSV or the columns of it."""
-    items = list(view.data["document"].items())
+    """What the page holds for download: the document in two parts, and between them its CSV or the columns of it.
+
+    Of the savings between any two precisions the page holds those of the one that was asked for.
+    """
+    asked = (view.data.get("whatif") or {}).get("asked")
+    items = list(_with_savings_of(asked, view.data["document"]).items())
     cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
     table = view.data.get("csv") or csv.paths_of(view.data["document"])
     return [dict(items[:cut]), table, dict(items[cut:])]
+
+
+def _with_savings_of(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    if asked is None:
+        return document
+    return document | {"savings": [row for row in document["savings"] if asked in (row["from"], row["to"])]}
 
 
 def packed(value: Any) -> str:
