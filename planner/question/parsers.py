@@ -128,7 +128,7 @@ def parse_probability(text: str, what: str) -> float:
     Raises:
         UsageError: not a number, or not between 0 and 1, both left out.
     """
-    hint = f"for example {what} 5%, or {what} 0.05"
+    hint = f"for example {what} 10%, or {what} 0.1"
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError as error:

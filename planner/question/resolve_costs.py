@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 from planner.errors import Message, UsageError
-from planner.hardware.catalogue import find_gpu
+from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.question.asked import Reader
 from planner.question.cost_inputs import (
     AS_OF,
@@ -26,6 +26,7 @@ from planner.question.cost_inputs import (
     TARIFF,
 )
 from planner.question.question import MoneyInputs
+from planner.question.usual_names import taken_for
 
 
 def read_money(read: Reader) -> MoneyInputs:
@@ -87,8 +88,9 @@ def _price_like(read: Reader) -> str | None:
     name = read.value(PRICE_LIKE)
     if name is None:
         return None
-    gpu = find_gpu(name).id
-    read.note(PRICE_LIKE, gpu)
+    usual = taken_for("gpu", name, load_gpus())
+    gpu = find_gpu(usual[0] if usual else name).id
+    read.note(PRICE_LIKE, gpu, note=usual[1] if usual else None)
     return gpu
 
 

@@ -9,7 +9,7 @@ from reports.sections.comparison.layout import layout_text
 from reports.sections.comparison.precisions import short_table
 from reports.sections.evidence.basis import gap_cell
 from reports.text.language import Span, Words
-from reports.text.messages import is_message, sentences
+from reports.text.messages import is_message, sentence, sentences
 from reports.view import Block, Cell, Items, Prose, Table
 
 NOTICES = frozenset({
@@ -23,7 +23,8 @@ def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     """The blocks of the short answer, in order."""
     blocks: list[Block | None] = [
         short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
-        _runs_as(facts, words), _warnings(facts, words), Prose(spans=words.spans("brief.quality")),
+        _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
+        Prose(spans=words.spans("brief.quality")),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
     ]  # fmt: skip
     return tuple(block for block in blocks if block is not None)
@@ -64,3 +65,13 @@ def _warnings(facts: Facts, words: Words) -> Items | None:
     ]
     cells += [gap_cell(gap, words) for gap in doc["gaps"]]
     return Items(items=tuple(cells), title=words("brief.mind"), tone="bad") if cells else None
+
+
+def _taken_for(facts: Facts, words: Words) -> Prose | None:
+    """What a short name of a model or a GPU was taken for."""
+    told = [
+        sentence(row, "text", words.lang).text
+        for row in facts.doc["assumptions"]
+        if is_message(row.get("text_message")) and row["text_message"]["key"] == "assumption.usual_name"
+    ]
+    return Prose(spans=(Span(text=" ".join(told)),), tone="quiet") if told else None

@@ -62,6 +62,9 @@ def test_the_gpu_that_stands_in_for_a_price_is_one_of_the_catalogue():
     asked = question(price_like="H100 SXM5 80GB")
 
     assert asked.money.price_like == "h100-sxm5-80gb"
+    short = question(price_like="h100")
+    assert short.money.price_like == "h100-sxm5-80gb"
+    assert short.inputs["price_like"].note.key == "note.usual"
     assert asked.inputs["price_like"].value == "h100-sxm5-80gb"
     with pytest.raises(UsageError, match="h1000"):
         money(price_like="h1000")

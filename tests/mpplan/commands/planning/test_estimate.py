@@ -62,6 +62,15 @@ def test_the_answer_is_short_and_says_where_the_rest_is(run):
     assert len(lines) <= 40 < len(full.out.splitlines())
 
 
+def test_the_short_answer_says_what_short_names_were_taken_for(run):
+    told = " ".join(
+        run("estimate", "--model", "llama-3", "--gpu", "h100", "--tokens", "10B", "--gpus", "8").out.split()
+    )
+
+    assert "`llama-3` is taken for llama-3-8b" in told
+    assert "`h100` is taken for h100-sxm5-80gb" in told
+
+
 def test_output_to_a_pipe_obeys_columns(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     longest = max(len(line) for line in run("estimate", *SMALL).out.splitlines())
