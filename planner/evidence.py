@@ -62,7 +62,7 @@ PERCENTILES = (5.0, 50.0, 95.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A quantity with its 5th, 50th and 95th percentile; `high` is the figure to budget with."""
+    """A quantity with its 5th percentile, its middle and its 95th percentile; `high` is the figure to budget with."""
 
     low: float
     mid: float

@@ -21,9 +21,6 @@ from planner.planning.targets import NO_TARGETS, Targets, at_confidence
 from planner.rates.terms import Draws
 
 Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Ints = npt.NDArray[np.int64]
 
 CHEAPER_WITHIN = 1.25
 """How many more GPUs than the fewest are looked at for a plan that ends sooner and is cheaper as well."""

@@ -6,13 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.performance.evaluation import Evaluation
 from planner.question.question import Question
 from planner.rates.terms import Value
-
-Floats = npt.NDArray[np.float64]
 
 MAX_GPUS = 1 << 20
 """No search goes beyond a million GPUs."""

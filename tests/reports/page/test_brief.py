@@ -81,7 +81,7 @@ def test_a_plan_that_does_not_fit_says_why_in_the_table():
     document = sample.unsupported_document()
     document["question"]["precision"]["value"] = "fp32"
 
-    assert "FP32 (strict) does not fit (does not fit because the leanest" in " ".join(brief_of(document).split())
+    assert "FP32 (strict) no plan (does not fit because the leanest" in " ".join(brief_of(document).split())
 
 
 def test_several_gpus_stand_side_by_side():
