@@ -37,6 +37,7 @@ def seconds(arguments: tuple[str, ...]) -> float:
 def main(rounds: int) -> None:
     """Measure and print one line per command."""
     os.environ.setdefault("XDG_DATA_HOME", tempfile.gettempdir())  # no records of the developer's own
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # containers set it; an installed program has its byte code
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for arguments in COMMANDS.values():
         seconds(arguments)  # once unmeasured: byte code and disk cache

@@ -25,7 +25,7 @@ from planner.costs.lines import (
 from planner.costs.prices import NO_DATA, NO_LEDGER, Beside, CostLine, GpuPrice, Ledger, OwnedPrice, Quote
 from planner.costs.quantity import DataSize, Energy, Value
 from planner.errors import Message
-from planner.evidence import Estimate
+from planner.evidence import Estimate, middle
 from planner.units import MONTH_H
 
 Amounts = npt.NDArray[np.float64]
@@ -105,7 +105,7 @@ def total_draws_usd(run: RunDraws, prices: BillPrices) -> Amounts:
 
 def _gpu_line(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices) -> DrawnLine:
     amounts = np.asarray(gpu_rental_usd(run.gpu_h, usd_per_gpu_h), dtype=np.float64)
-    hours, owned = float(np.median(run.gpu_h)), prices.ledger.owned
+    hours, owned = middle(run.gpu_h), prices.ledger.owned
     return DrawnLine(
         id="gpu_rental" if owned is None else "gpu_owned",
         label=Message.of("cost.gpu_rental") if owned is None else Message.of("cost.gpu_owned"),
@@ -161,7 +161,7 @@ def _electricity_line(energy: Energy, usd_per_kwh: Amounts, prices: BillPrices) 
         id="electricity",
         label=Message.of("cost.electricity"),
         usd=np.asarray(electricity_usd(energy, usd_per_kwh), dtype=np.float64),
-        quantity=float(np.median(energy.kwh)),
+        quantity=middle(energy.kwh),
         unit="kWh",
         unit_price_usd=prices.usd_per_kwh,
         evidence_ids=prices.electricity_evidence,
@@ -181,7 +181,7 @@ def _quote_lines(run: RunDraws, usd_per_gpu_h: Amounts, prices: BillPrices, quot
                 id="minimum_term",
                 label=Message.of("cost.minimum_term"),
                 usd=np.asarray(gpu_rental_usd(unused, usd_per_gpu_h), dtype=np.float64),
-                quantity=float(np.median(unused)),
+                quantity=middle(unused),
                 unit="GPU-hour",
                 unit_price_usd=prices.gpu.usd_per_gpu_h,
                 evidence_ids=prices.evidence_ids,
@@ -225,7 +225,7 @@ def _beside_lines(
             id=name,
             label=label,
             usd=np.broadcast_to(np.asarray(usd, dtype=np.float64), run.gpu_h.shape),
-            quantity=None if quantity is None or unit_price is None else float(np.median(quantity)),
+            quantity=None if quantity is None or unit_price is None else middle(quantity),
             unit=unit if unit_price is not None else None,
             unit_price_usd=unit_price,
             base_usd=base_usd,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from planner.costs.prices import CostLine
 from planner.costs.quantity import DataSize, Energy, Value
 from planner.errors import Message
-from planner.evidence import Estimate
+from planner.evidence import Estimate, middle
 
 
 def gpu_rental_usd(gpu_h: Value, usd_per_gpu_h: Value) -> Value:
@@ -79,7 +79,7 @@ class DrawnLine:
             return sum(child.mid_usd for child in self.children)
         if self.quantity is not None and self.unit_price_usd is not None:
             return self.quantity * self.unit_price_usd.mid
-        return float(np.median(self.usd)) if self.base_usd is None else self.base_usd
+        return middle(self.usd) if self.base_usd is None else self.base_usd
 
     @property
     def amounts(self) -> npt.NDArray[np.float64]:

@@ -15,7 +15,7 @@ from planner.costs.carbon import embodied_kg, operation_kg, sci_kg_per_1e21_flop
 from planner.costs.facility_power import NodePower, gpus_under_cap, mean_power, peak_power
 from planner.costs.prices import CostLine
 from planner.costs.quantity import Energy, Power
-from planner.evidence import Estimate
+from planner.evidence import Estimate, middle
 from planner.performance.evaluation import Evaluation, flop_of
 from planner.planning.case import Case, drawn
 from planner.rates.terms import Draws, Value
@@ -58,8 +58,8 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
     )
     cost, lines = run_bill(run, case.billed)
     energy, wall_h = Energy(j=_drawn(evaluation.energy.total, n)), _drawn(evaluation.wall_s, n) / HOUR_S
-    energy_mid = Energy(j=float(np.median(energy.j)))
-    power_mid = mean_power(energy_mid, float(np.median(wall_h)))
+    energy_mid = Energy(j=middle(energy.j))
+    power_mid = mean_power(energy_mid, middle(wall_h))
     carbon_kg = _drawn(evaluation.carbon_kg, n)
     grid = case.site.grid_kg_co2e_per_kwh
     carbon = Estimate.of_draws(carbon_kg, mid=float(operation_kg(energy_mid, grid.mid)))
@@ -93,7 +93,7 @@ def _embodied(case: Case, gpu_h: Floats, draws: Draws) -> tuple[Value, Estimate 
         return 0.0, None
     per_gpu_h = rate.kg_co2e_per_gpu_h
     made_kg = embodied_kg(gpu_h, drawn(per_gpu_h, "embodied", draws))
-    mid = float(embodied_kg(float(np.median(gpu_h)), per_gpu_h.mid))
+    mid = float(embodied_kg(middle(gpu_h), per_gpu_h.mid))
     return made_kg, Estimate.of_draws(made_kg, mid=mid)
 
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
 from planner.answer.plan import Plan
 from planner.costs.facility_power import CapEffect, peak_power
 from planner.errors import Message, NoPlanError
+from planner.evidence import middle
 from planner.parallelism.search import enumerate_layouts
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
@@ -63,7 +62,7 @@ def _capped(
     """The fastest plan under the cap in place of the default deadline; a target of the user's own is not given up."""
     gpus, cap_w = int(uncapped.winner.gpus[0]), question.money.power_cap_w
     capped = _fastest(question, case, free.gpus_allowed)
-    wall_s = float(np.median(case.evaluate(uncapped.winner, draws).wall_s))
+    wall_s = middle(case.evaluate(uncapped.winner, draws).wall_s)
     assert cap_w is not None
     if capped is None:
         raise NoPlanError(

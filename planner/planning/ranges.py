@@ -26,7 +26,7 @@ SHOWN_DIGITS = 4
 """Decimals of the figures in the reason why a layout lost: each document has dozens of them."""
 
 DRAWS = 1001
-"""Odd, so that the median is one of the draws."""
+"""Odd: a last draw has every input at its mid."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def _at(value: Value, index: int) -> float:
 
 
 def _items(parts: object, unit: float, total: float | None = None) -> dict[str, float]:
-    """Items at mid rates in a unit, with their sum; scaled to a total where the median of the draws is shown."""
+    """Items at mid rates in a unit, with their sum; scaled to a total where the middle of the draws is shown."""
     values = {f.name: _at(getattr(parts, f.name), 0) / unit for f in fields(parts)}  # type: ignore[arg-type]
     whole = sum(values.values())
     if total is not None and whole > 0:

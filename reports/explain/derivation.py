@@ -36,7 +36,7 @@ def remainder(label: str, stated: float, children: list[Node], how: str) -> Node
     computed = made_of(children, how)
     if isclose(computed, stated, rel_tol=1e-9):
         return None
-    note = "the middle is the median of the draws, which is not made of the medians of its parts"
+    note = "the middle of the draws of a sum is not made of the middles of its parts"
     if how == "sum":
         return Node(label=label, value=stated - computed, note=note)
     return Node(label=label, value=stated / computed, note=note) if computed else None

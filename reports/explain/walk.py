@@ -1,7 +1,7 @@
 """From a number of an answer down to its inputs and their sources: a tree whose arithmetic adds up.
 
-The middle of a range is the median of the draws, and the median of a product is not exactly the product of the
-medians. Where the two differ, the difference is a node of its own, so that each line can be checked with a calculator.
+The middle of a range is the geometric mean of the draws: that of a product is the product of those of its factors. That
+of a sum is not; where the two differ, the difference is a node of its own. Each line can be checked with a calculator.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Derivation:
         self, label: str, stated: Any, unit: str, formula: str, how: str, children: list[Node], **more: Any
     ) -> Node:
         estimate = stated if isinstance(stated, dict) else {"low": None, "mid": stated, "high": None}
-        rest = remainder("median of the draws over this", estimate["mid"], children, how) if children else None
+        rest = remainder("middle of the draws over this", estimate["mid"], children, how) if children else None
         parts = [*children, rest] if rest else children
         if rest:
             formula += " + remainder" if how == "sum" else " × remainder"
@@ -248,10 +248,17 @@ class Derivation:
 
     def _gpu_energy(self, size: float) -> Node:
         power = self.power()
-        children = [self.gpu_hours(), power, Node(label="W per MW", value=W_PER_MW, power=-1)]
         if power.value is None:
             return Node(label="GPUs", value=size, unit="MWh")
-        return self._made("GPUs", size, "MWh", "GPU-hours × power ÷ 1,000,000", "product", children)
+        hours = self.gpu_hours()
+        assert hours.value is not None
+        stops = Node(
+            label="Power over the whole run ÷ power in its steps", value=size * W_PER_MW / (hours.value * power.value),
+            note="GPUs that are held but do not train draw what waiting and idling take",
+        )  # fmt: skip
+        children = [hours, power, stops, Node(label="W per MW", value=W_PER_MW, power=-1)]
+        formula = "GPU-hours × power × share of it over the run ÷ 1,000,000"
+        return self._made("GPUs", size, "MWh", formula, "product", children)
 
     def power(self) -> Node:
         """Mean board power of a GPU."""

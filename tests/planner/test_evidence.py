@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message
-from planner.evidence import Estimate, Gap
+from planner.evidence import Estimate, Gap, middle
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
@@ -18,17 +18,32 @@ def test_low_mid_and_high_are_ordered_and_lie_within_the_draws(values):
     assert min(values) <= found.low <= found.mid <= found.high <= max(values)
 
 
-def test_of_a_thousand_and_one_draws_they_are_the_51st_501st_and_951st():
-    found = Estimate.of_draws(np.arange(1001.0)[::-1])
+def test_of_a_thousand_and_one_draws_the_ends_are_the_51st_and_951st():
+    drawn = Estimate.of_draws(np.arange(1001.0)[::-1])
 
-    assert (found.low, found.mid, found.high) == (50, 500, 950)
+    assert (drawn.low, drawn.high) == (50, 950)
+    assert drawn.mid == 500  # one of them is 0: the median
+
+
+def test_the_middle_is_the_geometric_mean_so_that_it_multiplies():
+    hours, price = np.array([1.0, 10.0, 100.0]), np.array([4.0, 1.0, 2.0])
+
+    assert middle(hours) == pytest.approx(10.0)
+    assert middle(hours * price) == pytest.approx(10.0 * middle(price)) == pytest.approx(20.0)
+    assert middle(1.0 / hours) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("draws", "median"), [([-1.0, 2.0, 5.0], 2.0), ([0.0, 0.0, 3.0], 0.0)])
+def test_of_draws_that_are_not_all_above_zero_the_middle_is_the_median(draws, median):
+    assert middle(draws) == median
 
 
 def test_between_two_draws_they_are_interpolated():
     # Hyndman and Fan 1996, type 7: position 1 + (n - 1) p of the ordered draws
     found = Estimate.of_draws([1.0, 2.0, 3.0, 4.0])
 
-    assert (found.low, found.mid, found.high) == pytest.approx((1.15, 2.5, 3.85))
+    assert (found.low, found.high) == pytest.approx((1.15, 3.85))
+    assert found.mid == pytest.approx(24 ** (1 / 4))
 
 
 def test_a_figure_without_draws_has_no_range():

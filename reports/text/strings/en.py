@@ -517,7 +517,7 @@ TEXT: dict[str, str] = {
     "method.carbon.text": "Energy times the grid's average factor where the machines stand (location-based).",
     "method.ranges.term": "Ranges",
     "method.ranges.text": "The uncertain inputs are drawn many times and go through the same arithmetic; low and "
-    "high are the 5th and 95th percentile. The middle is the median; of a product or a sum it is made of their middles.",
+    "high are the 5th and 95th percentile. The middle is the geometric mean; of a bill or a sum it is made of their middles.",
     "glossary.title": "Glossary",
     "glossary.precision.term": "Precision",
     "glossary.precision.text": "The number format of the matrix products. Fewer bits are faster and take less power.",
@@ -562,7 +562,7 @@ TEXT: dict[str, str] = {
     "glossary.grid_factor.term": "Grid factor",
     "glossary.grid_factor.text": "Greenhouse gas of one kilowatt-hour where the machines stand.",
     "glossary.range.term": "Low, middle, high",
-    "glossary.range.text": "5th percentile; median, or product or sum of medians; 95th percentile.",
+    "glossary.range.text": "5th percentile; geometric mean of the draws, or product or sum of such; 95th percentile.",
     "glossary.lower_bound.term": "Lower bound",
     "glossary.lower_bound.text": "A figure that lacks something and is therefore too small; shown with ≥.",
     # items

@@ -503,7 +503,7 @@ TEXT: dict[str, str] = {
     "method.carbon.term": "碳排放",
     "method.carbon.text": "能耗乘以机器所在地电网的平均因子（基于位置）。",
     "method.ranges.term": "区间",
-    "method.ranges.text": "对不确定的输入多次抽样，走同一套算术；低、高为第 5、95 百分位，中为中位数，或由各项中值相乘、相加而得。",
+    "method.ranges.text": "对不确定的输入多次抽样，走同一套算术；低、高为第 5、95 百分位，中为几何平均，或由各项中值相乘、相加而得。",
     "glossary.title": "术语",
     "glossary.precision.term": "精度",
     "glossary.precision.text": "矩阵乘法所用的数字格式。位数越少越快，也越省电。",
@@ -548,7 +548,7 @@ TEXT: dict[str, str] = {
     "glossary.grid_factor.term": "电网因子",
     "glossary.grid_factor.text": "机器所在地每千瓦时电对应的温室气体。",
     "glossary.range.term": "低、中、高",
-    "glossary.range.text": "第 5 百分位；中位数，或中位数之积、之和；第 95 百分位。",
+    "glossary.range.text": "第 5 百分位；各次抽样的几何平均，或其积、之和；第 95 百分位。",
     "glossary.lower_bound.term": "下限",
     "glossary.lower_bound.text": "因有缺项而偏小的数字，以 ≥ 标出。",
     # items

@@ -99,7 +99,7 @@ def test_several_cost_lines_are_added_with_what_the_draws_leave_over(recorded):
     plan["cost_usd"] |= {"mid": 9.3e5}
     root = explain(recorded, "cost").root
 
-    assert [child.label for child in root.children] == ["GPU rental", "Electricity", "median of the draws over this"]
+    assert [child.label for child in root.children] == ["GPU rental", "Electricity", "middle of the draws over this"]
     assert sum(child.value or 0 for child in root.children) == pytest.approx(9.3e5)
 
 
