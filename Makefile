@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house rows site lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,8 +23,15 @@ fuzz: ## the property tests with thirty times the examples, other ones each time
 house: ## the layers of every package, imports against them (0) and modules per folder
 	$(BIN)/python -m tools.house
 
-lint: ## style and the import contract
+rows: ## check every row of the data files: source, date, key, range, names
+	$(BIN)/python -m tools.rows
+
+site: ## the documentation as a site in build/site, with the Python API; needs no net
+	$(BIN)/python -m tools.site
+
+lint: ## style, format and the import contract
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
 types: ## mypy --strict
@@ -52,4 +59,4 @@ layouts: ## layouts evaluated per second on one core
 	$(BIN)/python -m benchmarks.layouts
 
 clean: ## remove what the commands above made
-	rm -rf .venv build dist plan.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist plan.html .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

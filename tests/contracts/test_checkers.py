@@ -14,8 +14,13 @@ BIN = Path(sys.executable).parent
 
 @pytest.mark.parametrize(
     "command",
-    [("ruff", "check", "--quiet", "."), ("mypy",), ("lint-imports", "--no-cache")],
-    ids=["ruff finds nothing", "mypy --strict finds nothing", "imports point down only, without a cycle"],
+    [("ruff", "check", "--quiet", "."), ("ruff", "format", "--check", "."), ("mypy",), ("lint-imports", "--no-cache")],
+    ids=[
+        "ruff finds nothing",
+        "every file is formatted",
+        "mypy --strict finds nothing",
+        "imports point down only, without a cycle",
+    ],
 )
 def test_the_checker_is_content(command):
     done = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -15,7 +15,7 @@ from planner import errors
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HELP_BLOCK = re.compile(r"```console\n\$ (mpplan[^\n]* --help)\n(.*?)```", flags=re.DOTALL)
 HELP_BLOCKS = HELP_BLOCK.findall(README)
 
