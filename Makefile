@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house rows site lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house rows site versions lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,6 +28,9 @@ rows: ## check every row of the data files: source, date, key, range, names
 
 site: ## the documentation as a site in build/site, with the Python API; needs no net
 	$(BIN)/python -m tools.site
+
+versions: ## the main job on every Python that is here, with the lowest and the newest dependencies (needs uv)
+	$(BIN)/python -m tools.versions
 
 lint: ## style, format and the import contract
 	$(BIN)/ruff check .
