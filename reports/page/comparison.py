@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from typing import Any
 
+from planner.csv_table import csv_table
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.document.redact import left_out, redacted
@@ -300,8 +299,4 @@ def _data_rows(pair: Pair) -> list[Doc]:
 
 
 def _csv(rows: list[Doc]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["precision", "metric"])
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_table(list(rows[0]) if rows else ["precision", "metric"], [list(row.values()) for row in rows])
