@@ -7,15 +7,18 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mpplan.app import main
 from planner.question.inputs import INPUTS
-from reports import LANGUAGES
+from reports import LANGUAGES, render
 from reports.document.public import PRIVATE_INPUTS, PRIVATE_VALUES, PUBLIC_INPUTS, PUBLIC_VALUES
 from reports.explain.walk import FIGURES
 from reports.text.messages import templates
@@ -27,8 +30,6 @@ SAID = re.compile(r"zqxsecre(?:t(\d+))?", re.IGNORECASE)
 NEVER_TOLD = {"host", "run id", "runs cells", "runs id"}
 """Places that an answer says nothing of; of a run's id it has eight letters."""
 FORMATS = ("html", "markdown", "terminal", "csv", "json")
-
-Run = Callable[..., str]
 
 
 def run(*arguments: str) -> str:
@@ -148,3 +149,57 @@ NUMBERS = {
     "cp", "dp", "ep", "experts", "head_dim", "heads", "hidden", "kv_heads", "layers", "layouts", "measured", "nodes",
     "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count",
 }  # fmt: skip
+
+
+# A name that is code: the same answers, with the word replaced in every place
+
+ATTACKS = (
+    "<script>alert(1)</script>", "</script><script>alert(1)</script>", "<!--<script>", "&lt;script&gt;",
+    "--><img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "' onmouseover='alert(1)", "]]>{{ 7*7 }}${7*7}",
+    "a\u2028alert(1)\u2029", "\\u003cscript>", "javascript:alert(1)",
+)  # fmt: skip
+
+
+class Page(HTMLParser):
+    """The elements, attributes and comments of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: set[str] = set()
+        self.links: set[str] = set()
+        self.comments: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes |= {name for name, _ in attrs}
+        self.links |= {str(value) for name, value in attrs if name in ("href", "src")}
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+
+def called(value: Any, name: str) -> Any:
+    """A JSON value with another name in place of the word."""
+    if isinstance(value, str):
+        return SAID.sub(lambda _: name, value)
+    if isinstance(value, list):
+        return [called(inner, name) for inner in value]
+    return {key: called(inner, name) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("name", ["quoted", "measured", "booked"])
+def test_a_name_that_is_code_is_text_in_the_page(answers, name, attack):
+    document = json.loads(answers[name].read_text())
+    harmless, page = (str(render(called(document, text), "html", title=text)) for text in ("plain", attack))
+    expected, found = Page(harmless), Page(page)
+
+    assert found.elements == expected.elements
+    assert found.attributes == expected.attributes
+    assert found.comments == expected.comments
+    assert [link for link in found.links if not link.startswith(("#", "https://", "http://", "data:"))] == []
+    assert re.findall("[\u2028\u2029]", page) == []
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert isinstance(json.loads(data), dict)
