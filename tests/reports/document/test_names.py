@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from mpplan.app import main
+from planner.question.input import flag_of
 from planner.question.inputs import INPUTS
 from reports import LANGUAGES, render
 from reports.document.public import PRIVATE_INPUTS, PRIVATE_VALUES, PUBLIC_INPUTS, PUBLIC_VALUES
@@ -130,6 +131,12 @@ def test_a_copy_lacks_no_part_that_nobody_decided_to_leave_out(answers):
 def test_every_input_of_the_question_is_decided_to_be_public_or_private():
     assert {item.name for item in INPUTS} == PUBLIC_INPUTS | PRIVATE_INPUTS
     assert set() == PUBLIC_INPUTS & PRIVATE_INPUTS
+
+
+def test_the_page_on_security_says_of_every_private_input_what_becomes_of_it():
+    page = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
+
+    assert [name for name in PRIVATE_INPUTS if f"`{flag_of(name)}`" not in page] == []
 
 
 def test_every_text_in_a_message_of_an_answer_is_decided_to_be_public_or_private():
