@@ -14,6 +14,7 @@ import typer
 
 from mpplan.group import NAMES, LazyCommands, plain, silence_stdout
 from mpplan.ui.console import did_you_mean, fail
+from mpplan.ui.sink import cleaned, uncleaned
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
 
@@ -53,11 +54,13 @@ def program() -> Any:
     return group
 
 
+@cleaned()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `mpplan` and return its exit code (docs/exit-codes.md)."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
+        own = uncleaned(stream)
+        if isinstance(own, TextIOWrapper):
+            own.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
     gc.set_threshold(50_000)  # a short run makes little garbage; collecting it costs a tenth of the start-up
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

@@ -54,6 +54,9 @@ class Evidence:
     """Precisions whose plans rest on it; empty where all of an answer's do."""
     terms: tuple[str, ...] = ()
     """Names of the terms (`catalog/parameters.csv`) that it gives; empty where it gives none."""
+    public: bool = False
+    """Whether its text is the package's own, or a number; else it may hold what the user named (files, vendors,
+    providers, models), and a copy without names hides it."""
 
 
 LOW_PERCENT, HIGH_PERCENT = 5.0, 95.0

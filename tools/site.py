@@ -18,7 +18,13 @@ import mpplan
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "build" / "site-source"
-ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+ROOT_PAGES = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "reporting.md",
+}
+"""Pages at the root, and where they stand in the site."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)")
 
 
@@ -26,7 +32,7 @@ def pages() -> dict[Path, str]:
     """Where each file of the documentation stands in the site, by its path in the repository."""
     docs = ROOT / "docs"
     files = {path: path.relative_to(docs).as_posix() for path in sorted(docs.rglob("*")) if path.is_file()}
-    files |= {ROOT / name: name.lower() for name in ROOT_PAGES if (ROOT / name).exists()}
+    files |= {ROOT / name: place for name, place in ROOT_PAGES.items()}
     files[docs / "decisions"] = "decisions/index.md"
     return files
 

@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Iterable
 
+from mpplan.ui.sink import folded, visible
+
 
 def _paint(text: str, code: str) -> str:
     """Colour a word when stderr is a terminal and `NO_COLOR` is not set (no-color.org)."""
@@ -20,13 +22,13 @@ def _print(text: str) -> None:
 
 def one_line(text: str) -> str:
     """Fold a message onto one line, so that `error:` can be grepped and read aloud."""
-    return " ".join(text.split())
+    return visible(" ".join(text.split()))
 
 
 def note(text: str, *, quiet: bool = False) -> None:
     """Print what was done, for example `wrote plan.html`; silent with `--quiet`."""
     if not quiet:
-        _print(text)
+        _print(folded(text))
 
 
 def warn(text: str, *, quiet: bool = False) -> None:

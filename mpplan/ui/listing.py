@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from textwrap import wrap
 
+from mpplan.ui.sink import folded
+
 LEAST_COLUMNS = 40
 """Width of lines in a terminal that is narrower than what is readable."""
 
@@ -16,7 +18,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     Output to a pipe or a file is never cut.
     """
-    cells = [list(headers), *[list(row) for row in rows]]
+    cells = [list(headers), *[[folded(cell) for cell in row] for row in rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     right = [all(_is_figure(row[i]) for row in rows) for i in range(len(headers))]
     lines = []
@@ -29,7 +31,9 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def details(pairs: Sequence[tuple[str, str]]) -> str:
     """One entry as `name  value` lines, long values wrapped under themselves."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(wrapped(f"{name.ljust(width)}  {value}".rstrip(), width + 2) for name, value in pairs) + "\n"
+    return (
+        "\n".join(wrapped(f"{name.ljust(width)}  {folded(value)}".rstrip(), width + 2) for name, value in pairs) + "\n"
+    )
 
 
 def wrapped(text: str, indent: int = 0) -> str:

@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpplan.ui.sink import uncleaned
 from planner.errors import UsageError
 
 
@@ -86,8 +87,9 @@ def _to_stdout(content: str | bytes) -> None:
         sys.stdout.write(content)
     else:
         sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        binary = uncleaned(sys.stdout).buffer
+        binary.write(content)
+        binary.flush()
 
 
 def _replace(path: Path, data: bytes) -> None:

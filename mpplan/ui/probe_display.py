@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpplan.ui.console import note
 from mpplan.ui.listing import figure, table
+from mpplan.ui.sink import folded, uncleaned
 from planner.records.measurement import Measurement
 from planner.units import GIB, MILLI, MINUTE_S, TERA
 
@@ -84,7 +85,7 @@ class Live(Quiet):
         self._label = "opening the device"
         self._total_s = self._left_s = 0.0
         self._since = time.monotonic()
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(file=uncleaned(sys.stderr), highlight=False)
         self._live = RichLive(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=True)
 
     def __enter__(self) -> Live:
@@ -109,7 +110,7 @@ class Live(Quiet):
 
     def noted(self, text: str) -> None:
         """See `Listener`."""
-        self._console.print(text, markup=False)
+        self._console.print(folded(text), markup=False)
 
     def _render(self) -> Any:
         from rich.console import Group
@@ -122,9 +123,9 @@ class Live(Quiet):
         bar = Table.grid()  # a bar alone does not end its line
         bar.add_row(ProgressBar(total=max(self._total_s, 1e-9), completed=done_s, width=min(self._console.width, 72)))
         return Group(
-            Text(f"{self.device_name or 'mpplan probe'}: {self._label}, about {duration(left_s)} left"),
+            Text(folded(f"{self.device_name or 'mpplan probe'}: {self._label}, about {duration(left_s)} left")),
             bar,
-            *[Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis") for line in self._recent],
+            *[Text(folded(f"  {line}"), style="dim", no_wrap=True, overflow="ellipsis") for line in self._recent],
         )
 
 

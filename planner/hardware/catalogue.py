@@ -45,6 +45,7 @@ def _evidence(row: Row) -> Evidence:
         source=row.text("source"),
         date=row.text("source_date"),
         gpu=row.text("id"),
+        public=True,
     )
 
 

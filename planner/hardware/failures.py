@@ -40,6 +40,7 @@ def _row(row: Row) -> FailureRow:
             source=row.text("source"),
             date=row.text("date"),
             gpu=row.text("gpu"),
+            public=True,
         ),
         notes=row.cell("notes"),
     )

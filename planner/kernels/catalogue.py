@@ -87,6 +87,7 @@ def _kernel_row(row: Row) -> KernelRow:
             source=row.text("source"),
             date=row.text("date"),
             gpu=gpu,
+            public=True,
         ),
     )
 

@@ -74,6 +74,7 @@ def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED
         source=f"mpplan probe, run {rates.run_id[:8]}",
         date=rates.date,
         gpu=rates.gpu,
+        public=kind is EvidenceKind.SHIPPED,
     )
 
 

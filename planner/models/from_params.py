@@ -93,6 +93,7 @@ def _named(shape: ModelShape, params: float, how: str) -> ModelShape:
         kind=EvidenceKind.ASSUMED,
         what=f"a dense decoder of {params / unit:.4g}{letter.upper()} parameters: {how}",
         source="derived from published model families; name a model or a config.json to replace it",
+        public=True,
     )
     return replace(
         shape, name=name, context=CONTEXT, params_published=None, global_batch_tokens=None, evidence=evidence

@@ -74,6 +74,7 @@ def _together(name: str, group: str, members: tuple[Evidence, ...]) -> Evidence:
         what=f"{EVIDENCE_GROUPS[group]} – {'; '.join(member.what for member in members)}",
         source="; ".join(dict.fromkeys(member.source for member in members)),
         date=max((member.date for member in members if member.date), default=None),
+        public=all(member.public for member in members),
     )
 
 

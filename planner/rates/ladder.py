@@ -185,6 +185,7 @@ def _evidence(row: Parameter, name: str) -> Evidence:
         source=row.origin,
         date=row.date,
         terms=(name,),
+        public=row.kind is not EvidenceKind.MEASURED,  # a calibration names the user's file
     )
 
 

@@ -22,6 +22,7 @@ def _optimizer(row: Row) -> Optimizer:
             what=f"{row.text('name')}: {row.text('what')}",
             source=row.text("source"),
             date=row.text("date"),
+            public=True,
         ),
     )
 

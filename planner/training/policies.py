@@ -58,6 +58,7 @@ def _policy(row: Row) -> PrecisionPolicy:
             what=f"{row.text('id')}: {row.text('what')}",
             source=row.text("source"),
             date=row.text("date"),
+            public=True,
         ),
     )
 

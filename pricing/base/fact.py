@@ -20,5 +20,5 @@ class Fact:
 
 
 def given(id_: str, what: str, source: str, used_in: tuple[str, ...]) -> Evidence:
-    """Evidence for a value that the user gave."""
-    return Evidence(id=id_, kind=EvidenceKind.GIVEN, what=what, source=source, used_in=used_in)
+    """Evidence for a number that the user gave with the flag `source`."""
+    return Evidence(id=id_, kind=EvidenceKind.GIVEN, what=what, source=source, used_in=used_in, public=True)

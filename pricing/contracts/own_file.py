@@ -206,6 +206,7 @@ def _server_price(file: TomlFile, gpu: Gpu) -> tuple[Estimate, Evidence]:
         date=row.dates,
         gpu=gpu.id,
         used_in=("cost_usd",),
+        public=True,
     )
     return usd_per_gpu, evidence
 
@@ -231,6 +232,7 @@ def _evidence(file: TomlFile) -> tuple[Evidence, ...]:
                 source=default.source if given is None else file.name,
                 date=default.date if given is None else None,
                 used_in=("cost_usd",),
+                public=given is None,
             )
         )
     return tuple(evidence)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
+from planner.csv_table import csv_table
 from pricing.exports.audit import require_sound
 from pricing.exports.bill_table import BilledPlan, BillRow, billed_plans
 
@@ -57,13 +56,9 @@ def render(document: dict[str, Any]) -> bytes:
         InputFileError: the document's figures are inconsistent.
     """
     require_sound(document)
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for plan in billed_plans(document):
-        for row in plan.rows:
-            writer.writerow(cells(plan, row))
-    return buffer.getvalue().encode("utf-8")
+    rows = [cells(plan, row) for plan in billed_plans(document) for row in plan.rows]
+    table = csv_table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows], line_end="\n")
+    return table.encode("utf-8")
 
 
 def cells(plan: BilledPlan, row: BillRow) -> dict[str, Any]:

@@ -7,12 +7,11 @@ energy or carbon; these are in `x_` columns, as the specification asks for custo
 
 from __future__ import annotations
 
-import csv
-import io
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from planner.csv_table import csv_table
 from pricing.exports.audit import require_sound
 from pricing.exports.bill_table import BilledPlan, BillRow, one_plan
 
@@ -86,12 +85,9 @@ def render(
     """
     require_sound(document)
     plan = one_plan(document, precision, view, gpu)
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for index, row in enumerate(plan.leaves):
-        writer.writerow(_cells(document, plan, row, first=index == 0))
-    return buffer.getvalue().encode("utf-8")
+    rows = [_cells(document, plan, row, first=index == 0) for index, row in enumerate(plan.leaves)]
+    table = csv_table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows], line_end="\n")
+    return table.encode("utf-8")
 
 
 def _given(document: dict[str, Any], name: str) -> str:

@@ -75,6 +75,7 @@ def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -
         source="--price",
         gpu=gpu,
         used_in=("cost_usd",),
+        public=True,
     )
     return GpuPrice(
         gpu=gpu,

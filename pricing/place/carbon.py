@@ -55,6 +55,7 @@ def _embodied(row: Row) -> Embodied:
         date=row.text("date"),
         gpu=row.text("gpu"),
         used_in=("embodied_tco2e", "sci_kg_per_run"),
+        public=True,
     )
     return Embodied(kg_co2e_per_gpu=Estimate(low=low, mid=(low + high) / 2, high=high), evidence=evidence)
 

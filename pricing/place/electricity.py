@@ -125,6 +125,7 @@ def electricity_of(zone: str | None, region: str | None, as_of: date) -> Fact | 
             source=row.source,
             date=f"{row.date_earliest}/{row.date_latest}",
             used_in=("cost_usd",),
+            public=True,
         ),
     )
 

@@ -153,6 +153,7 @@ def _pue(operator: str | None, region: str | None) -> Fact:
             source=row.source,
             date=row.date,
             used_in=("energy_mwh",),
+            public=not row.operator,  # an operator is the provider that was chosen
         ),
     )
 
@@ -206,5 +207,6 @@ def _from_grid_row(row: GridRow, kind: EvidenceKind) -> Fact:
             source=row.source,
             date=str(row.year),
             used_in=("carbon_tco2e",),
+            public=True,
         ),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.errors import UsageError
 from reports.document.facts import Doc
+from reports.document.names import without_names
 
 PARTS = ("prices", "names")
 """The parts that can be left out."""
@@ -17,11 +18,10 @@ KNOWN = (
     "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps", "pareto",
     "sensitivity", "accuracy", "verify", "traces", "claims", "confidence", "curve", "run_totals",
 )  # fmt: skip
-"""Parts whose names and prices are known; others (`money`, and what is yet to come) do not leave the house."""
+"""Parts whose prices are known; others (`money`, and what is yet to come) are left out with the prices."""
 
 _PRICE_INPUTS = ("price", "provider", "commitment", "electricity", "budget", "budget_usd", "own", "quote", "as_of",
                  "tariff", "beside", "setup_fee")  # fmt: skip
-_NAME_INPUTS = ("model", "provider", "records", "calibration", "network_file", "own", "quote", "config")
 _PRICE_FIGURES = ("cost_usd",)
 _MONEY = re.compile(r"\$|\busd\b|\bprices?\b|\bcosts?\b|\bproviders?\b|\bbudgets?\b|per gpu-hour", re.IGNORECASE)
 
@@ -45,11 +45,10 @@ def redacted(document: Doc, parts: Iterable[str]) -> Doc:
     if "prices" in chosen:
         result = _without_prices(result)
     if "names" in chosen:
-        result = _without_names(result)
+        result = without_names(result)
     if chosen:
-        result = {key: value for key, value in result.items() if key in KNOWN}
         result["command"] = []
-        result["redacted"] = list(chosen)
+        result["redacted"] = list(dict.fromkeys([*left_out(document), *chosen]))
     return result
 
 
@@ -64,6 +63,11 @@ def _price_texts(doc: Doc) -> list[str]:
     lines = [line for view in ("plans", "same_deadline") for plan in doc.get(view) or () for line in plan["cost_lines"]]
     values += [line["unit_price_usd"]["mid"] for line in lines if line.get("unit_price_usd")]
     return sorted({str(value) for value in values if value is not None and len(str(value)) > 2})
+
+
+def left_out(document: Doc) -> list[str]:
+    """What an answer says was left out of it."""
+    return [part for part in document.get("redacted") or () if part in PARTS]
 
 
 def _without_prices(doc: Doc) -> Doc:
@@ -95,7 +99,7 @@ def _without_prices(doc: Doc) -> Doc:
     for name in ("pareto", "claims"):
         doc.pop(name, None)
     doc["sensitivity"] = [row for row in doc.get("sensitivity") or () if row["metric"] not in _PRICE_FIGURES]
-    return doc
+    return {key: value for key, value in doc.items() if key in KNOWN}
 
 
 def _without_budget(probability: Doc | None) -> Doc | None:
@@ -108,34 +112,3 @@ def _without_warnings(doc: Doc, tells: Callable[..., bool]) -> Doc:
     kept = [number for number, text in enumerate(texts) if not tells(text)]
     lists = {name: doc[name] for name in ("warnings", "warnings_message") if doc.get(name)}
     return {name: [rows[number] for number in kept] for name, rows in lists.items()}
-
-
-def _without_names(doc: Doc) -> Doc:
-    """The document without names of the model, of providers and of files.
-
-    The model's shape and the sources of hardware facts stay.
-    """
-    secret = [str(doc["model"].get("name") or "")]
-    secret += [
-        str(entry["value"]) for name, entry in doc["question"].items() if name in _NAME_INPUTS and entry["value"]
-    ]
-    secret = sorted({text for text in secret if len(text) > 2}, key=len, reverse=True)
-    doc["question"] = {name: entry for name, entry in doc["question"].items() if name not in _NAME_INPUTS}
-    doc["model"] = doc["model"] | {"name": ""}
-    doc["evidence"] = [
-        source for source in doc["evidence"] if not source["id"].startswith(("price", "model", "quote", "own"))
-    ]
-    return {key: _masked(value, secret) for key, value in doc.items()}
-
-
-def _masked(value: Any, secret: list[str]) -> Any:
-    """The value with every secret name in its strings replaced."""
-    if isinstance(value, str):
-        for text in secret:
-            value = re.sub(re.escape(text), "…", value, flags=re.IGNORECASE)
-        return value
-    if isinstance(value, dict):
-        return {key: _masked(inner, secret) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_masked(inner, secret) for inner in value]
-    return value

@@ -6,12 +6,11 @@ the paths only: its script (`table` in `templates/report.js`) looks them up in t
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from planner.csv_table import csv_table
 from reports.view import View
 
 _PLAIN = ("view", "precision", "policy", "gpu", "gpus", "fits", "why_not")
@@ -22,8 +21,6 @@ _ENDS = ("low", "mid", "high", "at_least")
 _ITEMS = ("step_s", "memory_gib")
 _CHANCES = ("memory_risk", "probability.deadline", "probability.budget")
 _CURVE = ("global_batch", "chosen", "knee", "in_time", "in_budget")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Characters that a spreadsheet takes for the start of a formula (OWASP, CSV injection)."""
 
 
 def render(view: View) -> str:
@@ -35,11 +32,8 @@ def render(view: View) -> str:
 def table_of(document: dict[str, Any]) -> str:
     """The CSV of a checked document."""
     paths = paths_of(document)
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(head_of(path) for path in paths)
-    writer.writerows([_safe(_at(row, path)) for path in paths] for row in _rows(document))
-    return out.getvalue()
+    rows = ([_at(row, path) for path in paths] for row in _rows(document))
+    return csv_table([head_of(path) for path in paths], rows, number=_number)
 
 
 def paths_of(document: dict[str, Any]) -> list[str]:
@@ -78,19 +72,15 @@ def _at(row: dict[str, Any], path: str) -> Any:
     return value
 
 
-def _safe(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return _number(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
 _EXPONENT_BELOW = 1e-6
 
 
-def _number(value: float) -> str:
+def _number(value: Any) -> Any:
     """A number as ECMAScript writes it (ECMA-262, Number::toString), since the page's script makes the same file."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, float):
+        return value
     if 0 < abs(value) < _EXPONENT_BELOW:
         return repr(value).replace("e-0", "e-")
     return f"{Decimal(repr(value)):f}".removesuffix(".0")

@@ -8,7 +8,7 @@ from typing import Any
 from planner.answer.document import ESTIMATE_SCHEMA
 from planner.errors import InputFileError
 from reports.document.facts import Doc, Facts
-from reports.document.redact import redacted
+from reports.document.redact import left_out, redacted
 from reports.page.brief import brief
 from reports.page.hero import asked_size, hero, model_phrase
 from reports.page.whatif import page_data
@@ -86,7 +86,7 @@ def build(
     """
     words = words_for(lang)
     doc = redacted(checked(document, name), redact)
-    if "names" in doc.get("redacted", ()):
+    if "names" in left_out(doc):
         doc["model"]["name"] = words("redact.model")
     facts = Facts(doc)
     data, sliders = page_data(facts, words)
@@ -121,7 +121,7 @@ def _footer(doc: Doc, words: Words) -> tuple[str, ...]:
     ]
     if doc.get("command"):
         lines.append(words("page.command", command=" ".join(doc["command"])))
-    if doc.get("redacted"):
-        parts = [words(f"redact.{part}") for part in doc["redacted"]]
+    if left_out(doc):
+        parts = [words(f"redact.{part}") for part in left_out(doc)]
         lines.append(words("page.redacted", parts=words.join(parts)))
     return tuple(lines)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from typing import Any
 
+from planner.csv_table import csv_table
 from reports.charts import Bar, linear_ticks, place_rows, ticks_on
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
-from reports.document.redact import redacted
+from reports.document.redact import left_out, redacted
 from reports.page.build import checked
 from reports.page.hero import headline, lead_metric, signed
 from reports.sections.comparison.layout import layout_text
@@ -45,7 +44,7 @@ def build_comparison(
     words, parts = words_for(lang), tuple(redact)
     docs = [redacted(checked(doc, name), parts) for doc, name in ((first, names[0]), (second, names[1]))]
     for doc in docs:
-        if "names" in doc.get("redacted", ()):
+        if "names" in left_out(doc):
             doc["model"]["name"] = words("redact.model")
     pair = (Facts(docs[0]), Facts(docs[1]))
     called = (clean(names[0]) or "A", clean(names[1]) or "B") if "names" not in parts else ("A", "B")
@@ -300,8 +299,4 @@ def _data_rows(pair: Pair) -> list[Doc]:
 
 
 def _csv(rows: list[Doc]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else ["precision", "metric"])
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_table(list(rows[0]) if rows else ["precision", "metric"], [list(row.values()) for row in rows])

@@ -60,7 +60,7 @@ const outcome = (base, plan, knobs) => {
 // The CSV of a document, as reports/formats/csv.py: a column is a path into a row.
 const csvCell = (value) => {
   if (value === null || value === undefined) return '';
-  const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? "'" + value : String(value);
+  const text = typeof value === 'string' && /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? "'" + value : String(value);
   return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
 };
 const table = (paths, page) => {

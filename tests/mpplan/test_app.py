@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -162,3 +163,22 @@ def test_the_line_in_the_list_is_the_first_line_of_the_commands_own_help(command
     own = (group.load_command(command).help or "").strip().splitlines()[0]
 
     assert own == command.help
+
+
+def test_no_command_opens_a_connection_unless_asked(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(socket.socket, "connect", lambda _, address: asked.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: asked.append(address) or [])
+    for arguments in (
+        ("estimate", "--params", "7B", "--gpus", "8", "--format", "html"),
+        ("gpus",),
+        ("models",),
+        ("prices", "list"),
+        ("records",),
+        ("doctor",),
+    ):
+        run(*arguments)
+
+    assert asked == []
+    run("prices", "refresh", "--source", "azure", "--address", "http://127.0.0.1:9/")
+    assert asked != []

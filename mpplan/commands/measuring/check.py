@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict
 from planner.records.jsonl import MeasurementFile, RecordProblem
@@ -66,7 +67,7 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged]
     if verdict.findings:
         lines.append(f"  → {again(path, verdict, stored.file)}")
-    return lines
+    return [folded(line) for line in lines]
 
 
 def _examples(finding: Finding) -> str:

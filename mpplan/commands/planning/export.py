@@ -43,6 +43,7 @@ def export(
 ) -> None:
     """Write the bill of a saved answer for finance: CSV, Parquet, or CSV shaped like FOCUS."""
     from pricing.exports import export_for, find_export
+    from reports.text.clean import clean_tree
 
     form = find_export(format) if format is not None else export_for(output)
     place = open_output(output if output is not None else "-")
@@ -51,14 +52,14 @@ def export(
     if form.is_binary and place.is_stdout and sys.stdout.isatty():
         raise UsageError("Parquet cannot be shown in a terminal", hint="name a file: `-o plan.parquet`")
     if form.of_one_plan:
-        content = form.render(read_answer(plan), precision=precision, gpu=gpu, view=VIEWS[view])
+        content = form.render(clean_tree(read_answer(plan)), precision=precision, gpu=gpu, view=VIEWS[view])
     elif precision or gpu or view != "same-gpus":
         raise UsageError(
             f"--precision, --gpu and --view choose one plan, and {form.name} holds them all",
             hint="leave them out, or ask for --format focus",
         )
     else:
-        content = form.render(read_answer(plan))
+        content = form.render(clean_tree(read_answer(plan)))
     place.write(content)
     if not place.is_stdout:
         note(f"wrote {place.path}", quiet=quiet)

@@ -254,3 +254,27 @@ def test_a_price_that_is_given_leaves_the_cost_the_range_of_the_gpu_hours():
     for plan in document["plans"]:
         for end in ("low", "mid", "high"):
             assert plan["cost_usd"][end] == pytest.approx(2.5 * plan["gpu_hours"][end], rel=1e-9)
+
+
+FORMULA = '=HYPERLINK("http://x","y")'
+
+
+@pytest.mark.parametrize("form", ["cost-csv", "focus"])
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@"])
+def test_no_text_of_a_bill_is_a_formula_and_its_numbers_are_numbers(run, plan, home, form, sign):
+    formula = f"{sign}{FORMULA[1:]}"
+    document = json.loads((home / plan).read_text(encoding="utf-8"))
+    for line in (line for row in document["plans"] for line in row["cost_lines"]):
+        line |= {"label": formula, "id": formula, "unit": formula, "evidence_ids": [formula]}
+    for row in document["plans"]:
+        row |= {"policy": formula, "gpu": formula}
+    document["money"]["prices"] = [{"gpu": formula, "commitment": "spot", "provider": formula, "region": formula}]
+    (home / plan).write_text(json.dumps(document), encoding="utf-8")
+    result = run("export", plan, "--format", form)
+    cells = [cell for row in rows(result.out) for cell in row.values()]
+
+    assert result.code == 0, result.err
+    assert any(formula in cell for cell in cells)
+    assert [cell for cell in cells if cell.startswith(sign)] == []
+    amount = "usd_mid" if form == "cost-csv" else "EffectiveCost"
+    assert all(Decimal(row[amount]) > 0 for row in rows(result.out))

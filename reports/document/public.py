@@ -1,0 +1,83 @@
+"""What of an answer is public, field by field: the one place that decides what a copy without names still says.
+
+A text is public where it is the package's own: an id of its catalogues, a word of its code, a date. All else may be
+what the user named (models, vendors, providers, tariffs, records, calibrations, files, the command line). A text that
+is not listed here is not public: a new field or value stays hidden until somebody lists it. Numbers are public.
+"""
+
+from __future__ import annotations
+
+HIDDEN = "…"
+"""What stands for a text that is not public."""
+
+PUBLIC_INPUTS = frozenset({
+    "params", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload",
+    "stack", "attention", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus", "gpus_per_node", "network",
+    "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "price", "price_like",
+    "commitment", "as_of", "pue", "electricity", "power_cap", "grid", "market_grid", "embodied", "seed",
+})  # fmt: skip
+"""Inputs of the question whose value is a number, a date or a name of the package's own lists."""
+
+PRIVATE_INPUTS = frozenset({
+    "model", "network_file", "provider", "region", "quote", "own", "beside", "tariff", "records", "calibration",
+})  # fmt: skip
+"""Inputs that name what is the user's own, or whom they deal with: left out."""
+
+PRICE_OF = "price "
+"""The prices of several GPUs are inputs of their own, `price h100-sxm5-80gb`."""
+
+PUBLIC_VALUES = frozenset({
+    "arch", "as_of", "collective", "commitment", "compute", "currencies", "currency", "date", "depreciation", "first",
+    "gpu", "gpus", "housing", "input", "instead", "known", "label", "learned_on", "like", "newest", "precision",
+    "until", "value",
+})  # fmt: skip
+"""Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`."""
+
+PRIVATE_VALUES = frozenset({
+    "file", "id", "measured_on", "name", "names", "others", "problem", "provider", "providers", "record", "region",
+    "row", "rows", "source", "vendor", "what",
+})  # fmt: skip
+"""Values whose text is not; `what` is where it is what a public source states."""
+
+WORDS = frozenset({
+    "schema", "mpplan", "created_at",
+    "model.kind",
+    *(f"plans.{name}" for name in (
+        "precision", "policy", "gpu", "layout.act_ckpt", "lost_layouts.layout.act_ckpt", "uncertainty.term",
+        "uncertainty.label", "cost_lines.id", "cost_lines.unit", "products.where", "products.compute",
+        "attention_kernel.compute", "collectives.item", "collectives.operation", "collectives.carries",
+        "narrow_gain.compute",
+    )),
+    *(f"savings.{name}" for name in ("view", "gpu", "metric", "from", "to")),
+    *(f"unsupported.{name}" for name in ("precision", "gpu", "instead")),
+    "assumptions.id", "assumptions.change_with", "gaps.key",
+    *(f"evidence.{name}" for name in ("kind", "gpu", "date", "used_in", "precisions", "terms")),
+    "curve.gpu", "power_caps.gpu", "power_limit_search.gpu", "power_limit_search.precision",
+    "pareto.points.precision", "pareto.points.gpu", "run_totals.date",
+    *(f"sensitivity.{name}" for name in ("gpu", "metric", "term", "label")),
+    *(f"accuracy.points.{name}" for name in ("gpu", "precision", "metric")),
+    *(f"verify.cases.{name}" for name in ("precision", "metric")),
+    "traces.kind", "traces.unit",
+    "calibration.gpus", "calibration.learned.unit",
+    "money.prices.gpu", "money.prices.commitment", "money.quotes.gpu", "money.owned.gpu",
+    *(f"money.start_hours.{name}" for name in ("gpu", "precision", "best_start", "dearest_start")),
+    "money.power_limits.gpu", "money.power_limits.precision",
+})  # fmt: skip
+"""Fields of the document whose text is public, by their path without numbers; `same_deadline` is as `plans`."""
+
+SOURCES = frozenset({"evidence", "evidence_id", "evidence_ids", "rental_evidence_ids"})
+"""Fields that name a source by its id."""
+
+EMPTY = frozenset({"money.prices.provider", "money.prices.region", "money.here"})
+"""Private fields that are empty where nothing was chosen, and so become empty."""
+
+LEFT_OUT = frozenset({"claims", "money.elsewhere"})
+"""Parts that say nothing without their names."""
+
+PARTS = frozenset({
+    "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
+    "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps",
+    "power_limit_search", "pareto", "sensitivity", "accuracy", "verify", "traces", "money", "calibration", "confidence",
+    "curve", "run_totals",
+})  # fmt: skip
+"""Parts of the document that a copy without names has; what is yet to come does not leave the house."""

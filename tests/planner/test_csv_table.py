@@ -1,0 +1,35 @@
+"""The one writer of tables for spreadsheets: formulas are texts, numbers are numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from decimal import Decimal
+
+import pytest
+
+from planner.csv_table import csv_table, guarded
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"])
+def test_a_text_that_a_spreadsheet_would_compute_gets_a_quote_mark(text):
+    assert guarded(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "H100 = fast", "a-b", "1+1", "'=1"])
+def test_other_texts_stay(text):
+    assert guarded(text) == text
+
+
+def test_numbers_stay_numbers_and_nothing_is_empty():
+    assert csv_table(["a", "b", "c", "d"], [[-1.5, Decimal("-2.50"), None, True]]) == "a,b,c,d\r\n-1.5,-2.50,,True\r\n"
+
+
+def test_a_number_is_written_as_asked_and_a_text_is_not():
+    assert csv_table(["a"], [[0.5], ["x"]], line_end="\n", number=lambda value: f"{value:%}") == "a\n50.000000%\nx\n"
+
+
+def test_heads_are_guarded_and_cells_are_quoted():
+    text = csv_table(["=a"], [['=HYPERLINK("http://x","y"),\nz']])
+
+    assert list(csv.reader(io.StringIO(text))) == [["'=a"], ['\'=HYPERLINK("http://x","y"),\nz']]
