@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InputFileError, Message
-from planner.rows import near_names, read_text
+from planner.files import read_text
+from planner.rows import near_names
 from pricing.base.listing import listed
 
 

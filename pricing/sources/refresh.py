@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 
 from planner.errors import UsageError
+from planner.files import read_text
 from planner.records.home import data_dir
-from planner.rows import read_text
 from pricing.book.user_book import Added, add_rows, write_whole
 from pricing.sources import Fetched, Source
 from pricing.sources.base import FetchError
