@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pricing.sources import Fetched
-from pricing.sources.base import FetchError
+from pricing.sources.web import FetchError
 from pricing.sources.gpuhunt_catalog import GPUHUNT, read
 
 RECORDED = (Path(__file__).parents[1] / "recorded" / "gpuhunt_items.json").read_text(encoding="utf-8")
