@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from planner.calibration.spreads import RESIDUALS
 from planner.errors import InputFileError, Message, UsageError
 from planner.evidence import EvidenceKind
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
+from planner.units import today
 
 SCHEMA = "mpplan.calibration/1"
 LARGEST_BYTES = 8_000_000
@@ -69,7 +69,7 @@ def to_calibration_document(calibration: Calibration, *, source: str, version: s
     return {
         "schema": SCHEMA,
         "mpplan": version,
-        "made": date.today().isoformat(),
+        "made": today().isoformat(),
         "source": source,
         "shipped_parameters": shipped_digest(),
         "runs": len(calibration.rows),

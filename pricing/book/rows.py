@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
-from io import TextIOWrapper
 from pathlib import Path
 
-from planner.errors import InputFileError, UsageError
-from planner.files import open_file
-from planner.records.home import data_dir
-from planner.rows import Row, keyed, read_rows
+from planner.errors import InputFileError, Message, UsageError
+from planner.rows import Row
 from planner.text import one_line
-from pricing.base.folder import DATA
 from pricing.base.money import read_currency
-from pricing.files.csv_lines import csv_lines
 
 COMMITMENTS = ("on-demand", "spot", "1y", "3y")
 SELLERS = ("provider", "broker", "marketplace")
@@ -121,10 +115,15 @@ class SetAside:
     """How many there are in all."""
 
     def lines(self) -> str:
-        """Their line numbers: `line 3`, or `lines 3, 7, 9 and 12 more`."""
+        """Their line numbers: `3`, or `3, 7, 9, … (15)` where there are more than are named; in no language."""
         numbers = ", ".join(str(row.line) for row in self.rows)
-        more = f" and {self.count - len(self.rows)} more" if self.count > len(self.rows) else ""
-        return f"line{'' if self.count == 1 else 's'} {numbers}{more}"
+        return f"{numbers}, … ({self.count})" if self.count > len(self.rows) else numbers
+
+    def warnings(self) -> tuple[Message, ...]:
+        """One that names the file and the lines, where there are any."""
+        if not self.count:
+            return ()
+        return (Message.of("price.warning.set_aside", file=Path(self.file).name, lines=self.lines()),)
 
 
 MEND = "`mpplan prices repair` mends the book"
@@ -213,132 +212,3 @@ def price_row(row: Row) -> PriceRow:
         source=row.text("source"),
         notes=row.cell("notes"),
     )
-
-
-def book_lines(
-    lines: Iterable[str], name: str, gpu: str | None = None, taken: Mapping[str, PriceRow] | None = None
-) -> Iterator[tuple[str, PriceRow | BadRow]]:
-    """Every line of a price book as it stands, with the price in it or what is wrong with it.
-
-    Args:
-        lines: the file's lines; a byte that is no UTF-8 stands as a lone surrogate (`surrogateescape`).
-        name: the file's name, for errors.
-        gpu: only good rows of this GPU.
-        taken: rows of another book, whose ids no other row may have.
-
-    Raises:
-        InputFileError: a column is missing.
-    """
-    ids: set[str] = set()
-    others = taken or {}
-    for line in csv_lines(lines, name, COLUMNS, only=None if gpu is None else ("gpu", gpu)):
-        try:
-            if isinstance(line.content, InputFileError):
-                raise line.content
-            row = price_row(line.content)
-            if row.id in ids or others.get(row.id, row) != row:
-                raise line.content.fail("id", "an id that no other line has")
-            ids.add(row.id)
-            yield line.text, row
-        except InputFileError as error:
-            yield line.text, BadRow(line=line.number, text=line.text, error=error)
-
-
-def parse_book(
-    lines: Iterable[str], name: str, gpu: str | None = None, taken: Mapping[str, PriceRow] | None = None
-) -> PriceBook:
-    """The price book in these lines; see `book_lines`.
-
-    Raises:
-        InputFileError: a column is missing.
-    """
-    rows: list[PriceRow] = []
-    named: list[BadRow] = []
-    count = 0
-    for _, row in book_lines(lines, name, gpu, taken):
-        if isinstance(row, PriceRow):
-            rows.append(row)
-            continue
-        count += 1
-        if len(named) < MOST_NAMED:
-            named.append(row)
-    return PriceBook(rows=tuple(rows), set_aside=SetAside(file=name, rows=tuple(named), count=count))
-
-
-def open_book(path: Path) -> TextIOWrapper:
-    """The lines of a price book for `book_lines`; the caller closes them.
-
-    Raises:
-        UsageError: the file is missing or may not be read.
-        InputFileError: it is not a regular file, or is too large.
-    """
-    return TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def read_book(path: Path) -> PriceBook:
-    """Read a price book CSV; bad rows are set aside.
-
-    Raises:
-        UsageError: the file cannot be read.
-        InputFileError: it is no file, is too large, or lacks a column.
-    """
-    with open_book(path) as lines:
-        return parse_book(lines, str(path))
-
-
-def refuse_bad_rows(book: PriceBook) -> None:
-    """Refuse a book with bad rows, for where all of a file is wanted or none of it.
-
-    Raises:
-        InputFileError: what is wrong with the first; the hint names the lines of all.
-    """
-    if book.set_aside.rows:
-        first = book.set_aside.rows[0].error
-        hint = first.hint if book.set_aside.count == 1 else f"correct {book.set_aside.lines()}"
-        raise InputFileError(first.message, hint=hint)
-
-
-@lru_cache(maxsize=1)
-def shipped_book() -> PriceBook:
-    """The rows shipped with the package."""
-    return PriceBook(rows=tuple(keyed(read_rows(DATA / "gpu_prices.csv", COLUMNS), price_row).values()))
-
-
-@lru_cache(maxsize=1)
-def shipped_by_id() -> dict[str, PriceRow]:
-    """The shipped rows by id: a row of the user's may not take the id of another of these."""
-    return {row.id: row for row in shipped_book().rows}
-
-
-def user_book_path() -> Path:
-    """The user's own price book: rows that were added, imported or fetched."""
-    return data_dir() / "prices.csv"
-
-
-def load_user_book(gpu: str | None = None) -> PriceBook:
-    """The user's own rows, optionally of one GPU only; none where there is no such book. Bad rows are set aside.
-
-    Raises:
-        InputFileError: the book has no header, or is no file.
-        UsageError: it cannot be read.
-    """
-    path = user_book_path()
-    if not path.exists():
-        return PriceBook(rows=())
-    try:
-        with open_book(path) as lines:
-            return parse_book(lines, str(path), gpu, shipped_by_id())
-    except InputFileError as error:
-        raise InputFileError(error.message, hint=MEND) from None
-
-
-def load_book(gpu: str | None = None) -> PriceBook:
-    """The shipped rows and the user's, optionally of one GPU only.
-
-    Raises:
-        InputFileError: the user's book has no header, or is no file.
-        UsageError: it cannot be read.
-    """
-    shipped = PriceBook(rows=tuple(row for row in shipped_book().rows if gpu is None or row.gpu == gpu))
-    own = load_user_book(gpu)
-    return replace(shipped.plus(own.rows), set_aside=own.set_aside)

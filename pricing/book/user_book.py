@@ -15,17 +15,8 @@ from pathlib import Path
 from planner.errors import InputFileError, UsageError
 from planner.files import read_bytes
 from planner.rows import CellError, Row
-from pricing.book.rows import (
-    COLUMNS,
-    MEND,
-    PriceBook,
-    PriceRow,
-    load_user_book,
-    parse_book,
-    price_row,
-    shipped_by_id,
-    user_book_path,
-)
+from pricing.book.reading import load_user_book, parse_book, shipped_by_id, user_book_path
+from pricing.book.rows import COLUMNS, MEND, PriceBook, PriceRow, price_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +65,7 @@ def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
         raise InputFileError(
             f"{count} of the new rows cannot be kept: {reason}", hint="correct them, or leave them out"
         )
-    with _locked():
+    with book_lock():
         book = load_user_book()
         known = {_key(row): row for row in book.rows}
         added, conflicts, same = [], [], 0
@@ -182,7 +173,7 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def book_lock() -> Iterator[None]:
     """Hold the book's lock, so that no row is lost when two commands add rows at the same time."""
     path = user_book_path().with_suffix(".lock")
     try:

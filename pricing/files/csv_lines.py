@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from planner.errors import InputFileError
 from planner.rows import Row, miscounted, not_csv, read_header
@@ -45,8 +44,8 @@ def csv_lines(
 ) -> Iterator[Line]:
     """The records of a CSV file, good and bad ones; blank lines are skipped.
 
-    A bad record of several lines is an unclosed quote: its lines are then read one by one, so that the good rows which
-    it swallowed are found again.
+    Quotes are read strictly, so that none is left open at the end. A bad record of several lines is an open quote: its
+    lines are then read one by one, so that the good rows which it swallowed are found again.
 
     Args:
         lines: the file's lines with their ends; a byte that is no UTF-8 stands as a lone surrogate (`surrogateescape`).
@@ -58,7 +57,7 @@ def csv_lines(
         InputFileError: the header lacks a column.
     """
     source = _Remembering(lines)
-    reader = csv.reader(source)
+    reader = csv.reader(source, strict=True)
     header = read_header(reader, name, columns)
     source.taken()
     for record in _records(reader, source):
@@ -96,7 +95,7 @@ def _records(reader: Iterator[list[str]], source: _Remembering) -> Iterator[_Rec
 
 def _cells(line: str) -> _Cells:
     try:
-        return next(csv.reader(chain((line,))), [])
+        return next(csv.reader((line,), strict=True), [])
     except csv.Error as error:
         return error
 

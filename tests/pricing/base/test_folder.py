@@ -10,7 +10,7 @@ import pytest
 from planner.errors import InputFileError
 from pricing.base.folder import DATA, user_rows
 from pricing.book.gpu_names import name_rules
-from pricing.book.rows import shipped_book
+from pricing.book.reading import shipped_book
 from pricing.contracts.own_file import server_rows
 from pricing.gpu_price.reserved import discounts
 from pricing.place.carbon import embodied_of

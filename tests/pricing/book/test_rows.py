@@ -10,17 +10,8 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import load_gpus
-from pricing.book.rows import (
-    COLUMNS,
-    COMMITMENTS,
-    PriceBook,
-    load_book,
-    load_user_book,
-    read_book,
-    refuse_bad_rows,
-    shipped_book,
-    user_book_path,
-)
+from pricing.book.reading import load_book, load_user_book, read_book, refuse_bad_rows, shipped_book, user_book_path
+from pricing.book.rows import COLUMNS, COMMITMENTS, PriceBook
 from pricing.book.user_book import book_text
 
 GOOD = "x1,h100-sxm5-80gb,acme,,,8,on-demand,2.50,USD,provider,2026-10-01,2026-10-01,test,test,"

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from planner.errors import InputFileError, UsageError
-from pricing.book.rows import load_book, load_user_book, user_book_path
+from pricing.book.reading import load_book, load_user_book, user_book_path
 from pricing.book.user_book import add_rows, book_text, row_id, write_book, write_whole
 
 
@@ -123,7 +123,7 @@ def test_bad_lines_further_columns_and_a_missing_line_end_survive_an_addition(da
     text = user_book_path().read_bytes()
     assert text.startswith(old.encode() + b" caf\xe9\n,r")
     assert [str(kept.price_per_gpu_h) for kept in load_user_book().rows] == ["2.50", "2.6"]
-    assert load_user_book().set_aside.lines() == "line 3"
+    assert load_user_book().set_aside.lines() == "3"
 
 
 def test_an_unclosed_quote_costs_only_its_own_line(data_home, row):
@@ -133,7 +133,7 @@ def test_an_unclosed_quote_costs_only_its_own_line(data_home, row):
     add_rows([row("2.6", id="new", region="us")])
 
     assert [kept.id for kept in load_user_book().rows[:2]] == ["a", "b"]
-    assert load_user_book().set_aside.lines() == "lines 3, 4"
+    assert load_user_book().set_aside.lines() == "3, 4"
 
 
 def test_no_two_rows_share_an_id_by_a_bar_in_a_cell(row):
@@ -148,7 +148,7 @@ def test_a_row_may_not_take_the_id_of_another_shipped_row(data_home, row):
 
     book = load_book()
 
-    assert book.set_aside.lines() == "line 2"
+    assert book.set_aside.lines() == "2"
     assert "mine" in {kept.id for kept in book.rows}
 
 

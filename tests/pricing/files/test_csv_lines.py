@@ -12,7 +12,11 @@ from pricing.files.csv_lines import csv_lines
 
 def lines_of(text, **more):
     return [
-        (line.number, line.text, line.content.message if isinstance(line.content, InputFileError) else line.content.cells)
+        (
+            line.number,
+            line.text,
+            line.content.message if isinstance(line.content, InputFileError) else line.content.cells,
+        )
         for line in csv_lines(StringIO(text, newline=""), "f.csv", ("a", "b"), **more)
     ]
 
@@ -36,7 +40,7 @@ def test_the_rows_that_an_unclosed_quote_swallows_are_found_again():
     found = lines_of('a,b\n1,2\n"oops\n' + "3,4\n" * 3)
 
     assert [number for number, *_ in found] == [2, 3, 4, 5, 6]
-    assert found[1] == (3, '"oops\n', "f.csv:3: expected 2 cells, found 1")
+    assert found[1] == (3, '"oops\n', "f.csv:3: not CSV: unexpected end of data")
     assert [content for *_, content in found[2:]] == [{"a": "3", "b": "4"}] * 3
 
 
