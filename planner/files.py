@@ -91,7 +91,7 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
 def unreadable(path: Path, error: OSError | ValueError) -> MpplanError:
     """The error for a file that the system does not open or read."""
     reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {path}: {reason}", hint="check the path and its permissions")
+    return UsageError(f"cannot read `{path}`: {reason}", hint="check the path and its permissions")
 
 
 def _no_file(path: Path, mode: int) -> InputFileError:

@@ -23,8 +23,9 @@ from planner.calibration.learn import Calibration
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned
 from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import InputFileError, Message
 from planner.evidence import EvidenceKind
+from planner.files import read_text
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
 from planner.units import today
 
@@ -156,11 +157,7 @@ def read_calibration(path: Path, shipped: Parameters) -> ReadCalibration:
 
 def _json(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise InputFileError(f"{path.name}: too large for a calibration", hint="pass what `mpplan calibrate` wrote")
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint="check the path") from error
+        document = json.loads(read_text(path, most_bytes=LARGEST_BYTES))
     except (ValueError, RecursionError) as error:
         raise InputFileError(
             f"{path.name}:1: expected JSON: {error}", hint="pass what `mpplan calibrate` wrote"

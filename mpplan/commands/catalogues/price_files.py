@@ -64,7 +64,7 @@ def check(
     if json:
         print_document(_checked(book, findings, day))
     else:
-        for line in first_of((f"error  line {row.line}  {row.error.message}" for row in bad.rows), bad.count):
+        for line in first_of((f"error  {row.error.message}" for row in bad.rows), bad.count):
             typer.echo(wrapped(line, 7))
         for kind, some in (("error", wrong), ("warning", findings[len(wrong) :])):
             lines = (f"{kind}  {finding.row_id}  {finding.what}" for finding in some[:MOST_FINDINGS])
@@ -206,7 +206,7 @@ def repair(
         counts = {"kept": done.kept, "bad_lines": lines, "bad_lines_total": bad.count}
         print_document({"book": str(done.book), "aside": str(done.aside), "written": yes and bad.count > 0, **counts})
         return
-    for line in first_of((f"line {row.line}  {row.error.message}" for row in bad.rows), bad.count):
+    for line in first_of((str(row.error.message) for row in bad.rows), bad.count):
         typer.echo(wrapped(line, 2))
     if not bad.count:
         note(f"{done.book}: {done.kept} rows, nothing to mend")
