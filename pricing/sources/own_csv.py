@@ -70,7 +70,7 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
         name: its name, for errors.
 
     Raises:
-        InputFileError: it is empty, not UTF-8, or a line has too many cells.
+        InputFileError: it is empty, not UTF-8, names a column twice, or a line has too many cells.
     """
     import pandas as pd
 
@@ -87,6 +87,9 @@ def read_frame(content: bytes, name: str) -> pd.DataFrame:
         reason = shortened(str(error).replace("Error tokenizing data. C error: ", ""), 200)
         raise InputFileError(f"{name}: not a CSV: {reason}", hint="see docs/pricing.md") from error
     frame.columns = [str(column).strip() for column in frame.columns]
+    if not frame.columns.is_unique:
+        twice = shortened(str(frame.columns[frame.columns.duplicated()][0]))
+        raise InputFileError(f"{name}:1: {twice}: expected one column of this name", hint="rename or drop one")
     return frame
 
 
