@@ -63,7 +63,7 @@ def csv_lines(
     for record in _records(reader, source):
         number, taken, cells = record
         parts = [record]
-        if isinstance(cells, csv.Error) or len(cells) != len(header):
+        if len(taken) > 1 and (isinstance(cells, csv.Error) or len(cells) != len(header)):
             first = number - len(taken) + 1
             parts = [(first + at, [line], _cells(line)) for at, line in enumerate(taken)]
         for at, texts, found in parts:
