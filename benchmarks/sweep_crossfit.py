@@ -11,7 +11,6 @@ import csv
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from datetime import date
 from pathlib import Path
 
 from benchmarks.accuracy_layouts import Scores, predict_sweep, read_sweep, scores
@@ -19,6 +18,7 @@ from planner.calibration.fit import Log, population_fit, read_corpus, with_poste
 from planner.calibration.linear import Observation
 from planner.rates.parameters import Parameters, shipped_parameters
 from planner.rows import CATALOG
+from planner.units import today
 
 SWEEP = CATALOG / "sweep_runs.csv"
 RESULT = Path(__file__).resolve().parent / "sweep_crossfit.csv"
@@ -60,7 +60,7 @@ def main() -> None:
         writer.writerow(["model", *(field.name for field in fields(Scores)), "date"])
         for model, figures in result.items():
             rounded = [round(value, DIGITS) for value in asdict(figures).values()]
-            writer.writerow([model, *rounded, date.today().isoformat()])
+            writer.writerow([model, *rounded, today().isoformat()])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from planner.errors import InputFileError, UsageError
+from planner.files import read_text
+from planner.text import shortened
 
 CATALOG = Path(__file__).parent / "catalog"
 """Folder of the data files that ship with the planner."""
@@ -28,6 +30,20 @@ T = TypeVar("T")
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])[^a-z0-9]+(?=[0-9])")
 _PUNCTUATION = re.compile(r"[^a-z0-9.]+|(?<![0-9])\.|\.(?![0-9])")
 _YES_NO = {"yes": True, "no": False}
+
+LARGEST_AMOUNT = 10**15
+"""No cell holds a larger number of anything, nor, above zero, a smaller one than its inverse; exact sums stay exact."""
+
+
+class CellError(InputFileError):
+    """A cell is not what its column holds; `key` and `expected` are the same for every line with this mistake."""
+
+    def __init__(self, place: str, key: str, expected: str, found: str, hint: str) -> None:
+        super().__init__(f"{place}: {key}: expected {expected}, found `{shortened(found)}`", hint=hint)
+        self.key = key
+        """The column."""
+        self.expected = expected
+        """What it should hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +60,12 @@ class Row:
     cells: Mapping[str, str]
     """Text by column."""
 
-    def fail(self, key: str, expected: str) -> InputFileError:
+    def fail(self, key: str, expected: str) -> CellError:
         """The error for a cell that is not what it should be."""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         line = "" if self.line is None else f" in line {self.line}"
-        return InputFileError(
-            f"{place}: {key}: expected {expected}, found `{self.cells.get(key, '')}`",
-            hint=f"correct column `{key}`{line} of {self.file}",
-        )
+        hint = f"correct column `{key}`{line} of {self.file}"
+        return CellError(place, key, expected, self.cells.get(key, ""), hint)
 
     def cell(self, key: str) -> str:
         """The text of a cell without surrounding blanks; empty where nothing is written."""
@@ -112,12 +126,12 @@ class Row:
             raise self.fail(key, f"a whole number {_bounds(low, high)}")
         return value
 
-    def decimal(self, key: str, *, above_zero: bool = False, high: float = float("inf")) -> Decimal:
+    def decimal(self, key: str, *, above_zero: bool = False, high: float = LARGEST_AMOUNT) -> Decimal:
         """An exact decimal number of at least 0 (or above 0) and at most `high`; see `parse_decimal`."""
         value = parse_decimal(self.cell(key))
         if value is None or value < 0 or (above_zero and value == 0) or value > high:
             low = "above 0" if above_zero else "of at least 0"
-            top = "" if high == float("inf") else f" and at most {high:g}"
+            top = "" if high == LARGEST_AMOUNT else f" and at most {high:g}"
             raise self.fail(key, f"a decimal number {low}{top}")
         return value
 
@@ -155,7 +169,10 @@ def _bounds(low: float, high: float) -> str:
 
 
 def parse_decimal(text: str) -> Decimal | None:
-    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None if it is none."""
+    """Read a plain decimal number (point or comma as decimal mark, no thousands marks); None if it is none.
+
+    Nor is one that no amount can be: not finite, beyond `LARGEST_AMOUNT`, or nearer to zero than its inverse.
+    """
     plain = text.strip()
     if plain.count(",") == 1 and "." not in plain:
         plain = plain.replace(",", ".")
@@ -163,28 +180,9 @@ def parse_decimal(text: str) -> Decimal | None:
         value = Decimal(plain)
     except InvalidOperation:
         return None
-    return value if value.is_finite() else None
-
-
-def read_text(path: Path, name: str | None = None) -> str:
-    """The text of a UTF-8 file, without its byte-order mark.
-
-    Args:
-        path: the file.
-        name: how errors name it; the last part of its path where None.
-
-    Raises:
-        UsageError: the file cannot be read.
-        InputFileError: it is not UTF-8.
-    """
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(f"cannot read {path}: {reason}", hint="check the path and its permissions") from None
-    except UnicodeDecodeError:
-        shown = path.name if name is None else name
-        raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
+    if not value.is_finite():
+        return None
+    return value if value == 0 or Decimal(1) / LARGEST_AMOUNT <= abs(value) <= LARGEST_AMOUNT else None
 
 
 def parse_rows(
@@ -202,15 +200,7 @@ def parse_rows(
         InputFileError: a column is missing, or (while the rows are taken) a line has too few or too many cells.
     """
     reader = csv.reader(StringIO(text, newline=""))
-    header = next(reader, None)
-    if not header:
-        raise InputFileError(f"{name}:1: expected a header line, found nothing", hint="name the columns in line 1")
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise InputFileError(
-            f"{name}:1: {missing[0]}: expected a column of this name",
-            hint=f"add the missing columns: {', '.join(missing)}",
-        )
+    header = read_header(reader, name, columns)
     at, wanted = (0, None) if only is None else (header.index(only[0]), only[1])
 
     def rows() -> Iterator[Row]:
@@ -221,14 +211,44 @@ def parse_rows(
                         values = dict(zip(header, map(str.strip, cells), strict=True))
                         yield Row(file=name, line=reader.line_num, cells=values)
                 elif any(cells) and len(cells) != len(header):
-                    raise InputFileError(
-                        f"{name}:{reader.line_num}: expected {len(header)} cells, found {len(cells)}",
-                        hint="quote cells that contain a comma",
-                    )
+                    raise miscounted(name, reader.line_num, len(header), len(cells))
         except csv.Error as error:
-            raise InputFileError(f"{name}:{reader.line_num}: not CSV: {error}", hint="check the quotes") from None
+            raise not_csv(name, reader.line_num, error) from None
 
     return rows()
+
+
+def read_header(reader: Iterator[list[str]], name: str, columns: Iterable[str] = ()) -> list[str]:
+    """The column names in the first line of a CSV file.
+
+    Raises:
+        InputFileError: there is no such line, or it lacks one of `columns`.
+    """
+    try:
+        header = next(reader, None)
+    except csv.Error as error:
+        raise not_csv(name, 1, error) from None
+    if not header:
+        raise InputFileError(f"{name}:1: expected a header line, found nothing", hint="name the columns in line 1")
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise InputFileError(
+            f"{name}:1: {missing[0]}: expected a column of this name",
+            hint=f"add the missing columns: {', '.join(missing)}",
+        )
+    return header
+
+
+def miscounted(name: str, line: int, expected: int, found: int) -> InputFileError:
+    """The error for a line with too few or too many cells."""
+    return InputFileError(
+        f"{name}:{line}: expected {expected} cells, found {found}", hint="quote cells that contain a comma"
+    )
+
+
+def not_csv(name: str, line: int, error: csv.Error) -> InputFileError:
+    """The error for a line that is no CSV."""
+    return InputFileError(f"{name}:{line}: not CSV: {error}", hint="check the quotes")
 
 
 def read_rows(path: Path, columns: Iterable[str] = (), *, name: str | None = None) -> list[Row]:

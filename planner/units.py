@@ -6,6 +6,7 @@ SI inside: seconds, joules, watts, bytes, FLOP, tokens, hertz. Everything a pers
 from __future__ import annotations
 
 import re
+from datetime import UTC, date, datetime
 
 from planner.errors import Message, UsageError
 
@@ -49,6 +50,11 @@ _BYTE_SUFFIX = {
 _TIME_SUFFIX = {"s": 1.0, "m": 60.0, "min": 60.0, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 _POWER_SUFFIX = {"w": 1.0, "kw": 1e3, "mw": 1e6, "gw": 1e9}
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)([a-z]*)")
+
+
+def today() -> date:
+    """The day in UTC: a price, a rate and a plan of one moment have the same day wherever they are made."""
+    return datetime.now(UTC).date()
 
 
 def _split(text: str) -> tuple[float, str] | None:

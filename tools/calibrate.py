@@ -8,13 +8,13 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 from planner.calibration.crossval import Learned
 from planner.calibration.fit import Fit, fit, read_corpus
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters, shipped_parameters
+from planner.units import today
 
 REPORT = Path(__file__).resolve().parents[1] / "benchmarks" / "calibration.json"
 
@@ -55,7 +55,7 @@ def write_posterior(joint: Joint) -> None:
 def report_of(result: Fit) -> dict[str, Any]:
     """Date, learning curves by figure and lineage, and the residual of each row with its lineage left out."""
     return {
-        "date": date.today().isoformat(),
+        "date": today().isoformat(),
         "curve": [_entry(entry) for entry in result.curve],
         "drawn": [_entry(entry) for entry in result.drawn],
         "left_out": {name: [round(value, 4) for value in pair] for name, pair in result.left_out.items()},

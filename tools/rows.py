@@ -33,7 +33,7 @@ from planner.validation.frameworks import load_frameworks
 from planner.validation.runs import Rejected, parse_run
 from pricing.base.folder import DATA
 from pricing.book.gpu_names import name_rules
-from pricing.book.rows import shipped_book
+from pricing.book.reading import shipped_book
 from pricing.contracts.own_file import server_rows
 from pricing.gpu_price.reserved import discounts
 from pricing.place.carbon import embodied_of

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.answer.plan import Answer, Plan
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import InputFileError, Message
 from planner.evidence import Assumption, Estimate, Gap
+from planner.files import read_text
 
 ESTIMATE_SCHEMA = "mpplan.estimate/2"
 
@@ -118,8 +119,4 @@ def read_document(path: Path, schema: str = ESTIMATE_SCHEMA) -> Document:
         UsageError: the file is missing or unreadable.
         InputFileError: see `parse_document`.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read `{path}`: {error}", hint="check the path") from error
-    return parse_document(text, str(path), schema)
+    return parse_document(read_text(path, str(path)), str(path), schema)

@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,11 @@ from planner.calibration.learn import Calibration
 from planner.calibration.own_runs import LearnedTerm, OwnRow, as_learned
 from planner.calibration.shifts import with_range
 from planner.calibration.spreads import RESIDUALS
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import InputFileError, Message
 from planner.evidence import EvidenceKind
+from planner.files import read_text
 from planner.rates.parameters import PARAMETERS, POSTERIOR, Joint, Parameter, Parameters
+from planner.units import today
 
 SCHEMA = "mpplan.calibration/1"
 LARGEST_BYTES = 8_000_000
@@ -69,7 +70,7 @@ def to_calibration_document(calibration: Calibration, *, source: str, version: s
     return {
         "schema": SCHEMA,
         "mpplan": version,
-        "made": date.today().isoformat(),
+        "made": today().isoformat(),
         "source": source,
         "shipped_parameters": shipped_digest(),
         "runs": len(calibration.rows),
@@ -156,11 +157,7 @@ def read_calibration(path: Path, shipped: Parameters) -> ReadCalibration:
 
 def _json(path: Path) -> Mapping[str, Any]:
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise InputFileError(f"{path.name}: too large for a calibration", hint="pass what `mpplan calibrate` wrote")
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint="check the path") from error
+        document = json.loads(read_text(path, most_bytes=LARGEST_BYTES))
     except (ValueError, RecursionError) as error:
         raise InputFileError(
             f"{path.name}:1: expected JSON: {error}", hint="pass what `mpplan calibrate` wrote"

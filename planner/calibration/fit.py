@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from planner.calibration.spreads import fitted_ids
 from planner.calibration.tune import conformal, tuned
 from planner.rates.parameters import Joint, Parameters
 from planner.rows import CATALOG, read_rows
+from planner.units import today
 from planner.validation.runs import parse_result, parse_run
 from planner.validation.setup import prepare
 
@@ -123,7 +123,7 @@ def with_posterior(hierarchy: Hierarchy, population: Population) -> Parameters:
         if informed and parameters.families[row.family].fitted_to:
             before = (prior.value, prior.low, prior.high)
             rows_fitted = len(hierarchy.design.observations)
-            row = replace(row, prior=before, fitted_rows=rows_fitted, date=date.today().isoformat())
+            row = replace(row, prior=before, fitted_rows=rows_fitted, date=today().isoformat())
         elif parameters.families[row.family].fitted_to:
             row = replace(row, value=prior.value, low=prior.low, high=prior.high)
         rows.append(row)

@@ -12,8 +12,9 @@ from functools import cache
 import numpy as np
 
 from planner.evidence import Evidence, EvidenceKind
+from planner.files import read_text
 from planner.kernels.surface import Axis, Floats, Surface
-from planner.rows import CATALOG, Row, keyed, parse_rows, read_rows, read_text
+from planner.rows import CATALOG, Row, keyed, parse_rows, read_rows
 from planner.units import GB, MICRO
 
 KERNELS = CATALOG / "kernels.csv"

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError
+from planner.files import open_file
 from planner.measured.nccl_rows import RUN_AGAIN, USED, Table, TableRow, invalid, read_header
 
 Floats = npt.NDArray[np.float64]
@@ -76,11 +77,8 @@ def read_nccl_tests(path: Path) -> tuple[CollectiveRun, ...]:
         UsageError: the file cannot be read.
         InputFileError: it holds no table, or one that is damaged, cut off, of wrong results or of a single size.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint="check the path") from error
+    with open_file(path) as file:
+        content = file.read(LARGEST_BYTES + 1)
     start = f"{path.name}:1"
     if b"\0" in content:
         raise invalid(start, "expected the text that nccl-tests prints, found a binary file")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
@@ -27,6 +27,7 @@ from planner.question.cost_inputs import (
 )
 from planner.question.question import MoneyInputs
 from planner.question.usual_names import taken_for
+from planner.units import today
 
 
 def read_money(read: Reader) -> MoneyInputs:
@@ -97,7 +98,7 @@ def _price_like(read: Reader) -> str | None:
 def _as_of(read: Reader) -> date:
     day = read.value(AS_OF)
     if day is None:
-        day = datetime.now(UTC).date()
+        day = today()
         read.note(AS_OF, day.isoformat())
     return day
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import Message, UsageError
+from planner.files import read_text
 from planner.models.shape import ModelShape
 from planner.question.asked import Reader
 from planner.question.inputs import MODEL, PARAMS
@@ -78,14 +79,9 @@ def _one_model() -> str:
 def _model_of_file(path: Path) -> ModelShape:
     """The shape that a Hugging Face config.json describes."""
     name = str(path)
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read `{name}`: {error.strerror}", hint="check its permissions") from error
-    except UnicodeDecodeError as error:
-        raise InputFileError(f"{name}:1: expected JSON in UTF-8", hint="pass a Hugging Face config.json") from error
+    text = read_text(path, name)
     from planner.models.huggingface import shape_from_config
 
     return shape_from_config(text, name)

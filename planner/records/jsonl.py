@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import UsageError
+from planner.files import open_file
 from planner.records.flat import columns, flatten, nest
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement
 
@@ -96,11 +96,7 @@ def read_measurements(path: Path) -> MeasurementFile:
 def _lines(path: Path, problems: list[RecordProblem]) -> Iterator[tuple[int, str]]:
     """Numbered non-empty lines; bytes that are not UTF-8 or a cut-off archive end the file with a problem."""
     number = 0
-    try:
-        raw = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint="check the path") from error
-    with raw as stream:
+    with open_file(path) as file, gzip.open(file, "rb") if path.suffix == ".gz" else file as stream:
         try:
             for line in stream:
                 number += 1

@@ -14,7 +14,7 @@ from planner.question.question import MoneyInputs, Question
 from planner.units import DAY_S, HOUR_S, TONNE_KG
 from pricing.answer.elsewhere import Elsewhere, elsewhere
 from pricing.answer.priced import LIVE, Priced
-from pricing.book.rows import load_book
+from pricing.book.reading import load_book
 from pricing.files.exchange_rates import load_rates
 from pricing.gpu_price.ask import parse_commitment
 from pricing.place.electricity import DEFAULT_ZONE

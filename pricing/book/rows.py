@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
 
-from planner.errors import UsageError
-from planner.records.home import data_dir
-from planner.rows import Row, keyed, read_rows
-from pricing.base.folder import DATA, user_rows
+from planner.errors import InputFileError, Message, UsageError
+from planner.rows import Row
+from planner.text import one_line
 from pricing.base.money import read_currency
 
 COMMITMENTS = ("on-demand", "spot", "1y", "3y")
@@ -40,6 +38,13 @@ COLUMNS = (
 
 HIGHEST_PLAUSIBLE_PER_GPU_H = Decimal(200)
 """In USD; the highest known price is 17.80. A higher one is that of a server, or in cents."""
+
+HIGHEST_PER_GPU_H = 10**9
+"""In any currency: what 200 USD are in the one whose unit is worth least, with room to fall."""
+MOST_CHARACTERS = 10_000
+"""Of a cell; a longer one was pasted by mistake, and ten times as long no CSV reader takes it."""
+MOST_NAMED = 20
+"""Bad rows that are named one by one; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +92,53 @@ class PriceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    """A line of a price book that holds no price."""
+
+    line: int
+    """Line on which it ends, the header being line 1."""
+    text: str
+    """As it stands in the file."""
+    error: InputFileError
+    """What is wrong with it, with file and line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """The bad rows of a file, which do not count."""
+
+    file: str
+    """Name of the file; empty where there is none."""
+    rows: tuple[BadRow, ...]
+    """The first `MOST_NAMED` of them."""
+    count: int
+    """How many there are in all."""
+
+    def lines(self) -> str:
+        """Their line numbers: `3`, or `3, 7, 9, … (15)` where there are more than are named; in no language."""
+        numbers = ", ".join(str(row.line) for row in self.rows)
+        return f"{numbers}, … ({self.count})" if self.count > len(self.rows) else numbers
+
+    def warnings(self) -> tuple[Message, ...]:
+        """One that names the file and the lines, where there are any."""
+        if not self.count:
+            return ()
+        return (Message.of("price.warning.set_aside", file=Path(self.file).name, lines=self.lines()),)
+
+
+MEND = "`mpplan prices repair` mends the book"
+"""The hint for a user's book that cannot be read."""
+NONE_ASIDE = SetAside(file="", rows=(), count=0)
+"""Of a file without bad rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBook:
     """Rows from one or more files, ids unique."""
 
     rows: tuple[PriceRow, ...]
+    set_aside: SetAside = NONE_ASIDE
+    """The bad rows of the user's file."""
 
     def providers(self) -> tuple[str, ...]:
         """Every provider, sorted."""
@@ -112,23 +160,41 @@ class PriceBook:
                 raise UsageError(
                     f"two different price rows have the id `{row.id}`", hint="give the newer row another id"
                 )
-        return PriceBook(rows=self.rows + tuple(added))
+        return PriceBook(rows=self.rows + tuple(added), set_aside=self.set_aside)
 
 
 def _price(row: Row) -> Decimal:
     price = row.decimal("price_per_gpu_h", above_zero=True)
+    if price > HIGHEST_PER_GPU_H:
+        raise row.fail("price_per_gpu_h", f"at most {HIGHEST_PER_GPU_H} per GPU-hour in any currency")
     if row.cell("currency") == "USD" and price > HIGHEST_PLAUSIBLE_PER_GPU_H:
         expected = f"at most {HIGHEST_PLAUSIBLE_PER_GPU_H} USD per GPU-hour (is it per instance, or in cents?)"
         raise row.fail("price_per_gpu_h", expected)
     return price
 
 
+def _in_one_line(row: Row) -> Row:
+    """The row with every cell on one line.
+
+    Raises:
+        InputFileError: a cell is longer than `MOST_CHARACTERS`.
+    """
+    text = "".join(row.cells.values())
+    if text.isprintable() and len(text) <= MOST_CHARACTERS:
+        return row  # as nearly all are; the others are looked at cell by cell
+    for column in COLUMNS:
+        if len(row.cell(column)) > MOST_CHARACTERS:
+            raise row.fail(column, f"at most {MOST_CHARACTERS} characters")
+    return replace(row, cells={column: one_line(row.cell(column)) for column in COLUMNS})
+
+
 def price_row(row: Row) -> PriceRow:
-    """The price in a line that has all of `COLUMNS`.
+    """The price in a line that has all of `COLUMNS`; line ends and control characters in its cells become blanks.
 
     Raises:
         InputFileError: a cell is missing or is not what its column holds.
     """
+    row = _in_one_line(row)
     earliest, latest = row.day("date_earliest"), row.day("date_latest")
     if latest < earliest:
         raise row.fail("date_latest", f"a day not before date_earliest ({earliest})")
@@ -149,49 +215,3 @@ def price_row(row: Row) -> PriceRow:
         source=row.text("source"),
         notes=row.cell("notes"),
     )
-
-
-def read_book(path: Path) -> PriceBook:
-    """Read a price book CSV.
-
-    Raises:
-        UsageError: the file cannot be read.
-        InputFileError: it is not UTF-8, a column is missing, a row is invalid, or an id occurs twice.
-    """
-    return _book(read_rows(path, COLUMNS, name=str(path)))
-
-
-def _book(rows: Iterable[Row]) -> PriceBook:
-    return PriceBook(rows=tuple(keyed(rows, price_row).values()))
-
-
-@lru_cache(maxsize=1)
-def shipped_book() -> PriceBook:
-    """The rows shipped with the package."""
-    return _book(read_rows(DATA / "gpu_prices.csv", COLUMNS))
-
-
-def user_book_path() -> Path:
-    """The user's own price book: rows that were added, imported or fetched."""
-    return data_dir() / "prices.csv"
-
-
-def load_user_book(gpu: str | None = None) -> PriceBook:
-    """The user's own rows, optionally of one GPU only; none where there is no such book.
-
-    Raises:
-        InputFileError: the book is damaged.
-        UsageError: it cannot be read.
-    """
-    return _book(user_rows(user_book_path(), COLUMNS, only=None if gpu is None else ("gpu", gpu)))
-
-
-def load_book(gpu: str | None = None) -> PriceBook:
-    """The shipped rows and the user's, optionally of one GPU only.
-
-    Raises:
-        InputFileError: the user's book is damaged.
-        UsageError: it cannot be read.
-    """
-    rows = (row for row in shipped_book().rows if gpu is None or row.gpu == gpu)
-    return PriceBook(rows=tuple(rows)).plus(load_user_book(gpu).rows)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 
-from planner.errors import UsageError
-from pricing.book.rows import COLUMNS, PriceRow, load_user_book, user_book_path
+from planner.errors import InputFileError, UsageError
+from planner.files import read_bytes
+from planner.rows import CellError, Row
+from pricing.book.reading import load_user_book, parse_book, shipped_by_id, user_book_path
+from pricing.book.rows import COLUMNS, MEND, PriceBook, PriceRow, price_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +29,14 @@ class Added:
     """How many rows the book had already."""
     conflicts: tuple[PriceRow, ...]
     """Rows left out because the book has another price for the same offer on the same days."""
+    refused: dict[str, int]
+    """Rows that no book can hold, by what was expected of them."""
 
 
 def row_id(row: PriceRow) -> str:
     """An id derived from the content of a row, so that the same row always gets the same id."""
-    content = "|".join((*_key(row), str(row.price_per_gpu_h)))
+    parts = (*_key(row), str(row.price_per_gpu_h))
+    content = "|".join(part.replace("\\", "\\\\").replace("|", "\\|") for part in parts)
     return "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
@@ -40,18 +46,30 @@ def _key(row: PriceRow) -> tuple[str, ...]:
     return (row.provider, row.gpu, row.region.lower(), row.instance, row.commitment, row.currency, row.seller, *days)
 
 
-def add_rows(rows: Iterable[PriceRow]) -> Added:
-    """Add rows to the user's book.
+def add_rows(rows: Iterable[PriceRow], *, skip_invalid: bool = True) -> Added:
+    """Add rows to the user's book: its lines stay as they are, good or bad, and the new ones follow.
+
+    The whole is read back before it replaces the book.
+
+    Args:
+        rows: the rows; their ids are given here.
+        skip_invalid: leave out rows that no book can hold, and count them; otherwise nothing is added.
 
     Raises:
-        InputFileError: the book is damaged; it is left as it is.
-        UsageError: it cannot be read or written.
+        InputFileError: the book has no header; or a row is invalid, and invalid rows are not to be left out.
+        UsageError: it cannot be read or written. Whatever is raised, the book is as it was.
     """
-    with _locked():
+    valid, refused = _as_read(rows)
+    if refused and not skip_invalid:
+        reason, count = next(iter(refused.items()))
+        raise InputFileError(
+            f"{count} of the new rows cannot be kept: {reason}", hint="correct them, or leave them out"
+        )
+    with book_lock():
         book = load_user_book()
         known = {_key(row): row for row in book.rows}
         added, conflicts, same = [], [], 0
-        for row in rows:
+        for row in valid:
             other = known.get(_key(row))
             if other is None:
                 fresh = replace(row, id=row_id(row))
@@ -62,17 +80,61 @@ def add_rows(rows: Iterable[PriceRow]) -> Added:
             else:
                 conflicts.append(row)
         if added:
-            write_book(user_book_path(), (*book.rows, *added))
-    return Added(added=tuple(added), known=same, conflicts=tuple(conflicts))
+            _append(book, added)
+    return Added(added=tuple(added), known=same, conflicts=tuple(conflicts), refused=refused)
 
 
-def book_text(rows: Iterable[PriceRow]) -> str:
-    """Rows as CSV with the columns `COLUMNS`."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
+def _as_read(rows: Iterable[PriceRow]) -> tuple[list[PriceRow], dict[str, int]]:
+    """The rows as they are once written and read, and those that cannot be, counted by what was expected."""
+    valid: list[PriceRow] = []
+    refused: dict[str, int] = {}
     for row in rows:
-        writer.writerow([getattr(row, column) for column in COLUMNS])
+        cells = {column: str(getattr(row, column)) for column in COLUMNS}
+        try:
+            valid.append(price_row(Row(file="new rows", line=None, cells=cells)))
+        except CellError as error:
+            reason = f"{error.key}: expected {error.expected}"
+            refused[reason] = refused.get(reason, 0) + 1
+    return valid, refused
+
+
+def _append(book: PriceBook, added: Sequence[PriceRow]) -> None:
+    """Write the book with further lines, once it is known to read back.
+
+    Raises:
+        InputFileError: it would not; a row before them is damaged in a way that reaches to the end.
+        UsageError: it cannot be read or written.
+    """
+    path = user_book_path()
+    old = read_book_text(path) if path.exists() else ""
+    header = next(csv.reader(StringIO(old, newline="")), None) or COLUMNS
+    new = book_text(added, header)
+    if old:
+        new = ("" if old.endswith("\n") else "\n") + new.partition("\n")[2]
+    text = old + new
+    read = parse_book(StringIO(text, newline=""), str(path), taken=shipped_by_id())
+    if read.rows != (*book.rows, *added) or read.set_aside.count != book.set_aside.count:
+        raise InputFileError(f"{path}: with the new rows it could not be read back; it is unchanged", hint=MEND)
+    write_whole(path, text)
+
+
+def read_book_text(path: Path) -> str:
+    """A price book as it stands, for `parse_book`.
+
+    Raises:
+        UsageError: it is missing or cannot be read.
+        InputFileError: it is no file, or too large.
+    """
+    return read_bytes(path).decode("utf-8-sig", errors="surrogateescape")
+
+
+def book_text(rows: Iterable[PriceRow], header: Sequence[str] = COLUMNS) -> str:
+    """Rows as CSV with these columns; those that no price row has stay empty."""
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([getattr(row, column) if column in COLUMNS else "" for column in header])
     return buffer.getvalue()
 
 
@@ -88,6 +150,8 @@ def write_book(path: Path, rows: Iterable[PriceRow]) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file of the user's data folder whole or not at all: into a temporary file that then replaces it.
 
+    Lone surrogates become the bytes that they stand for (`surrogateescape`).
+
     Raises:
         UsageError: the file cannot be written; the old one is unchanged.
     """
@@ -95,7 +159,7 @@ def write_whole(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".mpplan-")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
         os.replace(temporary, path)
     except OSError as error:
@@ -109,7 +173,7 @@ def _unwritable(path: Path, error: OSError) -> UsageError:
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def book_lock() -> Iterator[None]:
     """Hold the book's lock, so that no row is lost when two commands add rows at the same time."""
     path = user_book_path().with_suffix(".lock")
     try:

@@ -29,9 +29,9 @@ def read_beside(path: Path) -> Beside:
     """Read beside.toml.
 
     Raises:
-        UsageError: the file cannot be read, or a size has no unit.
-        InputFileError: it is not TOML, has an unknown key or a value out of bounds, or lacks one of two keys that need
-            each other.
+        UsageError: the file cannot be read.
+        InputFileError: it is not TOML, has an unknown key or a value out of bounds, a size without a unit, or lacks one
+            of two keys that need each other.
     """
     file = read_toml(path)
     file.only(_KEYS)
@@ -76,5 +76,4 @@ def _require_pair(file: TomlFile, first: str, second: str) -> None:
 
 
 def _size(file: TomlFile, key: str) -> DataSize:
-    text = file.get(key)
-    return DataSize(size_bytes=0.0 if text is None else parse_bytes(str(text), key))
+    return DataSize(size_bytes=file.parsed(key, parse_bytes))

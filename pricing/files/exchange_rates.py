@@ -8,10 +8,14 @@ from decimal import Decimal
 
 from planner.records.home import data_dir
 from planner.rows import Row
+from planner.text import one_line
 from pricing.base.folder import user_rows
 from pricing.base.money import read_currency
 
 RATE_COLUMNS = ("currency", "usd_per_unit", "date", "source")
+
+LARGEST_USD_PER_UNIT = Decimal(10_000)
+"""The dearest unit of a currency is worth a few USD, the cheapest some millionths of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +43,17 @@ def load_rates() -> tuple[ExchangeRate, ...]:
 def _rate(row: Row) -> ExchangeRate:
     return ExchangeRate(
         currency=read_currency(row),
-        usd_per_unit=row.decimal("usd_per_unit", above_zero=True),
+        usd_per_unit=_usd_per_unit(row),
         date=row.day("date"),
-        source=row.cell("source"),
+        source=one_line(row.cell("source")),
     )
+
+
+def _usd_per_unit(row: Row) -> Decimal:
+    rate = row.decimal("usd_per_unit", above_zero=True)
+    if not 1 / LARGEST_USD_PER_UNIT**2 <= rate <= LARGEST_USD_PER_UNIT:
+        raise row.fail("usd_per_unit", f"USD for one unit, at most {LARGEST_USD_PER_UNIT}")
+    return rate
 
 
 def usd_rate(currency: str, as_of: date, rates: tuple[ExchangeRate, ...]) -> ExchangeRate | None:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputFileError, Message
-from planner.rows import near_names, read_text
+from planner.errors import InputFileError, Message, UsageError
+from planner.files import read_text
+from planner.rows import LARGEST_AMOUNT, near_names
+from planner.text import one_line, shortened
 from pricing.base.listing import listed
+
+LARGEST_BYTES = 2**20
+"""Of a file of settings that a person wrote."""
+MOST_CHARACTERS = 1000
+"""Of a text in it."""
+LARGEST_PARSED = 1e21
+"""Bytes or seconds: a thousand million terabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +41,9 @@ class TomlFile:
         last = re.escape(key.rsplit(".", 1)[-1])
         match = re.search(rf"^[ \t]*\[?\[?[\w.\"-]*{last}\b", self.text, flags=re.MULTILINE)
         line = self.text.count("\n", 0, match.start()) + 1 if match else 1
-        return InputFileError(f"{self.name}:{line}: {key}: {expected}", hint=hint or "docs/pricing.md lists the keys")
+        return InputFileError(
+            f"{self.name}:{line}: {shortened(key)}: {expected}", hint=hint or "docs/pricing.md lists the keys"
+        )
 
     def get(self, key: str) -> Any:
         """The value of `table.key`, None where it is missing."""
@@ -50,7 +61,7 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= float(value) <= high:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not _between(value, low, high):
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
         return float(value)
 
@@ -58,14 +69,35 @@ class TomlFile:
         """An exact amount of at least 0; `default` where the key is missing.
 
         Raises:
-            InputFileError: missing without a default, not a number, or negative.
+            InputFileError: missing without a default, not a number, negative, or larger than any amount.
         """
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not value >= 0:
-            raise self.fail(key, f"expected an amount of at least 0, found {_shown(value)}")
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not _between(value, 0, LARGEST_AMOUNT):
+            expected = f"expected an amount of at least 0 and at most {LARGEST_AMOUNT:g}"
+            raise self.fail(key, f"{expected}, found {_shown(value)}")
         return Decimal(value)
+
+    def parsed(self, key: str, parse: Callable[[str, str], float], default: float = 0.0) -> float:
+        """A size or a duration with its unit, as `planner.units` parses it; `default` where the key is missing.
+
+        Raises:
+            InputFileError: it is none, or larger than any.
+        """
+        value = self.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str | int | Decimal) or isinstance(value, bool):
+            raise self.fail(key, f"expected a text with a unit, found {_shown(value)}")
+        try:
+            number = parse(str(value)[:MOST_CHARACTERS], key)
+        except (UsageError, ValueError) as error:
+            hint = error.hint if isinstance(error, UsageError) else None
+            raise self.fail(key, f"expected a number with a unit, found {_shown(value)}", hint) from None
+        if number > LARGEST_PARSED:
+            raise self.fail(key, f"expected less, found {_shown(value)}")
+        return number
 
     def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
         """One of the `allowed` words; `default` where the key is missing.
@@ -89,9 +121,11 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or not one_line(value):
             raise self.fail(key, f"expected a text, found {_shown(value)}")
-        return value.strip()
+        if len(value) > MOST_CHARACTERS:
+            raise self.fail(key, f"expected at most {MOST_CHARACTERS} characters, found {len(value)}")
+        return one_line(value)
 
     def day(self, key: str) -> date | None:
         """A date (`2026-08-28`, quoted or not), None where it is missing.
@@ -105,7 +139,7 @@ class TomlFile:
         try:
             return date.fromisoformat(str(value))
         except ValueError:
-            raise self.fail(key, f"expected a date such as 2026-08-28, found `{value}`") from None
+            raise self.fail(key, f"expected a date such as 2026-08-28, found {_shown(value)}") from None
 
     def only(self, known: Iterable[str]) -> None:
         """Check that the file has no other keys than these (`table.key`).
@@ -121,7 +155,20 @@ class TomlFile:
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else f"`{value}`"
+    if value is None:
+        return "nothing"
+    try:
+        return f"`{shortened(str(value))}`"
+    except ValueError:  # a hexadecimal number of thousands of digits has no decimal text
+        return "a number of thousands of digits"
+
+
+def _between(value: int | Decimal, low: float, high: float) -> bool:
+    """Whether a number is in `[low, high]`; nan is not."""
+    try:
+        return low <= float(value) <= high
+    except OverflowError:
+        return False
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
@@ -137,14 +184,17 @@ def read_toml(path: Path) -> TomlFile:
 
     Raises:
         UsageError: it is missing or cannot be read.
-        InputFileError: it is not TOML in UTF-8.
+        InputFileError: it is no file, larger than `LARGEST_BYTES`, or not TOML in UTF-8.
     """
-    text = read_text(path, str(path))
+    text = read_text(path, str(path), most_bytes=LARGEST_BYTES)
     try:
         values = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+    except (RecursionError, ArithmeticError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else "a number that is too large"
+        raise InputFileError(f"{path}:1: not TOML: {reason}", hint="see toml.io for the syntax") from None
+    except ValueError as error:
         position = re.search(r"\(at line (\d+)", str(error))
         line = position[1] if position else str(text.count("\n") + 1)
-        reason = str(error).split(" (at")[0]
+        reason = shortened(str(error).split(" (at")[0])
         raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
     return TomlFile(name=str(path), text=text, values=values)

@@ -9,7 +9,8 @@ from planner.errors import UsageError
 from planner.rows import near_names
 from pricing.base.listing import listed
 from pricing.book.current import counting_rows, without_historic
-from pricing.book.rows import COMMITMENTS, PriceBook, PriceRow, load_book
+from pricing.book.reading import load_book
+from pricing.book.rows import COMMITMENTS, PriceBook, PriceRow
 from pricing.place.places import place_named, place_of
 
 _COMMITMENT_WORDS = {

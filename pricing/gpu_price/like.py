@@ -11,7 +11,7 @@ from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.hardware.gpu import Gpu
-from pricing.book.rows import load_book
+from pricing.book.reading import load_book
 
 
 def priced_or_like(gpu: str, like: str | None, price_of: Callable[[str], GpuPrice]) -> GpuPrice:

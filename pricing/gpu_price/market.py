@@ -10,7 +10,8 @@ from planner.errors import Message
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.listing import listed
 from pricing.book.current import Vote, counting_rows, is_historic, quantile, votes, without_historic
-from pricing.book.rows import PriceBook, load_book
+from pricing.book.reading import load_book
+from pricing.book.rows import PriceBook
 from pricing.files.exchange_rates import ExchangeRate
 from pricing.gpu_price.ask import PriceQuery
 

@@ -10,7 +10,8 @@ from planner.errors import Message, UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind, Gap
 from pricing.base.listing import listed
 from pricing.book.current import is_historic, votes
-from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow, load_book
+from pricing.book.reading import load_book
+from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceBook, PriceRow
 from pricing.files.exchange_rates import ExchangeRate, load_rates
 from pricing.gpu_price.ask import PriceQuery, check_names, parse_commitment, selected_rows
 from pricing.gpu_price.like import nearest_priced
@@ -54,7 +55,9 @@ def quote_gpu(
     query = PriceQuery(
         gpu=gpu_id, provider=provider.strip().lower() if provider else None, region=region, commitment=kind, as_of=as_of
     )
-    return quote_from(load_book(gpu_id), load_rates(), query)
+    book = load_book(gpu_id)
+    price = quote_from(book, load_rates(), query)
+    return replace(price, warnings=(*price.warnings, *book.set_aside.warnings()))
 
 
 def given_price(gpu: str, usd_per_gpu_h: float, commitment: str = "on-demand") -> GpuPrice:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,8 @@ from planner.units import YEAR_H
 from pricing.base.folder import DATA
 from pricing.base.money import plain
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
-from pricing.sources.base import Fetched, FetchError, Read, Source, cheapest, get_json
+from pricing.sources.base import Fetched, Read, Source, parse_answer, read_entries, text_in
+from pricing.sources.web import FetchError, Server, place_of
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
 MOST_PAGES = 200
@@ -36,22 +37,26 @@ def fetch(address: str) -> Fetched:
     """Request all pages of prices for the machines of `azure_skus.csv`.
 
     Raises:
-        FetchError: a page failed, or there are more than `MOST_PAGES` for one machine.
+        FetchError: a page failed or is elsewhere, or there are more than `MOST_PAGES` for one machine.
     """
+    server = Server(address)
+    place = place_of(server.url)
     items: list[Any] = []
     for sku in machines():
         condition = f"serviceName eq 'Virtual Machines' and armSkuName eq '{sku}'"
-        url: str | None = f"{address}?$filter={quote(condition)}"
+        url: str | None = f"{server.url}?$filter={quote(condition)}"
         pages = 0
         while url:
-            page = get_json(url)
+            page = server.get_json(url)
             pages += 1
             if not isinstance(page, dict) or not isinstance(page.get("Items"), list):
-                raise FetchError(f"{address}: an answer without `Items`")
+                raise FetchError(f"{place}: an answer without `Items`")
             if pages > MOST_PAGES:
-                raise FetchError(f"{address}: more than {MOST_PAGES} pages for {sku}")
+                raise FetchError(f"{place}: more than {MOST_PAGES} pages for {sku}")
             items += page["Items"]
             url = page.get("NextPageLink")
+            if not isinstance(url, str | None):
+                raise FetchError(f"{place}: a `NextPageLink` that is no address")
     return Fetched(source="azure", text=json.dumps({"Items": items}))
 
 
@@ -61,32 +66,22 @@ def read(fetched: Fetched, day: date) -> Read:
     Raises:
         FetchError: the text is not an answer of the API.
     """
-    try:
-        items = json.loads(fetched.text, parse_float=Decimal)["Items"]
-        rows: list[PriceRow] = []
-        skipped: dict[str, int] = {}
-        for item in items:
-            row = _row(item, day)
-            if isinstance(row, PriceRow):
-                rows.append(row)
-            else:
-                skipped[row] = skipped.get(row, 0) + 1
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
-        raise FetchError(f"azure: an entry that cannot be read ({type(error).__name__}: {error})") from error
-    return Read(rows=cheapest(rows), skipped=skipped)
+    answer = parse_answer(fetched)
+    items = answer.get("Items") if isinstance(answer, dict) else None
+    return read_entries("azure", items, lambda item: _row(item, day))
 
 
 def _row(item: dict[str, Any], day: date) -> PriceRow | str:
-    if item["armSkuName"] not in machines():
+    if text_in(item, "armSkuName") not in machines():
         return "not a GPU machine of the list"
-    if "Windows" in item["productName"] or "Low Priority" in item["skuName"]:
+    if "Windows" in text_in(item, "productName") or "Low Priority" in text_in(item, "skuName"):
         return "Windows, or low priority"
     if str(item.get("effectiveStartDate", ""))[:10] > day.isoformat():
         return "not in force yet"
     gpu, gpus = machines()[item["armSkuName"]]
-    price = Decimal(item["retailPrice"])
+    price = Decimal(str(item["retailPrice"]))
     if item["type"] == "Reservation":
-        if item.get("reservationTerm") not in _TERM_H:
+        if str(item.get("reservationTerm")) not in _TERM_H:
             return f"a reservation of {item.get('reservationTerm')}"
         commitment, hours = _TERM_H[item["reservationTerm"]]
         price /= Decimal(hours)
@@ -103,12 +98,12 @@ def _row(item: dict[str, Any], day: date) -> PriceRow | str:
         id="new",
         gpu=gpu,
         provider="azure",
-        region=item["armRegionName"],
+        region=text_in(item, "armRegionName"),
         instance=item["armSkuName"],
         gpus_per_instance=gpus,
         commitment=commitment,
         price_per_gpu_h=per_gpu,
-        currency=item["currencyCode"],
+        currency=text_in(item, "currencyCode"),
         seller="provider",
         date_earliest=day,
         date_latest=day,

@@ -1,23 +1,17 @@
-"""The interface of a live price source, and an HTTP client with a limited number of retries."""
+"""The interface of a live price source."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
+from planner.text import shortened
 from pricing.book.rows import PriceRow
-
-TRIES = 3
-TIMEOUT_S = 20.0
-LARGEST_ANSWER_BYTES = 64 * 2**20
-
-
-class FetchError(Exception):
-    """A source did not answer, or its answer was not what it documents; the text says why."""
+from pricing.sources.web import FetchError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +50,59 @@ class Source:
     """Turn an answer into rows dated with a day. Raises `FetchError` where the answer is not what is documented."""
 
 
+def read_entries(source: str, entries: object, row_of: Callable[[Any], PriceRow | str]) -> Read:
+    """The rows of an answer's entries; those that are left out are counted by reason.
+
+    Args:
+        source: name of the source, for the error.
+        entries: the list in the answer, of whatever the server sent.
+        row_of: the row of an entry, or why it has none.
+
+    Raises:
+        FetchError: there is no list, or an entry is not what the source documents.
+    """
+    rows: list[PriceRow] = []
+    skipped: dict[str, int] = {}
+    try:
+        if not isinstance(entries, list):
+            raise TypeError("no list of entries")
+        for entry in entries:
+            row = row_of(entry)
+            if isinstance(row, PriceRow):
+                rows.append(row)
+            else:
+                reason = shortened(row)
+                skipped[reason] = skipped.get(reason, 0) + 1
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        what = f"{type(error).__name__}: {shortened(str(error))}"
+        raise FetchError(f"{source}: an entry that cannot be read ({what})") from error
+    return Read(rows=cheapest(rows), skipped=skipped)
+
+
+def parse_answer(fetched: Fetched) -> Any:
+    """The JSON value of an answer; numbers with a point are Decimal.
+
+    Raises:
+        FetchError: it is not JSON.
+    """
+    try:
+        return json.loads(fetched.text, parse_float=Decimal)
+    except (ValueError, RecursionError, ArithmeticError) as error:
+        raise FetchError(f"{fetched.source}: an answer that cannot be read ({type(error).__name__})") from error
+
+
+def text_in(entry: dict[str, Any], key: str) -> str:
+    """The text under a key of an entry.
+
+    Raises:
+        TypeError: something else is there.
+        KeyError: nothing is.
+    """
+    if not isinstance(entry[key], str):
+        raise TypeError(f"`{key}` is no text")
+    return str(entry[key])
+
+
 def cheapest(rows: Iterable[PriceRow]) -> tuple[PriceRow, ...]:
     """The cheapest row of each provider, GPU, region, machine and commitment, over its zones or meters."""
     best: dict[tuple[str, ...], PriceRow] = {}
@@ -64,46 +111,3 @@ def cheapest(rows: Iterable[PriceRow]) -> tuple[PriceRow, ...]:
         if key not in best or row.price_per_gpu_h < best[key].price_per_gpu_h:
             best[key] = row
     return tuple(best.values())
-
-
-def get_json(url: str, *, headers: dict[str, str] | None = None, pause_s: float = 1.0) -> Any:
-    """GET a JSON document in up to three tries with growing pauses; a status of 4xx but 408 and 429 ends them.
-
-    Args:
-        url: the address.
-        headers: further request headers.
-        pause_s: seconds before the second try; twice as many before the third.
-
-    Raises:
-        FetchError: no answer, an HTTP error, an answer that is too large, or one that is not JSON.
-    """
-    import urllib.error
-    import urllib.request
-
-    request = urllib.request.Request(url, headers={"Accept": "application/json", **(headers or {})})
-    reason = ""
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(pause_s * 2 ** (attempt - 1))
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                body = answer.read(LARGEST_ANSWER_BYTES + 1)
-        except urllib.error.HTTPError as error:
-            error.close()
-            reason = f"HTTP {error.code}"
-            if error.code < 500 and error.code not in (408, 429):
-                break
-        except (OSError, ValueError) as error:
-            reason = str(getattr(error, "reason", error)) or type(error).__name__
-        else:
-            if len(body) > LARGEST_ANSWER_BYTES:
-                raise FetchError(f"{_place(url)} answered more than {LARGEST_ANSWER_BYTES >> 20} MiB")
-            try:
-                return json.loads(body)
-            except ValueError:
-                reason = "the answer is not JSON"
-    raise FetchError(f"{_place(url)}: {reason}")
-
-
-def _place(url: str) -> str:
-    return url.split("?", 1)[0]

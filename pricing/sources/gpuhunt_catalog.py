@@ -11,14 +11,16 @@ import os
 import re
 import socket
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
+from planner.text import shortened
 from pricing.base.money import plain
 from pricing.book.gpu_names import identify
 from pricing.book.rows import HIGHEST_PLAUSIBLE_PER_GPU_H, PriceRow
-from pricing.sources.base import TIMEOUT_S, Fetched, FetchError, Read, Source, cheapest
+from pricing.sources.base import Fetched, Read, Source, parse_answer, read_entries, text_in
 from pricing.sources.skypilot import MARKETPLACES
+from pricing.sources.web import DEADLINE_S, TIMEOUT_S, FetchError, parse_address, within
 
 _PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast"}
 
@@ -33,24 +35,22 @@ def fetch(address: str) -> Fetched:
         import gpuhunt
     except ImportError:
         raise FetchError("gpuhunt is not installed; `pip install 'mpplan[prices]'`") from None
+    mirror = parse_address(address) if address else None
+    if mirror is not None and mirror.authorization is not None:
+        raise FetchError("gpuhunt: takes no user name and password in its address")
     logger = logging.getLogger("gpuhunt")
     level, timeout = logger.level, socket.getdefaulttimeout()
     logger.setLevel(logging.CRITICAL + 1)  # it logs a traceback for each provider that is down
     socket.setdefaulttimeout(TIMEOUT_S)
     before = os.environ.get("GPUHUNT_CATALOG_URL")
-    if address:
-        os.environ["GPUHUNT_CATALOG_URL"] = address
+    if mirror is not None:
+        os.environ["GPUHUNT_CATALOG_URL"] = mirror.url
     try:
-        catalog = gpuhunt.Catalog(auto_reload=False)
-        folder = os.environ.get("GPUHUNT_CATALOG_DIR")
-        if folder is None:
-            catalog.load()
-            providers = sorted(catalog.catalog)
-        else:
-            providers = sorted(name[:-4] for name in os.listdir(folder) if name.endswith(".csv"))
-        offers = catalog.query(provider=providers, min_gpu_count=1)
+        offers = within(DEADLINE_S, lambda: _offers(gpuhunt), "gpuhunt")
+    except FetchError:
+        raise
     except Exception as error:  # a third-party library may raise anything; the book must stay unchanged
-        raise FetchError(f"gpuhunt: {error}") from error
+        raise FetchError(f"gpuhunt: {shortened(str(error), 200)}") from error
     finally:
         logger.setLevel(level)
         socket.setdefaulttimeout(timeout)
@@ -63,37 +63,40 @@ def fetch(address: str) -> Fetched:
     return Fetched(source="gpuhunt", text=json.dumps(items))
 
 
+def _offers(gpuhunt: Any) -> list[Any]:
+    """Every offer, of the folder of catalogues that `GPUHUNT_CATALOG_DIR` names or of the service."""
+    catalog = gpuhunt.Catalog(auto_reload=False)
+    folder = os.environ.get("GPUHUNT_CATALOG_DIR")
+    if folder is None:
+        catalog.load()
+        providers = sorted(catalog.catalog)
+    else:
+        providers = sorted(name[:-4] for name in os.listdir(folder) if name.endswith(".csv"))
+    return list(catalog.query(provider=providers, min_gpu_count=1))
+
+
 def read(fetched: Fetched, day: date) -> Read:
     """One row per provider, machine, region and commitment: its cheapest zone.
 
     Raises:
         FetchError: the text is not what `fetch` stores.
     """
-    rows: list[PriceRow] = []
-    skipped: dict[str, int] = {}
-    try:
-        for item in json.loads(fetched.text, parse_float=Decimal):
-            row = _row(item, day)
-            if isinstance(row, PriceRow):
-                rows.append(row)
-            else:
-                skipped[row] = skipped.get(row, 0) + 1
-    except (ValueError, KeyError, TypeError, InvalidOperation) as error:
-        raise FetchError(f"gpuhunt: an entry that cannot be read ({type(error).__name__}: {error})") from error
-    return Read(rows=cheapest(rows), skipped=skipped)
+    return read_entries("gpuhunt", parse_answer(fetched), lambda item: _row(item, day))
 
 
 def _row(item: dict[str, Any], day: date) -> PriceRow | str:
-    provider = _PROVIDERS.get(item["provider"], item["provider"])
+    provider = _PROVIDERS.get(text_in(item, "provider"), item["provider"])
     count = int(item["gpu_count"])
+    if count < 1:
+        return "no GPU"
     memory = float(item["gpu_memory"]) if item["gpu_memory"] is not None else None
-    gpu = identify(provider, str(item["gpu_name"]), item["instance_name"], memory)
+    gpu = identify(provider, str(item["gpu_name"]), text_in(item, "instance_name"), memory)
     if gpu is None:
         return f"{item['gpu_name']}: not in the catalogue, or its variant not stated"
-    per_gpu = plain(Decimal(item["price"]) / count)
+    per_gpu = plain(Decimal(str(item["price"])) / count)
     if not 0 < per_gpu <= HIGHEST_PLAUSIBLE_PER_GPU_H:
         return "a price of 0, or not plausible"
-    region = item["location"]
+    region = text_in(item, "location")
     return PriceRow(
         id="new",
         gpu=gpu,

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 from planner.errors import UsageError
 from planner.evidence import Estimate, Evidence, EvidenceKind
+from planner.text import shortened
 from planner.units import kg_from_g
 from pricing.base.fact import Fact
-from pricing.sources.base import FetchError, get_json
+from pricing.sources.web import FetchError, Server
 
 ADDRESS = "https://api.electricitymap.org/v3/carbon-intensity/latest"
 TOKEN_VARIABLE = "ELECTRICITYMAPS_TOKEN"
@@ -33,14 +34,15 @@ def live_intensity(zone: str, token: str, *, address: str = ADDRESS) -> Fact:
     if not token:
         raise UsageError("live grid intensity needs a token", hint=f"set {TOKEN_VARIABLE}, or {_WITHOUT}")
     try:
-        answer = get_json(f"{address}?zone={quote(zone)}", headers={"auth-token": token})
+        server = Server(address, headers={"auth-token": token})
+        answer = server.get_json(f"{server.url}?zone={quote(zone, errors='replace')}")
     except FetchError as error:
         raise UsageError(f"no live grid intensity: {error}", hint=_WITHOUT) from error
     grams = answer.get("carbonIntensity") if isinstance(answer, dict) else None
     if isinstance(grams, bool) or not isinstance(grams, int | float) or not 0 < grams <= 2000:
-        raise UsageError(f"no live grid intensity: the answer for `{zone}` is {grams!r}", hint=_WITHOUT)
-    at = str(answer.get("datetime", ""))
-    how = answer.get("emissionFactorType", "unknown scope")
+        raise UsageError(f"no live grid intensity: the answer for `{zone}` is {shortened(repr(grams))}", hint=_WITHOUT)
+    at = shortened(str(answer.get("datetime", "")))
+    how = shortened(str(answer.get("emissionFactorType", "unknown scope")))
     guessed = ", estimated by the service" if answer.get("isEstimated") else ""
     return Fact(
         estimate=Estimate.exactly(kg_from_g(float(grams))),

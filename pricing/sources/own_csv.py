@@ -12,15 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
-from planner.rows import parse_decimal
+from planner.rows import LARGEST_AMOUNT, parse_decimal
+from planner.text import one_line, shortened
 from pricing.base.listing import listed
 from pricing.base.money import CURRENCIES, plain
-from pricing.book.rows import COMMITMENTS, HIGHEST_PLAUSIBLE_PER_GPU_H, SELLERS, PriceRow
+from pricing.book.rows import (
+    COMMITMENTS,
+    HIGHEST_PER_GPU_H,
+    HIGHEST_PLAUSIBLE_PER_GPU_H,
+    MOST_CHARACTERS,
+    SELLERS,
+    PriceRow,
+)
 from pricing.sources.skypilot import Imported
 
 if TYPE_CHECKING:
@@ -54,31 +62,34 @@ class Fallbacks:
     source: str
 
 
-def read_frame(path: Path) -> pd.DataFrame:
+def read_frame(content: bytes, name: str) -> pd.DataFrame:
     """Read a CSV with every cell as text, empty where blank; the separator is detected from the header.
 
+    Args:
+        content: the file.
+        name: its name, for errors.
+
     Raises:
-        UsageError: the file cannot be read.
-        InputFileError: it is empty, not UTF-8, or a line has too many cells.
+        InputFileError: it is empty, not UTF-8, names a column twice, or a line has too many cells.
     """
     import pandas as pd
 
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            header = file.readline()
+        header = content.partition(b"\n")[0].decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputFileError(f"{path}:1: encoding: expected UTF-8", hint="save it as CSV UTF-8") from error
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check the path") from error
+        raise InputFileError(f"{name}:1: encoding: expected UTF-8", hint="save it as CSV UTF-8") from error
     if not header.strip():
-        raise InputFileError(f"{path}:1: header: expected column names", hint=f"they are {listed(KNOWN, 20)}")
+        raise InputFileError(f"{name}:1: header: expected column names", hint=f"they are {listed(KNOWN, 20)}")
     separator = max(",;\t", key=header.count)
     try:
-        frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
-        raise InputFileError(f"{path}: not a CSV: {reason}", hint="see docs/pricing.md") from error
+        frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except ValueError as error:  # pandas' own errors and those of an encoding are all of this kind
+        reason = shortened(str(error).replace("Error tokenizing data. C error: ", ""), 200)
+        raise InputFileError(f"{name}: not a CSV: {reason}", hint="see docs/pricing.md") from error
     frame.columns = [str(column).strip() for column in frame.columns]
+    if not frame.columns.is_unique:
+        twice = shortened(str(frame.columns[frame.columns.duplicated()][0]))
+        raise InputFileError(f"{name}:1: {twice}: expected one column of this name", hint="rename or drop one")
     return frame
 
 
@@ -102,9 +113,9 @@ def read_own_csv(frame: pd.DataFrame, name: str, fallbacks: Fallbacks, *, skip_i
     bad = sorted({at for lines in faults.values() for at in lines})
     if bad and not skip_invalid:
         expected, lines = min(faults.items(), key=lambda fault: fault[1][0])
-        more = f" (and {len(bad) - 1} more rows at fault)" if len(bad) > 1 else ""
+        named = "it" if len(bad) == 1 else f"the lines {listed((str(at + 2) for at in bad), 20)}"
         raise InputFileError(
-            f"{name}:{lines[0] + 2}: {expected}{more}", hint="correct it, or leave such rows out with --skip-invalid"
+            f"{name}:{lines[0] + 2}: {expected}", hint=f"correct {named}, or leave such rows out with --skip-invalid"
         )
     for expected, lines in faults.items():
         skipped[expected] = len(lines)
@@ -143,14 +154,14 @@ def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[
         price: (_price, "expected a price above 0", None),
         "gpus_per_instance": (_count, "expected a count of 1 or more", 1),
         "provider": (_text, "expected a name", fallbacks.provider),
-        "region": (str.strip, "", ""),
-        "instance": (str.strip, "", ""),
+        "region": (_optional, _TOO_LONG, ""),
+        "instance": (_optional, _TOO_LONG, ""),
         "commitment": (_one_of(COMMITMENTS), f"expected one of {listed(COMMITMENTS)}", "on-demand"),
         "currency": (_one_of(CURRENCIES), "expected an ISO 4217 code", fallbacks.currency),
         "seller": (_one_of(SELLERS), f"expected one of {listed(SELLERS)}", "provider"),
         "date": (_day, "expected a date such as 2026-08-28", fallbacks.day),
         "source": (_text, "expected where the price is from", fallbacks.source),
-        "notes": (str.strip, "", ""),
+        "notes": (_optional, _TOO_LONG, ""),
     }
     columns: dict[str, list[object]] = {}
     for column, (read, expected, default) in readers.items():
@@ -161,7 +172,7 @@ def _columns(frame: pd.DataFrame, fallbacks: Fallbacks) -> tuple[dict[str, list[
         columns[column] = [values[cell] for cell in frame[column]]
         for at, value in enumerate(columns[column]):
             if value is None:
-                faults.setdefault(f"{column}: {expected}, found `{frame[column].iloc[at]}`", []).append(at)
+                faults.setdefault(f"{column}: {expected}, found `{shortened(frame[column].iloc[at])}`", []).append(at)
     _per_gpu_price(columns, price, faults)
     return columns, faults
 
@@ -175,7 +186,9 @@ def _per_gpu_price(columns: dict[str, list[object]], price: str, faults: Faults)
         value = None
         if isinstance(amount, Decimal) and isinstance(count, int):
             value = plain(amount / count) if per_instance else amount
-            if currency == "USD" and value > HIGHEST_PLAUSIBLE_PER_GPU_H:
+            if not 0 < value <= HIGHEST_PER_GPU_H:
+                faults.setdefault(f"{price}: expected a price of at least 0.0001 per GPU-hour", []).append(at)
+            elif currency == "USD" and value > HIGHEST_PLAUSIBLE_PER_GPU_H:
                 text = f"{price}: {value} USD per GPU-hour is not plausible; is it per instance, or in cents?"
                 faults.setdefault(text, []).append(at)
         prices.append(value)
@@ -218,11 +231,20 @@ def _price(cell: str) -> Decimal | None:
 
 
 def _count(cell: str) -> int | None:
-    return int(cell) if cell.strip().isdigit() and int(cell) >= 1 else None
+    digits = cell.strip()
+    valid = digits.isascii() and digits.isdigit() and len(digits) <= len(str(LARGEST_AMOUNT))
+    return int(digits) if valid and 1 <= int(digits) <= LARGEST_AMOUNT else None
 
 
 def _text(cell: str) -> str | None:
-    return cell.strip() or None
+    return _optional(cell) or None
+
+
+_TOO_LONG = f"expected at most {MOST_CHARACTERS} characters"
+
+
+def _optional(cell: str) -> str | None:
+    return one_line(cell) if len(cell) <= MOST_CHARACTERS else None
 
 
 def _day(cell: str) -> date | None:
@@ -236,10 +258,6 @@ def _one_of(allowed: frozenset[str] | tuple[str, ...]) -> Callable[[str], str | 
     return lambda cell: cell.strip() if cell.strip() in allowed else None
 
 
-def file_source(path: Path) -> str:
+def file_source(content: bytes, name: str) -> str:
     """The source of imported rows: the file's name and the first digits of its SHA-256."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return f"{path.name} sha256:{digest.hexdigest()[:12]}"
+    return f"{name} sha256:{hashlib.sha256(content).hexdigest()[:12]}"

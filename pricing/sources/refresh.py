@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from planner.errors import UsageError
+from planner.files import read_text
 from planner.records.home import data_dir
-from planner.rows import read_text
+from pricing.base.listing import listed
 from pricing.book.user_book import Added, add_rows, write_whole
 from pricing.sources import Fetched, Source
-from pricing.sources.base import FetchError
+from pricing.sources.web import FetchError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,14 @@ def refresh(source: Source, day: date, *, address: str | None = None, offline: b
             raise FetchError(f"{source.name}: an answer without a single price")
     except FetchError as error:
         return Refreshed(source=source.name, added=None, skipped={}, failure=str(error), day=day)
+    added = add_rows(read.rows)
+    skipped = {**read.skipped, **added.refused}
+    if sum(added.refused.values()) == len(read.rows):
+        failure = f"{source.name}: not one price that can be kept ({listed(added.refused)})"
+        return Refreshed(source=source.name, added=None, skipped=skipped, failure=failure, day=day)
     if not offline:
         write_whole(stored_dir() / f"{source.name}-{day.isoformat()}.json", fetched.text)
-    return Refreshed(source=source.name, added=add_rows(read.rows), skipped=read.skipped, failure=None, day=day)
+    return Refreshed(source=source.name, added=added, skipped=skipped, failure=None, day=day)
 
 
 def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
@@ -75,12 +80,19 @@ def newest_stored(source: Source, day: date) -> tuple[Fetched, date]:
     """
     answers = []
     for path in stored_dir().glob(f"{source.name}-*.json") if stored_dir().is_dir() else ():
-        match = re.fullmatch(rf"{source.name}-(\d{{4}}-\d\d-\d\d)", path.stem)
-        if match and date.fromisoformat(match[1]) <= day:
-            answers.append((date.fromisoformat(match[1]), path))
+        stored = _day_in(path.stem.removeprefix(f"{source.name}-"))
+        if stored is not None and stored <= day:
+            answers.append((stored, path))
     if not answers:
         raise UsageError(
             f"no answer of {source.name} is stored", hint="`mpplan prices refresh` with a network stores one"
         )
     stored_day, path = max(answers)
     return Fetched(source=source.name, text=read_text(path, str(path))), stored_day
+
+
+def _day_in(name: str) -> date | None:
+    try:
+        return date.fromisoformat(name)
+    except ValueError:
+        return None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import InputFileError
+from planner.rows import parse_decimal
 from planner.units import MIB, gib_from_bytes
 from pricing.base.listing import listed
 from pricing.base.money import plain
@@ -29,6 +30,9 @@ HEADER = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotP
 
 SMALLEST_MIB = 2048
 """A smaller number in SizeInMiB is GiB: every GPU that trains has more than 2 GiB, and none has 2048 GiB."""
+
+MOST_GPUS = 10_000
+"""Of one instance."""
 
 MARKETPLACES = ("vast", "salad", "lium")
 """Providers whose prices are offers of third-party hosts."""
@@ -73,7 +77,7 @@ def read_skypilot(frame: pd.DataFrame, name: str, provider: str, day: date, sour
     if len(frame) > len(gpus):
         skipped["no GPU"] = len(frame) - len(gpus)
     gpus["count"] = pd.to_numeric(gpus["AcceleratorCount"], errors="coerce")
-    sized = gpus[gpus["count"] >= 1]
+    sized = gpus[(gpus["count"] >= 1) & (gpus["count"] <= MOST_GPUS)]
     if len(gpus) > len(sized):
         skipped["part of a GPU, or no count"] = len(gpus) - len(sized)
     memory = sized["GpuInfo"] if "GpuInfo" in sized else sized["AcceleratorName"]
@@ -95,11 +99,17 @@ def read_skypilot(frame: pd.DataFrame, name: str, provider: str, day: date, sour
 
 
 def _memory_gib(info: object) -> float | None:
-    match = re.search(r"SizeInMiB['\"]?: *([0-9.]+)", str(info))
+    match = re.search(r"SizeInMiB['\"]?: *([0-9]{1,9}(?:\.[0-9]{1,9})?)", str(info))
     if match is None:
         return None
     size = float(match[1])
     return gib_from_bytes(size * MIB) if size >= SMALLEST_MIB else size
+
+
+def _amounts(cells: pd.Series[str]) -> pd.Series[float]:
+    """The cells as numbers; nan where a cell holds none that an amount can be."""
+    values = {cell: parse_decimal(cell) for cell in cells.unique()}
+    return cells.map({cell: float("nan") if value is None else float(value) for cell, value in values.items()})
 
 
 def _cheapest_zone(
@@ -111,10 +121,8 @@ def _cheapest_zone(
     source: str,
     skipped: dict[str, int],
 ) -> list[PriceRow]:
-    import pandas as pd
 
-    number = pd.to_numeric(known[column], errors="coerce")
-    on_demand = pd.to_numeric(known["Price"], errors="coerce")
+    number, on_demand = (_amounts(known[name]) for name in (column, "Price"))
     keep = number > 0
     if commitment == "spot":
         equal = keep & (number >= on_demand)
@@ -137,7 +145,7 @@ def _cheapest_zone(
             instance=instance.strip(),
             gpus_per_instance=int(count),
             commitment=commitment,
-            price_per_gpu_h=plain(Decimal(price.strip()) / int(count)),
+            price_per_gpu_h=plain(Decimal(str(price)) / int(count)),
             currency="USD",
             seller="marketplace" if provider in MARKETPLACES else "provider",
             date_earliest=day,
@@ -147,6 +155,6 @@ def _cheapest_zone(
             notes="cheapest zone of the region" if commitment == "spot" else "",
         )
         for gpu, region, instance, count, price in zip(
-            best["gpu"], best["Region"], best["InstanceType"], best["count"], best[column], strict=True
+            best["gpu"], best["Region"], best["InstanceType"], best["count"], best["number"], strict=True
         )
     ]

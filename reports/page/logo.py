@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 
 from planner.errors import InputFileError, UsageError
+from planner.files import read_bytes
 
 MOST_BYTES = 60_000
 """Larger pictures would make the page heavier than its content."""
@@ -25,9 +26,9 @@ def data_address(path: Path) -> str:
         InputFileError: it is not a PNG, JPEG, GIF, WebP or SVG, or larger than `MOST_BYTES`.
     """
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--logo: cannot read `{path}`: {error.strerror}", hint="check the path") from error
+        content = read_bytes(path)
+    except UsageError as error:
+        raise UsageError(f"--logo: {error.message}", hint=error.hint) from None
     kind = _kind(content)
     if kind is None:
         raise InputFileError(f"{path}: not a PNG, JPEG, GIF, WebP or SVG picture", hint="convert it to PNG or SVG")

@@ -91,7 +91,7 @@ def server() -> Iterator[Callable[[Callable[[str], tuple[int, bytes]]], str]]:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries do not wait in tests."""
-    monkeypatch.setattr("pricing.sources.base.time.sleep", lambda _: None)
+    monkeypatch.setattr("pricing.sources.web.time.sleep", lambda _: None)
 
 
 def _range(mid: float, width: float = 0.2) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from planner.hardware.catalogue import load_gpus
 from pricing.sources import SOURCES, Fetched
-from pricing.sources.base import FetchError
+from pricing.sources.web import FetchError
 
 RECORDED = Path(__file__).parent / "recorded"
 PAGES = json.loads((RECORDED / "azure_pages.json").read_text(encoding="utf-8"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import date
-from decimal import Decimal
-from json import dumps
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from mpplan.commands.catalogues import price_files
+from mpplan.commands.catalogues.price_files import AsOfOption, Currency, Dated
+from mpplan.commands.catalogues.price_output import entry, print_document, read_day, warn_of_bad_rows
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, table, wrapped
@@ -18,14 +16,14 @@ from planner.costs.prices import GpuPrice
 from planner.errors import InputFileError, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.rows import Row, near_names
+from planner.units import today
 from pricing.base.listing import listed
 from pricing.book.current import counting_rows
-from pricing.book.rows import COLUMNS, PriceRow, load_book, price_row, read_book, user_book_path
+from pricing.book.reading import load_book, user_book_path
+from pricing.book.rows import COLUMNS, PriceRow, price_row
 from pricing.gpu_price.ask import parse_commitment
 
 prices_app = typer.Typer(help="List the prices of the book with their dates and sources.")
-
-SCHEMA = "mpplan.prices/1"
 
 GpuOption = Annotated[str | None, typer.Option("--gpu", metavar="ID", help="Only this GPU.")]
 ProviderOption = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Only this provider.")]
@@ -33,40 +31,10 @@ RegionOption = Annotated[str | None, typer.Option("--region", metavar="NAME", he
 CommitmentOption = Annotated[
     str | None, typer.Option("--commitment", metavar="NAME", help="Only on-demand, spot, 1y or 3y.")
 ]
-AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="The day, YYYY-MM-DD. Default today.")]
 Kind = Annotated[str, typer.Option("--commitment", metavar="NAME", help="on-demand, spot, 1y or 3y.")]
 Price = Annotated[str, typer.Option("--price", metavar="AMOUNT", help="Price of one GPU for one hour.")]
-Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file has none.")]
 Seller = Annotated[str, typer.Option("--seller", metavar="KIND", help="provider, broker or marketplace.")]
-Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Day of the prices. Default today.")]
-Book = Annotated[Path | None, typer.Argument(metavar="FILE", help="Another price book. Default the one in use.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A SkyPilot vms.csv, a price book, or your own CSV.")]
-Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Provider, where a file names none.")]
-Source = Annotated[
-    str | None, typer.Option("--source", metavar="TEXT", help="Source of the rows. Default the file's name and hash.")
-]
-Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out invalid rows and count them.")]
-Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default all.")]
-Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="A mirror of the --source.")]
-Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored answers.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also rows that a newer one replaced.")]
-
-
-def _day(text: str | None, flag: str = "--as-of") -> date:
-    if text is None:
-        return date.today()
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{flag}: `{text}` is not a date", hint="write it like 2026-08-28") from None
-
-
-def _entry(row: PriceRow) -> dict[str, Any]:
-    return {key: str(value) if isinstance(value, date | Decimal) else value for key, value in asdict(row).items()}
-
-
-def _print(document: dict[str, Any]) -> None:
-    typer.echo(dumps({"schema": SCHEMA, **document}, indent=2, ensure_ascii=False))
 
 
 @prices_app.callback(invoke_without_command=True)
@@ -87,8 +55,9 @@ def list_rows(
     json: options.JsonFlag = False,
 ) -> None:
     """List rows: provider, region, commitment, price, date and source."""
-    day = _day(as_of)
+    day = read_day(as_of)
     book = load_book(find_gpu(gpu).id if gpu else None)
+    warn_of_bad_rows(book)
     rows = book.rows if everything else counting_rows(book.rows, day)
     kind = parse_commitment(commitment) if commitment else None
     filters = {"provider": provider, "region": region, "commitment": kind}
@@ -97,7 +66,7 @@ def list_rows(
             rows = _only(rows, field, value)
     rows = tuple(sorted(rows, key=lambda row: (row.gpu, row.commitment, row.price_per_gpu_h)))
     if json:
-        _print({"as_of": str(day), "rows": [_entry(row) | {"stale": row.is_stale(day)} for row in rows]})
+        print_document({"as_of": str(day), "rows": [entry(row) | {"stale": row.is_stale(day)} for row in rows]})
         return
     headers = ("id", "gpu", "provider", "region", "commitment", "per GPU-h", "", "dated", "", "source")
     lines = [
@@ -143,16 +112,17 @@ def show(
 
     row = next((row for row in load_book().rows if row.id == name), None)
     if row is not None:
-        entry = _entry(row)
-        _print({"row": entry}) if json else typer.echo(details([(key, str(entry[key])) for key in COLUMNS]), nl=False)
+        cells = entry(row)
+        text = details([(key, str(cells[key])) for key in COLUMNS])
+        print_document({"row": cells}) if json else typer.echo(text, nl=False)
         return
     gpu = find_gpu(name).id
-    price = quote_gpu(gpu, provider=provider, region=region, commitment=commitment, as_of=_day(as_of))
+    price = quote_gpu(gpu, provider=provider, region=region, commitment=commitment, as_of=read_day(as_of))
     if json:
         from mpplan.api.document import worded
         from planner.answer.document import plain
 
-        _print({"price": worded(plain(price))})
+        print_document({"price": worded(plain(price))})
     else:
         _show_price(price)
 
@@ -194,7 +164,7 @@ def add(
     from pricing.book.user_book import add_rows, row_id
     from pricing.files.exchange_rates import load_rates
 
-    on = _day(day, "--date")
+    on = read_day(day, "--date")
     cells = {
         "id": "new",
         "gpu": find_gpu(gpu).id,
@@ -216,16 +186,19 @@ def add(
         row = price_row(Row(file="prices add", line=None, cells=cells))
     except InputFileError as error:
         raise UsageError(error.message, hint="see `mpplan prices add --help`") from error
-    book = load_book(row.gpu).plus([row])
-    findings = [finding for finding in check_book(book, load_rates(), max(on, date.today())) if finding.row_id == "new"]
+    own = load_book(row.gpu)
+    warn_of_bad_rows(own)
+    book = own.plus([row])
+    findings = [finding for finding in check_book(book, load_rates(), max(on, today())) if finding.row_id == "new"]
     for finding in findings:
         if finding.is_error:
             raise UsageError(finding.what, hint="check the price and its commitment")
         warn(finding.what)
-    done = add_rows([row])
+    done = add_rows([row], skip_invalid=False)
     _refuse_conflicts(done.conflicts)
     if json:
-        _print({"book": str(user_book_path()), "added": [_entry(row) for row in done.added], "known": done.known})
+        rows = [entry(row) for row in done.added]
+        print_document({"book": str(user_book_path()), "added": rows, "known": done.known})
         return
     note(f"added {row_id(row)} to {user_book_path()}" if done.added else "the book has this row already")
 
@@ -240,129 +213,7 @@ def _refuse_conflicts(conflicts: tuple[PriceRow, ...]) -> None:
         )
 
 
-@prices_app.command("check")
-def check(
-    file: Book = None,
-    as_of: AsOfOption = None,
-    strict: options.StrictFlag = False,
-    json: options.JsonFlag = False,
-) -> None:
-    """Report rows that are old, unusual or wrong."""
-    from planner.errors import IncompleteError
-    from pricing.book.check import check_book
-    from pricing.files.exchange_rates import load_rates
-
-    day = _day(as_of)
-    book = load_book() if file is None else read_book(file)
-    findings = check_book(book, load_rates(), day)
-    if json:
-        _print({"as_of": str(day), "rows": len(book.rows), "findings": [asdict(finding) for finding in findings]})
-    else:
-        for finding in findings:
-            kind = "error" if finding.is_error else "warning"
-            typer.echo(wrapped(f"{kind}  {finding.row_id}  {finding.what}", len(kind) + 2))
-        note(f"{len(book.rows)} rows, {sum(finding.is_error for finding in findings)} errors, {len(findings)} findings")
-    wrong = [finding for finding in findings if finding.is_error]
-    if wrong:
-        raise InputFileError(f"{file or user_book_path()}: {wrong[0].row_id}: {wrong[0].what}", hint="correct the row")
-    if strict and findings:
-        raise IncompleteError(
-            f"{len(findings)} rows are old or unusual", hint="`mpplan prices refresh` brings newer ones"
-        )
-
-
-@prices_app.command("import")
-def import_file(
-    file: File,
-    provider: Whose = None,
-    currency: Currency = "USD",
-    day: Dated = None,
-    source: Source = None,
-    skip_invalid: Skip = False,
-    json: options.JsonFlag = False,
-) -> None:
-    """Add the rows of a CSV to your own book; existing rows are never replaced."""
-    from pricing.book.user_book import add_rows
-    from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
-    from pricing.sources.skypilot import HEADER, Imported, provider_in_path, read_skypilot
-
-    frame = read_frame(file)
-    described = source or file_source(file)
-    if set(COLUMNS) <= set(frame.columns):
-        imported = Imported(rows=read_book(file).rows, skipped={})
-    elif set(HEADER) <= set(frame.columns):
-        owner = provider or provider_in_path(file)
-        if not owner:
-            raise UsageError("a SkyPilot catalogue does not name its provider", hint="give --provider")
-        imported = read_skypilot(frame, str(file), owner.lower(), _day(day, "--date"), described)
-    else:
-        fallbacks = Fallbacks(provider=provider, currency=currency, day=_day(day, "--date"), source=described)
-        imported = read_own_csv(frame, str(file), fallbacks, skip_invalid=skip_invalid)
-    done = add_rows(imported.rows)
-    counts = {"added": len(done.added), "known": done.known, "conflicts": len(done.conflicts)}
-    if json:
-        _print({"book": str(user_book_path()), **counts, "skipped": imported.skipped})
-        return
-    _note_counts(imported.skipped, counts, str(file))
-
-
-def _note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:
-    for reason, number in skipped.items():
-        note(f"left out {number}: {reason}")
-    if counts["conflicts"]:
-        warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's are kept")
-    note(f"{what}: {counts['added']} rows added, {counts['known']} were there already")
-
-
-@prices_app.command("refresh")
-def refresh_sources(
-    source: Live = None,
-    address: Mirror = None,
-    offline: Stored = False,
-    strict: options.StrictFlag = False,
-    json: options.JsonFlag = False,
-) -> None:
-    """Ask live sources for today's prices and add them; if a source fails, the book keeps its rows."""
-    from planner.errors import IncompleteError
-    from pricing.sources import SOURCES
-    from pricing.sources.refresh import refresh
-
-    known = {row.name: row for row in SOURCES}
-    names = source or list(known)
-    for name in names:
-        if name not in known:
-            raise UsageError(f"unknown source `{name}`", hint=f"use one of {listed(known)}")
-    if address is not None and len(names) != 1:
-        raise UsageError("--address needs exactly one --source", hint="name the source with --source")
-    outcomes = [refresh(known[name], date.today(), address=address, offline=offline) for name in names]
-    for outcome in outcomes:
-        if outcome.failure is not None and len(outcomes) > 1:
-            warn(f"{outcome.source}: {outcome.failure}; the book is unchanged")
-        elif outcome.added is not None and not json:
-            counts = {
-                "added": len(outcome.added.added),
-                "known": outcome.added.known,
-                "conflicts": len(outcome.added.conflicts),
-            }
-            _note_counts(outcome.skipped, counts, f"{outcome.source}, {outcome.day}")
-    if json:
-        _print({"book": str(user_book_path()), "sources": [_outcome(outcome) for outcome in outcomes]})
-    failed = [f"{outcome.source} ({outcome.failure})" for outcome in outcomes if outcome.failure is not None]
-    if len(failed) == len(outcomes):
-        hint = "the prices stored so far are used; try again later, or `mpplan prices import`"
-        raise UsageError(f"no source answered: {listed(failed)}", hint=hint)
-    if failed and strict:
-        raise IncompleteError(f"no answer from {listed(failed)}", hint="the prices stored so far are used")
-
-
-def _outcome(outcome: Any) -> dict[str, Any]:
-    added = outcome.added
-    return {
-        "source": outcome.source,
-        "day": str(outcome.day),
-        "failure": outcome.failure,
-        "added": len(added.added) if added else 0,
-        "known": added.known if added else 0,
-        "conflicts": len(added.conflicts) if added else 0,
-        "skipped": outcome.skipped,
-    }
+prices_app.command("check")(price_files.check)
+prices_app.command("import")(price_files.import_file)
+prices_app.command("refresh")(price_files.refresh_sources)
+prices_app.command("repair")(price_files.repair)

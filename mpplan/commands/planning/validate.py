@@ -17,6 +17,7 @@ from mpplan.ui.listing import table
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
 from planner.errors import InputFileError, UsageError
+from planner.files import read_bytes
 
 if TYPE_CHECKING:
     from planner.calibration.validation import LearnedValidation, Score
@@ -154,15 +155,11 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
     shown = "stdin" if name == "-" else path.name
     try:
         frame = pd.read_csv(
-            BytesIO(_without_comments(sys.stdin.buffer.read() if name == "-" else path.read_bytes())),
+            BytesIO(_without_comments(sys.stdin.buffer.read() if name == "-" else read_bytes(path))),
             dtype=str,
             keep_default_na=False,
             encoding="utf-8-sig",
         )
-    except OSError as error:
-        raise UsageError(
-            f"cannot read `{name}`: {error.strerror or error}", hint="check the path and its permissions"
-        ) from error
     except pd.errors.EmptyDataError as error:
         raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint()) from error
     except UnicodeDecodeError as error:

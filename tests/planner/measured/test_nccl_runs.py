@@ -173,10 +173,11 @@ def test_a_binary_file_is_refused(tmp_path):
         read_nccl_tests(file)
 
 
-@pytest.mark.parametrize("name", ["no-such-file.txt", "."])
-def test_what_cannot_be_read_is_a_matter_of_usage(tmp_path, name):
+def test_a_missing_file_is_a_matter_of_usage_and_a_directory_is_no_valid_file(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
-        read_nccl_tests(tmp_path / name)
+        read_nccl_tests(tmp_path / "no-such-file.txt")
+    with pytest.raises(InputFileError, match="expected a file, found a directory"):
+        read_nccl_tests(tmp_path)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

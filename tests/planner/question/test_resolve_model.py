@@ -87,7 +87,7 @@ def test_a_broken_config_is_an_invalid_file(tmp_path, text):
 def test_a_config_in_no_encoding_is_an_invalid_file_and_a_missing_one_a_mistake(tmp_path):
     path = tmp_path / "config.json"
     path.write_bytes(b"\xff\xfe\x00{}")
-    with pytest.raises(InputFileError, match="expected JSON in UTF-8"):
+    with pytest.raises(InputFileError, match="expected text in UTF-8"):
         ask(model=str(path))
     with pytest.raises(MpplanError) as caught:
         ask(model=str(tmp_path / "other.json"))

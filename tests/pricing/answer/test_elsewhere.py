@@ -7,7 +7,8 @@ import pytest
 from planner.costs.quantity import Energy
 from planner.errors import UsageError
 from pricing.answer.elsewhere import elsewhere
-from pricing.book.rows import PriceBook, shipped_book
+from pricing.book.reading import shipped_book
+from pricing.book.rows import PriceBook
 
 H100 = "h100-sxm5-80gb"
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError
 from pricing.base.folder import DATA, user_rows
 from pricing.book.gpu_names import name_rules
-from pricing.book.rows import shipped_book
+from pricing.book.reading import shipped_book
 from pricing.contracts.own_file import server_rows
 from pricing.gpu_price.reserved import discounts
 from pricing.place.carbon import embodied_of
@@ -32,17 +32,18 @@ def test_rows_come_with_the_whole_path_for_errors(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("id\na\nb\n", encoding="utf-8")
 
-    assert [(row.file, row.line, row.text("id")) for row in user_rows(path, ("id",), only=("id", "b"))] == [
-        (str(path), 3, "b")
+    assert [(row.file, row.line, row.text("id")) for row in user_rows(path, ("id",))] == [
+        (str(path), 2, "a"),
+        (str(path), 3, "b"),
     ]
 
 
-def test_a_file_that_is_not_utf_8_is_invalid_and_one_that_cannot_be_read_is_a_usage_error(tmp_path):
+def test_what_is_not_utf_8_or_no_file_is_invalid(tmp_path):
     broken = tmp_path / "latin.csv"
     broken.write_bytes(b"caf\xe9")
     with pytest.raises(InputFileError, match=r"latin\.csv:1: expected text in UTF-8"):
         user_rows(broken, ("id",))
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(InputFileError, match="expected a file, found a directory"):
         user_rows(tmp_path, ("id",))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 from pricing.book.check import check_book
-from pricing.book.rows import PriceBook, shipped_book
+from pricing.book.reading import shipped_book
+from pricing.book.rows import PriceBook
 
 
 def findings(rows, today):

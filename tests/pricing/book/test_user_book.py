@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from planner.errors import UsageError
-from pricing.book.rows import load_user_book, user_book_path
-from pricing.book.user_book import add_rows, row_id, write_book, write_whole
+from planner.errors import InputFileError, UsageError
+from pricing.book.reading import load_book, load_user_book, user_book_path
+from pricing.book.user_book import add_rows, book_text, row_id, write_book, write_whole
 
 
 def test_added_rows_get_ids_of_what_they_say(row):
@@ -77,6 +77,79 @@ def test_a_write_that_breaks_leaves_the_old_file_whole(tmp_path, monkeypatch):
 
     assert path.read_text(encoding="utf-8") == "old"
     assert [row.name for row in tmp_path.iterdir()] == ["prices.csv"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({"notes": "x\ry"}, "x y"),
+        ({"notes": "x\n\ny\x1b[31m"}, "x y [31m"),
+        ({"notes": '"quoted", and more'}, '"quoted", and more'),
+        ({"notes": "half \ud800 a pair"}, "half a pair"),
+    ],
+)
+def test_whatever_is_written_is_read_back(row, changes, kept):
+    done = add_rows([row(id="new", **changes)])
+
+    assert load_user_book().rows == done.added
+    assert load_user_book().rows[0].notes == kept
+    assert load_user_book().set_aside.count == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"notes": "x" * 140_000}, "notes: expected at most 10000 characters"),
+        ({"currency": "usd"}, "currency: expected an ISO 4217 code such as USD"),
+        ({"source": "\x07"}, "source: expected a text"),
+        ({"price": "1e400", "currency": "EUR"}, "price_per_gpu_h: expected a decimal number above 0"),
+        ({"price": "NaN"}, "price_per_gpu_h: expected a decimal number above 0"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(row, changes, reason):
+    assert add_rows([row(id="new", **changes)]).refused == {reason: 1}
+    assert not user_book_path().exists()
+    with pytest.raises(InputFileError, match=f"1 of the new rows cannot be kept: {reason}"):
+        add_rows([row(id="new", **changes)], skip_invalid=False)
+
+
+def test_bad_lines_further_columns_and_a_missing_line_end_survive_an_addition(data_home, row):
+    old = "more," + book_text([row(id="a")]).replace("\n", "\nmine,", 1) + "not a row"
+    data_home.mkdir(parents=True)
+    user_book_path().write_bytes(old.encode() + b" caf\xe9")
+
+    add_rows([row("2.6", id="new", region="us")])
+
+    text = user_book_path().read_bytes()
+    assert text.startswith(old.encode() + b" caf\xe9\n,r")
+    assert [str(kept.price_per_gpu_h) for kept in load_user_book().rows] == ["2.50", "2.6"]
+    assert load_user_book().set_aside.lines() == "3"
+
+
+def test_an_unclosed_quote_costs_only_its_own_line(data_home, row):
+    data_home.mkdir(parents=True)
+    user_book_path().write_text(book_text([row(id="a")]) + '"oops\n' + book_text([row(id="b")]), encoding="utf-8")
+
+    add_rows([row("2.6", id="new", region="us")])
+
+    assert [kept.id for kept in load_user_book().rows[:2]] == ["a", "b"]
+    assert load_user_book().set_aside.lines() == "3, 4"
+
+
+def test_no_two_rows_share_an_id_by_a_bar_in_a_cell(row):
+    done = add_rows([row(id="new", region="a|b", instance="c"), row(id="new", region="a", instance="b|c")])
+
+    assert len({kept.id for kept in done.added}) == 2
+
+
+def test_a_row_may_not_take_the_id_of_another_shipped_row(data_home, row):
+    data_home.mkdir(parents=True)
+    user_book_path().write_text(book_text([row(id="p032"), row(id="mine")]), encoding="utf-8")
+
+    book = load_book()
+
+    assert book.set_aside.lines() == "2"
+    assert "mine" in {kept.id for kept in book.rows}
 
 
 def test_there_is_no_book_before_the_first_row():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.costs.prices import Beside
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError
 from pricing.contracts.beside import read_beside
 
 
@@ -53,5 +53,5 @@ def test_half_a_line_and_wrong_keys_are_named(beside, text, problem):
 
 
 def test_a_size_needs_a_unit(beside):
-    with pytest.raises(UsageError, match=r"storage\.data: `40` is not a size"):
+    with pytest.raises(InputFileError, match=r"storage\.data: expected a number with a unit, found `40`"):
         beside("[storage]\nusd_per_gb_month = 0.02\ndata = 40\n")

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError
 from pricing.contracts.quote_file import read_quote
 from pricing.files.exchange_rates import ExchangeRate
 from reports.text.messages import word
@@ -97,5 +97,5 @@ def test_an_offer_for_another_gpu_is_refused(offer):
 
 
 def test_a_term_without_a_unit_is_refused(offer):
-    with pytest.raises(UsageError, match="minimum_term: `90` is not a duration"):
+    with pytest.raises(InputFileError, match=r"minimum_term: expected a number with a unit, found `90`"):
         offer(GOOD.replace('"90d"', "90"))

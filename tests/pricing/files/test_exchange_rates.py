@@ -43,6 +43,9 @@ def test_no_rates_are_shipped():
     [
         ("XXQ,1.0,2026-01-01,bank", "currency: expected an ISO 4217 code such as USD, found `XXQ`"),
         ("EUR,0,2026-01-01,bank", "usd_per_unit: expected a decimal number above 0, found `0`"),
+        ("EUR,1e400,2026-01-01,bank", "usd_per_unit: expected a decimal number above 0, found `1e400`"),
+        ("EUR,nan,2026-01-01,bank", "usd_per_unit: expected a decimal number above 0, found `nan`"),
+        ("EUR,1e9,2026-01-01,bank", "usd_per_unit: expected USD for one unit, at most 10000, found `1e9`"),
         ("EUR,1.1,yesterday,bank", "date: expected an ISO date such as 2026-08-28, found `yesterday`"),
     ],
 )

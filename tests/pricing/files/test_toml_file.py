@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from planner.errors import InputFileError, UsageError
+from planner.units import parse_bytes
 from pricing.files.toml_file import read_toml
 
 
@@ -73,3 +74,44 @@ def test_what_is_no_toml_is_named_with_its_line(toml):
 def test_a_missing_file_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         read_toml(tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "1e400", "1e16", "0x" + "f" * 5000, "true", '"1"'])
+def test_an_amount_that_no_amount_can_be_is_named(toml, value):
+    file = toml(f"fee = {value}\n")
+
+    with pytest.raises(InputFileError, match=r"own.toml:1: fee: expected an amount of at least 0 and at most 1e\+15"):
+        file.amount("fee")
+    with pytest.raises(InputFileError, match=r"own.toml:1: fee: expected a number from 0 to 0.5"):
+        file.number("fee", 0, 0.5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["fee = " + "9" * 5000, "fee = 1e99999999999999999999", "a = " + "[" * 5000, "a = " + "{a=" * 5000, "a = 1\0"],
+)
+def test_what_python_cannot_read_is_not_toml(toml, text):
+    with pytest.raises(InputFileError, match=r"own.toml:1: not TOML"):
+        toml(text)
+
+
+def test_a_text_is_one_line_of_bounded_length(toml):
+    assert toml('name = "a\\u001b[31m\\nb"').text_of("name") == "a [31m b"
+    with pytest.raises(InputFileError, match="expected at most 1000 characters, found 1001"):
+        toml(f'name = "{"x" * 1001}"').text_of("name")
+
+
+@pytest.mark.parametrize("value", ['"90"', '"9e305TB"', "{x = 1}", "nan", '"1e400GB"', "0x" + "f" * 5000])
+def test_a_size_that_none_can_be_is_named(toml, value):
+    with pytest.raises(InputFileError, match=r"own.toml:1: data: expected"):
+        toml(f"data = {value}").parsed("data", parse_bytes)
+
+
+def test_a_size_and_its_default(toml):
+    assert toml('data = "2TB"').parsed("data", parse_bytes) == 2e12
+    assert toml("").parsed("data", parse_bytes) == 0
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    with pytest.raises(InputFileError, match="expected a file, found a directory"):
+        read_toml(tmp_path)

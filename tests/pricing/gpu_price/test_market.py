@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pricing.book.current import votes
-from pricing.book.rows import PriceBook, shipped_book
+from pricing.book.reading import shipped_book
+from pricing.book.rows import PriceBook
 from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.market import market_price, provider_price, typical_spread
 from reports.text.messages import word

@@ -9,7 +9,8 @@ import pytest
 from planner.errors import UsageError
 from planner.evidence import EvidenceKind
 from pricing import quote_gpu
-from pricing.book.rows import PriceBook, user_book_path
+from pricing.book.reading import user_book_path
+from pricing.book.rows import PriceBook
 from pricing.book.user_book import book_text
 from pricing.gpu_price.ask import PriceQuery
 from pricing.gpu_price.price import given_price, quote_from

@@ -12,7 +12,7 @@ from planner.hardware.catalogue import load_gpus
 from pricing.sources import Fetched
 from pricing.sources import azure as azure_source
 from pricing.sources.azure import AZURE, machines
-from pricing.sources.base import FetchError
+from pricing.sources.web import FetchError
 
 PAGES = json.loads((Path(__file__).parents[1] / "recorded" / "azure_pages.json").read_text(encoding="utf-8"))
 RECORDED = json.dumps({"Items": [item for page in PAGES for item in page["Items"]]})

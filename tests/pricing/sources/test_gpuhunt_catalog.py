@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pricing.sources import Fetched
-from pricing.sources.base import FetchError
 from pricing.sources.gpuhunt_catalog import GPUHUNT, read
+from pricing.sources.web import FetchError
 
 RECORDED = (Path(__file__).parents[1] / "recorded" / "gpuhunt_items.json").read_text(encoding="utf-8")
 

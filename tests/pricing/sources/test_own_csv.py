@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.errors import InputFileError, UsageError
+from planner.errors import InputFileError
 from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
 
 
@@ -17,7 +17,7 @@ def read(tmp_path, today):
         path = tmp_path / "mine.csv"
         path.write_bytes(text.encode(encoding))
         fallbacks = Fallbacks(provider=provider, currency="USD", day=today, source="mine.csv")
-        return read_own_csv(read_frame(path), "mine.csv", fallbacks, skip_invalid=skip_invalid)
+        return read_own_csv(read_frame(path.read_bytes(), path.name), "mine.csv", fallbacks, skip_invalid=skip_invalid)
 
     return make
 
@@ -111,12 +111,35 @@ def test_a_line_with_too_many_cells_is_said(read):
         read("gpu,price_per_gpu_h\nl4,1\nl4,1,2\n")
 
 
-def test_what_is_not_utf_8_or_not_there_is_said(tmp_path):
-    (tmp_path / "latin.csv").write_bytes(b"gpu,caf\xe9\n")
-    with pytest.raises(InputFileError, match="encoding: expected UTF-8"):
-        read_frame(tmp_path / "latin.csv")
-    with pytest.raises(UsageError, match="cannot read"):
-        read_frame(tmp_path / "nothing.csv")
+@pytest.mark.parametrize("content", [b"gpu,caf\xe9\n", b"gpu,price_per_gpu_h\ncaf\xe9,1\n"])
+def test_what_is_not_utf_8_is_said(content):
+    with pytest.raises(InputFileError, match=r"expected UTF-8|not a CSV: 'utf-8' codec"):
+        read_frame(content, "latin.csv")
+
+
+def test_every_line_at_fault_is_named(read):
+    with pytest.raises(InputFileError) as caught:
+        read("gpu,price_per_gpu_h\nl4,0\nl4,1\nl4,-1\n")
+
+    assert caught.value.message.startswith("mine.csv:2: price_per_gpu_h")
+    assert caught.value.hint == "correct the lines 2, 4, or leave such rows out with --skip-invalid"
+
+
+def test_amounts_beyond_measure_and_counts_that_are_no_digits_are_refused(read):
+    for price in ("1e400", "1e-400", "inf", "nan", "-1", "1e14"):
+        with pytest.raises(InputFileError, match="price_per_gpu_h: expected a price"):
+            read(f"gpu,price_per_gpu_h,currency\nl4,{price},EUR\n")
+    for count in ("²", "9" * 5000, "0", "1.5", "-1"):
+        with pytest.raises(InputFileError, match="gpus_per_instance: expected a count of 1 or more"):
+            read(f"gpu,price_per_instance_h,gpus_per_instance\nl4,1,{count}\n")
+
+
+def test_cells_are_kept_on_one_line_and_within_bounds(read):
+    text = 'gpu,price_per_gpu_h,notes\nl4,1,"x\ry\nz"\n'
+
+    assert read(text).rows[0].notes == "x y z"
+    with pytest.raises(InputFileError, match="notes: expected at most 10000 characters"):
+        read("gpu,price_per_gpu_h,notes\nl4,1," + "x" * 140_000 + "\n")
 
 
 def test_a_hundred_thousand_rows_are_read(read):
@@ -128,8 +151,5 @@ def test_a_hundred_thousand_rows_are_read(read):
     assert imported.rows[-1].region == "r99999"
 
 
-def test_the_source_of_a_file_is_its_name_and_hash(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_bytes(b"abc")
-
-    assert file_source(path) == "mine.csv sha256:ba7816bf8f01"
+def test_the_source_of_a_file_is_its_name_and_hash():
+    assert file_source(b"abc", "mine.csv") == "mine.csv sha256:ba7816bf8f01"

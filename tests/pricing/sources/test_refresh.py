@@ -9,9 +9,10 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from pricing import quote_gpu
-from pricing.book.rows import load_user_book, user_book_path
-from pricing.sources.base import Fetched, FetchError, Read, Source
+from pricing.book.reading import load_user_book, user_book_path
+from pricing.sources.base import Fetched, Read, Source
 from pricing.sources.refresh import newest_stored, refresh, stored_dir
+from pricing.sources.web import FetchError
 
 
 def a_source(answers, row):
@@ -104,11 +105,46 @@ def test_with_nothing_stored_offline_is_an_error(row, today):
         refresh(a_source([], row), today, offline=True)
 
 
-def test_a_damaged_book_is_named_and_left_alone(row, today):
+def test_a_book_without_its_header_is_named_and_left_alone(row, today):
+    refresh(a_source(["[2.5]"], row), date(2026, 11, 1))
+    damaged = user_book_path().read_text(encoding="utf-8").replace(",gpu,", ",what,")
+    user_book_path().write_text(damaged, encoding="utf-8")
+
+    with pytest.raises(InputFileError, match=r"prices.csv:1: gpu: expected a column of this name"):
+        refresh(a_source(["[2.2]"], row), today)
+    assert user_book_path().read_text(encoding="utf-8") == damaged
+
+
+def test_a_bad_row_of_the_book_stays_where_it_is_and_new_rows_follow(row, today):
     refresh(a_source(["[2.5]"], row), date(2026, 11, 1))
     damaged = user_book_path().read_text(encoding="utf-8").replace("2.5", "free")
     user_book_path().write_text(damaged, encoding="utf-8")
 
-    with pytest.raises(InputFileError, match=r"prices.csv:2: price_per_gpu_h"):
-        refresh(a_source(["[2.2]"], row), today)
-    assert user_book_path().read_text(encoding="utf-8") == damaged
+    refresh(a_source(["[2.2]"], row), today)
+
+    assert user_book_path().read_text(encoding="utf-8").startswith(damaged)
+    assert [str(row.price_per_gpu_h) for row in load_user_book().rows] == ["2.2"]
+    assert load_user_book().set_aside.lines() == "2"
+
+
+def test_rows_that_no_book_can_hold_are_left_out_and_counted(row, today):
+    def read(fetched, day):
+        good, bad = row("2.5", id="new", day="2026-11-20"), row("2.5", id="new", currency="usd", day="2026-11-20")
+        return Read(rows=(good, bad, bad) if fetched.text == "some" else (bad,), skipped={})
+
+    def fetch(address):
+        return Fetched(source="acme", text=address)
+
+    source = Source(name="acme", what="test", address="some", fetch=fetch, read=read)
+
+    assert refresh(source, today).skipped == {"currency: expected an ISO 4217 code such as USD": 2}
+    assert len(load_user_book().rows) == 1
+    assert "not one price that can be kept" in refresh(source, today, address="none").failure
+
+
+def test_files_that_are_no_stored_answer_are_passed_over(row, today):
+    refresh(a_source(["[2.5]"], row), date(2026, 11, 1))
+    for name in ("acme-2026-13-45.json", "acme-.json", "acme-2026-11-02-copy.json"):
+        (stored_dir() / name).write_text("?", encoding="utf-8")
+
+    assert newest_stored(a_source([], row), today)[1] == date(2026, 11, 1)

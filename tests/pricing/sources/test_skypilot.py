@@ -31,7 +31,7 @@ def read(tmp_path, today):
     def make(text, provider="aws"):
         path = tmp_path / "vms.csv"
         path.write_text(text, encoding="utf-8")
-        return read_skypilot(read_frame(path), "vms.csv", provider, today, "vms.csv sha256:0")
+        return read_skypilot(read_frame(path.read_bytes(), path.name), "vms.csv", provider, today, "vms.csv sha256:0")
 
     return make
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,8 @@ def test_the_logo_stands_in_the_page_as_data(tmp_path):
 
     assert isinstance(page, str)
     assert f'<img class="logo" src="{data_address(path)}" alt="Logo">' in page
+
+
+def test_a_device_is_refused_at_once():
+    with pytest.raises(InputFileError, match="expected a file, found a device"):
+        data_address(Path("/dev/zero"))

@@ -184,7 +184,7 @@ def test_an_invalid_csv_refuses_the_whole_file_unless_told_otherwise(run, home):
 
 
 def test_a_refresh_without_an_answer_keeps_the_book_and_says_so(run, monkeypatch):
-    monkeypatch.setattr("pricing.sources.base.time.sleep", lambda _: None)
+    monkeypatch.setattr("pricing.sources.web.time.sleep", lambda _: None)
     added(run)
 
     done = run("prices", "refresh", "--source", "azure", "--address", "http://127.0.0.1:9/prices")

@@ -1,0 +1,216 @@
+"""The commands on whole price books: `mpplan prices check`, `import`, `refresh` and `repair`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpplan.commands.catalogues.price_output import first_of, note_counts, print_document, read_day
+from mpplan.ui import options
+from mpplan.ui.console import note, warn
+from mpplan.ui.listing import wrapped
+from planner.errors import InputFileError, UsageError
+from planner.files import read_bytes
+from planner.units import today
+from pricing.base.listing import listed
+from pricing.book.reading import load_book, read_book, refuse_bad_rows, user_book_path
+from pricing.book.rows import COLUMNS, MEND, PriceBook
+
+if TYPE_CHECKING:
+    from pricing.book.check import PriceFinding
+    from pricing.sources.skypilot import Imported
+
+MOST_FINDINGS = 100
+"""Rows at fault, or old, that are printed; the others are counted."""
+MOST_IN_JSON = 1000
+"""The same for the JSON document."""
+
+Dated = Annotated[str | None, typer.Option("--date", metavar="DATE", help="Day of the prices. Default today.")]
+Currency = Annotated[str, typer.Option("--currency", metavar="CODE", help="ISO 4217 code, where a file has none.")]
+AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="DATE", help="The day, YYYY-MM-DD. Default today.")]
+Book = Annotated[Path | None, typer.Argument(metavar="FILE", help="Another price book. Default the one in use.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A SkyPilot vms.csv, a price book, or your own CSV.")]
+Whose = Annotated[str | None, typer.Option("--provider", metavar="NAME", help="Provider, where a file names none.")]
+Source = Annotated[
+    str | None, typer.Option("--source", metavar="TEXT", help="Source of the rows. Default the file's name and hash.")
+]
+Skip = Annotated[bool, typer.Option("--skip-invalid", help="Leave out invalid rows and count them.")]
+Live = Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="azure or gpuhunt. Default all.")]
+Mirror = Annotated[str | None, typer.Option("--address", metavar="URL", help="A mirror of the --source.")]
+Stored = Annotated[bool, typer.Option("--offline", help="Use the newest stored answers.")]
+
+
+def check(
+    file: Book = None,
+    as_of: AsOfOption = None,
+    strict: options.StrictFlag = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Report rows that are old, unusual or wrong."""
+    from planner.errors import IncompleteError
+    from pricing.book.check import check_book
+    from pricing.files.exchange_rates import load_rates
+
+    day = read_day(as_of)
+    book = load_book() if file is None else read_book(file)
+    findings = check_book(book, load_rates(), day)
+    wrong = [finding for finding in findings if finding.is_error]
+    bad = book.set_aside
+    if json:
+        print_document(_checked(book, findings, day))
+    else:
+        for line in first_of((f"error  {row.error.message}" for row in bad.rows), bad.count):
+            typer.echo(wrapped(line, 7))
+        for kind, some in (("error", wrong), ("warning", findings[len(wrong) :])):
+            lines = (f"{kind}  {finding.row_id}  {finding.what}" for finding in some[:MOST_FINDINGS])
+            for line in first_of(lines, len(some), MOST_FINDINGS):
+                typer.echo(wrapped(line, len(kind) + 2))
+        errors = len(wrong) + bad.count
+        note(f"{len(book.rows)} rows, {errors} errors, {len(findings) + bad.count} findings")
+    refuse_bad_rows(book, MEND if file is None else None)
+    if wrong:
+        raise InputFileError(f"{file or user_book_path()}: {wrong[0].row_id}: {wrong[0].what}", hint="correct the row")
+    if strict and findings:
+        raise IncompleteError(
+            f"{len(findings)} rows are old or unusual", hint="`mpplan prices refresh` brings newer ones"
+        )
+
+
+def _checked(book: PriceBook, findings: Sequence[PriceFinding], day: date) -> dict[str, Any]:
+    bad = [{"line": row.line, "what": row.error.message} for row in book.set_aside.rows]
+    return {
+        "as_of": str(day),
+        "rows": len(book.rows),
+        "findings": [asdict(finding) for finding in findings[:MOST_IN_JSON]],
+        "findings_total": len(findings),
+        "bad_lines": bad,
+        "bad_lines_total": book.set_aside.count,
+    }
+
+
+def import_file(
+    file: File,
+    provider: Whose = None,
+    currency: Currency = "USD",
+    day: Dated = None,
+    source: Source = None,
+    skip_invalid: Skip = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Add the rows of a CSV to your own book; existing rows are never replaced."""
+    from pricing.book.user_book import add_rows
+    from pricing.sources.own_csv import Fallbacks, file_source, read_frame, read_own_csv
+    from pricing.sources.skypilot import HEADER, provider_in_path, read_skypilot
+
+    content = read_bytes(file)
+    frame = read_frame(content, str(file))
+    described = source or file_source(content, file.name)
+    if set(COLUMNS) <= set(frame.columns):
+        imported = _rows_of_book(file, skip_invalid=skip_invalid)
+    elif set(HEADER) <= set(frame.columns):
+        owner = provider or provider_in_path(file)
+        if not owner:
+            raise UsageError("a SkyPilot catalogue does not name its provider", hint="give --provider")
+        imported = read_skypilot(frame, str(file), owner.lower(), read_day(day, "--date"), described)
+    else:
+        fallbacks = Fallbacks(provider=provider, currency=currency, day=read_day(day, "--date"), source=described)
+        imported = read_own_csv(frame, str(file), fallbacks, skip_invalid=skip_invalid)
+    done = add_rows(imported.rows, skip_invalid=skip_invalid)
+    skipped = {**imported.skipped, **done.refused}
+    counts = {"added": len(done.added), "known": done.known, "conflicts": len(done.conflicts)}
+    if json:
+        print_document({"book": str(user_book_path()), **counts, "skipped": skipped})
+        return
+    note_counts(skipped, counts, str(file))
+
+
+def _rows_of_book(file: Path, *, skip_invalid: bool) -> Imported:
+    from pricing.sources.skypilot import Imported
+
+    book = read_book(file)
+    if not skip_invalid:
+        refuse_bad_rows(book)
+    bad = book.set_aside.count
+    return Imported(rows=book.rows, skipped={"lines that hold no price": bad} if bad else {})
+
+
+def refresh_sources(
+    source: Live = None,
+    address: Mirror = None,
+    offline: Stored = False,
+    strict: options.StrictFlag = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Ask live sources for today's prices and add them; if a source fails, the book keeps its rows."""
+    from planner.errors import IncompleteError
+    from pricing.sources import SOURCES
+    from pricing.sources.refresh import refresh
+
+    known = {row.name: row for row in SOURCES}
+    names = source or list(known)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"unknown source `{name}`", hint=f"use one of {listed(known)}")
+    if address is not None and len(names) != 1:
+        raise UsageError("--address needs exactly one --source", hint="name the source with --source")
+    outcomes = [refresh(known[name], today(), address=address, offline=offline) for name in names]
+    for outcome in outcomes:
+        if outcome.failure is not None and len(outcomes) > 1:
+            warn(f"{outcome.source}: {outcome.failure}; the book is unchanged")
+        elif outcome.added is not None and not json:
+            counts = {
+                "added": len(outcome.added.added),
+                "known": outcome.added.known,
+                "conflicts": len(outcome.added.conflicts),
+            }
+            note_counts(outcome.skipped, counts, f"{outcome.source}, {outcome.day}")
+    if json:
+        print_document({"book": str(user_book_path()), "sources": [_outcome(outcome) for outcome in outcomes]})
+    failed = [f"{outcome.source} ({outcome.failure})" for outcome in outcomes if outcome.failure is not None]
+    if len(failed) == len(outcomes):
+        hint = "the prices stored so far are used; try again later, or `mpplan prices import`"
+        raise UsageError(f"no source answered: {listed(failed)}", hint=hint)
+    if failed and strict:
+        raise IncompleteError(f"no answer from {listed(failed)}", hint="the prices stored so far are used")
+
+
+def _outcome(outcome: Any) -> dict[str, Any]:
+    added = outcome.added
+    return {
+        "source": outcome.source,
+        "day": str(outcome.day),
+        "failure": outcome.failure,
+        "added": len(added.added) if added else 0,
+        "known": added.known if added else 0,
+        "conflicts": len(added.conflicts) if added else 0,
+        "skipped": outcome.skipped,
+    }
+
+
+def repair(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this flag nothing is written.")] = False,
+    json: options.JsonFlag = False,
+) -> None:
+    """Mend your own book: keep its good rows, and move lines that hold no price to a file beside it."""
+    from pricing.book.repair import repair_book
+
+    done = repair_book(write=yes)
+    bad = done.bad
+    if json:
+        lines = [{"line": row.line, "what": row.error.message} for row in bad.rows]
+        counts = {"kept": done.kept, "bad_lines": lines, "bad_lines_total": bad.count}
+        print_document({"book": str(done.book), "aside": str(done.aside), "written": yes and bad.count > 0, **counts})
+        return
+    for line in first_of((str(row.error.message) for row in bad.rows), bad.count):
+        typer.echo(wrapped(line, 2))
+    if not bad.count:
+        note(f"{done.book}: {done.kept} rows, nothing to mend")
+    elif yes:
+        note(f"{done.book}: {done.kept} rows kept, {bad.count} lines moved to {done.aside}")
+    else:
+        note(f"{done.book}: {done.kept} rows would be kept and {bad.count} lines moved to {done.aside}; --yes does it")

@@ -1,0 +1,76 @@
+"""What the price commands share: the day, the JSON document, and what is said of rows that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import date
+from decimal import Decimal
+from json import dumps
+from typing import Any
+
+import typer
+
+from mpplan.ui.console import note, warn
+from planner.errors import UsageError
+from planner.text import shortened
+from planner.units import today
+from pricing.book.rows import PriceBook, PriceRow
+
+SCHEMA = "mpplan.prices/1"
+MOST_LINES = 20
+"""Lines that a command prints of one kind; the others are counted."""
+
+
+def read_day(text: str | None, flag: str = "--as-of") -> date:
+    """The day that a flag names; today, in UTC, where it is not given.
+
+    Raises:
+        UsageError: it is no date.
+    """
+    if text is None:
+        return today()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{flag}: `{shortened(text)}` is not a date", hint="write it like 2026-08-28") from None
+
+
+def entry(row: PriceRow) -> dict[str, Any]:
+    """A row as JSON."""
+    return {key: str(value) if isinstance(value, date | Decimal) else value for key, value in asdict(row).items()}
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print a JSON document of the prices commands."""
+    typer.echo(dumps({"schema": SCHEMA, **document}, indent=2, ensure_ascii=False))
+
+
+def warn_of_bad_rows(book: PriceBook) -> None:
+    """Warn once of the bad rows of the user's book, by file and line."""
+    from reports.text.messages import word
+
+    for message in book.set_aside.warnings():
+        warn(word(message))
+
+
+def note_counts(skipped: dict[str, int], counts: dict[str, int], what: str) -> None:
+    """Say what was added, and what was left out and why."""
+    for text in first_of([f"left out {number}: {shortened(reason, 200)}" for reason, number in skipped.items()]):
+        note(text)
+    if counts["conflicts"]:
+        warn(f"{counts['conflicts']} rows have another price in the book for the same days; the book's are kept")
+    note(f"{what}: {counts['added']} rows added, {counts['known']} were there already")
+
+
+def first_of(lines: Iterable[str], count: int | None = None, most: int = MOST_LINES) -> list[str]:
+    """The first lines, and how many more there are.
+
+    Args:
+        lines: all of them, or the first ones.
+        count: how many there are in all; None: as many as `lines`.
+        most: how many are kept.
+    """
+    every = list(lines)
+    more = (len(every) if count is None else count) - most
+    return [*every[:most], f"and {more} more"] if more > 0 else every

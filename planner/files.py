@@ -1,0 +1,104 @@
+"""The one way in which a file that somebody names is opened: regular files only, of a bounded size.
+
+A directory, a named pipe or a device is refused at once: reading it would fail late, wait for a writer that never
+comes, or never end.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+from planner.errors import InputFileError, MpplanError, UsageError
+
+LARGEST_BYTES = 256 * 2**20
+"""A larger file is no table, configuration or picture that a person made."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def open_file(path: Path, *, most_bytes: int = LARGEST_BYTES) -> BufferedReader:
+    """Open a regular file for reading bytes, without waiting for it; the caller closes it.
+
+    Args:
+        path: the file.
+        most_bytes: its largest size.
+
+    Raises:
+        UsageError: it is missing or may not be read.
+        InputFileError: it is not a regular file, or is larger than `most_bytes`.
+    """
+    try:
+        if not stat.S_ISREG(mode := path.stat().st_mode):
+            raise _no_file(path, mode)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise unreadable(path, error) from None
+    file = os.fdopen(descriptor, "rb")
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+        file.close()
+        if not stat.S_ISREG(status.st_mode):
+            raise _no_file(path, status.st_mode)
+        raise _too_large(path, most_bytes)
+    return file
+
+
+def read_bytes(path: Path, *, most_bytes: int = LARGEST_BYTES) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        UsageError: it is missing or cannot be read.
+        InputFileError: it is not a regular file, or is larger than `most_bytes`.
+    """
+    with open_file(path, most_bytes=most_bytes) as file:
+        try:
+            content = file.read(most_bytes + 1)  # files below /proc have a size of 0 and still hold text
+        except OSError as error:
+            raise unreadable(path, error) from None
+    if len(content) > most_bytes:
+        raise _too_large(path, most_bytes)
+    return content
+
+
+def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_BYTES) -> str:
+    """The text of a UTF-8 file, without its byte-order mark.
+
+    Args:
+        path: the file.
+        name: how errors name it; the last part of its path where None.
+        most_bytes: its largest size.
+
+    Raises:
+        UsageError: the file is missing or cannot be read.
+        InputFileError: it is not a regular file, too large, or not UTF-8.
+    """
+    try:
+        return read_bytes(path, most_bytes=most_bytes).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        shown = path.name if name is None else name
+        raise InputFileError(f"{shown}:1: expected text in UTF-8", hint="save the file as UTF-8") from None
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> MpplanError:
+    """The error for a file that the system does not open or read."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot read `{path}`: {reason}", hint="check the path and its permissions")
+
+
+def _no_file(path: Path, mode: int) -> InputFileError:
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+    return InputFileError(f"{path}: expected a file, found {kind}", hint="pass the path of a file")
+
+
+def _too_large(path: Path, most_bytes: int) -> InputFileError:
+    most = f"{most_bytes / 2**20:,.4g} MiB" if most_bytes >= 2**20 else f"{most_bytes:,} bytes"
+    return InputFileError(f"{path}: larger than {most}", hint="pass a smaller file")

@@ -1,0 +1,151 @@
+"""Reads price books: the shipped one, the user's, or another; a bad row is set aside and the others count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from io import TextIOWrapper
+from pathlib import Path
+
+from planner.errors import InputFileError
+from planner.files import open_file
+from planner.records.home import data_dir
+from planner.rows import keyed, read_rows
+from pricing.base.folder import DATA
+from pricing.book.rows import COLUMNS, MEND, MOST_NAMED, BadRow, PriceBook, PriceRow, SetAside, price_row
+from pricing.files.csv_lines import csv_lines
+
+
+def book_lines(
+    lines: Iterable[str], name: str, gpu: str | None = None, taken: Mapping[str, PriceRow] | None = None
+) -> Iterator[tuple[str, PriceRow | BadRow]]:
+    """Every line of a price book as it stands, with the price in it or what is wrong with it.
+
+    Args:
+        lines: the file's lines; a byte that is no UTF-8 stands as a lone surrogate (`surrogateescape`).
+        name: the file's name, for errors.
+        gpu: only good rows of this GPU.
+        taken: rows of another book, whose ids no other row may have.
+
+    Raises:
+        InputFileError: a column is missing.
+    """
+    ids: set[str] = set()
+    others = taken or {}
+    for line in csv_lines(lines, name, COLUMNS, only=None if gpu is None else ("gpu", gpu)):
+        try:
+            if isinstance(line.content, InputFileError):
+                raise line.content
+            row = price_row(line.content)
+            if row.id in ids or others.get(row.id, row) != row:
+                raise line.content.fail("id", "an id that no other line has")
+            ids.add(row.id)
+            yield line.text, row
+        except InputFileError as error:
+            yield line.text, BadRow(line=line.number, text=line.text, error=error)
+
+
+def parse_book(
+    lines: Iterable[str], name: str, gpu: str | None = None, taken: Mapping[str, PriceRow] | None = None
+) -> PriceBook:
+    """The price book in these lines; see `book_lines`.
+
+    Raises:
+        InputFileError: a column is missing.
+    """
+    rows: list[PriceRow] = []
+    named: list[BadRow] = []
+    count = 0
+    for _, row in book_lines(lines, name, gpu, taken):
+        if isinstance(row, PriceRow):
+            rows.append(row)
+            continue
+        count += 1
+        if len(named) < MOST_NAMED:
+            named.append(row)
+    return PriceBook(rows=tuple(rows), set_aside=SetAside(file=name, rows=tuple(named), count=count))
+
+
+def open_book(path: Path) -> TextIOWrapper:
+    """The lines of a price book for `book_lines`; the caller closes them.
+
+    Raises:
+        UsageError: the file is missing or may not be read.
+        InputFileError: it is not a regular file, or is too large.
+    """
+    return TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def read_book(path: Path) -> PriceBook:
+    """Read a price book CSV; bad rows are set aside.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is no file, is too large, or lacks a column.
+    """
+    with open_book(path) as lines:
+        return parse_book(lines, str(path))
+
+
+def refuse_bad_rows(book: PriceBook, hint: str | None = None) -> None:
+    """Refuse a book with bad rows, for where all of a file is wanted or none of it.
+
+    Args:
+        book: the book.
+        hint: what else to do about them.
+
+    Raises:
+        InputFileError: what is wrong with the first; the hint names the lines of all.
+    """
+    if book.set_aside.rows:
+        first = book.set_aside.rows[0].error
+        lines = book.set_aside.lines()
+        correct = first.hint if book.set_aside.count == 1 else f"correct the lines {lines}"
+        raise InputFileError(first.message, hint=f"{correct}, or {hint}" if hint else correct)
+
+
+@lru_cache(maxsize=1)
+def shipped_book() -> PriceBook:
+    """The rows shipped with the package."""
+    return PriceBook(rows=tuple(keyed(read_rows(DATA / "gpu_prices.csv", COLUMNS), price_row).values()))
+
+
+@lru_cache(maxsize=1)
+def shipped_by_id() -> dict[str, PriceRow]:
+    """The shipped rows by id: a row of the user's may not take the id of another of these."""
+    return {row.id: row for row in shipped_book().rows}
+
+
+def user_book_path() -> Path:
+    """The user's own price book: rows that were added, imported or fetched."""
+    return data_dir() / "prices.csv"
+
+
+def load_user_book(gpu: str | None = None) -> PriceBook:
+    """The user's own rows, optionally of one GPU only; none where there is no such book. Bad rows are set aside.
+
+    Raises:
+        InputFileError: the book has no header, or is no file.
+        UsageError: it cannot be read.
+    """
+    path = user_book_path()
+    if not path.exists():
+        return PriceBook(rows=())
+    try:
+        with open_book(path) as lines:
+            return parse_book(lines, str(path), gpu, shipped_by_id())
+    except InputFileError as error:
+        raise InputFileError(error.message, hint=MEND) from None
+
+
+def load_book(gpu: str | None = None) -> PriceBook:
+    """The shipped rows and the user's, optionally of one GPU only.
+
+    Raises:
+        InputFileError: the user's book has no header, or is no file.
+        UsageError: it cannot be read.
+    """
+    shipped = PriceBook(rows=tuple(row for row in shipped_book().rows if gpu is None or row.gpu == gpu))
+    own = load_user_book(gpu)
+    return replace(shipped.plus(own.rows), set_aside=own.set_aside)

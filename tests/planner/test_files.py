@@ -1,0 +1,45 @@
+"""Only regular files of a bounded size are read; whatever else a path names is refused at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from planner.errors import InputFileError, UsageError
+from planner.files import open_file, read_bytes, read_text
+
+
+def test_a_file_is_read_whole_and_its_mark_is_dropped(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfcaf\xc3\xa9\r\n")
+
+    assert read_text(tmp_path / "a.txt") == "café\r\n"
+
+
+def test_a_directory_a_pipe_and_a_device_are_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path, "a directory"), (tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device")):
+        with pytest.raises(InputFileError, match=f"expected a file, found {kind}"):
+            open_file(path)
+
+
+def test_a_file_larger_than_the_limit_is_refused_and_one_of_just_that_size_is_read(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+
+    assert read_bytes(tmp_path / "a", most_bytes=5) == b"12345"
+    with pytest.raises(InputFileError, match="larger than 4 bytes"):
+        read_bytes(tmp_path / "a", most_bytes=4)
+
+
+def test_a_missing_file_or_a_name_that_no_file_can_have_is_a_usage_error(tmp_path):
+    for name in ("nothing", "a\0b", "x" * 300):
+        with pytest.raises(UsageError, match="cannot read"):
+            read_bytes(tmp_path / name)
+
+
+def test_text_that_is_not_utf_8_is_invalid_under_the_name_given(tmp_path):
+    (tmp_path / "a").write_bytes(b"\xff")
+
+    with pytest.raises(InputFileError, match=r"mine:1: expected text in UTF-8"):
+        read_text(tmp_path / "a", "mine")
