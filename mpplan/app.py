@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mpplan.group import NAMES, LazyCommands, plain, silence_stdout
-from mpplan.ui.console import did_you_mean, fail
+from mpplan.group import NAMES, LazyCommands, plain
+from mpplan.ui.console import did_you_mean, fail, note
+from mpplan.ui.streams import open_streams, silence
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
 
@@ -41,7 +42,7 @@ def root(
 ) -> None:
     """Plan what a training run costs in each precision: GPUs, days, money, energy, carbon, from measurements."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        note(context.get_help())
         raise typer.Exit(2)
 
 
@@ -55,6 +56,7 @@ def program() -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `mpplan` and return its exit code (docs/exit-codes.md)."""
+    open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks `≥` gets `?`, not a traceback
@@ -68,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            typer.echo(error.format_message(), err=True)
+            note(error.format_message())
             return UsageError.exit_code
         usage = _usage_error(error, words)
         _fail(usage)
@@ -107,11 +109,14 @@ def _usage_error(error: typer.TyperException, words: Sequence[str]) -> UsageErro
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:
-    """Report a bug of mpplan, or a stdout that cannot be written."""
+    """Report a bug of mpplan, a stdout that cannot be written, or a path that the system refuses."""
     if isinstance(error, OSError) and error.filename is None:
-        silence_stdout()
+        silence(sys.stdout)
         fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")
-        return 2
+        return UsageError.exit_code
+    if isinstance(error, OSError) and not debug:
+        fail(f"cannot use `{error.filename}`: {error.strerror}", "check the path and its permissions")
+        return UsageError.exit_code
     if debug:
         import traceback
 

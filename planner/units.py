@@ -33,6 +33,10 @@ LARGEST_COUNT = 1e18
 """No run has more of anything that people count; a larger number is a slip."""
 LONGEST_S = 1000.0 * YEAR_H * HOUR_S
 """No plan is longer."""
+LARGEST_BYTES = 1e21
+"""A zettabyte: more than all machines of a company hold."""
+LARGEST_W = 1e12
+"""A terawatt: no facility draws a thousandth of it."""
 
 _COUNT_SUFFIX = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _BYTE_SUFFIX = {
@@ -81,10 +85,10 @@ def parse_bytes(text: str, what: str) -> float:
     """Read a number of bytes: `80GiB`, `2.5TB`, `512 MiB`.
 
     Raises:
-        UsageError: the text is not a positive size with a unit.
+        UsageError: the text is not a positive size of at most `LARGEST_BYTES` with a unit.
     """
     parts = _split(text.replace(" ", ""))
-    if parts is None or parts[1] not in _BYTE_SUFFIX or not 0 < parts[0] < float("inf"):
+    if parts is None or parts[1] not in _BYTE_SUFFIX or not 0 < parts[0] * _BYTE_SUFFIX[parts[1]] <= LARGEST_BYTES:
         raise UsageError(f"{what}: `{text}` is not a size in bytes", hint="write it like `80GiB` or `2.5TB`")
     return parts[0] * _BYTE_SUFFIX[parts[1]]
 
@@ -105,10 +109,10 @@ def parse_power_w(text: str, what: str) -> float:
     """Read a power in watts: `2MW`, `800 kW`, `1.2GW`. A number without a unit is refused: kW or MW, nobody knows.
 
     Raises:
-        UsageError: the text is not a positive power with a unit.
+        UsageError: the text is not a positive power of at most `LARGEST_W` with a unit.
     """
     parts = _split(text.replace(" ", ""))
-    if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] < float("inf"):
+    if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] * _POWER_SUFFIX[parts[1]] <= LARGEST_W:
         raise UsageError(f"{what}: `{text}` is not a power with a unit", hint="write it like `2MW` or `800kW`")
     return parts[0] * _POWER_SUFFIX[parts[1]]
 
@@ -117,14 +121,14 @@ def parse_watts(text: str, what: str) -> float:
     """Read the power of one device in watts: `500`, `500W`, `0.5kW`; a number without a unit is in watts.
 
     Raises:
-        UsageError: the text is not a positive power.
+        UsageError: the text is not a positive power of at most `LARGEST_W`.
     """
     bare = text.strip().removesuffix("W").removesuffix("w")
     try:
         value_w = float(bare)
     except ValueError:
         return parse_power_w(text, what)
-    if not 0 < value_w < float("inf"):
+    if not 0 < value_w <= LARGEST_W:
         raise UsageError(f"{what}: `{text}` is not a power above 0", hint="write it like `500` or `500W`")
     return value_w
 

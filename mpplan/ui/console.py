@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Iterable
 
+from mpplan.ui.streams import silence
+
 
 def _paint(text: str, code: str) -> str:
     """Colour a word when stderr is a terminal and `NO_COLOR` is not set (no-color.org)."""
@@ -14,8 +16,17 @@ def _paint(text: str, code: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
+def talk(text: str) -> None:
+    """Write on stderr at once; lost where nobody takes it (a closed pipe, a full disk): the answer matters more."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+
+
 def _print(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    talk(f"{text}\n")
 
 
 def one_line(text: str) -> str:

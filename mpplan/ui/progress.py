@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from mpplan.ui.console import talk
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
@@ -35,17 +37,15 @@ class _Line:
     def show(self, text: str) -> None:
         """Write the text over the last one, or as a line of its own."""
         if self._moves:
-            sys.stderr.write("\r" + text.ljust(self._width))
+            talk("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+            talk(text + "\n")
 
     def clear(self) -> None:
         """Leave nothing behind on a terminal."""
         if self._moves and self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
+            talk("\r" + " " * self._width + "\r")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -13,7 +13,13 @@ from typing import Any
 
 from planner.errors import InputFileError, Message
 from planner.rows import near_names, read_text
+from planner.units import LARGEST_COUNT
 from pricing.base.listing import listed
+
+LONGEST_SHOWN = 60
+"""Characters of a value that an error repeats."""
+DEEPEST = 16
+"""Levels of tables and lists; no file of ours has more than three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,22 +56,24 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= float(value) <= high:
+        figure = _figure(value)
+        if figure is None or not low <= float(figure) <= high:
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
-        return float(value)
+        return float(figure)
 
     def amount(self, key: str, default: Decimal | None = None) -> Decimal:
-        """An exact amount of at least 0; `default` where the key is missing.
+        """An exact amount from 0 to `LARGEST_COUNT`; `default` where the key is missing.
 
         Raises:
-            InputFileError: missing without a default, not a number, or negative.
+            InputFileError: missing without a default, not a number, negative, or beyond what anybody bills.
         """
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not value >= 0:
+        figure = _figure(value)
+        if figure is None or figure < 0 or (figure and not 1 / LARGEST_COUNT <= figure <= LARGEST_COUNT):
             raise self.fail(key, f"expected an amount of at least 0, found {_shown(value)}")
-        return Decimal(value)
+        return figure
 
     def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
         """One of the `allowed` words; `default` where the key is missing.
@@ -120,8 +128,33 @@ class TomlFile:
                 raise self.fail(key, "unknown key", f"did you mean {listed(near)}?" if near else None)
 
 
+def _figure(value: Any) -> Decimal | None:
+    """A finite number of a file, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    figure = Decimal(value)
+    return figure if figure.is_finite() else None
+
+
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else f"`{value}`"
+    if value is None:
+        return "nothing"
+    text = "a number of too many digits" if _is_endless(value) else str(value)
+    return f"`{text}`" if len(text) <= LONGEST_SHOWN else f"`{text[:LONGEST_SHOWN]}…`"
+
+
+def _is_endless(value: Any) -> bool:
+    """Whether a whole number, which a file may write in base 16, has more digits than Python writes in base 10."""
+    return isinstance(value, int) and value.bit_length() > 10_000
+
+
+def _is_too_deep(values: dict[str, Any]) -> bool:
+    """Whether tables or lists lie more than `DEEPEST` levels within each other."""
+    level: list[Any] = [values]
+    for _ in range(DEEPEST):
+        tables = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
+    return bool(level)
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
@@ -140,11 +173,32 @@ def read_toml(path: Path) -> TomlFile:
         InputFileError: it is not TOML in UTF-8.
     """
     text = read_text(path, str(path))
+    return TomlFile(name=str(path), text=text, values=parse_toml(text, str(path), Decimal))
+
+
+def parse_toml(text: str, name: str, number: Callable[[str], Any]) -> dict[str, Any]:
+    """The tables of a TOML text.
+
+    Args:
+        text: what the file holds.
+        name: the file's, for errors.
+        number: reads a number with a point or an exponent.
+
+    Raises:
+        InputFileError: it is not TOML, or holds what no file of this kind does.
+    """
     try:
-        values = tomllib.loads(text, parse_float=Decimal)
+        values = tomllib.loads(text, parse_float=number)
+        if not _is_too_deep(values):
+            return values
+        raise RecursionError
     except tomllib.TOMLDecodeError as error:
         position = re.search(r"\(at line (\d+)", str(error))
-        line = position[1] if position else str(text.count("\n") + 1)
+        line = position[1] if position else max(len(text.splitlines()), 1)
         reason = str(error).split(" (at")[0]
-        raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
-    return TomlFile(name=str(path), text=text, values=values)
+        raise InputFileError(f"{name}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
+    except RecursionError:
+        reason, hint = "tables or lists are nested too deeply", "no key needs more than a few levels"
+    except (ValueError, ArithmeticError):  # Python reads whole numbers of at most 4,300 digits
+        reason, hint = "a number has too many digits", "write it as people do, like 2.5e6"
+    raise InputFileError(f"{name}:1: {reason}", hint=hint)

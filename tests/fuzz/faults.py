@@ -1,0 +1,106 @@
+"""What an outcome may not show, whatever the program was asked."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tests.fuzz.case import DIED, HUNG, Case, Outcome
+
+CODES = (0, 2, 3, 4, 5, 6, 7, 8)
+"""Those of docs/exit-codes.md that a case may end with: not 1, our fault, nor 130, since nobody interrupts."""
+ANSWERED = (0, 5, 6, 7)
+"""Codes with which there is an answer on stdout."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x0d\x0e-\x1f\x7f\x80-\x9f]")
+_NO_NUMBER = re.compile(r"(?<![\w./-])[-+]?(?:nan|inf|infinity)(?![\w./-])", re.IGNORECASE)
+
+
+def faults(case: Case, outcome: Outcome) -> list[str]:
+    """Everything that is wrong with an outcome, in sentences; none where nothing is."""
+    if outcome.code == HUNG:
+        return ["it did not end within its time"]
+    if outcome.code == DIED:
+        return ["the process died"]
+    out = outcome.out.decode("utf-8", "replace")
+    return [*_ending(outcome), *_screen(out, outcome.err), *_numbers(case, outcome, out), *_left(outcome)]
+
+
+def _ending(outcome: Outcome) -> Iterator[str]:
+    if outcome.code not in CODES:
+        yield f"exit {outcome.code} in {_raised_in(outcome.err)}: {_last_line(outcome.err)}"
+    elif "Traceback (most recent" in outcome.err:
+        yield f"a traceback: {_last_line(outcome.err)}"
+    elif outcome.code in (2, 3, 4, 8) and "error: " not in outcome.err and "Usage: " not in outcome.err:
+        yield f"exit {outcome.code} without an error in words"
+    if outcome.code in (2, 3) and outcome.out:
+        yield f"exit {outcome.code} and something on stdout"
+
+
+def _raised_in(err: str) -> str:
+    """Where the last traceback ends, as `file:function`."""
+    frames = re.findall(r'File "(?:.*/)?([^"/]+/[^"/]+)", line \d+, in (\S+)', err)
+    return ":".join(frames[-1]) if frames else "nowhere"
+
+
+def _last_line(err: str) -> str:
+    lines = [line for line in err.splitlines() if not line.startswith("hint:")] or [""]
+    return lines[-1][:300]
+
+
+def _screen(out: str, err: str) -> Iterator[str]:
+    for name, text in (("stdout", out), ("stderr", err)):
+        control = None if text.startswith("%PDF") else _CONTROL.search(text)
+        if control:
+            around = text[max(0, control.start() - 40) : control.end() + 20]
+            yield f"a control character on {name}: {around!r}"
+
+
+def _numbers(case: Case, outcome: Outcome, out: str) -> Iterator[str]:
+    if outcome.code not in ANSWERED or not out:
+        return
+    if out.lstrip()[:1] in ("{", "["):
+        try:
+            document = json.loads(out, parse_constant=_refuse)
+        except ValueError as error:
+            yield f"stdout is no JSON: {error}"
+            return
+        yield from sorted(set(_disorder(document, "")))[:3]
+    elif not any(_NO_NUMBER.search(word) for word in case.arguments):
+        lost = None if out.startswith(("%PDF", "<!")) else _NO_NUMBER.search(out)
+        if lost:
+            yield f"`{lost[0]}` on stdout: {out[max(0, lost.start() - 40) : lost.end() + 20]!r}"
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} in a document")
+
+
+def _disorder(value: Any, path: str) -> Iterator[str]:
+    """Ranges that are out of order and numbers beyond floats, with the path of their key."""
+    if isinstance(value, dict):
+        ends = [value.get(key) for key in ("low", "mid", "high")]
+        figures = [end for end in ends if isinstance(end, int | float)]
+        if len(figures) == 3 and not figures[0] <= figures[1] * (1 + 1e-9) <= figures[2] * (1 + 1e-9) ** 2:
+            yield f"{path}: low {figures[0]}, mid {figures[1]}, high {figures[2]}"
+        for key, inner in value.items():
+            yield from _disorder(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _disorder(inner, f"{path}[]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield f"{path}: {value}"
+
+
+def _left(outcome: Outcome) -> Iterator[str]:
+    """Temporary files, documents cut short, and results of a run that failed."""
+    for name, content in outcome.files.items():
+        if "/.mpplan-" in name or name.endswith((".tmp", ".part")):
+            yield f"a temporary file is left: {name}"
+        if name.endswith(".html") and not content.rstrip().endswith(b"</html>") and outcome.code in ANSWERED:
+            yield f"{name} is cut short"
+        if outcome.code in (2, 3) and name.startswith("here/"):
+            yield f"exit {outcome.code} and {name} was written"
