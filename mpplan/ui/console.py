@@ -16,17 +16,13 @@ def _paint(text: str, code: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
-def talk(text: str) -> None:
-    """Write on stderr at once; lost where nobody takes it (a closed pipe, a full disk): the answer matters more."""
+def _print(text: str) -> None:
+    """Write a line on stderr; lost where nobody takes it (a closed pipe, a full disk): the answer matters more."""
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
     except OSError:
         silence(sys.stderr)
-
-
-def _print(text: str) -> None:
-    talk(f"{text}\n")
 
 
 def one_line(text: str) -> str:

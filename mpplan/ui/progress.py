@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mpplan.ui.console import talk
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
@@ -37,15 +35,17 @@ class _Line:
     def show(self, text: str) -> None:
         """Write the text over the last one, or as a line of its own."""
         if self._moves:
-            talk("\r" + text.ljust(self._width))
+            sys.stderr.write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
-            talk(text + "\n")
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
     def clear(self) -> None:
         """Leave nothing behind on a terminal."""
         if self._moves and self._width:
-            talk("\r" + " " * self._width + "\r")
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
 
 
 @contextmanager
