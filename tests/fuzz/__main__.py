@@ -21,8 +21,8 @@ from typing import Any
 
 from tests.fuzz.workers import LIMIT_S, Worker
 
-KEPT_ALIKE = 1
-"""Findings that are kept of those that say the same; one is enough to mend the cause."""
+TELL_EVERY = 500
+"""Cases between two lines that say how far it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +81,9 @@ def attack(
                     return
                 outcome, wrong = worker.run(case)
                 tally.count(case, outcome.code, wrong)
+                if tally.cases % TELL_EVERY == 0:
+                    tally.seconds = time.monotonic() - started
+                    print(f"… {tally}", file=sys.stderr, flush=True)  # noqa: T201
         finally:
             worker.stop()
 

@@ -36,8 +36,6 @@ def _ending(outcome: Outcome) -> Iterator[str]:
         yield f"a traceback: {_last_line(outcome.err)}"
     elif outcome.code in (2, 3, 4, 8) and "error: " not in outcome.err and "Usage: " not in outcome.err:
         yield f"exit {outcome.code} without an error in words"
-    if outcome.code in (2, 3) and outcome.out:
-        yield f"exit {outcome.code} and something on stdout"
 
 
 def _raised_in(err: str) -> str:

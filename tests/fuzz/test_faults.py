@@ -23,7 +23,6 @@ ASKED = Case(arguments=("estimate",))
             "a traceback: E: x",
         ),
         (2, b"", "no\n", {}, "exit 2 without an error in words"),
-        (2, b"half an answer", "error: x\n", {}, "exit 2 and something on stdout"),
         (0, b"\x1b[31mred", "", {}, "a control character on stdout"),
         (2, b"", "error: `\x07` is not a number\n", {}, "a control character on stderr"),
         (0, b'{"mfu": NaN}', "", {}, "stdout is no JSON: NaN in a document"),
