@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from mpplan.group import NAMES, LazyCommands, plain
-from mpplan.ui.console import did_you_mean, fail, note
+from mpplan.ui.console import did_you_mean, fail, show_help
 from mpplan.ui.streams import open_streams, silence
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
@@ -42,7 +42,7 @@ def root(
 ) -> None:
     """Plan what a training run costs in each precision: GPUs, days, money, energy, carbon, from measurements."""
     if context.invoked_subcommand is None:
-        note(context.get_help())
+        show_help(context.get_help())
         raise typer.Exit(2)
 
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            note(error.format_message())
+            show_help(error.format_message())
             return UsageError.exit_code
         usage = _usage_error(error, words)
         _fail(usage)

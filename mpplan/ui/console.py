@@ -49,6 +49,11 @@ def fail(message: str, hint: str | None = None) -> None:
         _print(f"{_paint('hint:', '36')} {one_line(hint)}")
 
 
+def show_help(text: str) -> None:
+    """Print a help text, line by line as it is: what was typed is no command yet."""
+    _print(text)
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """The hint for a misspelt name: the nearest one, or else what to do instead."""
     from planner.rows import near_names  # needed only after a mistake
