@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tally = attack(module, asked.seed, seconds=share, count=asked.count, workers=asked.workers, limit_s=asked.limit)
         print(tally, flush=True)  # noqa: T201 - a program of its own
         for case, wrong in unlike(tally.findings):
-            kept = case.keep(name, wrong) if hasattr(case, "keep") else ""
+            kept = case.keep(name, wrong) if hasattr(case, "keep") else module.kept(case)
             print(f"  {'; '.join(wrong)}\n    {kept}", flush=True)  # noqa: T201
         found += len(tally.findings)
     return 1 if found else 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tests.fuzz.case import DIED, HUNG, Case, Outcome
+from tests.fuzz.case import DIED, HUNG
 
 CODES = (0, 2, 3, 4, 5, 6, 7, 8)
 """Those of docs/exit-codes.md that a case may end with: not 1, our fault, nor 130, since nobody interrupts."""
@@ -19,17 +19,24 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x0d\x0e-\x1f\x7f\x80-\x9f]")
 _NO_NUMBER = re.compile(r"(?<![\w./-])[-+]?(?:nan|inf|infinity)(?![\w./-])", re.IGNORECASE)
 
 
-def faults(case: Case, outcome: Outcome) -> list[str]:
-    """Everything that is wrong with an outcome, in sentences; none where nothing is."""
+def faults(case: Any, outcome: Any) -> list[str]:
+    """Everything that is wrong with an outcome, in sentences; none where nothing is.
+
+    Args:
+        case: of any surface; where it has `arguments`, what they say may be repeated.
+        outcome: at least `code`, `out` and `err`; an outcome of `tests.fuzz.case` also has the `files` written.
+    """
     if outcome.code == HUNG:
         return ["it did not end within its time"]
     if outcome.code == DIED:
         return ["the process died"]
-    out = outcome.out.decode("utf-8", "replace")
-    return [*_ending(outcome), *_screen(out, outcome.err), *_numbers(case, outcome, out), *_left(outcome)]
+    out = outcome.out if isinstance(outcome.out, str) else outcome.out.decode("utf-8", "replace")
+    words, files = getattr(case, "arguments", ()), getattr(outcome, "files", {})
+    numbers = _numbers(words, out) if outcome.code in ANSWERED and out else ()
+    return [*_ending(outcome), *_screen(out, outcome.err), *numbers, *_left(outcome.code, files)]
 
 
-def _ending(outcome: Outcome) -> Iterator[str]:
+def _ending(outcome: Any) -> Iterator[str]:
     if outcome.code not in CODES:
         yield f"exit {outcome.code} in {_raised_in(outcome.err)}: {_last_line(outcome.err)}"
     elif "Traceback (most recent" in outcome.err:
@@ -57,9 +64,8 @@ def _screen(out: str, err: str) -> Iterator[str]:
             yield f"a control character on {name}: {around!r}"
 
 
-def _numbers(case: Case, outcome: Outcome, out: str) -> Iterator[str]:
-    if outcome.code not in ANSWERED or not out:
-        return
+def _numbers(words: Iterable[str], out: str) -> Iterator[str]:
+    """Figures of an answer that are none, or out of order."""
     if out.lstrip()[:1] in ("{", "["):
         try:
             document = json.loads(out, parse_constant=_refuse)
@@ -67,7 +73,7 @@ def _numbers(case: Case, outcome: Outcome, out: str) -> Iterator[str]:
             yield f"stdout is no JSON: {error}"
             return
         yield from sorted(set(_disorder(document, "")))[:3]
-    elif not any(_NO_NUMBER.search(word) for word in case.arguments):
+    elif not any(_NO_NUMBER.search(word) for word in words):
         lost = None if out.startswith(("%PDF", "<!")) else _NO_NUMBER.search(out)
         if lost:
             yield f"`{lost[0]}` on stdout: {out[max(0, lost.start() - 40) : lost.end() + 20]!r}"
@@ -93,12 +99,12 @@ def _disorder(value: Any, path: str) -> Iterator[str]:
         yield f"{path}: {value}"
 
 
-def _left(outcome: Outcome) -> Iterator[str]:
+def _left(code: int, files: Mapping[str, bytes]) -> Iterator[str]:
     """Temporary files, documents cut short, and results of a run that failed."""
-    for name, content in outcome.files.items():
+    for name, content in files.items():
         if "/.mpplan-" in name or name.endswith((".tmp", ".part")):
             yield f"a temporary file is left: {name}"
-        if name.endswith(".html") and not content.rstrip().endswith(b"</html>") and outcome.code in ANSWERED:
+        if name.endswith(".html") and not content.rstrip().endswith(b"</html>") and code in ANSWERED:
             yield f"{name} is cut short"
-        if outcome.code in (2, 3) and name.startswith("here/"):
-            yield f"exit {outcome.code} and {name} was written"
+        if code in (2, 3) and name.startswith("here/"):
+            yield f"exit {code} and {name} was written"
