@@ -114,13 +114,13 @@ def _unexpected(error: Exception, *, debug: bool) -> int:
         silence(sys.stdout)
         fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")
         return UsageError.exit_code
-    if isinstance(error, OSError) and not debug:
-        fail(f"cannot use `{error.filename}`: {error.strerror}", "check the path and its permissions")
-        return UsageError.exit_code
     if debug:
         import traceback
 
         traceback.print_exception(error)
+    if isinstance(error, OSError):
+        fail(f"cannot use `{error.filename}`: {error.strerror}", "check the path and its permissions")
+        return UsageError.exit_code
     fail(
         f"mpplan {__version__} failed unexpectedly: {type(error).__name__}: {error}",
         "this is a bug in mpplan: report it on the project's issue page with the command line and what "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from planner.errors import InputFileError, Message, UsageError
 from planner.measured.device import measured_rates
@@ -16,7 +16,7 @@ from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
-from planner.records.home import CPU_LOCAL, user_path
+from planner.records.home import CPU_LOCAL
 from planner.records.store import StoredRecord, list_records, newest_record, open_record, record_of_gpu
 from planner.training.policies import why_unsupported
 
@@ -28,8 +28,8 @@ def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
         UsageError: there is no such file or folder, or the folder has no trustworthy record of any of the GPUs.
         InputFileError: no line of the file can be used, or it is a record of another GPU.
     """
-    path = user_path(name)
-    if os.path.isdir(path):
+    path = Path(name).expanduser()
+    if path.is_dir():
         own = [record for record in list_records(path) if not record.shipped]
         chosen = [record for gpu in gpus if (record := newest_record(gpu, own)) is not None]
         if not chosen:
@@ -85,8 +85,8 @@ def chosen_records(named: str | None, gpus: Sequence[str]) -> ChosenRecords:
 
 def own_devices(named: str | None) -> OwnDevices:
     """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
-    path = user_path(named) if named is not None else None
-    if path is not None and os.path.isfile(path):
+    path = Path(named).expanduser() if named is not None else None
+    if path is not None and path.is_file():
         records = [open_record(path)]
     else:
         records = [record for record in list_records(path) if not record.shipped]
