@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
@@ -93,11 +93,10 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
 
 def _points(records: str) -> Iterator[Measurement]:
     """Every usable line of the records named: runs at different power limits are different files."""
-    from planner.records.home import user_path
     from planner.records.store import list_records, open_record
 
-    path = user_path(records)
-    named = list_records(path) if os.path.isdir(path) else [open_record(path)]
+    path = Path(records).expanduser()
+    named = list_records(path) if path.is_dir() else [open_record(path)]
     for record in named:
         if not record.shipped:
             yield from record.file.measurements

@@ -76,4 +76,5 @@ def _require_pair(file: TomlFile, first: str, second: str) -> None:
 
 
 def _size(file: TomlFile, key: str) -> DataSize:
-    return DataSize(size_bytes=file.quantity(key, parse_bytes))
+    text = file.get(key)
+    return DataSize(size_bytes=0.0 if text is None else parse_bytes(str(text), key))

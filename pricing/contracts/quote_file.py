@@ -59,7 +59,7 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
         rates: exchange rates; None for the user's.
 
     Raises:
-        UsageError: the file cannot be read.
+        UsageError: the file cannot be read, or the term is not a duration.
         InputFileError: it is not TOML, lacks a key, has an unknown one or a value out of bounds, is for another GPU,
             asks more for spot than for on-demand, or is in a currency without a dated rate.
     """
@@ -76,10 +76,11 @@ def read_quote(path: Path, gpu: str, as_of: date, rates: tuple[ExchangeRate, ...
     commitment = file.word("commitment", COMMITMENTS, "on-demand")
     usd = _price(file, commitment) * rate.usd_per_unit
     fee = file.amount("setup_fee", Decimal(0)) * rate.usd_per_unit
+    term = file.get("minimum_term")
     return Quote(
         vendor=file.text_of("vendor"),
         price=_gpu_price(file, gpu, commitment, usd, rate, as_of),
-        minimum_term_h=file.quantity("minimum_term", parse_duration_s) / HOUR_S,
+        minimum_term_h=parse_duration_s(str(term), "minimum_term") / HOUR_S if term is not None else 0.0,
         minimum_gpus=int(file.number("minimum_gpus", 1, 1_000_000, 1)),
         setup_fee_usd=float(fee),
     )

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputFileError, Message, UsageError
+from planner.errors import InputFileError, Message
 from planner.rows import near_names, read_text
 from planner.units import LARGEST_COUNT
 from pricing.base.listing import listed
@@ -74,20 +74,6 @@ class TomlFile:
         if figure is None or figure < 0 or (figure and not 1 / LARGEST_COUNT <= figure <= LARGEST_COUNT):
             raise self.fail(key, f"expected an amount of at least 0, found {_shown(value)}")
         return figure
-
-    def quantity(self, key: str, parse: Callable[[str, str], float]) -> float:
-        """A number with its unit (`40TB`, `90d`), in the unit that `parse` returns; 0 where the key is missing.
-
-        Raises:
-            InputFileError: the value is not such a quantity.
-        """
-        value = self.get(key)
-        if value is None:
-            return 0.0
-        try:
-            return parse(str(value), key)
-        except UsageError as error:
-            raise self.fail(key, str(error.message).removeprefix(f"{key}: "), error.hint) from error
 
     def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
         """One of the `allowed` words; `default` where the key is missing.

@@ -81,6 +81,8 @@ def attack(
                     return
                 outcome, wrong = worker.run(case)
                 tally.count(case, outcome.code, wrong)
+                if wrong:
+                    print(f"! {'; '.join(wrong)[:300]}", file=sys.stderr, flush=True)  # noqa: T201
                 if tally.cases % TELL_EVERY == 0:
                     tally.seconds = time.monotonic() - started
                     print(f"… {tally}", file=sys.stderr, flush=True)  # noqa: T201

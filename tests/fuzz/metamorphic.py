@@ -21,6 +21,8 @@ from tests.fuzz.program import run_program
 
 CLOSE_RATIO = 1e-6
 """How far two figures may lie apart that must be the same; a document has ten digits."""
+RATES = "/".join(("..", "home", "data", "mpplan", "exchange_rates.csv"))
+"""The user's exchange rates, from the working folder of a case."""
 NO_PLAN = 8
 """Exit code where nothing is feasible."""
 
@@ -174,7 +176,7 @@ def currency_is_its_rate(question: Question, draw: random.Random) -> list[str]:
     flags = ("--gpus", "8", "--gpu", "h100-sxm5-80gb", "--as-of", "2026-09-01", "--quote", "quote.toml")
     costs = []
     for amount, code in ((price, currency), (price * rate, "USD")):
-        files = {"quote.toml": offer.format(amount, code).encode(), "../home/data/mpplan/exchange_rates.csv": rates}
+        files = {"quote.toml": offer.format(amount, code).encode(), RATES: rates}
         costs.append(_ends(asked_plan(ask(*question, *flags, files=files)), "cost_usd"))
     return _scaled(f"the cost in USD and in {currency}", costs[1], costs[0], 1.0)
 

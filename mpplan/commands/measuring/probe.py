@@ -14,7 +14,7 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
 from planner.errors import CannotMeasureError, UnstableError, UsageError
-from planner.records.home import records_dir, user_path
+from planner.records.home import records_dir
 from planner.records.store import open_record
 from planner.units import parse_duration_s
 
@@ -131,7 +131,7 @@ def _writable(output: str, *, resume: bool) -> str:
     from mpplan.ui.output import open_output
 
     open_output(output)
-    path = user_path(output)
+    path = Path(output).expanduser()
     if path.exists() and path.stat().st_size and not resume:
         raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
     return str(path)

@@ -72,9 +72,9 @@ def test_a_user_without_a_home_has_no_data_of_their_own(homeless):
 
 
 def test_a_path_with_a_home_is_expanded_where_the_home_is_known(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/me")
 
-    assert user_path("~/plan.json") == Path("/home/me/plan.json")
+    assert user_path("~/plan.json") == Path("/me/plan.json")
     assert user_path("~no-such-user/plan.json") == Path("~no-such-user/plan.json")
 
 
