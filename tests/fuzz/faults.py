@@ -15,7 +15,7 @@ CODES = (0, 2, 3, 4, 5, 6, 7, 8)
 ANSWERED = (0, 5, 6, 7)
 """Codes with which there is an answer on stdout."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x0d\x0e-\x1f\x7f\x80-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 _NO_NUMBER = re.compile(r"(?<![\w./-])[-+]?(?:nan|inf|infinity)(?![\w./-])", re.IGNORECASE)
 
 

@@ -60,7 +60,7 @@ def test_durations_are_read(text, seconds):
     assert units.parse_duration_s(text, "--deadline") == seconds
 
 
-@pytest.mark.parametrize("text", ["30", "0d", "-3d", "soon", "3 months"])
+@pytest.mark.parametrize("text", ["30", "0d", "-3d", "soon", "3 months", "1e-300s", "1e300d", "²d"])
 def test_durations_without_a_unit_are_refused(text):
     with pytest.raises(UsageError, match="--deadline") as caught:
         units.parse_duration_s(text, "--deadline")
