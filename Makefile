@@ -17,8 +17,11 @@ test: ## set up everything for the tests and run them all
 
 check: lint types ## style, types and the import contract, after `make test` has set up
 
-fuzz: ## the property tests with thirty times the examples, other ones each time
+SEED ?= $(shell date +%s)
+SECONDS ?= 600
+fuzz: ## the property tests with thirty times the examples, then hostile input: SEED=1 SECONDS=600
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz tests/planner tests/pricing tests/reports tests/probes/timing/test_statistics.py
+	$(BIN)/python -m tests.fuzz --seed $(SEED) --seconds $(SECONDS)
 
 house: ## the layers of every package, imports against them (0) and modules per folder
 	$(BIN)/python -m tools.house

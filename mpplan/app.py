@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from mpplan.group import NAMES, LazyCommands, plain, silence_stdout
-from mpplan.ui.console import did_you_mean, fail
+from mpplan.group import NAMES, LazyCommands, plain
+from mpplan.ui.console import did_you_mean, fail, show_help
 from mpplan.ui.sink import cleaned, uncleaned
+from mpplan.ui.streams import open_streams, silence
 from mpplan.version import __version__
 from planner.errors import MpplanError, UsageError
 
@@ -42,7 +43,7 @@ def root(
 ) -> None:
     """Plan what a training run costs in each precision: GPUs, days, money, energy, carbon, from measurements."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        show_help(context.get_help())
         raise typer.Exit(2)
 
 
@@ -57,6 +58,7 @@ def program() -> Any:
 @cleaned()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `mpplan` and return its exit code (docs/exit-codes.md)."""
+    open_streams()
     for stream in (sys.stdout, sys.stderr):
         own = uncleaned(stream)
         if isinstance(own, TextIOWrapper):
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            typer.echo(error.format_message(), err=True)
+            show_help(error.format_message())
             return UsageError.exit_code
         usage = _usage_error(error, words)
         _fail(usage)
@@ -110,15 +112,18 @@ def _usage_error(error: typer.TyperException, words: Sequence[str]) -> UsageErro
 
 
 def _unexpected(error: Exception, *, debug: bool) -> int:
-    """Report a bug of mpplan, or a stdout that cannot be written."""
+    """Report a bug of mpplan, a stdout that cannot be written, or a path that the system refuses."""
     if isinstance(error, OSError) and error.filename is None:
-        silence_stdout()
+        silence(sys.stdout)
         fail(f"cannot write the output: {error.strerror}", "check the disk or the pipe that takes the output")
-        return 2
+        return UsageError.exit_code
     if debug:
         import traceback
 
         traceback.print_exception(error)
+    if isinstance(error, OSError):
+        fail(f"cannot use `{error.filename}`: {error.strerror}", "check the path and its permissions")
+        return UsageError.exit_code
     fail(
         f"mpplan {__version__} failed unexpectedly: {type(error).__name__}: {error}",
         "this is a bug in mpplan: report it on the project's issue page with the command line and what "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -13,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from mpplan.commands import COMMANDS, Command
 from mpplan.ui.config import config_paths, defaults_for, read_config
 from mpplan.ui.console import did_you_mean, fail
+from mpplan.ui.streams import silence
 from planner.errors import UsageError
 
 NAMES = tuple(command.name for command in COMMANDS)
@@ -130,15 +130,9 @@ class LazyCommands(_LazyHelp, TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            silence_stdout()
+            silence(sys.stdout)
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
             fail("interrupted")
             raise typer.Exit(130) from None
         return result
-
-
-def silence_stdout() -> None:
-    """Send stdout to the null device, so that the interpreter's last flush succeeds on a closed pipe."""
-    with open(os.devnull, "wb") as sink:
-        os.dup2(sink.fileno(), sys.stdout.fileno())

@@ -32,8 +32,16 @@ MEGA = 1e6
 
 LARGEST_COUNT = 1e18
 """No run has more of anything that people count; a larger number is a slip."""
+SMALLEST_COUNT = 1e-6
+"""Nor less of it, dollars and days included, unless it has none."""
 LONGEST_S = 1000.0 * YEAR_H * HOUR_S
 """No plan is longer."""
+SHORTEST_S = 1e-3
+"""No duration that a person states is shorter."""
+LARGEST_BYTES = 1e21
+"""A zettabyte: more than all machines of a company hold."""
+LARGEST_W = 1e12
+"""A terawatt: no facility draws a thousandth of it."""
 
 _COUNT_SUFFIX = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _BYTE_SUFFIX = {
@@ -66,7 +74,7 @@ def parse_count(text: str, what: str) -> float:
     """Read a positive count as people write it: `70B`, `1.5T`, `405e9`, `2M`, `15_000`.
 
     Raises:
-        UsageError: not a positive count of at most `LARGEST_COUNT`; `8x7B` is refused with a hint to name a model.
+        UsageError: not a count from `SMALLEST_COUNT` to `LARGEST_COUNT`; `8x7B` is refused with a hint to name a model.
     """
     if re.fullmatch(r"\s*[0-9]+\s*[xX]\s*[0-9.]+\s*[a-zA-Z]\s*", text):
         raise UsageError(
@@ -77,8 +85,8 @@ def parse_count(text: str, what: str) -> float:
     if parts is None or parts[1] not in _COUNT_SUFFIX:
         raise UsageError(f"{what}: `{text}` is not a number", hint="write it like `70B`, `1.5T`, `405e9` or `15000`")
     value = parts[0] * _COUNT_SUFFIX[parts[1]]
-    if not 0 < value <= LARGEST_COUNT:
-        bound = "greater than 0" if value <= 0 else f"at most {LARGEST_COUNT:.0e}"
+    if not SMALLEST_COUNT <= value <= LARGEST_COUNT:
+        bound = "greater than 0" if value < SMALLEST_COUNT else f"at most {LARGEST_COUNT:.0e}"
         raise UsageError(f"{what}: `{text}` must be {bound}", hint="write it like `70B`, `1.5T` or `405e9`")
     return value
 
@@ -87,10 +95,10 @@ def parse_bytes(text: str, what: str) -> float:
     """Read a number of bytes: `80GiB`, `2.5TB`, `512 MiB`.
 
     Raises:
-        UsageError: the text is not a positive size with a unit.
+        UsageError: the text is not a positive size of at most `LARGEST_BYTES` with a unit.
     """
     parts = _split(text.replace(" ", ""))
-    if parts is None or parts[1] not in _BYTE_SUFFIX or not 0 < parts[0] < float("inf"):
+    if parts is None or parts[1] not in _BYTE_SUFFIX or not 0 < parts[0] * _BYTE_SUFFIX[parts[1]] <= LARGEST_BYTES:
         raise UsageError(f"{what}: `{text}` is not a size in bytes", hint="write it like `80GiB` or `2.5TB`")
     return parts[0] * _BYTE_SUFFIX[parts[1]]
 
@@ -99,22 +107,23 @@ def parse_duration_s(text: str, what: str) -> float:
     """Read a duration in seconds: `30d`, `12h`, `90min`, `2w`, `45s`.
 
     Raises:
-        UsageError: the text is not a positive duration of at most 1000 years with a unit.
+        UsageError: the text is not a duration from a millisecond to 1000 years with a unit.
     """
     parts = _split(text)
-    if parts is None or parts[1] not in _TIME_SUFFIX or not 0 < parts[0] * _TIME_SUFFIX[parts[1]] <= LONGEST_S:
+    value_s = parts[0] * _TIME_SUFFIX.get(parts[1], 0.0) if parts else 0.0
+    if not SHORTEST_S <= value_s <= LONGEST_S:
         raise UsageError(f"{what}: `{text}` is not a duration", hint="write it like `30d`, `12h` or `90min`")
-    return parts[0] * _TIME_SUFFIX[parts[1]]
+    return value_s
 
 
 def parse_power_w(text: str, what: str) -> float:
     """Read a power in watts: `2MW`, `800 kW`, `1.2GW`. A number without a unit is refused: kW or MW, nobody knows.
 
     Raises:
-        UsageError: the text is not a positive power with a unit.
+        UsageError: the text is not a positive power of at most `LARGEST_W` with a unit.
     """
     parts = _split(text.replace(" ", ""))
-    if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] < float("inf"):
+    if parts is None or parts[1] not in _POWER_SUFFIX or not 0 < parts[0] * _POWER_SUFFIX[parts[1]] <= LARGEST_W:
         raise UsageError(f"{what}: `{text}` is not a power with a unit", hint="write it like `2MW` or `800kW`")
     return parts[0] * _POWER_SUFFIX[parts[1]]
 
@@ -123,14 +132,14 @@ def parse_watts(text: str, what: str) -> float:
     """Read the power of one device in watts: `500`, `500W`, `0.5kW`; a number without a unit is in watts.
 
     Raises:
-        UsageError: the text is not a positive power.
+        UsageError: the text is not a positive power of at most `LARGEST_W`.
     """
     bare = text.strip().removesuffix("W").removesuffix("w")
     try:
         value_w = float(bare)
     except ValueError:
         return parse_power_w(text, what)
-    if not 0 < value_w < float("inf"):
+    if not 0 < value_w <= LARGEST_W:
         raise UsageError(f"{what}: `{text}` is not a power above 0", hint="write it like `500` or `500W`")
     return value_w
 

@@ -6,7 +6,6 @@ import inspect
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.errors import Message, UsageError
@@ -137,8 +136,9 @@ def _calibration(name: str | None) -> ReadCalibration | None:
         return None
     from planner.calibration.document import read_calibration
     from planner.rates.parameters import shipped_parameters
+    from planner.records.home import user_path
 
-    return read_calibration(Path(name).expanduser(), shipped_parameters())
+    return read_calibration(user_path(name), shipped_parameters())
 
 
 def _noted(answer: Answer, question: Question, calibration: ReadCalibration | None) -> Answer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from planner.errors import Message
 from planner.measured.nccl_runs import CollectiveRun, read_nccl_tests
@@ -14,6 +13,7 @@ from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
+from planner.records.home import user_path
 from planner.training.policies import why_unsupported
 
 
@@ -41,7 +41,7 @@ def read_network(name: str) -> NetworkFile:
         UsageError: it cannot be read.
         InputFileError: it is not what nccl-tests prints, or of a run that is damaged, cut off or wrong.
     """
-    path = Path(name).expanduser()
+    path = user_path(name)
     return NetworkFile(name=path.name, runs=read_nccl_tests(path))
 
 

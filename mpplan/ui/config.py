@@ -10,6 +10,7 @@ A file has one table per command and one key per long flag:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,11 +51,11 @@ def read_config(paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
         UsageError: a file exists but cannot be read.
         InputFileError: a file is not TOML.
     """
-    return tuple(_read(path) for path in paths if path.is_file())
+    return tuple(_read(path) for path in paths if os.path.isfile(path))
 
 
 def _read(path: Path) -> ConfigFile:
-    import tomllib  # only where there is a file: it costs more than the rest of this module
+    from pricing.files.toml_file import parse_toml  # only where there is a file: TOML costs more than this module
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -62,14 +63,7 @@ def _read(path: Path) -> ConfigFile:
         raise UsageError(f"cannot read `{path}`: {error.strerror}", hint="check its permissions") from error
     except UnicodeDecodeError as error:
         raise InputFileError(f"{path}:1: expected UTF-8 text", hint="save the file as UTF-8") from error
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        position = re.search(r"\(at line (\d+).*\)$", str(error))
-        line = position[1] if position else len(text.splitlines())
-        reason = re.sub(r" \(at .*\)$", "", str(error))
-        raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
-    return ConfigFile(name=str(path), text=text, tables=tables)
+    return ConfigFile(name=str(path), text=text, tables=parse_toml(text, str(path), float))
 
 
 def defaults_for(files: Sequence[ConfigFile], commands: Sequence[str], name: str, command: Any) -> dict[str, Any]:

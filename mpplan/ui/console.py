@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from mpplan.ui.sink import folded, visible
+from mpplan.ui.streams import silence
 
 
 def _paint(text: str, code: str) -> str:
@@ -17,7 +18,12 @@ def _paint(text: str, code: str) -> str:
 
 
 def _print(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    """Write a line on stderr; lost where nobody takes it (a closed pipe, a full disk): the answer matters more."""
+    try:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -42,6 +48,11 @@ def fail(message: str, hint: str | None = None) -> None:
     _print(f"{_paint('error:', '1;31')} {one_line(message)}")
     if hint:
         _print(f"{_paint('hint:', '36')} {one_line(hint)}")
+
+
+def show_help(text: str) -> None:
+    """Print a help text, line by line as it is: what was typed is no command yet."""
+    _print(text)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

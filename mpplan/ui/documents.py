@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from planner.answer.document import Document, parse_document, read_document
 from planner.errors import UsageError
+from planner.records.home import user_path
 
 
 def read_answer(name: str) -> Document:
@@ -17,7 +17,7 @@ def read_answer(name: str) -> Document:
         InputFileError: it is not such a document.
     """
     if name != "-":
-        return read_document(Path(name).expanduser())
+        return read_document(user_path(name))
     try:
         text = sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:

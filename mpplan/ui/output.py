@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mpplan.ui.sink import uncleaned
 from planner.errors import UsageError
+from planner.records.home import user_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def open_output(name: str, flag: str = "--output") -> Output:
         return Output(path=None)
     if not name.strip():
         raise UsageError(f"{flag}: the path is empty", hint=f"name a file, for example `{flag} plan.html`")
-    path = Path(name).expanduser()
+    path = user_path(name)
     try:
         _probe(path)
     except OSError as error:

@@ -116,7 +116,7 @@ def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
     others = [int(i) for i in order[fits] if i not in (choice.best, choice.fastest)]
     faster = [i for i in others if scores.wall_s[i] < best_s][:1]
     slower = [i for i in others if scores.wall_s[i] >= best_s][:3]
-    too_big = [int(i) for i in order[~fits]][:1]
+    too_big = [int(i) for i in order[~fits] if np.isfinite(scores.wall_s[i])][:1]  # those far too big are not timed
     return tuple(
         LostLayout(
             layout=choice.layouts.at(i),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from planner.errors import Message, UsageError
@@ -10,6 +11,7 @@ from planner.models.shape import ModelShape
 from planner.question.asked import Reader
 from planner.question.inputs import MODEL, PARAMS
 from planner.question.usual_names import taken_for, usual_names
+from planner.records.home import user_path
 from planner.rows import compact
 
 
@@ -44,10 +46,10 @@ def _config_of(name: str) -> Path | None:
 
     A name of the catalogue stays one where the working folder happens to hold a folder that is called the same.
     """
-    path = Path(name)
-    if path.suffix == ".json" or path.is_file():
+    path = user_path(name)
+    if path.suffix == ".json" or os.path.isfile(path):
         return path
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return None
     from planner.models.catalogue import model_named
 
@@ -79,7 +81,7 @@ def _one_model() -> str:
 def _model_of_file(path: Path) -> ModelShape:
     """The shape that a Hugging Face config.json describes."""
     name = str(path)
-    if not path.exists():
+    if not os.path.isfile(path):
         raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
     text = read_text(path, name)
     from planner.models.huggingface import shape_from_config

@@ -1,4 +1,4 @@
-"""Where data is kept: the user's data folder, the records in it, and the records that ship with the package."""
+"""Where data is kept: the user's data folder, the records in it, those that ship, and paths that the user names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from planner.errors import UsageError
 from planner.rows import CATALOG
 
 CPU_LOCAL = "cpu-local"
@@ -13,6 +14,28 @@ CPU_LOCAL = "cpu-local"
 
 SHIPPED = CATALOG / "records"
 """Records of the package."""
+
+NO_HOME = Path("/nonexistent")
+"""The home of a user who has none, as Debian has it in /etc/passwd (Debian Policy 4.7, section 9.2.3)."""
+
+
+def user_path(name: str) -> Path:
+    """The path that a user named, with `~` for the home folder; as it is written where that is not known.
+
+    Raises:
+        UsageError: no path can be called that.
+    """
+    if "\0" in name:
+        raise UsageError("a path holds a null character", hint="no file can be named like that")
+    return Path(os.path.expanduser(name))
+
+
+def _home() -> Path:
+    """The user's home folder; `NO_HOME`, where nothing lies, for a user without the variable and an entry in passwd."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return NO_HOME
 
 
 def data_dir() -> Path:
@@ -26,10 +49,10 @@ def data_dir() -> Path:
     if given and Path(given).is_absolute():
         return Path(given) / "mpplan"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "mpplan"
+        return _home() / "Library" / "Application Support" / "mpplan"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "mpplan"
-    return Path.home() / ".local" / "share" / "mpplan"
+        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local") / "mpplan"
+    return _home() / ".local" / "share" / "mpplan"
 
 
 def records_dir() -> Path:
@@ -39,4 +62,4 @@ def records_dir() -> Path:
 
 def any_records() -> bool:
     """Whether there is any record at all: asked before anything that reads them is loaded."""
-    return any(place.is_dir() and any(place.glob("*.jsonl*")) for place in (records_dir(), SHIPPED))
+    return any(os.path.isdir(place) and any(place.glob("*.jsonl*")) for place in (records_dir(), SHIPPED))

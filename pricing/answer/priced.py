@@ -9,13 +9,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.costs.prices import Beside, GpuPrice, Ledger, OwnedPrice, Quote, SiteFacts
 from planner.errors import UsageError
 from planner.hardware.gpu import Gpu
 from planner.question.question import MoneyInputs
+from planner.records.home import user_path
 from pricing.base.fact import Fact
 from pricing.gpu_price.like import priced_or_like
 from pricing.gpu_price.price import quote_gpu
@@ -108,7 +108,7 @@ def _quote(gpus: Sequence[Gpu], money: MoneyInputs) -> Quote | None:
         return None
     from pricing.contracts.quote_file import quoted_gpu, read_quote
 
-    path, ids = Path(money.quote), [gpu.id for gpu in gpus]
+    path, ids = user_path(money.quote), [gpu.id for gpu in gpus]
     quoted = quoted_gpu(path)
     return read_quote(path, quoted if quoted in ids else ids[0], money.as_of)
 
@@ -117,7 +117,7 @@ def _owned(gpu: Gpu, money: MoneyInputs, site: SiteFacts) -> OwnedPrice:
     from pricing.contracts.own_file import owned_price
 
     assert money.own is not None
-    return owned_price(Path(money.own), gpu, site, _price(gpu.id, money, None))
+    return owned_price(user_path(money.own), gpu, site, _price(gpu.id, money, None))
 
 
 def _beside(money: MoneyInputs) -> Beside | None:
@@ -125,7 +125,7 @@ def _beside(money: MoneyInputs) -> Beside | None:
         return None
     from pricing.contracts.beside import read_beside
 
-    return read_beside(Path(money.beside))
+    return read_beside(user_path(money.beside))
 
 
 def _tariff(money: MoneyInputs) -> Tariff | None:
@@ -133,7 +133,7 @@ def _tariff(money: MoneyInputs) -> Tariff | None:
         return None
     from pricing.place.tariff import read_tariff
 
-    return read_tariff(Path(money.tariff))
+    return read_tariff(user_path(money.tariff))
 
 
 def _site(money: MoneyInputs, quote: Quote | None, tariff: Tariff | None) -> SiteFacts:

@@ -23,6 +23,8 @@ MOST_CHARACTERS = 1000
 """Of a text in it."""
 LARGEST_PARSED = 1e21
 """Bytes or seconds: a thousand million terabytes."""
+DEEPEST = 16
+"""Levels of tables and lists; no file of ours has more than three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +63,13 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not _between(value, low, high):
+        figure = _figure(value)
+        if figure is None or not low <= figure <= high:
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
-        return float(value)
+        return float(figure)
 
     def amount(self, key: str, default: Decimal | None = None) -> Decimal:
-        """An exact amount of at least 0; `default` where the key is missing.
+        """An exact amount from 0 to `LARGEST_AMOUNT`; `default` where the key is missing.
 
         Raises:
             InputFileError: missing without a default, not a number, negative, or larger than any amount.
@@ -74,10 +77,11 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not _between(value, 0, LARGEST_AMOUNT):
+        figure = _figure(value)
+        if figure is None or not 0 <= figure <= LARGEST_AMOUNT:
             expected = f"expected an amount of at least 0 and at most {LARGEST_AMOUNT:g}"
             raise self.fail(key, f"{expected}, found {_shown(value)}")
-        return Decimal(value)
+        return figure
 
     def parsed(self, key: str, parse: Callable[[str, str], float], default: float = 0.0) -> float:
         """A size or a duration with its unit, as `planner.units` parses it; `default` where the key is missing.
@@ -154,6 +158,14 @@ class TomlFile:
                 raise self.fail(key, "unknown key", f"did you mean {listed(near)}?" if near else None)
 
 
+def _figure(value: Any) -> Decimal | None:
+    """A finite number of a file, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    figure = Decimal(value)
+    return figure if figure.is_finite() else None
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return "nothing"
@@ -163,12 +175,13 @@ def _shown(value: Any) -> str:
         return "a number of thousands of digits"
 
 
-def _between(value: int | Decimal, low: float, high: float) -> bool:
-    """Whether a number is in `[low, high]`; nan is not."""
-    try:
-        return low <= float(value) <= high
-    except OverflowError:
-        return False
+def _is_too_deep(values: dict[str, Any]) -> bool:
+    """Whether tables or lists lie more than `DEEPEST` levels within each other."""
+    level: list[Any] = [values]
+    for _ in range(DEEPEST):
+        tables = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
+    return bool(level)
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
@@ -187,14 +200,32 @@ def read_toml(path: Path) -> TomlFile:
         InputFileError: it is no file, larger than `LARGEST_BYTES`, or not TOML in UTF-8.
     """
     text = read_text(path, str(path), most_bytes=LARGEST_BYTES)
+    return TomlFile(name=str(path), text=text, values=parse_toml(text, str(path), Decimal))
+
+
+def parse_toml(text: str, name: str, number: Callable[[str], Any]) -> dict[str, Any]:
+    """The tables of a TOML text.
+
+    Args:
+        text: what the file holds.
+        name: the file's, for errors.
+        number: reads a number with a point or an exponent.
+
+    Raises:
+        InputFileError: it is not TOML, or holds what no file of this kind does.
+    """
     try:
-        values = tomllib.loads(text, parse_float=Decimal)
-    except (RecursionError, ArithmeticError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else "a number that is too large"
-        raise InputFileError(f"{path}:1: not TOML: {reason}", hint="see toml.io for the syntax") from None
-    except ValueError as error:
+        values = tomllib.loads(text, parse_float=number)
+        if not _is_too_deep(values):
+            return values
+        raise RecursionError
+    except tomllib.TOMLDecodeError as error:
         position = re.search(r"\(at line (\d+)", str(error))
-        line = position[1] if position else str(text.count("\n") + 1)
+        line = position[1] if position else max(len(text.splitlines()), 1)
         reason = shortened(str(error).split(" (at")[0])
-        raise InputFileError(f"{path}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
-    return TomlFile(name=str(path), text=text, values=values)
+        raise InputFileError(f"{name}:{line}: not TOML: {reason}", hint="see toml.io for the syntax") from error
+    except RecursionError:
+        reason, hint = "tables or lists are nested too deeply", "no key needs more than a few levels"
+    except (ValueError, ArithmeticError):  # Python reads whole numbers of at most 4,300 digits
+        reason, hint = "a number has too many digits", "write it as people do, like 2.5e6"
+    raise InputFileError(f"{name}:1: {reason}", hint=hint)

@@ -151,6 +151,27 @@ def test_a_full_disk_behind_stdout_is_an_error_in_words(home):
     assert done.stderr.startswith("error: cannot write the output: No space left on device\nhint: ")
 
 
+def test_a_path_that_the_system_refuses_is_no_bug_of_ours(run, monkeypatch):
+    def refuse():
+        raise PermissionError(13, "Permission denied", "/srv/data")
+
+    monkeypatch.setattr(app, "program", refuse)
+    result = run("gpus")
+
+    assert result.code == 2
+    assert result.err.splitlines()[0] == "error: cannot use `/srv/data`: Permission denied"
+
+
+@pytest.mark.parametrize("flag", ["--model", "--calibration", "--network-file", "--quote"])
+@pytest.mark.parametrize("name", ["x" * 300, "~no-such-user/x", "\udcff"])
+def test_a_name_that_no_file_can_have_is_a_usage_error(run, flag, name):
+    given = [] if flag == "--model" else ["--params", "125M", "--gpus", "8"]
+    result = run("estimate", *given, flag, name)
+
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+
+
 def test_a_terminal_without_the_letters_gets_no_traceback(shell):
     result = shell("gpus", PYTHONIOENCODING="ascii")
 

@@ -41,10 +41,16 @@ def test_bytes_are_read_with_their_unit(text, value):
     assert units.parse_bytes(text, "size") == value
 
 
-@pytest.mark.parametrize("text", ["80", "80G", "-1GiB", "0GB", "GiB"])
+@pytest.mark.parametrize("text", ["80", "80G", "-1GiB", "0GB", "GiB", "9e305TB", "1e22B", "²GB"])
 def test_bytes_without_a_unit_are_refused(text):
     with pytest.raises(UsageError, match="is not a size in bytes"):
         units.parse_bytes(text, "size")
+
+
+@pytest.mark.parametrize("text", ["5", "0W", "-1kW", "1e300GW", "1001GW", "²MW"])
+def test_powers_without_a_unit_or_an_end_are_refused(text):
+    with pytest.raises(UsageError, match="--power-cap"):
+        units.parse_power_w(text, "--power-cap")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,7 @@ def test_durations_are_read(text, seconds):
     assert units.parse_duration_s(text, "--deadline") == seconds
 
 
-@pytest.mark.parametrize("text", ["30", "0d", "-3d", "soon", "3 months"])
+@pytest.mark.parametrize("text", ["30", "0d", "-3d", "soon", "3 months", "1e-300s", "1e300d", "²d"])
 def test_durations_without_a_unit_are_refused(text):
     with pytest.raises(UsageError, match="--deadline") as caught:
         units.parse_duration_s(text, "--deadline")

@@ -13,6 +13,7 @@ from mpplan.ui.console import note
 from mpplan.ui.documents import read_answer
 from mpplan.ui.output import open_output
 from planner.errors import UsageError
+from planner.records.home import user_path
 from reports.formats import FORMATS
 
 SUFFIXES = {
@@ -58,7 +59,7 @@ def report(
     if lang not in LANGUAGES:
         raise UsageError(f"--lang: unknown `{lang}`", hint=f"one of {', '.join(LANGUAGES)}")
     parts = [part.strip() for given in redact or () for part in given.split(",") if part.strip()]
-    picture = Path(logo).expanduser() if logo else None
+    picture = user_path(logo) if logo else None
     color = None if place.is_stdout else False
     if plan == other == "-":
         raise UsageError("both answers would be read from stdin", hint="name a file for one of them")

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterable
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +17,7 @@ from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
 from planner.errors import InputFileError, UsageError
 from planner.files import read_bytes
+from planner.records.home import user_path
 
 if TYPE_CHECKING:
     from planner.calibration.validation import LearnedValidation, Score
@@ -108,7 +108,7 @@ def _parameters(calibration: str) -> Parameters:
     from planner.calibration.document import read_calibration
     from planner.rates.parameters import shipped_parameters
 
-    return read_calibration(Path(calibration).expanduser(), shipped_parameters()).parameters
+    return read_calibration(user_path(calibration), shipped_parameters()).parameters
 
 
 def _learned(rows: list[dict[str, str]], count: int, seed: int, quiet: bool) -> LearnedValidation:
@@ -151,7 +151,7 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
     from planner.rows import CATALOG
     from planner.validation.runs import REQUIRED
 
-    path = CATALOG / "published_runs.csv" if name is None else Path(name)
+    path = CATALOG / "published_runs.csv" if name is None else user_path(name)
     shown = "stdin" if name == "-" else path.name
     try:
         frame = pd.read_csv(

@@ -77,6 +77,7 @@ def test_the_working_directory_is_stronger_than_the_users(home):
         ("[estimate]\n[estimate.gpu]\nx = 1\n", "0.toml:2: estimate.gpu: expected text, a number", "after `--gpu`"),
         ("[estimate]\n\ngpu = \n", "0.toml:3: not TOML: Invalid value", "toml.io"),
         ("[estimate\n", "0.toml:1: not TOML", "toml.io"),
+        ("[estimate]\ngpu = " + "[" * 5000, "0.toml:1: tables or lists are nested too deeply", "a few levels"),
     ],
 )
 def test_a_mistake_is_named_with_file_line_and_key(tmp_path, text, message, hint):

@@ -151,6 +151,13 @@ def test_the_runners_up_are_slower_and_one_that_is_too_big_says_by_how_much():
     assert all(one.memory_gib > plan.memory_capacity_gib for one in big)
 
 
+def test_a_layout_that_was_too_big_to_be_timed_is_not_shown_as_a_runner_up():
+    plan = ranged(case(params="1B", precision="fp32", gpu="h200-sxm-141gb"), gpus=32).plan
+
+    assert plan.lost_layouts
+    assert all(np.isfinite(lost.step_s) for lost in plan.lost_layouts)
+
+
 def test_what_does_not_fit_has_no_figures_and_says_why():
     one = case(params="70B", precision="fp32")
     choice = best_on(one, FixedLayout(), 8)

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.records.home import any_records, data_dir, records_dir
+from planner.errors import UsageError
+from planner.records.home import NO_HOME, any_records, data_dir, records_dir, user_path
 
 
 def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
@@ -50,3 +51,44 @@ def test_records_are_seen_before_anything_is_loaded(tmp_path, monkeypatch):
     store.mkdir(parents=True)
     (store / "one.jsonl").write_text("{}\n", encoding="utf-8")
     assert any_records()
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    """A user without `HOME` and without an entry in passwd, as containers have them."""
+
+    def no_entry(uid):
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    for name in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    monkeypatch.setattr("sys.platform", "linux")
+
+
+def test_a_user_without_a_home_has_no_data_of_their_own(homeless):
+    assert data_dir() == NO_HOME / ".local" / "share" / "mpplan"
+    assert not data_dir().exists()
+
+
+def test_a_path_with_a_home_is_expanded_where_the_home_is_known(monkeypatch):
+    monkeypatch.setenv("HOME", "/me")
+
+    assert user_path("~/plan.json") == Path("/me/plan.json")
+    assert user_path("~no-such-user/plan.json") == Path("~no-such-user/plan.json")
+
+
+def test_a_path_with_a_home_stays_as_it_is_where_nobody_knows_the_home(homeless):
+    assert user_path("~/plan.json") == Path("~/plan.json")
+
+
+def test_no_path_holds_a_null_character():
+    with pytest.raises(UsageError, match="null character"):
+        user_path("a\0b")
+
+
+def test_a_data_folder_that_cannot_be_looked_into_holds_no_records(monkeypatch):
+    monkeypatch.setattr("planner.records.home.SHIPPED", Path("none"))
+    monkeypatch.setenv("XDG_DATA_HOME", "/" + "x" * 300)
+
+    assert not any_records()

@@ -71,6 +71,33 @@ def test_what_is_no_toml_is_named_with_its_line(toml):
         toml("[use]\nratio 0.5\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "[" * 5000 + "]" * 5000,
+        "x = " + "{a=" * 300 + "1" + "}" * 300,
+        ".".join("a" * 900) + " = 1",
+        "x = [[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]",
+    ],
+)
+def test_what_lies_too_deep_is_said_to_be_that(toml, text):
+    with pytest.raises(InputFileError, match=r"own.toml:1: tables or lists are nested too deeply"):
+        toml(text)
+
+
+@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = 1e" + "9" * 30])
+def test_a_number_that_python_does_not_read_is_said_to_have_too_many_digits(toml, text):
+    with pytest.raises(InputFileError, match=r"own.toml:1: a number has too many digits"):
+        toml(text)
+
+
+def test_an_error_repeats_no_more_than_a_line_of_what_it_found(toml):
+    with pytest.raises(InputFileError) as caught:
+        toml(f'kind = "{"k" * 1000}"').word("kind", ("a",))
+
+    assert len(caught.value.message) < 300
+
+
 def test_a_missing_file_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         read_toml(tmp_path / "nothing.toml")
