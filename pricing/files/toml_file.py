@@ -64,7 +64,7 @@ class TomlFile:
         if value is None and default is not None:
             return default
         figure = _figure(value)
-        if figure is None or not low <= figure <= high:
+        if figure is None or not low <= float(figure) <= high:
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
         return float(figure)
 

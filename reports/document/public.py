@@ -34,8 +34,8 @@ PUBLIC_VALUES = frozenset({
 """Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`."""
 
 PRIVATE_VALUES = frozenset({
-    "file", "id", "measured_on", "name", "names", "others", "problem", "provider", "providers", "record", "region",
-    "row", "rows", "source", "vendor", "what",
+    "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers", "record",
+    "region", "row", "rows", "source", "vendor", "what",
 })  # fmt: skip
 """Values whose text is not; `what` is where it is what a public source states."""
 

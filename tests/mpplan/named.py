@@ -9,6 +9,7 @@ from pathlib import Path
 
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
+from planner.text import one_line
 from tests.mpplan.commands.planning.test_validate import ROW, text
 from tests.planner.nccl_output import output
 from tests.planner.recorded import H200, kernels
@@ -86,7 +87,8 @@ def booked(home: Path, names: Names) -> tuple[str, ...]:
     """Arguments of a question about a provider and a region of the user's own prices; `added` has to be run first."""
     return (
         "--model", _model(home, names), "--gpu", GPU, "--gpus", "16", "--tokens", "20B",
-        "--provider", names("provider"), "--region", names("region"),
+        "--provider", one_line(names("provider")), "--region", one_line(names("region")),  # as the book keeps them
+
     )  # fmt: skip
 
 

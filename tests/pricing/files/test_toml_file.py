@@ -114,11 +114,18 @@ def test_an_amount_that_no_amount_can_be_is_named(toml, value):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["fee = " + "9" * 5000, "fee = 1e99999999999999999999", "a = " + "[" * 5000, "a = " + "{a=" * 5000, "a = 1\0"],
+    ("text", "why"),
+    [
+        ("fee = " + "9" * 5000, "a number has too many digits"),
+        ("fee = 1e99999999999999999999", "a number has too many digits"),
+        ("a = " + "[" * 5000, "tables or lists are nested too deeply"),
+        ("a = " + "{a=" * 5000, "tables or lists are nested too deeply"),
+        ("a = 1\0", "not TOML: "),
+    ],
+    ids=["5000 digits", "exponent", "lists", "tables", "null"],
 )
-def test_what_python_cannot_read_is_not_toml(toml, text):
-    with pytest.raises(InputFileError, match=r"own.toml:1: not TOML"):
+def test_what_python_cannot_read_is_named(toml, text, why):
+    with pytest.raises(InputFileError, match=f"own.toml:1: {why}"):
         toml(text)
 
 
