@@ -17,12 +17,106 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import CPU_LOCAL
-from planner.records.store import StoredRecord, list_records, newest_record, open_record, record_of_gpu
+from planner.records.store import (
+    StoredRecord,
+    list_records,
+    newest_record,
+    open_record,
+    record_of_gpu,
+    summarise,
+)
+from planner.records.summary import RecordSummary
 from planner.training.policies import why_unsupported
 
+SHOWN_ASIDE = 3
+"""Records that the warning names."""
 
-def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
+
+class RecordShelf:
+    """The records that an answer may rest on: listed once, and each read at most once."""
+
+    def __init__(self, named: str | None) -> None:
+        """List them.
+
+        Args:
+            named: the file or folder that the user named; None: the store and the package.
+
+        Raises:
+            UsageError: a file was named and cannot be read, or a folder and it cannot be listed.
+        """
+        self.named = named
+        self._read: dict[Path, StoredRecord] = {}
+        self._unread: dict[Path, str] = {}
+        """What could not be read when it was wanted, with the reason."""
+        self._unlisted: str | None = None
+        self.listed = self._list()
+
+    def _list(self) -> tuple[RecordSummary, ...]:
+        if self.named is None:
+            try:
+                return list_records()
+            except UsageError as error:  # what the user did not ask for does not stop an answer
+                self._unlisted = str(error)
+                return ()
+        path = Path(self.named).expanduser()
+        if path.is_dir():
+            return tuple(record for record in list_records(path) if not record.shipped)
+        if not path.is_file():
+            return ()
+        self._read[path] = open_record(path)
+        return (summarise(self._read[path]),)
+
+    def read(self, summary: RecordSummary) -> StoredRecord:
+        """A record in full.
+
+        Raises:
+            UsageError: it cannot be read any more.
+        """
+        if summary.path not in self._read:
+            self._read[summary.path] = open_record(summary.path, shipped=summary.shipped)
+        return self._read[summary.path]
+
+    def newest(self, gpu: str) -> StoredRecord | None:
+        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none."""
+        candidates = list(self.listed)
+        while (summary := newest_record(gpu, candidates)) is not None:
+            candidates.remove(summary)
+            try:
+                record = self.read(summary)
+            except UsageError as error:
+                self._unread[summary.path] = str(error)
+                continue
+            if record.gpu == gpu and record.verdict.trustworthy:
+                return record
+        return None
+
+    @property
+    def notices(self) -> tuple[Message, ...]:
+        """One warning of all that was set aside, where nothing was named: a record of the store that cannot be used."""
+        if self.named is not None:
+            return ()
+        aside = [
+            (record.path.name, self._unread.get(record.path) or record.facts.problem)
+            for record in self.listed
+            if record.facts.problem or record.path in self._unread
+        ]
+        whole = [] if self._unlisted is None else [Message.of("warning.store_unlisted", why=self._unlisted)]
+        if not aside:
+            return tuple(whole)
+        shown = tuple(Message.of("record.aside", record=name, why=str(why)) for name, why in aside[:SHOWN_ASIDE])
+        more = len(aside) - len(shown)
+        key = "warning.records_aside_more" if more else "warning.records_aside"
+        values = {"more": more} if more else {}
+        return (*whole, Message.of(key, records=shown, **values))
+
+
+def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
     """The records of these GPUs: of a file, itself; of a folder, the newest trustworthy one per GPU.
+
+    Args:
+        name: the file or folder.
+        gpus: catalogue ids.
+        shelf: what it holds, where that was listed already.
 
     Raises:
         UsageError: there is no such file or folder, or the folder has no trustworthy record of any of the GPUs.
@@ -30,8 +124,8 @@ def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
     """
     path = Path(name).expanduser()
     if path.is_dir():
-        own = [record for record in list_records(path) if not record.shipped]
-        chosen = [record for gpu in gpus if (record := newest_record(gpu, own)) is not None]
+        own = RecordShelf(name) if shelf is None else shelf
+        chosen = [record for gpu in gpus if (record := own.newest(gpu)) is not None]
         if not chosen:
             raise UsageError(
                 f"{RECORDS.flag}: no trustworthy record of {' or '.join(gpus)} in `{name}`",
@@ -48,10 +142,8 @@ def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
 
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
-    """`file:line: key: what` of every line that could not be used."""
-    return tuple(
-        problem.said_of(str(record.path)) for record in records for problem in record.file.problems if not problem.used
-    )
+    """`file:line: key: what` of every line that could not be used; of very many, the first."""
+    return tuple(problem.said_of(str(record.path)) for record in records for problem in record.file.damage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +154,8 @@ class ChosenRecords:
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """That they were used."""
-        return tuple(
+        """That they were used, and which of their lines could not be."""
+        used = tuple(
             Message.of(
                 "warning.shipped_record" if record.shipped else "warning.own_record",
                 gpu=gpu,
@@ -73,30 +165,39 @@ class ChosenRecords:
             )
             for gpu, record in self.records.items()
         )
+        damaged = tuple(
+            Message.of("warning.record_damaged", record=record.name, lines=record.file.unused_lines)
+            for record in self.records.values()
+            if record.file.unused_lines
+        )
+        return (*used, *damaged)
 
 
-def chosen_records(named: str | None, gpus: Sequence[str]) -> ChosenRecords:
-    """For each GPU the record named, else the newest trustworthy one of the store and the package."""
-    if named is not None:
-        return ChosenRecords(records={record.gpu: record for record in named_records(named, gpus) if record.gpu})
-    newest = {gpu: newest_record(gpu) for gpu in gpus}
+def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
+    """For each GPU the record named, else the newest trustworthy one of the store and the package.
+
+    Raises:
+        UsageError, InputFileError: as `named_records`.
+    """
+    if shelf.named is not None:
+        named = named_records(shelf.named, gpus, shelf)
+        return ChosenRecords(records={record.gpu: record for record in named if record.gpu})
+    newest = {gpu: shelf.newest(gpu) for gpu in gpus}
     return ChosenRecords(records={gpu: record for gpu, record in newest.items() if record is not None})
 
 
-def own_devices(named: str | None) -> OwnDevices:
+def own_devices(shelf: RecordShelf) -> OwnDevices:
     """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
-    path = Path(named).expanduser() if named is not None else None
-    if path is not None and path.is_file():
-        records = [open_record(path)]
-    else:
-        records = [record for record in list_records(path) if not record.shipped]
-    gpu = next(
-        (record.gpu for record in records if record.gpu not in (None, CPU_LOCAL) and record.verdict.trustworthy), None
-    )
-    local = next(
-        (record for record in records if record.gpu == CPU_LOCAL and (record.verdict.trustworthy or path)), None
-    )
+    own = [record for record in shelf.listed if not record.shipped]
+    gpu = next((record.gpu for record in own if record.gpu not in (None, CPU_LOCAL) and record.facts.trustworthy), None)
+    local = shelf.newest(CPU_LOCAL) or _of_any_trust(shelf, own)
     return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)
+
+
+def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
+    """A record of the CPU that the user named, trustworthy or not."""
+    summary = next((record for record in own if shelf.named is not None and record.gpu == CPU_LOCAL), None)
+    return None if summary is None else shelf.read(summary)
 
 
 def measured_for(

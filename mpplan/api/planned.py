@@ -96,7 +96,9 @@ def _points(records: str) -> Iterator[Measurement]:
     from planner.records.store import list_records, open_record
 
     path = Path(records).expanduser()
-    named = list_records(path) if path.is_dir() else [open_record(path)]
-    for record in named:
-        if not record.shipped:
-            yield from record.file.measurements
+    if not path.is_dir():
+        yield from open_record(path).file.measurements
+        return
+    for record in list_records(path):
+        if not record.shipped and record.facts.problem is None:
+            yield from open_record(record.path).file.measurements

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from planner.errors import UsageError
-from planner.records.home import data_dir
+from planner.records.home import data_dir, has_data_dir
 from planner.rows import Row, keyed, read_rows
 from pricing.base.folder import DATA, user_rows
 from pricing.base.money import read_currency
@@ -183,6 +183,8 @@ def load_user_book(gpu: str | None = None) -> PriceBook:
         InputFileError: the book is damaged.
         UsageError: it cannot be read.
     """
+    if not has_data_dir():
+        return PriceBook(rows=())
     return _book(user_rows(user_book_path(), COLUMNS, only=None if gpu is None else ("gpu", gpu)))
 
 
