@@ -203,9 +203,9 @@ def test_the_probe_process_ends_with_its_parent_however_that_ends(tmp_path: Path
 def test_a_process_that_no_parent_holds_goes_when_its_pipe_closes(tmp_path: Path) -> None:
     """Without the signal that Linux sends: the pipe alone."""
     program = (
-        "import os, sys, time; from probes.process import worker; worker.PR_SET_PDEATHSIG = 2\n"  # PR_GET_PDEATHSIG
-        "worker.ORPHAN_GRACE_S = 0.5; worker.end_with_parent(); print('ready', flush=True)\n"
-        "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); time.sleep(300)"
+        "import signal, time; from probes.process import worker; worker.PR_SET_PDEATHSIG = 2\n"  # PR_GET_PDEATHSIG
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as in a kernel that hears no signal\n"
+        "worker.ORPHAN_GRACE_S = 0.5; worker.end_with_parent(); print('ready', flush=True); time.sleep(300)"
     )
     child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
     assert child.stdout is not None
