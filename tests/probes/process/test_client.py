@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -272,8 +273,9 @@ def test_a_store_that_cannot_be_written_costs_the_copy_and_not_the_run(tmp_path:
 def test_a_store_that_cannot_be_written_is_an_error_where_it_is_the_only_place(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file")
 
+    asked = replace(options(tmp_path / "r.jsonl", store=str(tmp_path / "store")), path=None)
     with pytest.raises(MpplanError, match="cannot write") as caught:
-        run_in_process(options(tmp_path / "r.jsonl", path=None, store=str(tmp_path / "store")), Heard())
+        run_in_process(asked, Heard())
 
     assert caught.value.exit_code == UsageError.exit_code
 
