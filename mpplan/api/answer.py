@@ -106,7 +106,8 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> _
 
     if records is None and not any_records():
         return _Known(question=resolve(ask, NO_DEVICES), measured={})
-    from mpplan.api.measurements import RecordShelf, chosen_records, damage, measured_for, own_devices
+    from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
+    from mpplan.api.record_shelf import RecordShelf
 
     shelf = RecordShelf(records)
     question = resolve(ask, own_devices(shelf))

@@ -24,8 +24,8 @@ SCHEMA = "mpplan.index/1"
 FILE_NAME = "index.json"
 RULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "summary.py")
 """Modules of this package that decide what a summary says."""
-SETTLED_S = 2.0
-"""A file that was written less than this ago may be written again with the same times: it is not remembered."""
+SETTLED_NS = 2_000_000_000
+"""A file written less than two seconds ago may be written again with the same times: it is not remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class FileState:
     @property
     def settled(self) -> bool:
         """Whether a later change of the file is sure to show."""
-        return max(self.mtime_ns, self.ctime_ns) < time.time_ns() - SETTLED_S * 1e9
+        return max(self.mtime_ns, self.ctime_ns) + SETTLED_NS < time.time_ns()
 
 
 def read_index(store: Path) -> dict[str, tuple[FileState, dict[str, Any]]]:

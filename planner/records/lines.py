@@ -15,8 +15,9 @@ from typing import IO
 
 from planner.errors import UsageError
 from planner.records.problem import Problems
+from planner.units import MIB
 
-MAX_LINE_BYTES = 1 << 20
+MAX_LINE_BYTES = int(MIB)
 """Longest line that is read; the longest of a real record have a few thousand bytes."""
 
 _KINDS = (
@@ -40,7 +41,7 @@ def numbered_lines(path: Path, problems: Problems) -> Iterator[tuple[int, str]]:
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
-                    problems.add(number, f"expected a line of at most {MAX_LINE_BYTES // 1024} KiB")
+                    problems.add(number, "expected a line of at most 1 MiB")
                     while line and not line.endswith(b"\n"):
                         line = stream.readline(MAX_LINE_BYTES)
                     continue

@@ -26,7 +26,7 @@ class RecordProblem:
         return f"{where}: {self.key}: {self.what}" if self.key else f"{where}: {self.what}"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Problems:
     """The problems of one file as they are found: a file of millions of bad lines has millions."""
 

@@ -34,7 +34,7 @@ class RecordFacts:
     unused_lines: int = 0
     """Lines that could not be used."""
     problem: str | None = None
-    """Why nothing of the file can be used; None where some of it can."""
+    """Why nothing of the file can be used; None where some of it can, and where it is empty."""
 
     @property
     def gpu(self) -> str | None:
@@ -89,10 +89,12 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
     )
 
 
-def _why(file: MeasurementFile) -> str:
-    """The first line at fault, else that there is none."""
-    first = next((problem for problem in file.damage if problem.line), file.damage[0])
-    return first.what if not first.line else f"line {first.line}: {f'{first.key}: ' if first.key else ''}{first.what}"
+def _why(file: MeasurementFile) -> str | None:
+    """The first line at fault; None where there is no line at all, as in the record of a probe that has just begun."""
+    first = next((problem for problem in file.damage if problem.line), None)
+    if first is None:
+        return None
+    return f"line {first.line}: {f'{first.key}: ' if first.key else ''}{first.what}"
 
 
 def facts_document(facts: RecordFacts) -> dict[str, Any]:

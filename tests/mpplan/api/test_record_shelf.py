@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpplan.api.measurements import RecordShelf
+from mpplan.api.record_shelf import RecordShelf
 from planner.errors import Message
 from planner.records.home import records_dir
 from planner.records.jsonl import to_line
@@ -123,13 +123,13 @@ def test_a_store_that_is_a_file_holds_no_records(run, home: Path) -> None:
 
 
 def test_an_estimate_for_many_gpus_lists_the_store_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mpplan.api import measurements
+    from mpplan.api import record_shelf
     from planner.records import store
 
     write_record(records_dir() / "h200.jsonl", a_canary(**H200), *kernels())
     calls: list[int] = []
     listing = store.list_records
-    monkeypatch.setattr(measurements, "list_records", lambda *given: calls.append(1) or listing(*given))
+    monkeypatch.setattr(record_shelf, "list_records", lambda *given: calls.append(1) or listing(*given))
     from mpplan.api.answer import estimate
 
     estimate(params="1B", gpu="h200-sxm-141gb,h100-sxm5-80gb,a100-sxm4-80gb", precision="bf16")

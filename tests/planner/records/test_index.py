@@ -50,7 +50,7 @@ def aged(path: Path, hours_old: int) -> Path:
 @pytest.fixture(autouse=True)
 def settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of a test are seconds old at most."""
-    monkeypatch.setattr("planner.records.index.SETTLED_S", -60.0)
+    monkeypatch.setattr("planner.records.index.SETTLED_NS", -60_000_000_000)
 
 
 def test_a_record_that_has_not_changed_is_read_once(opened: list[str]) -> None:
@@ -89,7 +89,7 @@ def test_a_record_that_is_gone_leaves_the_index(opened: list[str]) -> None:
 
 
 def test_a_file_written_this_moment_is_not_remembered(monkeypatch: pytest.MonkeyPatch, opened: list[str]) -> None:
-    monkeypatch.setattr("planner.records.index.SETTLED_S", 2.0)
+    monkeypatch.setattr("planner.records.index.SETTLED_NS", 2_000_000_000)
     a_record("one.jsonl")
 
     store.list_records()
