@@ -52,9 +52,11 @@ def main() -> None:
         time.sleep(1.1 * SETTLED_NS / GIGA)
         files, index = seconds(list_records), min(seconds(list_records) for _ in range(5))
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(f"{SMALL} small records and one of {large_mb:g} MB, listed")
-    print(f"  from their files   {files:8.3f} s, peak memory {peak_mb:.0f} MB")
-    print(f"  from the index     {index:8.3f} s, 1/{files / index:.0f} of that")
+    sys.stdout.write(
+        f"{SMALL} small records and one of {large_mb:g} MB, listed\n"
+        f"  from their files   {files:8.3f} s, peak memory {peak_mb:.0f} MB\n"
+        f"  from the index     {index:8.3f} s, 1/{files / index:.0f} of that\n"
+    )
 
 
 if __name__ == "__main__":
