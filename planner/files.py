@@ -94,9 +94,15 @@ def unreadable(path: Path, error: OSError | ValueError) -> MpplanError:
     return UsageError(f"cannot read `{path}`: {reason}", hint="check the path and its permissions")
 
 
+def kind_unless_file(mode: int) -> str | None:
+    """What something of this mode (`st_mode`) is; None for a regular file."""
+    if stat.S_ISREG(mode):
+        return None
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+
+
 def _no_file(path: Path, mode: int) -> InputFileError:
-    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-    return InputFileError(f"{path}: expected a file, found {kind}", hint="pass the path of a file")
+    return InputFileError(f"{path}: expected a file, found {kind_unless_file(mode)}", hint="pass the path of a file")
 
 
 def _too_large(path: Path, most_bytes: int) -> InputFileError:

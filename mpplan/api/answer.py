@@ -106,11 +106,14 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> _
     if records is None and not any_records():
         return _Known(question=resolve(ask, NO_DEVICES), measured={})
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
+    from mpplan.api.record_shelf import RecordShelf
 
-    question = resolve(ask, own_devices(records))
-    chosen = chosen_records(records, [cluster.gpu.id for cluster in question.clusters])
+    shelf = RecordShelf(records)
+    question = resolve(ask, own_devices(shelf))
+    chosen = chosen_records(shelf, [cluster.gpu.id for cluster in question.clusters])
     return _Known(
-        question=question, measured=measured_for(question, chosen, parameters), notices=chosen.notices,
+        question=question, measured=measured_for(question, chosen, parameters),
+        notices=(*chosen.notices, *shelf.notices),
         damage=damage(chosen.records.values()),
     )  # fmt: skip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, Message, UsageError
 from planner.measured.device import measured_rates
 from planner.measured.own_device import gpu_from_record
@@ -16,22 +16,28 @@ from planner.question.resolve import OwnDevices
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
-from planner.records.home import CPU_LOCAL
-from planner.records.store import StoredRecord, list_records, newest_record, open_record, record_of_gpu
+from planner.records.home import CPU_LOCAL, user_path
+from planner.records.store import StoredRecord, record_of_gpu
+from planner.records.summary import RecordSummary
 from planner.training.policies import why_unsupported
 
 
-def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
+def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
     """The records of these GPUs: of a file, itself; of a folder, the newest trustworthy one per GPU.
+
+    Args:
+        name: the file or folder.
+        gpus: catalogue ids.
+        shelf: what it holds, where that was listed already.
 
     Raises:
         UsageError: there is no such file or folder, or the folder has no trustworthy record of any of the GPUs.
         InputFileError: no line of the file can be used, or it is a record of another GPU.
     """
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.is_dir():
-        own = [record for record in list_records(path) if not record.shipped]
-        chosen = [record for gpu in gpus if (record := newest_record(gpu, own)) is not None]
+        own = RecordShelf(name) if shelf is None else shelf
+        chosen = [record for gpu in gpus if (record := own.newest(gpu)) is not None]
         if not chosen:
             raise UsageError(
                 f"{RECORDS.flag}: no trustworthy record of {' or '.join(gpus)} in `{name}`",
@@ -48,10 +54,8 @@ def named_records(name: str, gpus: Sequence[str]) -> tuple[StoredRecord, ...]:
 
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
-    """`file:line: key: what` of every line that could not be used."""
-    return tuple(
-        problem.said_of(str(record.path)) for record in records for problem in record.file.problems if not problem.used
-    )
+    """`file:line: key: what` of every line that could not be used; of very many, the first."""
+    return tuple(problem.said_of(str(record.path)) for record in records for problem in record.file.damage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +66,8 @@ class ChosenRecords:
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """That they were used."""
-        return tuple(
+        """That they were used, and which of their lines could not be."""
+        used = tuple(
             Message.of(
                 "warning.shipped_record" if record.shipped else "warning.own_record",
                 gpu=gpu,
@@ -73,30 +77,39 @@ class ChosenRecords:
             )
             for gpu, record in self.records.items()
         )
+        damaged = tuple(
+            Message.of("warning.record_damaged", record=record.name, lines=record.file.unused_lines)
+            for record in self.records.values()
+            if record.file.unused_lines
+        )
+        return (*used, *damaged)
 
 
-def chosen_records(named: str | None, gpus: Sequence[str]) -> ChosenRecords:
-    """For each GPU the record named, else the newest trustworthy one of the store and the package."""
-    if named is not None:
-        return ChosenRecords(records={record.gpu: record for record in named_records(named, gpus) if record.gpu})
-    newest = {gpu: newest_record(gpu) for gpu in gpus}
+def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
+    """For each GPU the record named, else the newest trustworthy one of the store and the package.
+
+    Raises:
+        UsageError, InputFileError: as `named_records`.
+    """
+    if shelf.named is not None:
+        named = named_records(shelf.named, gpus, shelf)
+        return ChosenRecords(records={record.gpu: record for record in named if record.gpu})
+    newest = {gpu: shelf.newest(gpu) for gpu in gpus}
     return ChosenRecords(records={gpu: record for gpu, record in newest.items() if record is not None})
 
 
-def own_devices(named: str | None) -> OwnDevices:
+def own_devices(shelf: RecordShelf) -> OwnDevices:
     """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
-    path = Path(named).expanduser() if named is not None else None
-    if path is not None and path.is_file():
-        records = [open_record(path)]
-    else:
-        records = [record for record in list_records(path) if not record.shipped]
-    gpu = next(
-        (record.gpu for record in records if record.gpu not in (None, CPU_LOCAL) and record.verdict.trustworthy), None
-    )
-    local = next(
-        (record for record in records if record.gpu == CPU_LOCAL and (record.verdict.trustworthy or path)), None
-    )
+    own = [record for record in shelf.listed if not record.shipped]
+    gpu = next((record.gpu for record in own if record.gpu not in (None, CPU_LOCAL) and record.facts.trustworthy), None)
+    local = shelf.newest(CPU_LOCAL) or _of_any_trust(shelf, own)
     return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)
+
+
+def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
+    """A record of the CPU that the user named, trustworthy or not."""
+    summary = next((record for record in own if shelf.named is not None and record.gpu == CPU_LOCAL), None)
+    return None if summary is None else shelf.read(summary)
 
 
 def measured_for(

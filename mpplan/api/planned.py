@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpplan.version import __version__
@@ -93,10 +92,13 @@ def _by_start(question: Question, priced: Priced, answer: Answer) -> Priced:
 
 def _points(records: str) -> Iterator[Measurement]:
     """Every usable line of the records named: runs at different power limits are different files."""
+    from planner.records.home import user_path
     from planner.records.store import list_records, open_record
 
-    path = Path(records).expanduser()
-    named = list_records(path) if path.is_dir() else [open_record(path)]
-    for record in named:
-        if not record.shipped:
-            yield from record.file.measurements
+    path = user_path(records)
+    if not path.is_dir():
+        yield from open_record(path).file.measurements
+        return
+    for record in list_records(path):
+        if not record.shipped and record.facts.problem is None:
+            yield from open_record(record.path).file.measurements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -85,12 +86,12 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
 
 
 def _damaged(file: MeasurementFile) -> list[Finding]:
-    lines = [problem.line for problem in file.problems if not problem.used and problem.line]
+    lines = [problem.line for problem in file.damage if problem.line]
     if not lines:
         return []
-    shown = ", ".join(str(line) for line in lines[:5]) + (", …" if len(lines) > 5 else "")
-    word = "line" if len(lines) == 1 else "lines"
-    return [_finding("damaged", f"{len(lines)} {word} cannot be used ({shown})", ())]
+    shown = ", ".join(str(line) for line in lines[:5]) + (", …" if file.unused_lines > 5 else "")
+    word = "line" if file.unused_lines == 1 else "lines"
+    return [_finding("damaged", f"{file.unused_lines} {word} cannot be used ({shown})", ())]
 
 
 def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measurement]:
@@ -101,13 +102,14 @@ def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measur
     canaries = [p for p in file.measurements if p.kind == "canary" and p.status == "ok" and p.time.median_s]
     quiet_s = [p.time.median_s or 0.0 for p in canaries if p.sampling.quality != "contended"]
     usual_s = median(quiet_s or [p.time.median_s or 0.0 for p in canaries] or [1.0])
-    ratios = [(p.seq, (p.time.median_s or 0.0) / usual_s) for p in canaries]
+    ratios = sorted((p.seq, (p.time.median_s or 0.0) / usual_s) for p in canaries)
+    numbers = [seq for seq, _ in ratios]
     bad = []
     for point in timed:
-        before = [ratio for seq, ratio in ratios if seq <= point.seq][-1:]
-        after = [ratio for seq, ratio in ratios if seq >= point.seq][:1]
+        last, following = bisect_right(numbers, point.seq), bisect_left(numbers, point.seq)
+        beside = ratios[max(last - 1, 0) : last] + ratios[following : following + 1]
         limit = DRIFT_RATIO.get(point.device.kind, DRIFT_RATIO["cuda"])
-        if point.sampling.quality == "drift" or any(abs(ratio - 1) > limit for ratio in before + after):
+        if point.sampling.quality == "drift" or any(abs(ratio - 1) > limit for _, ratio in beside):
             bad.append(point)
     return bad
 

@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from planner.records.measurement import Measurement
 
@@ -27,6 +27,10 @@ KEYS = {
     ("device", "uuid_hash"): "device_hash",
 }
 """Group and field to its key, where the prefix does not give it."""
+
+
+_SHARED = ("device", "software")
+"""Groups that are the same in every line of a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,19 +96,60 @@ def flatten(measurement: Measurement) -> dict[str, object]:
 def nest(values: Mapping[str, object]) -> Measurement:
     """The measurement with these values by key; what is not given takes its default.
 
+    A record names its device and its software in every line: equal ones are one object, so that a long record stays
+    small.
+
     Args:
         values: of the types of the fields; all required keys are there.
 
     Raises:
         KeyError: a key that no line has.
     """
-    by_key = {column.key: column for column in columns()}
+    by_key = columns_by_key()
     own: dict[str, object] = {}
     groups: dict[str, dict[str, object]] = {"device": {}}
     for key, value in values.items():
         column = by_key[key]
         target = own if column.group is None else groups.setdefault(column.group, {})
         target[column.name] = value
-    hints = typing.get_type_hints(Measurement)
-    parts = {group: hints[group](**filled) for group, filled in groups.items()}
+    parts = dict(_defaults())
+    for group, filled in groups.items():
+        parts[group] = _shared(group, filled) if group in _SHARED else _groups()[group](**filled)
     return Measurement(**own, **parts)  # type: ignore[arg-type] # the types were checked where the values come from
+
+
+@cache
+def columns_by_key() -> dict[str, FlatKey]:
+    """Every key of a line, by name."""
+    return {column.key: column for column in columns()}
+
+
+@cache
+def _groups() -> dict[str, type]:
+    """Classes of the groups, by the attribute of `Measurement` that holds them."""
+    hints = typing.get_type_hints(Measurement)
+    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+
+
+@cache
+def _defaults() -> dict[str, object]:
+    """Groups of which no key is given; they are frozen, so all lines can share them."""
+    return {field.name: field.default_factory() for field in fields(Measurement) if callable(field.default_factory)}
+
+
+def _shared(group: str, filled: Mapping[str, object]) -> object:
+    return _one_of(group, tuple((name, _hashable(value)) for name, value in filled.items()))
+
+
+def _hashable(value: object) -> object:
+    return _Pairs(value.items()) if isinstance(value, dict) else value
+
+
+class _Pairs(tuple[tuple[str, str], ...]):
+    """A dictionary as something that can be looked up."""
+
+
+@lru_cache(maxsize=64)
+def _one_of(group: str, filled: tuple[tuple[str, object], ...]) -> object:
+    values = {name: dict(value) if isinstance(value, _Pairs) else value for name, value in filled}
+    return _groups()[group](**values)

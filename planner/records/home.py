@@ -15,9 +15,6 @@ CPU_LOCAL = "cpu-local"
 SHIPPED = CATALOG / "records"
 """Records of the package."""
 
-NO_HOME = Path("/nonexistent")
-"""The home of a user who has none, as Debian has it in /etc/passwd (Debian Policy 4.7, section 9.2.3)."""
-
 
 def user_path(name: str) -> Path:
     """The path that a user named, with `~` for the home folder; as it is written where that is not known.
@@ -30,36 +27,54 @@ def user_path(name: str) -> Path:
     return Path(os.path.expanduser(name))
 
 
-def _home() -> Path:
-    """The user's home folder; `NO_HOME`, where nothing lies, for a user without the variable and an entry in passwd."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return NO_HOME
-
-
 def data_dir() -> Path:
     r"""The user's data folder of mpplan; it need not exist.
 
     `$XDG_DATA_HOME/mpplan` where that is an absolute path (relative ones are to be ignored: XDG Base Directory
     Specification 0.8), else `~/.local/share/mpplan`, `~/Library/Application Support/mpplan` on macOS,
     `%LOCALAPPDATA%\mpplan` on Windows.
+
+    Raises:
+        UsageError: it would be in the user's home directory, and the system knows of none.
     """
     given = os.environ.get("XDG_DATA_HOME", "")
     if given and Path(given).is_absolute():
         return Path(given) / "mpplan"
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"]) / "mpplan"
+    try:
+        home = Path.home()
+    except RuntimeError as error:  # a user id without HOME and without a passwd entry, as containers have
+        raise UsageError(
+            "there is no folder for your data: this user has no home directory",
+            hint="set XDG_DATA_HOME or HOME to a folder of your own",
+        ) from error
     if sys.platform == "darwin":
-        return _home() / "Library" / "Application Support" / "mpplan"
+        return home / "Library" / "Application Support" / "mpplan"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local") / "mpplan"
-    return _home() / ".local" / "share" / "mpplan"
+        return home / "AppData" / "Local" / "mpplan"
+    return home / ".local" / "share" / "mpplan"
+
+
+def has_data_dir() -> bool:
+    """Whether there is a place for the user's data at all; what only reads goes on without one."""
+    try:
+        data_dir()
+    except UsageError:
+        return False
+    return True
 
 
 def records_dir() -> Path:
-    """Where the user's own records are kept: `records` in the data folder."""
+    """Where the user's own records are kept: `records` in the data folder.
+
+    Raises:
+        UsageError: as `data_dir`.
+    """
     return data_dir() / "records"
 
 
 def any_records() -> bool:
     """Whether there is any record at all: asked before anything that reads them is loaded."""
-    return any(os.path.isdir(place) and any(place.glob("*.jsonl*")) for place in (records_dir(), SHIPPED))
+    places = [records_dir()] if has_data_dir() else []
+    return any(os.path.isdir(place) and any(place.glob("*.jsonl*")) for place in (*places, SHIPPED))

@@ -5,43 +5,29 @@ Reading never fails on content: unusable lines are reported with their number, t
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import typing
-import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 
-from planner.files import open_file
-from planner.records.flat import columns, flatten, nest
+from planner.records.flat import FlatKey, columns, columns_by_key, flatten, nest
+from planner.records.lines import numbered_lines
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement
+from planner.records.problem import Problems, RecordProblem
 
 _CHOICES = {"status": STATUSES, "kind": KINDS, "quality": QUALITIES}
 _MAY_BE_NEGATIVE = ("_c", "loss_trace", "monotonic_s")
 _TIMELESS = ("support", "idle", "meter")
 """Kinds whose points have no time of their own."""
 _POSITIVE = ("time_median_s", "tokens", "layers")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordProblem:
-    """Something wrong with one line of a record file."""
-
-    line: int
-    """Counted from 1; 0 where it concerns the whole file."""
-    key: str | None
-    what: str
-    """What was expected and what was found."""
-    used: bool = False
-    """True where the line is used all the same (a contended point)."""
-
-    def said_of(self, name: str) -> str:
-        """The problem as `file:line: key: what`."""
-        where = f"{name}:{self.line}" if self.line else name
-        return f"{where}: {self.key}: {self.what}" if self.key else f"{where}: {self.what}"
+_LARGEST, _LARGEST_WHOLE = 1e30, 2**53
+"""Amounts up to these stay finite in every product and quotient that a plan takes of them."""
+_SHOWN_CHARACTERS = 60
+"""Of a value that is not what it should be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +36,9 @@ class MeasurementFile:
 
     measurements: tuple[Measurement, ...]
     problems: tuple[RecordProblem, ...]
+    """By line; of very many, the first."""
+    problems_left_out: int = 0
+    """Lines that are not used either and whose problem is not among these."""
 
     def latest(self) -> tuple[Measurement, ...]:
         """One line per probe id: the last, so that a point measured again replaces the earlier one."""
@@ -58,6 +47,16 @@ class MeasurementFile:
             newest.pop(point.probe_id, None)
             newest[point.probe_id] = point
         return tuple(newest.values())
+
+    @property
+    def damage(self) -> tuple[RecordProblem, ...]:
+        """Problems whose lines are not used."""
+        return tuple(problem for problem in self.problems if not problem.used)
+
+    @property
+    def unused_lines(self) -> int:
+        """How many lines could not be used."""
+        return sum(problem.line > 0 for problem in self.damage) + self.problems_left_out
 
 
 def to_line(measurement: Measurement) -> str:
@@ -78,104 +77,163 @@ def read_measurements(path: Path) -> MeasurementFile:
         UsageError: the file is missing or cannot be opened.
     """
     parsed: list[tuple[int, Measurement]] = []
-    problems: list[RecordProblem] = []
-    for number, text in _lines(path, problems):
+    problems = Problems()
+    for number, text in numbered_lines(path, problems):
         outcome = parse_line(text, number)
         if isinstance(outcome, RecordProblem):
-            problems.append(outcome)
+            problems.take(outcome)
         else:
             parsed.append((number, outcome))
     kept = _one_run(_one_device(parsed, problems), problems)
-    problems.extend(_contended(number, point) for number, point in kept if point.sampling.quality == "contended")
+    for number, point in kept:
+        if point.sampling.quality == "contended":
+            problems.add(number, _contended(point), "quality", used=True)
     if not kept:
-        problems.append(RecordProblem(line=0, key=None, what="no usable line"))
-    problems.sort(key=lambda problem: problem.line)
-    return MeasurementFile(measurements=tuple(point for _, point in kept), problems=tuple(problems))
-
-
-def _lines(path: Path, problems: list[RecordProblem]) -> Iterator[tuple[int, str]]:
-    """Numbered non-empty lines; bytes that are not UTF-8 or a cut-off archive end the file with a problem."""
-    number = 0
-    with open_file(path) as file, gzip.open(file, "rb") if path.suffix == ".gz" else file as stream:
-        try:
-            for line in stream:
-                number += 1
-                try:
-                    text = line.decode("utf-8")
-                except UnicodeDecodeError:
-                    problems.append(RecordProblem(line=number, key=None, what="expected UTF-8 text"))
-                    continue
-                if text.strip():
-                    yield number, text
-        except (EOFError, OSError, zlib.error) as error:
-            problems.append(RecordProblem(line=number + 1, key=None, what=f"the file ends early: {error}"))
+        problems.add(0, "no usable line")
+    return MeasurementFile(
+        measurements=tuple(point for _, point in kept),
+        problems=tuple(sorted(problems.kept, key=lambda problem: problem.line)),
+        problems_left_out=problems.left_out,
+    )
 
 
 def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
     """One line as a measurement, or what is wrong with it."""
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except json.JSONDecodeError:
         cut = "" if text.endswith("\n") else ", the line is cut off"
         return RecordProblem(line=number, key=None, what=f"expected one JSON object{cut}")
+    except (ValueError, RecursionError):  # a number of thousands of digits; brackets in brackets in brackets
+        return RecordProblem(line=number, key=None, what="expected one JSON object of ordinary size")
     if not isinstance(document, dict):
         return RecordProblem(line=number, key=None, what=f"expected a JSON object, found {type(document).__name__}")
     schema = document.get("schema")
     if schema != SCHEMA:
-        return RecordProblem(line=number, key="schema", what=f"expected `{SCHEMA}`, found `{schema}`")
+        what = f"expected `{SCHEMA}`, found `{_shown(schema)}`"
+        return RecordProblem(line=number, key="schema", what=what)
     values: dict[str, object] = {}
-    for column in columns():
-        value = document.get(column.key)
-        if value is None:
-            if column.required:
-                return RecordProblem(line=number, key=column.key, what="expected, but missing")
+    known = columns_by_key()
+    for key, value in document.items():
+        if value is None or key not in known:
             continue
         try:
-            values[column.key] = _value(column.key, column.type, value)
+            values[key] = _value(known[key], value)
         except ValueError as error:
-            return RecordProblem(line=number, key=column.key, what=str(error))
+            return RecordProblem(line=number, key=key, what=str(error))
+    missing = _missing(values)
+    return nest(values) if missing is None else RecordProblem(line=number, key=missing[0], what=missing[1])
+
+
+@cache
+def _required() -> tuple[str, ...]:
+    return tuple(column.key for column in columns() if column.required)
+
+
+def _missing(values: dict[str, object]) -> tuple[str, str] | None:
+    """The key that a line lacks or that contradicts another, and what is wrong with it; None where nothing is."""
+    for key in _required():
+        if key not in values:
+            return key, "expected, but missing"
     if values["status"] == "ok" and values["kind"] not in _TIMELESS and "time_median_s" not in values:
-        return RecordProblem(line=number, key="time_median_s", what="expected with status `ok`, but missing")
-    return nest(values)
+        return "time_median_s", "expected with status `ok`, but missing"
+    low, high = values.get("time_ci_low_s"), values.get("time_ci_high_s")
+    if isinstance(low, float) and isinstance(high, float) and low > high:
+        return "time_ci_low_s", f"expected at most time_ci_high_s, {high:g}, found `{low:g}`"
+    return None
 
 
-def _value(name: str, kind: object, value: object) -> object:
-    """The value as the field's type.
+def _value(column: FlatKey, value: object) -> object:
+    """The value as the column's type.
 
     Raises:
         ValueError: what was expected and what was found.
     """
-    if kind is float or kind is int:
-        return _number(name, kind, value)
-    if kind is bool or kind is str:
-        if not isinstance(value, typing.cast(type, kind)):
-            raise ValueError(f"expected {'true or false' if kind is bool else 'text'}, found `{value}`")
-        if name in _CHOICES and value not in _CHOICES[name]:
-            raise ValueError(f"expected one of {', '.join(_CHOICES[name])}, found `{value}`")
-        return value
-    if kind == dict[str, str]:
-        if not isinstance(value, dict):
-            raise ValueError(f"expected an object, found `{value}`")
-        return {str(k): str(v) for k, v in value.items()}
+    read = _READERS.get(column.type)
+    if read is not None:
+        return read(column, value)
     if not isinstance(value, list):
-        raise ValueError(f"expected a list, found `{value}`")
-    if kind == tuple[float, ...]:
-        return tuple(_number(name, float, item) for item in value)
-    return tuple(str(item) for item in value)
+        raise ValueError(f"expected a list, found `{_shown(value)}`")
+    if column.type == tuple[float, ...]:
+        return tuple(_number(column, item) for item in value)
+    return tuple(_plain(str(item)) for item in value)
 
 
-def _number(name: str, kind: object, value: object) -> float | int:
+def _switch(_column: FlatKey, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found `{_shown(value)}`")
+    return value
+
+
+def _text(column: FlatKey, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, found `{_shown(value)}`")
+    choices = _CHOICES.get(column.key)
+    if choices is not None and value not in choices:
+        raise ValueError(f"expected one of {', '.join(choices)}, found `{_shown(value)}`")
+    if column.key == "timestamp_utc":
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"expected an ISO 8601 time, found `{_shown(value)}`") from None
+    return _plain(value)
+
+
+def _plain(text: str) -> str:
+    """The text itself, if it can be written down again: JSON can hold half a surrogate pair, UTF-8 cannot."""
+    if not text.isascii() and not text.isprintable():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError("expected text, found half of a surrogate pair") from None
+    return text
+
+
+def _environment(_column: FlatKey, value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, found `{_shown(value)}`")
+    return {_plain(str(name)): _plain(str(text)) for name, text in value.items()}
+
+
+def _number(column: FlatKey, value: object) -> float:
+    return float(_amount(column, value, _LARGEST))
+
+
+def _whole(column: FlatKey, value: object) -> int:
+    amount = _amount(column, value, _LARGEST_WHOLE)
+    if amount != int(amount):
+        raise ValueError(f"expected a whole number, found `{_shown(value)}`")
+    return int(amount)
+
+
+def _amount(column: FlatKey, value: object, largest: float) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"expected a number, found `{value}`")
-    if not math.isfinite(value):
+        raise ValueError(f"expected a number, found `{_shown(value)}`")
+    if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"expected a finite number, found `{value}`")
-    if value < 0 and not name.endswith(_MAY_BE_NEGATIVE):
-        raise ValueError(f"expected a number that is not negative, found `{value}`")
-    if value == 0 and name in _POSITIVE:
+    if value < 0 and not column.key.endswith(_MAY_BE_NEGATIVE):
+        raise ValueError(f"expected a number that is not negative, found `{_shown(value)}`")
+    if value == 0 and column.key in _POSITIVE:
         raise ValueError("expected a number greater than 0, found `0`")
-    if kind is int and value != int(value):
-        raise ValueError(f"expected a whole number, found `{value}`")
-    return int(value) if kind is int else float(value)
+    if abs(value) > largest or 0 < abs(value) < 1 / _LARGEST:
+        raise ValueError(f"expected a number between {1 / _LARGEST:g} and {largest:g}, found `{_shown(value)}`")
+    return value
+
+
+_READERS: dict[object, Callable[[FlatKey, object], object]] = {
+    float: _number, int: _whole, bool: _switch, str: _text, dict[str, str]: _environment,
+}  # fmt: skip
+"""By the type of a column; the others are lists."""
+
+
+def _shown(value: object) -> str:
+    """A wrong value for a message: its beginning, where it is long."""
+    try:
+        text = value if isinstance(value, str) else str(value)
+    except (ValueError, RecursionError):
+        return "a number of thousands of digits" if isinstance(value, int) else type(value).__name__
+    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return shown.encode(errors="replace").decode()
 
 
 def _device(point: Measurement) -> tuple[str, str | None]:
@@ -185,29 +243,28 @@ def _device(point: Measurement) -> tuple[str, str | None]:
 Numbered = list[tuple[int, Measurement]]
 
 
-def _one_device(parsed: Numbered, problems: list[RecordProblem]) -> Numbered:
+def _one_device(parsed: Numbered, problems: Problems) -> Numbered:
     if not parsed:
         return parsed
     most = Counter(_device(point) for _, point in parsed).most_common(1)[0][0]
     for number, point in parsed:
         if _device(point) != most:
             what = f"measured on another device, `{point.device.name}`, than most of the file, `{most[0]}`"
-            problems.append(RecordProblem(line=number, key="device_name", what=what))
+            problems.add(number, what, "device_name")
     return [(number, point) for number, point in parsed if _device(point) == most]
 
 
-def _one_run(parsed: Numbered, problems: list[RecordProblem]) -> Numbered:
+def _one_run(parsed: Numbered, problems: Problems) -> Numbered:
     if not parsed:
         return parsed
     most = Counter(point.run_id for _, point in parsed).most_common(1)[0][0]
     for number, point in parsed:
         if point.run_id != most:
             what = f"two records in one file: run `{point.run_id[:8]}` among the lines of run `{most[:8]}`"
-            problems.append(RecordProblem(line=number, key="run_id", what=what))
+            problems.add(number, what, "run_id")
     return [(number, point) for number, point in parsed if point.run_id == most]
 
 
-def _contended(number: int, point: Measurement) -> RecordProblem:
+def _contended(point: Measurement) -> str:
     share = "an unknown part" if point.sampling.other_load_ratio is None else f"{point.sampling.other_load_ratio:.0%}"
-    what = f"`{point.probe_id}` was measured while {share} of the machine did something else; used with a wider range"
-    return RecordProblem(line=number, key="quality", what=what, used=True)
+    return f"`{point.probe_id}` was measured while {share} of the machine did something else; used with a wider range"

@@ -6,18 +6,30 @@ GPU is used; user records take precedence over shipped ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.errors import InputFileError, UsageError
-from planner.hardware.catalogue import match_device
+from planner.errors import InputFileError, MpplanError, UsageError
+from planner.files import kind_unless_file
 from planner.records.check import Verdict, check_record
-from planner.records.home import CPU_LOCAL, SHIPPED, records_dir
-from planner.records.jsonl import MeasurementFile, RecordProblem, read_measurements
+from planner.records.home import SHIPPED, has_data_dir, records_dir
+from planner.records.index import FileState, read_index, write_index
+from planner.records.jsonl import MeasurementFile, read_measurements
 from planner.records.measurement import Measurement
+from planner.records.problem import RecordProblem
+from planner.records.summary import (
+    RecordFacts,
+    RecordSummary,
+    catalogue_id,
+    facts_document,
+    facts_from,
+    facts_of,
+)
 
 _SUFFIXES = (".jsonl", ".jsonl.gz")
+_SHOWN_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,26 +74,42 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
 def gpu_of(point: Measurement) -> str | None:
     """Catalogue id of the device that a line was measured on; None where no row matches."""
     device = point.device
-    if device.kind == "cpu":
-        return CPU_LOCAL
-    if device.memory_total_bytes is None:
-        return None
-    gpu = match_device(device.name, device.memory_total_bytes, point.device_state.power_limit_w)
-    return gpu.id if gpu else None
+    return catalogue_id(device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w)
 
 
-def list_records(directory: Path | None = None) -> tuple[StoredRecord, ...]:
-    """User and shipped records, newest first. A missing directory holds none."""
-    own = [open_record(path) for path in _files(directory or records_dir())]
-    shipped = [open_record(path, shipped=True) for path in _files(SHIPPED)]
-    return tuple(sorted([*own, *shipped], key=lambda record: record.date or "", reverse=True))
+def summarise(record: StoredRecord) -> RecordSummary:
+    """A record in short."""
+    facts = facts_of(record.file, record.verdict)
+    return RecordSummary(name=record.name, path=record.path, shipped=record.shipped, gpu=record.gpu, facts=facts)
 
 
-def newest_record(gpu: str, records: Iterable[StoredRecord] | None = None) -> StoredRecord | None:
+def list_records(directory: Path | None = None) -> tuple[RecordSummary, ...]:
+    """User and shipped records in short, newest first. A missing directory holds none.
+
+    What has the name of a record and is none (a directory, a pipe, a damaged file) is listed with its `problem`.
+
+    Args:
+        directory: where the user's records are; None: the store, whose index saves reading what has not changed.
+
+    Raises:
+        UsageError: the directory is there and cannot be listed.
+    """
+    own: list[RecordSummary] = []
+    if directory is not None:
+        own = list(_summaries(directory))
+    elif has_data_dir():
+        own = _indexed(records_dir())
+    return _newest_first([*own, *_summaries(SHIPPED, shipped=True)])
+
+
+def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]:
+    return tuple(sorted(records, key=lambda record: record.facts.date or "", reverse=True))
+
+
+def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
     """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none."""
-    listed = list_records() if records is None else records
-    trusted = [record for record in listed if record.gpu == gpu and record.verdict.trustworthy]
-    return max(trusted, key=lambda record: (not record.shipped, record.date or ""), default=None)
+    trusted = [record for record in records if record.gpu == gpu and record.facts.trustworthy]
+    return max(trusted, key=lambda record: (not record.shipped, record.facts.date or ""), default=None)
 
 
 def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
@@ -105,23 +133,39 @@ def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:
     return record
 
 
-def find_record(name: str, records: Iterable[StoredRecord] | None = None) -> StoredRecord:
-    """The record of this name, or whose name starts with it.
+def find_record(name: str, records: Iterable[RecordSummary] | None = None, *, prefix: bool = False) -> RecordSummary:
+    """The record of this name.
+
+    Args:
+        name: all of it.
+        records: to choose from; None: those of the store and of the package.
+        prefix: also the only record whose name starts with it.
 
     Raises:
-        UsageError: none or several match.
+        UsageError: the name is empty, or none or several match.
     """
+    if not name.strip():
+        raise UsageError("the name of a record is empty", hint="`mpplan records list` lists them")
     listed = tuple(list_records() if records is None else records)
     exact = [record for record in listed if record.name == name]
-    near = exact or [record for record in listed if record.name.startswith(name)]
-    if len(near) == 1:
-        return near[0]
-    if not near:
-        raise UsageError(f"no record `{name}`", hint="`mpplan records list` lists them")
-    raise UsageError(f"`{name}` fits {len(near)} records", hint=f"name one: {', '.join(r.name for r in near)}")
+    near = [record for record in listed if record.name.startswith(name)]
+    chosen = exact or (near if prefix else [])
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        raise UsageError(f"`{name}` fits {len(chosen)} records", hint=f"name one: {_names(chosen)}")
+    if near:
+        raise UsageError(f"no record `{name}`", hint=f"name one in full, or add --prefix: {_names(near)}")
+    raise UsageError(f"no record `{name}`", hint="`mpplan records list` lists them")
 
 
-def remove_record(record: StoredRecord) -> None:
+def _names(records: Iterable[RecordSummary]) -> str:
+    names = [record.name for record in records]
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + more
+
+
+def remove_record(record: RecordSummary) -> None:
     """Delete a user record and its traces.
 
     Raises:
@@ -131,8 +175,9 @@ def remove_record(record: StoredRecord) -> None:
         raise UsageError(f"`{record.name}` came with the package", hint="only records of your own can be removed")
     try:
         record.path.unlink()
-        for trace in record.path.parent.glob(f"{record.name}.trace.jsonl*"):
-            trace.unlink()
+        for beside in (".trace.jsonl", ".trace.jsonl.gz"):
+            record.path.with_name(record.name + beside).unlink(missing_ok=True)
+        record.path.with_name(record.path.name + ".underway").unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"cannot remove `{record.path}`: {error.strerror}", hint="check its permissions") from error
 
@@ -144,8 +189,79 @@ def _name(path: Path) -> str:
     return path.stem
 
 
-def _files(directory: Path) -> list[Path]:
-    if not directory.is_dir():
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """What has the name of a record, sorted by name.
+
+    Raises:
+        UsageError: the directory is there and cannot be listed.
+    """
+    try:
+        with os.scandir(directory) as listed:
+            entries = [e for e in listed if e.name.endswith(_SUFFIXES) and ".trace.jsonl" not in e.name]
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    files = [path for path in directory.iterdir() if path.name.endswith(_SUFFIXES) and ".trace.jsonl" not in path.name]
-    return sorted(path for path in files if path.is_file())
+    except OSError as error:
+        hint = "check its permissions"
+        raise UsageError(f"cannot list the records in `{directory}`: {error.strerror}", hint=hint) from error
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def _summaries(directory: Path, *, shipped: bool = False) -> Iterator[RecordSummary]:
+    for entry in _entries(directory):
+        yield _summary(Path(entry.path), shipped=shipped)
+
+
+def _indexed(store: Path) -> list[RecordSummary]:
+    """The records of the store, of which only those are read that the index does not know as they are now."""
+    known = read_index(store)
+    entries: dict[str, tuple[FileState, dict[str, object]]] = {}
+    summaries = []
+    for entry in _entries(store):
+        path = Path(entry.path)
+        state = _state(entry)
+        summary = _remembered(path, state, known.get(entry.name)) or _summary(path)
+        if state is not None:
+            entries[entry.name] = state, facts_document(summary.facts)
+        summaries.append(summary)
+    if entries != known:
+        write_index(store, entries)
+    return summaries
+
+
+def _state(entry: os.DirEntry[str]) -> FileState | None:
+    """What the system says of a regular file; None of anything else."""
+    try:
+        return FileState.of(entry.stat()) if entry.is_file() else None
+    except OSError:
+        return None
+
+
+def _remembered(
+    path: Path, state: FileState | None, known: tuple[FileState, dict[str, object]] | None
+) -> RecordSummary | None:
+    """The summary of the index, where the file is as it was."""
+    if known is None or known[0] != state:
+        return None
+    try:
+        return _in_short(path, facts_from(known[1]))
+    except ValueError:
+        return None
+
+
+def _summary(path: Path, *, shipped: bool = False) -> RecordSummary:
+    """A record in short; what cannot be read has a problem. A pipe in a store is no record and is not opened."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return _in_short(path, RecordFacts(problem=error.strerror or str(error)), shipped=shipped)
+    kind = kind_unless_file(mode)
+    if kind is not None:
+        return _in_short(path, RecordFacts(problem=f"it is {kind}"), shipped=shipped)
+    try:
+        return summarise(open_record(path, shipped=shipped))
+    except MpplanError as error:
+        return _in_short(path, RecordFacts(problem=str(error)), shipped=shipped)
+
+
+def _in_short(path: Path, facts: RecordFacts, *, shipped: bool = False) -> RecordSummary:
+    return RecordSummary(name=_name(path), path=path, shipped=shipped, gpu=facts.gpu, facts=facts)

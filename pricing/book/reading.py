@@ -10,7 +10,7 @@ from pathlib import Path
 
 from planner.errors import InputFileError
 from planner.files import open_file
-from planner.records.home import data_dir
+from planner.records.home import data_dir, has_data_dir
 from planner.rows import keyed, read_rows
 from pricing.base.folder import DATA
 from pricing.book.rows import COLUMNS, MEND, MOST_NAMED, BadRow, PriceBook, PriceRow, SetAside, price_row
@@ -129,8 +129,7 @@ def load_user_book(gpu: str | None = None) -> PriceBook:
         InputFileError: the book has no header, or is no file.
         UsageError: it cannot be read.
     """
-    path = user_book_path()
-    if not path.exists():
+    if not has_data_dir() or not (path := user_book_path()).exists():
         return PriceBook(rows=())
     try:
         with open_book(path) as lines:

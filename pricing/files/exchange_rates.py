@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from planner.records.home import data_dir
+from planner.records.home import data_dir, has_data_dir
 from planner.rows import Row
 from planner.text import one_line
 from pricing.base.folder import user_rows
@@ -37,6 +37,8 @@ def load_rates() -> tuple[ExchangeRate, ...]:
         UsageError: the file cannot be read.
         InputFileError: a column is missing or a cell is not what its column holds.
     """
+    if not has_data_dir():
+        return ()
     return tuple(_rate(row) for row in user_rows(data_dir() / "exchange_rates.csv", RATE_COLUMNS))
 
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 from planner.errors import CannotMeasureError, MpplanError
 from planner.records.jsonl import parse_line
 from planner.records.measurement import Measurement
-from probes.process.worker import EXIT_DEVICE_LOST
+from probes.process.worker import EXIT_DEVICE_LOST, WITH_PARENT
 from probes.record.options import Options
 from probes.session.listener import Listener, Progress
 
@@ -75,12 +75,18 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
 def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
     """Run one process; returns its events, its exit code and the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
-    command = [sys.executable, "-m", "probes.process.worker", options.to_json()]
+    command = [sys.executable, "-m", "probes.process.worker", options.to_json(), WITH_PARENT]
     hearing = _Hearing(listener)
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True, encoding="utf-8"
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            text=True,
+            encoding="utf-8",
         ) as process,
     ):
         try:

@@ -6,11 +6,14 @@ goes to stderr.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import sys
 import threading
+import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -26,6 +29,12 @@ EXIT_DEVICE_LOST = 75
 
 GRACE_S = 5.0
 """Time to end by itself after an interruption."""
+WITH_PARENT = "--with-parent"
+"""Second argument: stdin is a pipe that the parent holds open for as long as it lives."""
+ORPHAN_GRACE_S = 2.0
+"""Time to end by itself once nobody listens."""
+PR_SET_PDEATHSIG = 1
+"""Of `prctl` (linux/prctl.h): the signal that a process gets when its parent ends."""
 
 
 class _EventWriter:
@@ -67,6 +76,8 @@ def main() -> int:
     events = _EventWriter(stream)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
+    if WITH_PARENT in sys.argv[2:]:
+        end_with_parent()
     options = Options.from_json(sys.argv[1])
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that `--gpu-index` counts as nvidia-smi does
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -76,8 +87,36 @@ def main() -> int:
         events.write("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
         return error.exit_code
     except KeyboardInterrupt:
-        events.write("interrupted")
+        with suppress(OSError):  # the parent may be gone
+            events.write("interrupted")
         return 130
+    except BrokenPipeError:
+        return 130
+
+
+def end_with_parent() -> None:
+    """End, as after Ctrl-C, when the process that started this one has ended, however that ended.
+
+    The parent holds the other end of stdin and writes nothing: it closes when the parent is gone, on every system.
+    Linux also sends a signal, which needs no thread to run. What was measured is in the record at any moment.
+    """
+    pipe = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    threading.Thread(target=_wait_for_end, args=(pipe,), name="parent", daemon=True).start()
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+
+
+def _wait_for_end(pipe: int) -> None:
+    with suppress(OSError):
+        while os.read(pipe, 1024):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(ORPHAN_GRACE_S)  # a long kernel hears no signal until it is done
+    os._exit(130)
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +17,10 @@ from planner.records.jsonl import read_measurements
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.measurement import Measurement
 from probes.record.figures import Figures
+from probes.record.lock import RecordLock
 from probes.record.options import Options
 from probes.record.provenance import SUITE_VERSION, Provenance
-from probes.record.writer import RecordWriter, UnderWay, mend
+from probes.record.writer import RecordWriter, UnderWay, mend, unwritable
 from probes.sensors.interface import Trace
 from probes.timing.trial import Point
 
@@ -36,27 +38,41 @@ def _identity(device: DeviceIdentity, software: SoftwareVersions) -> dict[str, s
 class PointLedger:
     """One record, open for writing."""
 
-    def __init__(self, options: Options, where: Provenance) -> None:
+    def __init__(self, options: Options, where: Provenance, noted: Callable[[str], None] | None = None) -> None:
         """Begin a record, or go on with one.
 
         Args:
             options: say where.
             where: device and software, which every line names.
+            noted: told of what goes wrong without stopping the run.
 
         Raises:
-            UsageError: the record exists and is not to be resumed, is of another device, or cannot be written.
+            UsageError: the record exists and is not to be resumed, is of another device, is being measured by another
+                process, or cannot be written.
         """
         self._options = options
         self._where = where
+        self._noted = noted or (lambda _: None)
+        self._locks: list[RecordLock] = []
+        try:
+            self._begin()
+        except BaseException:
+            self._release()
+            raise
+
+    def _begin(self) -> None:
+        """Lock the record before it is read: what another process adds meanwhile would be measured twice."""
+        if self._options.path:
+            self._locks.append(_lock(Path(self._options.path)))
         earlier = self._earlier()
         self.known: dict[str, Measurement] = {line.probe_id: line for line in earlier}
         """Last line of each probe id."""
         self.run_id = earlier[0].run_id if earlier else str(uuid.uuid4())
         self.written = 0
         self._next = max((line.seq for line in earlier), default=-1) + 1
-        paths = self._paths()
-        self.path = paths[0]
-        self._writer = RecordWriter(*paths)
+        copy = self._copy()
+        self.path = Path(self._options.path) if self._options.path else self._kept()
+        self._writer = RecordWriter(self.path, [] if copy is None else [copy], self._noted)
         self.under_way = UnderWay(self.path)
 
     def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
@@ -113,8 +129,13 @@ class PointLedger:
         return not doubtful(known)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files and let others write to them."""
         self._writer.close()
+        self._release()
+
+    def _release(self) -> None:
+        for lock in self._locks:
+            lock.release()
 
     def _earlier(self) -> tuple[Measurement, ...]:
         """Lines of the record that is resumed."""
@@ -139,23 +160,46 @@ class PointLedger:
                     hint="start a new record without `--resume`",
                 )
 
-    def _paths(self) -> list[Path]:
-        """Where the record is written: the named file first, then its place in the store."""
-        named = [Path(self._options.path)] if self._options.path else []
-        if self._options.store is None:
-            return named
-        store = Path(self._options.store)
+    def _kept(self) -> Path:
+        """The place of this run in the store, locked."""
+        assert self._options.store is not None, "a record needs a path or a store"
+        path = self._place(Path(self._options.store))
+        self._locks.append(_lock(path))
+        return path
+
+    def _place(self, store: Path) -> Path:
+        """Where the store keeps this run, or will keep it."""
         copies = sorted(store.glob(f"*-{self.run_id[:8]}.jsonl")) if store.is_dir() else []
-        kept = copies[0] if copies else store / self._name()
-        if named and named[0].exists() and not copies:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            mend(named[0])
-            shutil.copyfile(named[0], kept)
-        return [*named, *([] if kept in named else [kept])]
+        return copies[0] if copies else store / self._name()
+
+    def _copy(self) -> Path | None:
+        """The copy that the store keeps of a record that the user named; None where it keeps none."""
+        if self._options.store is None or not self._options.path:
+            return None
+        named, kept = Path(self._options.path), self._place(Path(self._options.store))
+        if kept.exists() and kept.samefile(named):
+            return None
+        try:
+            lock = RecordLock(kept)
+            self._locks.append(lock)
+            if named.stat().st_size and not kept.stat().st_size:
+                mend(named)
+                shutil.copyfile(named, kept)
+        except OSError as error:
+            self._noted(f"no copy is kept in the store: cannot write `{kept}`: {error.strerror}")
+            return None
+        return kept
 
     def _name(self) -> str:
         slug = re.sub(r"[^a-z0-9]+", "-", self._where.device.name.lower()).strip("-")[:40]
         return f"{slug or 'device'}-{_now():%Y%m%dT%H%M%SZ}-{self.run_id[:8]}.jsonl"
+
+
+def _lock(path: Path) -> RecordLock:
+    try:
+        return RecordLock(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def _now() -> datetime:

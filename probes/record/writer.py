@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,35 +21,53 @@ TRACE_SCHEMA = "mpplan.trace/1"
 
 
 class RecordWriter:
-    """Appends measurements to a record and its copies, and traces to files beside them."""
+    """Appends measurements to a record and its copies, and traces to files beside them.
 
-    def __init__(self, *paths: Path) -> None:
+    The record itself must be written; a copy that cannot be is given up, and the run goes on.
+    """
+
+    def __init__(self, path: Path, copies: Sequence[Path] = (), noted: Callable[[str], None] | None = None) -> None:
         """Open for appending; a last line that was cut off is removed first.
 
         Args:
-            paths: the record, and copies of it that are written along.
+            path: the record.
+            copies: copies of it that are written along.
+            noted: told of a copy that is given up.
 
         Raises:
-            UsageError: a place cannot be written.
+            UsageError: the record cannot be written.
         """
-        self.paths = paths
-        self._files: list[TextIO] = []
-        for path in paths:
+        self._noted = noted or (lambda _: None)
+        self.path = path
+        self._files: dict[Path, TextIO] = {}
+        self._untraced: set[Path] = set()
+        for place in (path, *copies):
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path.exists():
-                    mend(path)
-                self._files.append(path.open("a", encoding="utf-8"))
+                self._files[place] = _opened(place)
             except OSError as error:
-                raise UsageError(f"cannot write `{path}`: {error.strerror}", hint="choose another path") from error
+                self._failed(place, error)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the record is written."""
+        return tuple(self._files)
 
     def add(self, measurement: Measurement) -> None:
-        """Write one line and wait until the disk has it."""
-        for file in self._files:
-            _through(file, to_line(measurement))
+        """Write one line and wait until the disk has it.
+
+        Raises:
+            UsageError: the record cannot be written any more; its whole lines are kept.
+        """
+        line = to_line(measurement)
+        for place, file in list(self._files.items()):
+            try:
+                _through(file, line)
+            except OSError as error:
+                self._give_up(place)
+                self._failed(place, error)
 
     def add_trace(self, run_id: str, probe_id: str, trace: Trace) -> None:
-        """Write the readings of a sensor during one point, as columns."""
+        """Write the readings of a sensor during one point, as columns; without room for them, the record goes on."""
         if not trace.readings:
             return
         document = {
@@ -58,13 +78,56 @@ class RecordWriter:
             "states": {f.name: [getattr(s, f.name) for s in trace.states] for f in fields(State)},
         }
         for path in self.paths:
-            with trace_path(path).open("a", encoding="utf-8") as file:
-                _through(file, json.dumps(document, separators=(",", ":")))
+            if path in self._untraced:
+                continue
+            try:
+                with trace_path(path).open("a", encoding="utf-8") as file:
+                    _through(file, json.dumps(document, separators=(",", ":")))
+            except OSError as error:
+                self._untraced.add(path)
+                self._noted(f"no more sensor readings are kept in `{trace_path(path)}`: {error.strerror}")
 
     def close(self) -> None:
         """Close the files."""
-        for file in self._files:
-            file.close()
+        for place in self.paths:
+            self._close(place)
+
+    def _give_up(self, place: Path) -> None:
+        """Close a file that cannot be written any more, and cut off what it has of the last line."""
+        self._close(place)
+        with suppress(OSError):
+            mend(place)
+
+    def _close(self, place: Path) -> None:
+        with suppress(OSError):  # what is still in the buffer is the line that could not be written
+            self._files.pop(place).close()
+
+    def _failed(self, place: Path, error: OSError) -> None:
+        """Stop for the record itself; go on without a copy.
+
+        Raises:
+            UsageError: `place` is the record.
+        """
+        if place != self.path:
+            self._noted(f"the copy in the store is given up: cannot write `{place}`: {error.strerror}")
+            return
+        raise unwritable(place, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> UsageError:
+    """The error for a record that cannot be written, or not any more."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        hint = "make room, then continue with `--resume`: what was measured until then is kept"
+    else:
+        hint = "choose another path with `-o`"
+    return UsageError(f"cannot write `{path}`: {error.strerror}", hint=hint)
+
+
+def _opened(path: Path) -> TextIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        mend(path)
+    return path.open("a", encoding="utf-8")
 
 
 class UnderWay:
@@ -74,18 +137,20 @@ class UnderWay:
         self._path = record.with_name(record.name + ".underway")
 
     def begin(self, probe_ids: Sequence[str]) -> None:
-        """Note the points that are about to be measured."""
-        self._path.write_text(json.dumps(list(probe_ids)), encoding="utf-8")
+        """Note the points that are about to be measured; where that cannot be written, the record soon says so."""
+        with suppress(OSError):
+            self._path.write_text(json.dumps(list(probe_ids)), encoding="utf-8")
 
     def end(self) -> None:
         """Forget them: they are done, or were interrupted from outside."""
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def left_behind(self) -> tuple[str, ...]:
         """Points that were under way when the last process died."""
         try:
             return tuple(json.loads(self._path.read_text(encoding="utf-8")))
-        except (OSError, json.JSONDecodeError):
+        except (OSError, ValueError, TypeError):
             return ()
 
 

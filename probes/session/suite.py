@@ -82,7 +82,7 @@ class Session:
             rules=self._rules,
         )
         self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
-        self.ledger = PointLedger(options, provenance(self.device))
+        self.ledger = PointLedger(options, provenance(self.device), self.listener.noted)
         self._first_canary = self.ledger.known["canary"].time.median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None

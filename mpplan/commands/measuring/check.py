@@ -14,12 +14,16 @@ from mpplan.ui import options
 from mpplan.ui.sink import folded
 from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict
-from planner.records.jsonl import MeasurementFile, RecordProblem
+from planner.records.jsonl import MeasurementFile
+from planner.records.problem import RecordProblem
 from planner.records.store import StoredRecord, open_record
 
 SCHEMA = "mpplan.check/1"
 
 _KIND_TO_WORKLOAD = {"memory_op": "memory-ops", "end_to_end": "end-to-end"}
+
+SHOWN_LINES = 20
+"""Damaged lines that are named; the others are counted."""
 
 File = Annotated[Path, typer.Argument(metavar="RECORD", help="A record file (.jsonl or .jsonl.gz).")]
 
@@ -31,14 +35,14 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
     record cannot be trusted.
     """
     stored = open_record(record)
-    damaged = [problem for problem in stored.file.problems if not problem.used]
+    damaged = list(stored.file.damage)
     if json:
         typer.echo(dumps(_document(record, stored, damaged), indent=2, ensure_ascii=False))
     else:
         typer.echo("\n".join(_text(record, stored, damaged)))
     if damaged:
         raise InputFileError(
-            f"{damaged[0].said_of(str(record))}{_and_more(len(damaged))}",
+            f"{damaged[0].said_of(str(record))}{_and_more(len(damaged) + stored.file.problems_left_out)}",
             hint="the other lines are judged above; `mpplan probe --resume` measures what is missing",
         )
     if strict and not stored.verdict.trustworthy:
@@ -64,7 +68,10 @@ def _text(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> lis
     device = f"{stored.device_name}, {verdict.points} points" if stored.device_name else "no usable line"
     lines = [f"{path} {word}: {device}, {stored.date or 'undated'}"]
     lines += [f"  {'✗' if finding.serious else '!'} {finding.what}{_examples(finding)}" for finding in verdict.findings]
-    lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged]
+    lines += [f"  ✗ {problem.said_of(str(path))}" for problem in damaged[:SHOWN_LINES]]
+    more = len(damaged) + stored.file.problems_left_out - SHOWN_LINES
+    if more > 0:
+        lines.append(f"  ✗ and {more:,} more")
     if verdict.findings:
         lines.append(f"  → {again(path, verdict, stored.file)}")
     return [folded(line) for line in lines]
@@ -78,7 +85,7 @@ def _examples(finding: Finding) -> str:
 
 
 def _and_more(count: int) -> str:
-    return f" (and {count - 1} more)" if count > 1 else ""
+    return f" (and {count - 1:,} more)" if count > 1 else ""
 
 
 def _document(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) -> dict[str, object]:
@@ -92,5 +99,6 @@ def _document(path: Path, stored: StoredRecord, damaged: list[RecordProblem]) ->
         "trustworthy": stored.verdict.trustworthy,
         "findings": [asdict(finding) for finding in stored.verdict.findings],
         "problems": [asdict(problem) for problem in damaged],
+        "problems_left_out": stored.file.problems_left_out,
         "again": again(path, stored.verdict, stored.file) if stored.verdict.findings else None,
     }

@@ -14,7 +14,7 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
 from planner.errors import CannotMeasureError, UnstableError, UsageError
-from planner.records.home import records_dir
+from planner.records.home import has_data_dir, records_dir, user_path
 from planner.records.store import open_record
 from planner.units import parse_duration_s
 
@@ -115,7 +115,7 @@ def _options(
         workloads=_list(workload),
         budget_s=parse_duration_s(budget, "--budget") if budget else None,
         path=path if path is not None else (_newest(kind) if resume else None),
-        store=str(records_dir()),
+        store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,
         verify=verify,
         seed=seed,
@@ -131,19 +131,23 @@ def _writable(output: str, *, resume: bool) -> str:
     from mpplan.ui.output import open_output
 
     open_output(output)
-    path = Path(output).expanduser()
+    path = user_path(output)
     if path.exists() and path.stat().st_size and not resume:
         raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
     return str(path)
 
 
 def _newest(kind: str) -> str:
-    """The user's newest record of this kind of device."""
+    """The user's newest record of this kind of device.
+
+    Raises:
+        UsageError: there is none, or no place where it could be.
+    """
     from planner.records.store import list_records
 
-    own = [record for record in list_records() if not record.shipped and record.file.measurements]
-    for record in own:
-        if record.file.measurements[-1].device.kind == kind:
+    records_dir()
+    for record in list_records():
+        if not record.shipped and record.facts.device_kind == kind:
             return str(record.path)
     raise UsageError("there is no record to continue", hint="start one without `--resume`")
 

@@ -11,15 +11,18 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.console import note
 from mpplan.ui.listing import details, figure, table
+from planner.errors import UsageError
 from planner.records.measurement import Measurement
-from planner.records.store import StoredRecord, find_record, list_records, newest_record, remove_record
+from planner.records.store import StoredRecord, find_record, list_records, newest_record, open_record, remove_record
+from planner.records.summary import RecordSummary
 from planner.units import GIB, MILLI, TERA
 
 SCHEMA = "mpplan.records/1"
 
 records_app = typer.Typer(help="List, show and remove measurement records.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record, or its beginning.")]
+Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record.")]
+Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the name is enough, where only one has it.")]
 
 
 @records_app.command("list")
@@ -30,7 +33,7 @@ def list_all(json: options.JsonFlag = False) -> None:
         record.path for gpu in {record.gpu for record in records} if gpu and (record := newest_record(gpu, records))
     }
     if json:
-        entries = [_entry(record) | {"used": record.path in chosen} for record in records]
+        entries = [_listed(record) | {"used": record.path in chosen} for record in records]
         typer.echo(dumps({"schema": SCHEMA, "records": entries}, indent=2, ensure_ascii=False))
         return
     if not records:
@@ -41,10 +44,10 @@ def list_all(json: options.JsonFlag = False) -> None:
             "*" if record.path in chosen else "",
             record.name,
             record.gpu or "-",
-            record.device_name or "-",
-            (record.date or "-")[:16].replace("T", " "),
-            str(record.verdict.points),
-            "yes" if record.verdict.trustworthy else "no",
+            record.facts.device_name or "-",
+            (record.facts.date or "-")[:16].replace("T", " "),
+            str(record.facts.points),
+            "yes" if record.facts.trustworthy else "no",
             "shipped" if record.shipped else "own",
         )
         for record in records
@@ -53,9 +56,10 @@ def list_all(json: options.JsonFlag = False) -> None:
 
 
 @records_app.command("show")
-def show(name: Name, json: options.JsonFlag = False) -> None:
+def show(name: Name, prefix: Prefix = False, json: options.JsonFlag = False) -> None:
     """Show what a record holds."""
-    record = find_record(name)
+    summary = find_record(name, prefix=prefix)
+    record = open_record(summary.path, shipped=summary.shipped)
     if json:
         lines = [asdict(point) for point in record.file.latest()]
         typer.echo(dumps(_entry(record) | {"schema": SCHEMA, "measurements": lines}, indent=2, ensure_ascii=False))
@@ -71,12 +75,13 @@ def show(name: Name, json: options.JsonFlag = False) -> None:
 @records_app.command("remove")
 def remove(
     name: Name,
+    prefix: Prefix = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove one of your own records."""
-    record = find_record(name)
+    record = find_record(name, prefix=prefix)
     if not record.shipped and not yes:
-        typer.confirm(f"remove {record.name}, {record.verdict.points} points?", abort=True, err=True)
+        typer.confirm(f"remove {record.name}, {record.facts.points} points?", abort=True, err=True)
     remove_record(record)
     note(f"removed {record.name}")
 
@@ -117,6 +122,20 @@ def _line(point: Measurement) -> tuple[str, ...]:
         point.sampling.quality or "-",
         point.reason or "",
     )
+
+
+def _listed(record: RecordSummary) -> dict[str, Any]:
+    """A record of the list; one that cannot be opened with the reason alone."""
+    try:
+        if record.path.is_file():  # a pipe would wait for somebody to write
+            return _entry(open_record(record.path, shipped=record.shipped))
+        raise UsageError(str(record.facts.problem))
+    except UsageError as error:
+        problem = {"line": 0, "key": None, "what": str(error), "used": False}
+        return {
+            "name": record.name, "path": str(record.path), "shipped": record.shipped, "gpu": None, "device_name": None,
+            "date": None, "points": 0, "trustworthy": False, "findings": [], "problems": [problem],
+        }  # fmt: skip
 
 
 def _entry(record: StoredRecord) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -44,6 +44,10 @@ Learn = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the choice of these rows. Default 0.")]
 
+CHUNK_ROWS = 2000
+"""Rows that are read at a time: a table of text takes many times what its cells that hold something take."""
+SHOWN_UNREAD = 20
+"""Rows that cannot be read and are named; the others are counted."""
 SHOWN_MISSES = 15
 SHOWN_GROUPS = 12
 TABLES = {
@@ -154,12 +158,23 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
     path = CATALOG / "published_runs.csv" if name is None else user_path(name)
     shown = "stdin" if name == "-" else path.name
     try:
-        frame = pd.read_csv(
-            BytesIO(_without_comments(sys.stdin.buffer.read() if name == "-" else read_bytes(path))),
+        content = sys.stdin.buffer.read() if name == "-" else read_bytes(path)
+        chunks = pd.read_csv(
+            BytesIO(_without_comments(content)),
             dtype=str,
             keep_default_na=False,
             encoding="utf-8-sig",
+            chunksize=CHUNK_ROWS,
         )
+        rows: list[dict[str, str]] = []
+        for chunk in chunks:
+            chunk.columns = [str(column).strip() for column in chunk.columns]
+            missing = [column for column in REQUIRED if column not in chunk.columns]
+            if missing:
+                raise InputFileError(
+                    f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(missing)
+                )
+            rows += _cells(chunk)
     except pd.errors.EmptyDataError as error:
         raise InputFileError(f"{shown}:1: expected a header line, found nothing", hint=_columns_hint()) from error
     except UnicodeDecodeError as error:
@@ -167,20 +182,27 @@ def read_runs(name: str | None) -> list[dict[str, str]]:
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise InputFileError(f"{shown}: not a CSV file: {reason}", hint="quote cells that contain a comma") from error
-    frame.columns = [str(column).strip() for column in frame.columns]
-    missing = [column for column in REQUIRED if column not in frame.columns]
-    if missing:
-        raise InputFileError(f"{shown}:1: {missing[0]}: expected a column of this name", hint=_columns_hint(missing))
-    if frame.empty:
+    if not rows:
         raise InputFileError(f"{shown}:2: expected a row, found none", hint="add a line per published run")
-    return [{str(name): str(cell) for name, cell in row.items()} for row in frame.to_dict(orient="records")]
+    return rows
+
+
+def _cells(chunk: Any) -> list[dict[str, str]]:
+    """The cells of each row that hold something; a text that stands in many rows is kept once."""
+    columns = [sys.intern(str(column)) for column in chunk.columns]
+    return [
+        {column: sys.intern(cell) for column, cell in zip(columns, cells, strict=True) if cell}
+        for cells in chunk.itertuples(index=False, name=None)
+    ]
 
 
 def _without_comments(content: bytes) -> bytes:
     """A file of runs without the comments at its beginning (`mpplan calibrate --template`)."""
-    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
-    first = next((number for number, line in enumerate(lines) if not line.startswith(b"#")), len(lines))
-    return b"".join(lines[first:])
+    begin = len(b"\xef\xbb\xbf") if content.startswith(b"\xef\xbb\xbf") else 0
+    while content.startswith(b"#", begin):
+        end = content.find(b"\n", begin)
+        begin = len(content) if end < 0 else end + 1
+    return content[begin:]
 
 
 def _columns_hint(missing: Iterable[str] = ()) -> str:
@@ -220,7 +242,7 @@ def _shown(validation: Validation, all_rows: bool) -> str:
             parts.append(table((label, *_HEADERS), rows))
     parts.append(_pairs(validation))
     parts.append(_skips(validation))
-    parts.append(_runs(validation.runs) if all_rows else _misses(validation.runs))
+    parts.append(_all(validation.runs) if all_rows else _misses(validation.runs))
     return "\n".join(part for part in parts if part)
 
 
@@ -256,8 +278,20 @@ def _skips(validation: Validation) -> str:
         if row.reason_skipped:
             reason = word(row.reason_skipped)
             counts[reason] = counts.get(reason, 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: -item[1])[:SHOWN_GROUPS]
-    return table(("skipped because", "rows"), [(reason, str(count)) for reason, count in ordered]) if ordered else ""
+    if not counts:
+        return ""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    rows = [(reason, str(count)) for reason, count in ordered[:SHOWN_GROUPS]]
+    more = f"and {len(ordered) - SHOWN_GROUPS:,} more reasons\n" if len(ordered) > SHOWN_GROUPS else ""
+    return table(("skipped because", "rows"), rows) + more
+
+
+def _all(runs: Sequence[ScoredRun]) -> str:
+    """Every row that could be read, and the first of those that could not."""
+    unread = [row for row in runs if row.run is None]
+    left_out = {id(row) for row in unread[SHOWN_UNREAD:]}
+    text = _runs([row for row in runs if id(row) not in left_out])
+    return text + (f"and {len(left_out):,} more rows that cannot be read\n" if left_out else "")
 
 
 def _misses(runs: Iterable[ScoredRun]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner.records.check import Verdict, check_record, doubtful
-from planner.records.jsonl import MeasurementFile, RecordProblem
+from planner.records.jsonl import MeasurementFile
 from planner.records.measurement import Measurement
+from planner.records.problem import RecordProblem
 from tests.planner.recorded import a_canary, a_measurement
 
 

@@ -37,13 +37,24 @@ BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
 
 
 def value_of(column: FlatKey) -> st.SearchStrategy[Any]:
+    if column.key == "timestamp_utc":
+        return st.datetimes().map(lambda time: time.isoformat())
     return st.sampled_from(CHOICES[column.key]) if column.key in CHOICES else BY_TYPE[column.type]
 
 
 NEEDED = {column.key: value_of(column) for column in columns() if column.required} | {"time_median_s": NUMBER}
+ORDERED = ("time_ci_low_s", "time_ci_high_s")
+"""The ends of an interval: the first is at most the second."""
+
+
+def ordered(values: dict[str, Any]) -> dict[str, Any]:
+    given_ends = [key for key in ORDERED if key in values]
+    return values | dict(zip(given_ends, sorted(values[key] for key in given_ends), strict=True))
+
+
 LINE = st.fixed_dictionaries(
     NEEDED, optional={column.key: value_of(column) for column in columns() if column.key not in NEEDED}
-)
+).map(ordered)
 
 
 def test_the_keys_are_those_of_the_first_version_each_once() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
-from planner.records.home import NO_HOME, any_records, data_dir, records_dir, user_path
+from planner.records.home import any_records, data_dir, records_dir, user_path
 
 
 def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
@@ -64,11 +64,6 @@ def homeless(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", no_entry)
     monkeypatch.setattr("sys.platform", "linux")
-
-
-def test_a_user_without_a_home_has_no_data_of_their_own(homeless):
-    assert data_dir() == NO_HOME / ".local" / "share" / "mpplan"
-    assert not data_dir().exists()
 
 
 def test_a_path_with_a_home_is_expanded_where_the_home_is_known(monkeypatch):

@@ -33,8 +33,8 @@ def test_a_record_of_an_h200_is_listed_with_its_catalogue_id_and_date(tmp_path: 
 
     (record,) = records.list_records(tmp_path)
 
-    assert (record.name, record.gpu, record.date) == ("one", "h200-sxm-141gb", "2026-11-03T12:00:00.000+00:00")
-    assert record.verdict.trustworthy
+    assert (record.name, record.gpu, record.facts.date) == ("one", "h200-sxm-141gb", "2026-11-03T12:00:00.000+00:00")
+    assert record.facts.trustworthy
     assert not record.shipped
 
 
@@ -105,26 +105,42 @@ def test_a_record_without_a_usable_line_is_an_invalid_input_that_names_the_line(
         records.record_of_gpu(path, None)
 
 
-def test_a_record_is_found_by_the_start_of_its_name(tmp_path: Path) -> None:
+def test_a_record_is_found_by_its_whole_name_and_by_its_beginning_only_where_that_is_asked_for(tmp_path: Path) -> None:
     write_record(tmp_path / "nvidia-h200-1.jsonl", *h200(1))
     write_record(tmp_path / "nvidia-h200-2.jsonl", *h200(2))
+    write_record(tmp_path / "cpu.jsonl", a_canary(), a_measurement())
     listed = records.list_records(tmp_path)
 
     assert records.find_record("nvidia-h200-2", listed).name == "nvidia-h200-2"
+    assert records.find_record("c", listed, prefix=True).name == "cpu"
+    with pytest.raises(UsageError, match="no record `c`") as caught:
+        records.find_record("c", listed)
+    assert caught.value.hint == "name one in full, or add --prefix: cpu"
     with pytest.raises(UsageError, match="fits 2 records"):
-        records.find_record("nvidia", listed)
+        records.find_record("nvidia", listed, prefix=True)
     with pytest.raises(UsageError, match="no record `x`"):
-        records.find_record("x", listed)
+        records.find_record("x", listed, prefix=True)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t"])
+def test_an_empty_name_is_of_no_record_even_of_the_only_one(tmp_path: Path, name: str) -> None:
+    write_record(tmp_path / "one.jsonl", *h200(1))
+
+    for prefix in (False, True):
+        with pytest.raises(UsageError, match="the name of a record is empty"):
+            records.find_record(name, records.list_records(tmp_path), prefix=prefix)
 
 
 def test_removing_a_record_removes_its_traces_and_nothing_else(tmp_path: Path) -> None:
     write_record(tmp_path / "one.jsonl", *h200(1))
     write_record(tmp_path / "two.jsonl", *h200(2))
-    (tmp_path / "one.trace.jsonl").write_text("{}\n", encoding="utf-8")
+    write_record(tmp_path / "on.jsonl", *h200(2))
+    for trace in ("one.trace.jsonl", "on.trace.jsonl"):
+        (tmp_path / trace).write_text("{}\n", encoding="utf-8")
 
     records.remove_record(records.find_record("one", records.list_records(tmp_path)))
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["two.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["on.jsonl", "on.trace.jsonl", "two.jsonl"]
 
 
 def test_a_shipped_record_cannot_be_removed(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,136 @@ def test_a_probe_process_that_is_killed_is_replaced_and_the_run_goes_on(tmp_path
     points = {point.probe_id: point for point in read_measurements(path).latest()}
     assert (points["bandwidth/copy"].status, points["launch/host"].status) == ("ok", "ok")  # one by one, none dies
     assert len({point.run_id for point in points.values()}) == 1
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    listed = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(listed.stdout.strip()) and not listed.stdout.strip().startswith("Z")
+
+
+def wait_until_gone(pid: int, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while running(pid):
+        assert time.monotonic() < end, "the process is still there"
+        time.sleep(0.1)
+
+
+def test_the_probe_process_ends_with_its_parent_however_that_ends(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    process = start(path, "--suite", "thorough", "--workload", "gemm", "--precision", "fp32")
+    wait_for_lines(path, 3)
+    (worker,) = children(process.pid)
+    process.kill()
+    process.communicate(timeout=60)
+
+    wait_until_gone(worker, 15)  # it has two seconds; a loaded machine takes longer
+    assert not (tmp_path / "r.jsonl.underway").exists()  # no point is blamed for it
+    assert not [problem for problem in read_measurements(path).problems if not problem.used]
+
+
+def test_a_process_that_no_parent_holds_goes_when_its_pipe_closes(tmp_path: Path) -> None:
+    """Without the signal that Linux sends: the pipe alone."""
+    program = (
+        "import signal, time; from probes.process import worker; worker.PR_SET_PDEATHSIG = 2\n"  # PR_GET_PDEATHSIG
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as in a kernel that hears no signal\n"
+        "worker.ORPHAN_GRACE_S = 0.5; worker.end_with_parent(); print('ready', flush=True); time.sleep(300)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    assert child.stdout is not None
+    assert child.stdin is not None
+    assert child.stdout.readline() == b"ready\n"
+    assert child.poll() is None
+
+    child.stdin.close()
+
+    assert child.wait(timeout=60) == 130
+    child.stdout.close()
+
+
+def test_a_second_probe_of_one_record_is_refused_and_told_who_measures_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    first = start(path, "--suite", "thorough", "--workload", "gemm", "--precision", "fp32")
+    try:
+        wait_for_lines(path, 3)
+        (worker,) = children(first.pid)
+        second = start(path, "--resume", "--workload", "gemm", "--precision", "fp32")
+        _, errors = second.communicate(timeout=120)
+        (kept,) = (tmp_path / "data" / "mpplan" / "records").glob("*.jsonl")
+        third = start(kept, "--resume", "--workload", "gemm", "--precision", "fp32")  # the copy is the same run
+        _, third_errors = third.communicate(timeout=120)
+    finally:
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=300)
+
+    assert second.returncode == third.returncode == UsageError.exit_code
+    assert f"error: `{path}` is being measured by process {worker}" in errors
+    assert "hint: wait until it has ended" in errors
+    assert f"error: `{kept}` is being measured by process {worker}" in third_errors
+    assert len({point.run_id for point in read_measurements(path).measurements}) == 1
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_a_record_whose_probe_was_killed_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    process = start(path, "--suite", "quick", "--budget", "5m", "--workload", "bandwidth", "--precision", "fp32")
+    wait_for_lines(path, 2)
+    (worker,) = children(process.pid)
+    process.kill()
+    os.kill(worker, signal.SIGKILL)
+    process.communicate(timeout=60)
+    wait_until_gone(worker, 15)
+
+    ended = run_in_process(options(path, resume=True), Heard())
+
+    assert not ended.interrupted
+    assert "launch/host" in {point.probe_id for point in read_measurements(path).measurements}
+
+
+def test_a_store_that_cannot_be_written_costs_the_copy_and_not_the_run(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file, so that no folder can be made in its place")
+    heard = Heard()
+
+    ended = run_in_process(options(tmp_path / "r.jsonl", store=str(tmp_path / "store" / "records")), heard)
+
+    assert ended.crashes == 0
+    assert [note for note in heard.notes if "no copy is kept in the store" in note]
+    assert len(read_measurements(tmp_path / "r.jsonl").measurements) == 4
+
+
+def test_a_store_that_cannot_be_written_is_an_error_where_it_is_the_only_place(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file")
+
+    asked = replace(options(tmp_path / "r.jsonl", store=str(tmp_path / "store")), path=None)
+    with pytest.raises(MpplanError, match="cannot write") as caught:
+        run_in_process(asked, Heard())
+
+    assert caught.value.exit_code == UsageError.exit_code
+
+
+def test_a_full_disk_is_said_once_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+    """A limit on the size of files does what a full disk does: the write fails after part of the line."""
+    path = tmp_path / "r.jsonl"
+    command = [
+        sys.executable, "-m", "mpplan", "probe", "--device", "cpu", "--suite", "quick", "--workload",
+        "launch,bandwidth", "--precision", "fp32", "-o", str(path),
+    ]  # fmt: skip
+    program = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
+        f"sys.argv = {command[2:]!r}; runpy.run_module('mpplan', run_name='__main__')"
+    )
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=ROOT, check=False,
+        timeout=300,
+    )  # fmt: skip
+
+    assert done.returncode == UsageError.exit_code
+    assert done.stderr.count("error: ") == 1
+    assert f"error: cannot write `{path}`: File too large" in done.stderr
+    assert "hint: make room, then continue with `--resume`" in done.stderr
+    assert "going on in a new process" not in done.stderr
+    record = read_measurements(path)
+    assert len(record.measurements) >= 1
+    assert not [problem for problem in record.problems if not problem.used]
+    assert path.read_bytes().endswith(b"\n")

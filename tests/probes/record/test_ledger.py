@@ -157,7 +157,9 @@ def test_a_record_goes_to_the_store_under_a_name_of_its_own_and_to_the_named_fil
 def test_resuming_a_named_file_goes_on_with_its_copy_in_the_store(tmp_path: Path) -> None:
     options = Options(path=str(tmp_path / "mine.jsonl"), store=str(tmp_path / "store"), resume=True)
     for written in (A, B):
-        opened(options).write(written, OK)
+        ledger = opened(options)
+        ledger.write(written, OK)
+        ledger.close()
 
     (kept,) = (tmp_path / "store").glob("*.jsonl")
 

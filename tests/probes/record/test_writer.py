@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from planner.errors import UsageError
 from probes.record.writer import RecordWriter, mend, read_traces, trace_path
 from probes.sensors.interface import Reading, State, Trace
+from tests.planner.recorded import a_measurement
 
 TRACE = Trace(
     readings=(
@@ -45,3 +47,47 @@ def test_a_trace_reads_back_as_it_was_written_also_compressed(tmp_path: Path) ->
 
     assert read_traces(path) == {"power/fp8": TRACE}  # nothing is written for a trace without readings
     assert read_traces(packed) == {"power/fp8": TRACE}
+
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+
+
+@FULL
+def test_a_record_on_a_full_disk_is_an_error_that_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").symlink_to("/dev/full")
+    writer = RecordWriter(tmp_path / "r.jsonl")
+
+    with pytest.raises(UsageError, match="No space left on device") as caught:
+        writer.add(a_measurement())
+
+    assert "continue with `--resume`" in str(caught.value.hint)
+    writer.close()
+
+
+@FULL
+def test_a_copy_on_a_full_disk_is_given_up_once_and_the_record_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "copy.jsonl").symlink_to("/dev/full")
+    notes: list[str] = []
+    writer = RecordWriter(tmp_path / "r.jsonl", [tmp_path / "copy.jsonl"], notes.append)
+
+    for number in range(3):
+        writer.add(a_measurement(seq=number))
+    writer.close()
+
+    assert len((tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+    (note,) = notes
+    assert note.startswith("the copy in the store is given up")
+
+
+def test_traces_that_find_no_room_cost_no_point(tmp_path: Path) -> None:
+    (tmp_path / "r.trace.jsonl").mkdir()
+    notes: list[str] = []
+    writer = RecordWriter(tmp_path / "r.jsonl", noted=notes.append)
+
+    for _ in range(2):
+        writer.add_trace("run", "power/fp8", TRACE)
+    writer.add(a_measurement())
+    writer.close()
+
+    assert len((tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()) == 1
+    assert len(notes) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -90,3 +91,25 @@ def test_a_missing_file_is_exit_2(run, home) -> None:
 
     assert result.code == 2
     assert "cannot read `none.jsonl`" in result.err
+
+
+def test_of_very_many_damaged_lines_the_first_twenty_are_named_and_the_others_counted(run, home) -> None:
+    (home / "junk.jsonl").write_text("junk\n" * 30_000, encoding="utf-8")
+
+    result = run("check", "junk.jsonl")
+    document = json.loads(run("check", "junk.jsonl", "--json").out)
+
+    assert result.code == 3
+    assert sum("✗ junk.jsonl" in line for line in result.out.splitlines()) == 20
+    assert "and 29,981 more" in result.out  # 30,000 lines and that no line is usable
+    assert "(and 30,000 more)" in result.err
+    assert (len(document["problems"]), document["problems_left_out"]) == (1001, 29_000)
+
+
+def test_a_device_and_a_pipe_without_a_writer_are_no_records(run, home) -> None:
+    os.mkfifo(home / "pipe.jsonl")
+
+    assert run("check", "/dev/zero").code == 2
+    result = run("check", "pipe.jsonl")
+    assert result.code in (0, 3)
+    assert "no usable line" in result.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,42 @@ def test_a_record_is_removed_when_asked_twice(run, store) -> None:
 
     assert (result.code, path.exists()) == (0, False)
     assert "removed one" in result.err
+
+
+@pytest.mark.parametrize(("command", "name"), [("remove", ""), ("remove", "on"), ("show", ""), ("show", "on")])
+def test_part_of_a_name_or_none_of_it_chooses_no_record(run, store, command: str, name: str) -> None:
+    path = write_record(store / "one.jsonl", *h200(1))
+
+    result = run("records", command, name, *(["--yes"] if command == "remove" else []))
+
+    assert (result.code, path.exists()) == (2, True)
+    assert "hint: " in result.err
+
+
+def test_the_beginning_of_a_name_is_enough_where_that_is_said(run, store) -> None:
+    path = write_record(store / "one.jsonl", *h200(1))
+
+    result = run("records", "remove", "on", "--prefix", "--yes")
+
+    assert (result.code, path.exists()) == (0, False)
+
+
+def test_what_is_no_record_is_listed_as_one_that_cannot_be_trusted(run, store) -> None:
+    write_record(store / "one.jsonl", *h200(1))
+    (store / "folder.jsonl").mkdir()
+    os.mkfifo(store / "pipe.jsonl")
+    (store / "gone.jsonl").symlink_to("nowhere")
+
+    listed = run("records", "list")
+    document = json.loads(run("records", "list", "--json").out)
+
+    assert listed.code == 0
+    assert {line.split()[0]: line.split()[-2] for line in listed.out.splitlines()[2:]} == {
+        "folder": "no", "gone": "no", "pipe": "no",
+    }  # fmt: skip
+    what = {record["name"]: record["problems"][0]["what"] for record in document["records"][1:]}
+    assert what == {
+        "folder": "it is a directory", "gone": "No such file or directory", "pipe": "it is a pipe",
+    }  # fmt: skip
+    assert run("records", "remove", "pipe", "--yes").code == 0
+    assert run("records", "remove", "folder", "--yes").code == 2

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from mpplan.commands.planning.validate import read_runs
+
 ROW = {
     "id": "x-1", "group": "throughput", "model": "Llama3-8B", "precision": "bf16", "gpu": "h100-sxm5-80gb",
     "n_gpus": "8",
@@ -146,3 +148,27 @@ def test_a_hundred_thousand_rows_of_few_configurations_are_answered(run, file):
 
     assert result.code == 0
     assert "100000 published runs: 100000 predicted, 0 skipped" in result.out
+
+
+def test_of_very_many_rows_that_cannot_be_read_the_first_twenty_are_named(run, home) -> None:
+    header = "id,model,precision,gpu,n_gpus,metric,value"
+    junk = [f"j{number},?,bf16,h100-sxm5-80gb,x,mfu,0.4" for number in range(3000)]  # more than one chunk
+    (home / "junk.csv").write_text("\n".join((header, *junk)) + "\n", encoding="utf-8")
+
+    result = run("validate", "junk.csv", "--all")
+
+    assert result.code == 0
+    assert "3000 published runs: 0 predicted, 3000 skipped" in result.out
+    assert sum(line.lstrip().startswith("j") for line in result.out.splitlines()) == 20
+    assert "and 2,980 more rows that cannot be read" in result.out
+
+
+def test_rows_hold_the_cells_that_are_filled_and_comments_and_chunks_cost_none(home) -> None:
+    rows = "".join(f"r{number},m,,h100,8,mfu,\n" for number in range(4001))
+    text = "\ufeff# a comment\n# another\nid, model ,precision,gpu,n_gpus,metric,value\n" + rows
+    (home / "runs.csv").write_text(text, encoding="utf-8")
+
+    read = read_runs("runs.csv")
+
+    assert len(read) == 4001
+    assert read[-1] == {"id": "r4000", "model": "m", "gpu": "h100", "n_gpus": "8", "metric": "mfu"}

@@ -1,0 +1,1 @@
+"""How the store of records bears many and large records."""

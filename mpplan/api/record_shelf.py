@@ -1,0 +1,94 @@
+"""The records at hand for one answer: of the file or folder that the user names, else of the store and the package.
+
+Whatever lies in the store, an answer is given: what cannot be used is set aside and said once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.errors import Message, UsageError
+from planner.records.home import user_path
+from planner.records.store import StoredRecord, list_records, newest_record, open_record, summarise
+from planner.records.summary import RecordSummary
+
+SHOWN_ASIDE = 3
+"""Records that the warning names."""
+
+
+class RecordShelf:
+    """The records that an answer may rest on: listed once, and each read at most once."""
+
+    def __init__(self, named: str | None) -> None:
+        """List them.
+
+        Args:
+            named: the file or folder that the user named; None: the store and the package.
+
+        Raises:
+            UsageError: a file was named and cannot be read, or a folder and it cannot be listed.
+        """
+        self.named = named
+        self._read: dict[Path, StoredRecord] = {}
+        self._unread: dict[Path, str] = {}
+        """What could not be read when it was wanted, with the reason."""
+        self._unlisted: str | None = None
+        self.listed = self._list()
+
+    def _list(self) -> tuple[RecordSummary, ...]:
+        if self.named is None:
+            try:
+                return list_records()
+            except UsageError as error:  # what the user did not ask for does not stop an answer
+                self._unlisted = str(error)
+                return ()
+        path = user_path(self.named)
+        if path.is_dir():
+            return tuple(record for record in list_records(path) if not record.shipped)
+        if not path.is_file():
+            return ()
+        self._read[path] = open_record(path)
+        return (summarise(self._read[path]),)
+
+    def read(self, summary: RecordSummary) -> StoredRecord:
+        """A record in full.
+
+        Raises:
+            UsageError: it cannot be read any more.
+        """
+        if summary.path not in self._read:
+            self._read[summary.path] = open_record(summary.path, shipped=summary.shipped)
+        return self._read[summary.path]
+
+    def newest(self, gpu: str) -> StoredRecord | None:
+        """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none."""
+        candidates = list(self.listed)
+        while (summary := newest_record(gpu, candidates)) is not None:
+            candidates.remove(summary)
+            try:
+                record = self.read(summary)
+            except UsageError as error:
+                self._unread[summary.path] = str(error)
+                continue
+            if record.gpu == gpu and record.verdict.trustworthy:
+                return record
+        return None
+
+    @property
+    def notices(self) -> tuple[Message, ...]:
+        """One warning of all that was set aside, where nothing was named: a record of the store that cannot be used."""
+        if self.named is not None:
+            return ()
+        aside = [
+            (record.path.name, self._unread.get(record.path) or record.facts.problem)
+            for record in self.listed
+            if record.facts.problem or record.path in self._unread
+        ]
+        whole = [] if self._unlisted is None else [Message.of("warning.store_unlisted", why=self._unlisted)]
+        if not aside:
+            return tuple(whole)
+        shown = tuple(Message.of("record.aside", record=name, why=str(why)) for name, why in aside[:SHOWN_ASIDE])
+        more = len(aside) - len(shown)
+        key = "warning.records_aside_more" if more else "warning.records_aside"
+        values = {"more": more} if more else {}
+        return (*whole, Message.of(key, records=shown, **values))

@@ -1,0 +1,85 @@
+"""What is needed of each record to choose between records, remembered from one run to the next.
+
+`index.json` in the store holds a summary of every record with the size and the times of its file; a record whose file
+has others is read anew, and so are all of them once the rules by which records are read and judged have changed. The
+index only saves time: it may be missing, damaged or impossible to write, and a record that is chosen by it is read and
+judged before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+SCHEMA = "mpplan.index/1"
+FILE_NAME = "index.json"
+RULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "summary.py")
+"""Modules of this package that decide what a summary says."""
+SETTLED_NS = 2_000_000_000
+"""A file written less than two seconds ago may be written again with the same times: it is not remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """What changes when a file is written."""
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileState:
+        """The state that the system reports."""
+        return cls(size_bytes=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns)
+
+    @property
+    def settled(self) -> bool:
+        """Whether a later change of the file is sure to show."""
+        return max(self.mtime_ns, self.ctime_ns) + SETTLED_NS < time.time_ns()
+
+
+def read_index(store: Path) -> dict[str, tuple[FileState, dict[str, Any]]]:
+    """Summaries by file name, as they were remembered; empty where there is no index of these rules."""
+    try:
+        document = json.loads((store / FILE_NAME).read_bytes())
+        if (document["schema"], document["rules"]) != (SCHEMA, _rules()):
+            return {}
+        return {name: (FileState(**entry["file"]), entry["summary"]) for name, entry in document["records"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def write_index(store: Path, entries: Mapping[str, tuple[FileState, Mapping[str, Any]]]) -> None:
+    """Remember these summaries, whole or not at all; a store that cannot be written goes without."""
+    records = {
+        name: {"file": asdict(state), "summary": dict(summary)}
+        for name, (state, summary) in entries.items()
+        if state.settled
+    }
+    text = json.dumps({"schema": SCHEMA, "rules": _rules(), "records": records}, separators=(",", ":"))
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=store, prefix=".mpplan-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, store / FILE_NAME)
+    except OSError:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+@cache
+def _rules() -> int:
+    """A checksum of the rules, so that an index of another version of the program is not used."""
+    folder = Path(__file__).parent
+    return zlib.crc32(b"".join((folder / name).read_bytes() for name in RULES))

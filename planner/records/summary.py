@@ -1,0 +1,125 @@
+"""A record in short: what is needed to choose between records, to list them, and to say why one is set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from planner.hardware.catalogue import match_device
+from planner.records.check import Verdict
+from planner.records.home import CPU_LOCAL
+from planner.records.jsonl import MeasurementFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFacts:
+    """What the file of a record says in short; the index of the store holds these."""
+
+    device_kind: str | None = None
+    """`cuda` or `cpu`; None where no line could be used."""
+    device_name: str | None = None
+    memory_total_bytes: float | None = None
+    power_limit_w: float | None = None
+    date: str | None = None
+    """ISO 8601 time of the last point."""
+    precisions: tuple[str, ...] = ()
+    """Precisions of which there is a result."""
+    torch_version: str | None = None
+    driver_version: str | None = None
+    points: int = 0
+    """Points with a result."""
+    trustworthy: bool = False
+    unused_lines: int = 0
+    """Lines that could not be used."""
+    problem: str | None = None
+    """Why nothing of the file can be used; None where some of it can, and where it is empty."""
+
+    @property
+    def gpu(self) -> str | None:
+        """Catalogue id of the device, `cpu-local` for a CPU; None where no row matches."""
+        return catalogue_id(self.device_kind, self.device_name, self.memory_total_bytes, self.power_limit_w)
+
+
+def catalogue_id(
+    kind: str | None, name: str | None, memory_total_bytes: float | None, power_limit_w: float | None
+) -> str | None:
+    """Catalogue id of a device as its driver describes it, `cpu-local` for a CPU; None where no row matches."""
+    if kind == "cpu":
+        return CPU_LOCAL
+    if name is None or memory_total_bytes is None:
+        return None
+    gpu = match_device(name, memory_total_bytes, power_limit_w)
+    return gpu.id if gpu else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSummary:
+    """One record of a store."""
+
+    name: str
+    """File name without its ending; what `mpplan records show` takes."""
+    path: Path
+    shipped: bool
+    """True: came with the package, cannot be removed."""
+    gpu: str | None
+    """Catalogue id of the device, `cpu-local` for a CPU, None where no row matches."""
+    facts: RecordFacts
+
+
+def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
+    """A record in short."""
+    if not file.measurements:
+        return RecordFacts(unused_lines=file.unused_lines, problem=_why(file))
+    last = file.measurements[-1]
+    measured = (point for point in file.measurements if point.status == "ok" and point.setup.precision)
+    return RecordFacts(
+        device_kind=last.device.kind,
+        device_name=last.device.name,
+        memory_total_bytes=last.device.memory_total_bytes,
+        power_limit_w=last.device_state.power_limit_w,
+        date=max((point.timestamp_utc for point in file.measurements if point.timestamp_utc), default=None),
+        precisions=tuple(sorted({str(point.setup.precision) for point in measured})),
+        torch_version=last.software.torch_version,
+        driver_version=last.software.driver_version,
+        points=verdict.points,
+        trustworthy=verdict.trustworthy,
+        unused_lines=file.unused_lines,
+    )
+
+
+def _why(file: MeasurementFile) -> str | None:
+    """The first line at fault; None where there is no line at all, as in the record of a probe that has just begun."""
+    first = next((problem for problem in file.damage if problem.line), None)
+    if first is None:
+        return None
+    return f"line {first.line}: {f'{first.key}: ' if first.key else ''}{first.what}"
+
+
+def facts_document(facts: RecordFacts) -> dict[str, Any]:
+    """As plain JSON values."""
+    return asdict(facts)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    field.name: {"tuple": (list,), "int": (int,), "bool": (bool,), "float": (int, float, type(None))}.get(
+        str(field.type).split("[")[0].split(" ")[0], (str, type(None))
+    )
+    for field in fields(RecordFacts)
+}
+"""What JSON may hold, by field."""
+
+
+def facts_from(document: Mapping[str, Any]) -> RecordFacts:
+    """The facts that `facts_document` wrote.
+
+    Raises:
+        ValueError: it is none of those.
+    """
+    if not isinstance(document, Mapping) or set(document) != set(_TYPES):
+        raise ValueError("expected the facts of a record")
+    for name, value in document.items():
+        if not isinstance(value, _TYPES[name]):
+            raise ValueError(f"{name}: expected another type")
+    return RecordFacts(**{**document, "precisions": tuple(str(text) for text in document["precisions"])})
