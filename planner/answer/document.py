@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Assumption):
         return {"id": value.id, "text": plain(value.message), "input": value.input}
     if is_dataclass(value):
-        return {_RENAMED.get(field.name, field.name): plain(getattr(value, field.name)) for field in fields(value)}
+        return {RENAMED.get(field.name, field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -42,7 +43,7 @@ DIGITS = 10
 DECIMALS, LONG, LONGEST = 3, 1e7, 1e13
 """Decimals of a number from `LONG` to `LONGEST`, whose tenth digit is no cent: bills add up and multiply out to one."""
 
-_RENAMED = {"frm": "from"}
+RENAMED = {"frm": "from"}
 """Fields whose name in the document is a keyword of Python."""
 
 
@@ -60,7 +61,7 @@ def to_document(answer: Answer) -> Document:
         "command": list(answer.command),
         "question": plain(answer.question),
         "model": model,
-        **{name: plain(getattr(answer, name)) for name in _PARTS},
+        **{name: plain(getattr(answer, name)) for name in PARTS},
         "plans": [_plan(plan) for plan in answer.plans],
         "same_deadline": [_plan(plan) for plan in answer.same_deadline],
     }
@@ -76,33 +77,71 @@ def _plan(plan: Plan) -> Document:
     return document
 
 
-_PARTS = (
+PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
     "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence", "curve",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 
 
+LARGEST_BYTES = 64_000_000
+"""A larger file is refused before it is parsed: an answer of a thousand plans takes half of this."""
+DEEPEST = 60
+"""Levels of lists and objects that a document may have: an answer has about fifteen."""
+LONGEST_INTEGER = 300
+"""Digits of an integer that a float can hold."""
+
+
 def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Document:
-    """Parse a document and check its schema line.
+    """Parse a document and check its schema line, that it is not nested too deeply, and that its numbers are finite.
 
     Raises:
-        InputFileError: not JSON, not an object, or another schema or version.
+        InputFileError: not JSON, not an object, another schema or version, or a number that no float can hold.
     """
+    again = Message.of("hint.write_document_again")
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_int=_integer)
     except json.JSONDecodeError as error:
-        raise InputFileError(
-            f"{name}:{error.lineno}: not JSON: {error.msg}", hint=Message.of("hint.write_document_again")
-        ) from error
+        raise InputFileError(f"{name}:{error.lineno}: not JSON: {error.msg}", hint=again) from error
+    except RecursionError:
+        raise InputFileError(f"{name}: nested too deeply", hint=again) from None
     given = document.get("schema") if isinstance(document, dict) else None
     if given != schema:
+        found = str(given) if isinstance(given, str | int | float | None) else "no text"
         raise InputFileError(
-            f"{name}: schema: expected `{schema}`, found `{given}`",
+            f"{name}: schema: expected `{schema}`, found `{found[:LONGEST_NAME]}`",
             hint=Message.of(_other_version(given, schema)),
         )
+    for place, what in _unusable(document):
+        raise InputFileError(f"{name}: {place}: {what}", hint=again)
     result: Document = document
     return result
+
+
+LONGEST_NAME = 60
+"""Characters of an unknown schema's name that an error repeats."""
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float("inf")
+
+
+def _unusable(document: Document) -> Iterator[tuple[str, str]]:
+    """Places, `plans[0].gpus`, of numbers that are not finite and of values that are nested too deeply."""
+    left: list[tuple[Any, str, int]] = [(document, "", 0)]
+    while left:
+        value, place, depth = left.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            yield place, f"expected a finite number, found {value}"
+        if not isinstance(value, dict | list):
+            continue
+        if depth > DEEPEST:
+            yield place[:LONGEST_NAME], "nested too deeply"
+        elif isinstance(value, dict):
+            dot = "." if place else ""
+            left += [(inner, f"{place}{dot}{key[:LONGEST_NAME]}", depth + 1) for key, inner in value.items()]
+        else:
+            left += [(inner, f"{place}[{number}]", depth + 1) for number, inner in enumerate(value)]
 
 
 def _other_version(given: object, schema: str) -> str:
@@ -116,10 +155,25 @@ def read_document(path: Path, schema: str = ESTIMATE_SCHEMA) -> Document:
 
     Raises:
         UsageError: the file is missing or unreadable.
-        InputFileError: see `parse_document`.
+        InputFileError: see `decode_document` and `parse_document`.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise UsageError(f"cannot read `{path}`: {error}", hint="check the path") from error
-    return parse_document(text, str(path), schema)
+    return parse_document(decode_document(content, str(path)), str(path), schema)
+
+
+def decode_document(content: bytes, name: str) -> str:
+    """The text of a document, with or without a byte order mark.
+
+    Raises:
+        InputFileError: larger than `LARGEST_BYTES`, or not UTF-8.
+    """
+    if len(content) > LARGEST_BYTES:
+        raise InputFileError(f"{name}: larger than {LARGEST_BYTES:,} bytes", hint=Message.of("hint.document_too_large"))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{name}: expected UTF-8 text", hint=Message.of("hint.document_utf8")) from error

@@ -14,7 +14,7 @@ from planner.models.convnet import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
-from planner.performance.operations import model_flop_per_token
+from planner.performance.operations import worked_flop_per_token
 from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.step import StepTimes, allocator_s, step_times
@@ -83,10 +83,10 @@ def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
 
 
 def flop_of(recipe: Recipe) -> float:
-    """Model FLOP per token (per image of a convolutional network), forward and backward."""
+    """Model FLOP per token (per image of a convolutional network), forward and backward, of what the method trains."""
     if recipe.model.kind == "cnn":
         return 3.0 * network_of(recipe.model).flop_per_image
-    return model_flop_per_token(recipe.model, recipe.seq_len)
+    return worked_flop_per_token(recipe)
 
 
 def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
@@ -95,9 +95,8 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 
 
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
-    """GPU-seconds of a step at the dense peak, below which no draw can go; frozen weights have no gradients."""
-    done = 1.0 if recipe.trains_all else 2.0 / 3.0
-    return done * flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
+    """GPU-seconds of a step at the dense peak, below which no draw can go."""
+    return flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 
 
 def evaluate(

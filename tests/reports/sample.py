@@ -86,7 +86,7 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
         gpu=gpu,
         gpus=gpus,
         nodes=gpus // 8,
-        layout=layout(),
+        layout=layout() if gpus == GPUS else layout(pp=1, dp=gpus // 8),
         fits=True,
         why_not=None,
         memory_gib=weights | {"total": sum(weights.values())},
