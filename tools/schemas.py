@@ -37,7 +37,7 @@ from tools.schema_types import (
     table,
 )
 
-NUMBER_INPUTS = ("tokens", "pue", "params", "gpus", "global_batch", "seq_len", "gpus_per_node")
+NUMBER_INPUTS = ("tokens", "pue", "params", "global_batch", "seq_len", "gpus_per_node")
 """Inputs of the question whose value is a number or null in every answer: reports calculate with them."""
 ERRORS = {name: or_null(NUMBER) for name in ("median_abs_error", "p90_abs_error", "bias", "coverage")}
 
@@ -89,7 +89,7 @@ def _worded(definitions: Definitions) -> None:
 def _question(definitions: Definitions) -> Schema:
     """Every input with its value and source; those that are numbers say so."""
     entry = record_of(InputValue, definitions)
-    value: Schema = {"type": ["string", "number", "boolean", "array", "null"], "items": {"type": ["string", "number"]}}
+    value: Schema = {"type": ["string", "number", "boolean", "array", "object", "null"], "items": {"type": ["string", "number"]}}
     entry["properties"] |= {"value": value, "value_message": MESSAGE}
     definitions.schemas["InputValue"] = entry
     number = dict(entry, properties=entry["properties"] | {"value": or_null(AMOUNT)})

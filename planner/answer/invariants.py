@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from planner.errors import InternalError, Message
@@ -39,7 +40,7 @@ def require_possible(document: Doc) -> None:
     Raises:
         InternalError: it breaks a rule, which is a mistake in mpplan.
     """
-    for violation in violations(document):
+    for violation in chain(violations(document), _powers(document)):
         raise InternalError(
             Message.of("error.impossible_answer", place=violation.place, rule=violation.rule),
             hint=Message.of("hint.report_impossible"),
@@ -47,19 +48,18 @@ def require_possible(document: Doc) -> None:
 
 
 def violations(document: Doc) -> Iterator[Violation]:
-    """The rules that a document `mpplan.estimate/2` breaks, none for a possible answer.
+    """The rules that a document `mpplan.estimate/2` breaks, whichever version wrote it; none for a possible answer.
 
     Args:
         document: of the shape that its schema says; the keys that came later may be missing.
     """
     yield from _ranges(document)
     ids = None if document.get("redacted") else {source["id"] for source in document["evidence"]}
-    caps = {cap["gpu"]: cap["cap_mw"] for cap in document.get("power_caps") or ()}
     for view in VIEWS:
         for number, plan in enumerate(document.get(view) or ()):
             place = f"{view}[{number}]"
             if plan["fits"]:
-                yield from _of_plan(plan, place, caps.get(plan["gpu"]))
+                yield from _of_plan(plan, place)
             if ids is not None:
                 yield from _references(plan, place, ids)
     yield from _savings(document)
@@ -83,7 +83,7 @@ def _ranges(value: Any, place: str = "") -> Iterator[Violation]:
                 yield from _ranges(inner, f"{place}.{name}" if place else name)
 
 
-def _of_plan(plan: Doc, place: str, cap_mw: float | None) -> Iterator[Violation]:
+def _of_plan(plan: Doc, place: str) -> Iterator[Violation]:
     missing = [name for name in FIGURES if plan.get(name) is None]
     if missing:
         yield Violation(place=f"{place}.{missing[0]}", rule="missing, though the plan fits")
@@ -93,7 +93,6 @@ def _of_plan(plan: Doc, place: str, cap_mw: float | None) -> Iterator[Violation]
         if high > 1.0 + ROUNDING:
             yield Violation(place=f"{place}.{name}", rule=f"{high:g} is more than all")
     yield from _totals(plan, place)
-    yield from _power(plan, place, cap_mw)
     yield from _bill(plan, place)
 
 
@@ -116,10 +115,17 @@ def _totals(plan: Doc, place: str) -> Iterator[Violation]:
         yield Violation(place=f"{place}.layout", rule=f"{ranks} ranks on {plan['gpus']} GPUs")
 
 
+def _powers(document: Doc) -> Iterator[Violation]:
+    """Means above their peak, peaks above their cap. Saved answers of earlier versions have a peak at a middling PUE."""
+    caps = {cap["gpu"]: cap["cap_mw"] for cap in document.get("power_caps") or ()}
+    for view in VIEWS:
+        for number, plan in enumerate(document.get(view) or ()):
+            if plan["fits"] and plan.get("peak_power_mw") is not None:
+                yield from _power(plan, f"{view}[{number}]", caps.get(plan["gpu"]))
+
+
 def _power(plan: Doc, place: str, cap_mw: float | None) -> Iterator[Violation]:
-    peak, mean = plan.get("peak_power_mw"), _high(plan.get("mean_power_mw"))
-    if peak is None:
-        return
+    peak, mean = plan["peak_power_mw"], _high(plan.get("mean_power_mw"))
     if mean > peak * (1.0 + ROUNDING):
         yield Violation(place=f"{place}.mean_power_mw", rule=f"{mean:g} MW at the high end, above the peak {peak:g} MW")
     if cap_mw is not None and peak > cap_mw * (1.0 + ROUNDING):

@@ -54,8 +54,7 @@ QUESTIONS = (
     {"model": "mixtral-8x7b", "gpu": ["h100-sxm5-80gb", "b200-sxm-180gb"], "precision": "fp8", "tokens": "100B"},
     {"params": "70B", "power_cap": "1MW"},
     {"params": "7B", "gpus": 64, "deadline": "30d", "budget": 1e6, "market_grid": 0},
-    {"model": "resnet-50", "gpus": 8},
-    {"params": "7B", "gpu": "v100-sxm2-32gb", "gpus": 64},
+    {"params": "7B", "gpu": "v100-sxm2-32gb", "gpus": 64, "precision": "fp16"},
     {"params": "8B", "gpus": 64, "power_limit": "auto"},
 )
 
