@@ -1,0 +1,1 @@
+"""What mpplan is attacked with."""
