@@ -89,7 +89,8 @@ def _worded(definitions: Definitions) -> None:
 def _question(definitions: Definitions) -> Schema:
     """Every input with its value and source; those that are numbers say so."""
     entry = record_of(InputValue, definitions)
-    value: Schema = {"type": ["string", "number", "boolean", "array", "object", "null"], "items": {"type": ["string", "number"]}}
+    kinds = ["string", "number", "boolean", "array", "object", "null"]  # an object: a count for each of several GPUs
+    value: Schema = {"type": kinds, "items": {"type": ["string", "number"]}}
     entry["properties"] |= {"value": value, "value_message": MESSAGE}
     definitions.schemas["InputValue"] = entry
     number = dict(entry, properties=entry["properties"] | {"value": or_null(AMOUNT)})

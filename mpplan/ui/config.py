@@ -64,7 +64,7 @@ def _read(path: Path) -> ConfigFile:
         raise InputFileError(f"{path}:1: expected UTF-8 text", hint="save the file as UTF-8") from error
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # beside wrong syntax: integers of 5,000 digits, deep nesting
         position = re.search(r"\(at line (\d+).*\)$", str(error))
         line = position[1] if position else len(text.splitlines())
         reason = re.sub(r" \(at .*\)$", "", str(error))

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.answer.document import place_of
 from planner.errors import InputFileError, Message
 from reports.text.clean import clean
 
@@ -52,17 +53,11 @@ def check_schema(document: Any, schema: str, name: str) -> None:
         _check(document, _read(schema), path)
     except _SchemaError as error:
         raise InputFileError(
-            f"{name}: {path_of(path)}: {error}", hint=Message.of("hint.write_document_again")
+            f"{name}: {clean(place_of(path))}: {error}", hint=Message.of("hint.write_document_again")
         ) from None
 
 
-def path_of(parts: list[str | int]) -> str:
-    """The place of a value in the words of the file, for example `plans[0].gpus`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{shown(part, quoted=False)}" for part in parts)
-    return text.removeprefix(".") or "document"
-
-
-def shown(value: Any, *, quoted: bool = True) -> str:
+def shown(value: Any) -> str:
     """A value as an error quotes it: text in quotes and cut, lists and objects by their kind."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
@@ -70,7 +65,7 @@ def shown(value: Any, *, quoted: bool = True) -> str:
         return "an empty list" if value == [] else _EXPECTED["array" if isinstance(value, list) else "object"]
     text = clean(value)
     cut = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
-    return f'"{cut}"' if isinstance(value, str) and quoted else cut
+    return f'"{cut}"' if isinstance(value, str) else cut
 
 
 class _SchemaError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -128,20 +128,28 @@ def _integer(digits: str) -> int | float:
 
 def _unusable(document: Document) -> Iterator[tuple[str, str]]:
     """Places, `plans[0].gpus`, of numbers that are not finite and of values that are nested too deeply."""
-    left: list[tuple[Any, str, int]] = [(document, "", 0)]
-    while left:
-        value, place, depth = left.pop()
-        if isinstance(value, float) and not math.isfinite(value):
-            yield place, f"expected a finite number, found {value}"
-        if not isinstance(value, dict | list):
-            continue
-        if depth > DEEPEST:
-            yield place[:LONGEST_NAME], "nested too deeply"
-        elif isinstance(value, dict):
-            dot = "." if place else ""
-            left += [(inner, f"{place}{dot}{key[:LONGEST_NAME]}", depth + 1) for key, inner in value.items()]
-        else:
-            left += [(inner, f"{place}[{number}]", depth + 1) for number, inner in enumerate(value)]
+    level: list[tuple[tuple[Any, ...], Any]] = [((), document)]
+    for depth in range(DEEPEST + 1):
+        below: list[tuple[tuple[Any, ...], Any]] = []
+        for place, parent in level:
+            entries = parent.items() if isinstance(parent, dict) else enumerate(parent)
+            for key, value in entries:
+                kind = type(value)
+                if kind is dict or kind is list:
+                    below.append(((*place, key), value))
+                elif kind is float and not math.isfinite(value):
+                    yield place_of((*place, key)), f"expected a finite number, found {value}"
+        level = below
+        if not level:
+            return
+        if depth == DEEPEST:
+            yield place_of(level[0][0][:4]), "nested too deeply"
+
+
+def place_of(path: Iterable[str | int]) -> str:
+    """The place of a value in the words of a document, for example `plans[0].gpus`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part[:LONGEST_NAME]}" for part in path)
+    return "".join(parts).removeprefix(".") or "document"
 
 
 def _other_version(given: object, schema: str) -> str:

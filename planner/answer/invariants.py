@@ -116,7 +116,7 @@ def _totals(plan: Doc, place: str) -> Iterator[Violation]:
 
 
 def _powers(document: Doc) -> Iterator[Violation]:
-    """Means above their peak, peaks above their cap. Saved answers of earlier versions have a peak at a middling PUE."""
+    """Means above their peak, peaks above their cap. Answers of earlier versions have a peak at a middling PUE."""
     caps = {cap["gpu"]: cap["cap_mw"] for cap in document.get("power_caps") or ()}
     for view in VIEWS:
         for number, plan in enumerate(document.get(view) or ()):

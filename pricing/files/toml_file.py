@@ -142,7 +142,7 @@ def read_toml(path: Path) -> TomlFile:
     text = read_text(path, str(path))
     try:
         values = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # beside wrong syntax: integers of 5,000 digits, deep nesting
         position = re.search(r"\(at line (\d+)", str(error))
         line = position[1] if position else str(text.count("\n") + 1)
         reason = str(error).split(" (at")[0]

@@ -1,7 +1,7 @@
 """Damaged files: a valid one of every format that mpplan reads, cut, bent and swapped, and the command that reads it.
 
-`python -m tests.fuzz.files --seed 1 --seconds 20` runs cases in this process. A finding is an exit code 1, a traceback or
-a hang; it is kept as `tests/corpus/files/<format>-<hash>`, which `test_files.py` replays.
+`python -m tests.fuzz.files --seed 1 --seconds 20` runs cases in this process. A finding is an exit code 1, a traceback
+or a hang; it is kept as `tests/corpus/files/<format>-<hash>`, which `test_files.py` replays.
 """
 
 from __future__ import annotations
@@ -72,6 +72,17 @@ class Format:
     commands: tuple[tuple[str, ...], ...]
     """Arguments that make mpplan read the file; `FILE` stands for it."""
 
+
+OWN = b"""[capital]
+server_usd_per_gpu = 30000
+life_years = 4
+residual_ratio = 0.1
+financing_ratio = 0.05
+[use]
+utilisation_ratio = 0.8
+[power]
+mean_load_ratio = 0.76
+"""
 
 ASKED = ("estimate", "--params", "1B", "--gpus", "8", "--tp", "1", "--pp", "1", "--precision", "bf16", "--json")
 
@@ -149,7 +160,7 @@ FORMATS = {
         commands=_estimate("--gpu", "h100-sxm5-80gb", "--quote", "FILE"),
     ),
     "own": Format(
-        name="own.toml", valid=_documented("docs/pricing.md", "utilisation_ratio"), commands=_estimate("--own", "FILE")
+        name="own.toml", valid=lambda: OWN, commands=_estimate("--own", "FILE")
     ),
     "beside": Format(
         name="beside.toml", valid=_documented("docs/pricing.md", "usd_per_gb_month"),
@@ -289,9 +300,9 @@ def _toml_changed(content: bytes, draw: random.Random) -> bytes:
     keyed = [number for number, line in enumerate(lines) if "=" in line]
     number = draw.choice(keyed)
     key = lines[number].partition("=")[0]
-    values = ("nan", "inf", "-1", "0", "1e300", "9" * 5000, '""', '"x"', "[]", "{}", "true", "1979-05-27", '"' + "x" * 300 + '"',
-              "[" * 2000 + "]" * 2000, "{a = " * 200 + "1" + "}" * 200, '"²"', "07:32:00", '"1e999"', '"\\u0000"',
-              "1e-320", "[1, 'x', {}]")  # fmt: skip
+    values = ("nan", "inf", "-1", "0", "1e300", "9" * 5000, '""', '"x"', "[]", "{}", "true", "1979-05-27", '"²"',
+              '"' + "x" * 300 + '"', "[" * 2000 + "]" * 2000, "{a = " * 200 + "1" + "}" * 200, "07:32:00", '"1e999"',
+              '"\\u0000"', "1e-320", "[1, 'x', {}]")  # fmt: skip
     lines[number] = f"{key} = {draw.choice(values)}"
     return "\n".join(lines).encode()
 

@@ -1,4 +1,4 @@
-"""Saved answers are checked once, when they are read: what is wrong is said with its place, in the words of the file."""
+"""Saved answers are checked once, when they are read: what is wrong is said with its place in the file."""
 
 from __future__ import annotations
 

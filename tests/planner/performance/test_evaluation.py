@@ -202,5 +202,5 @@ def test_no_luck_of_a_draw_runs_faster_than_the_peak(method):
     mfu = np.asarray(found.model_flop_per_s_per_gpu) / machine.gpu.peak_flop_per_s["fp32"]
 
     assert mfu[0] == pytest.approx(1.0)
-    assert mfu[1] < 0.95 * most
+    assert mfu[1] < 0.95
     assert sum(getattr(found.step, f.name) for f in fields(StepTimes)) == pytest.approx(np.asarray(found.step_s))
