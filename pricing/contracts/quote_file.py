@@ -111,7 +111,7 @@ def _gpu_price(file: TomlFile, gpu: str, commitment: str, usd: Decimal, rate: Ex
         gap=Gap.of("quote.ended", until=str(until)) if ended else None,
         commitment=commitment,
         provider=vendor,
-        region=file.get("region"),
+        region=None if file.get("region") is None else file.text_of("region"),
         stale=ended,
     )
 

@@ -50,7 +50,7 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not low <= float(value) <= high:
+        if not _is_finite(value) or not low <= value <= high:
             raise self.fail(key, f"expected a number from {low:g} to {high:g}, found {_shown(value)}")
         return float(value)
 
@@ -63,7 +63,7 @@ class TomlFile:
         value = self.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not value >= 0:
+        if not _is_finite(value) or not 0 <= value <= MOST_AMOUNT:
             raise self.fail(key, f"expected an amount of at least 0, found {_shown(value)}")
         return Decimal(value)
 
@@ -120,8 +120,22 @@ class TomlFile:
                 raise self.fail(key, "unknown key", f"did you mean {listed(near)}?" if near else None)
 
 
+def _is_finite(value: Any) -> bool:
+    """Whether a value is a number, neither `nan` nor `inf`."""
+    return value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) and not isinstance(value, bool)
+
+
+MOST_AMOUNT = Decimal("1e15")
+"""More than anything costs; a larger amount is a slip, and beyond what is added up exactly."""
+
+
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else f"`{value}`"
+    text = str(value)
+    return "nothing" if value is None else f"`{text[:LONGEST_SHOWN]}{'…' if len(text) > LONGEST_SHOWN else ''}`"
+
+
+LONGEST_SHOWN = 60
+"""Characters of a value that an error repeats."""
 
 
 def _keys(values: dict[str, Any], prefix: str) -> Iterable[str]:
