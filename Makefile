@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house rows site versions lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house rows site versions schema lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -51,6 +51,9 @@ readme: ## write the capture and the help blocks of the README anew
 
 startup: ## cold start of the program as a ratio to `import numpy`
 	$(BIN)/python -m benchmarks.startup
+
+schema: ## write the JSON Schemas of the documents anew from the types
+	$(BIN)/python -m tools.schemas
 
 calibrate: ## fit the parameters to the shipped published runs and write them down
 	$(BIN)/python -m tools.calibrate

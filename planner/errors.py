@@ -46,6 +46,12 @@ class MpplanError(Exception):
         """The next action, or None where there is nothing useful to say."""
 
 
+class InternalError(MpplanError):
+    """What mpplan made breaks a rule that always holds: our fault, said with what to report (exit 1)."""
+
+    exit_code = 1
+
+
 class UsageError(MpplanError):
     """A flag or a name is wrong, a file is missing, an output cannot be written, a layout is inconsistent (exit 2)."""
 

@@ -39,9 +39,12 @@ def estimate(**inputs: Given) -> Answer:
         NoPlanError: nothing feasible; says what is short and what would fit.
     """
     from mpplan.api.document import worded_errors
+    from planner.answer.document import to_document
+    from planner.answer.invariants import require_possible
 
     with worded_errors():
         result = answer_question(_ask(inputs))
+        require_possible(to_document(result.answer))
     unused = (Message.of("warning.unused_line", problem=problem) for problem in result.damage)
     return replace(result.answer, warnings=(*result.answer.warnings, *unused))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.answer.document import Document
 from planner.answer.document import to_document as planner_document
+from planner.answer.invariants import require_possible
 from planner.answer.plan import Answer
 from planner.errors import MpplanError
 from planner.question.input import flag_of
@@ -16,8 +17,14 @@ from reports.text.messages import SIBLING, is_message, word
 
 
 def to_document(answer: Answer) -> Document:
-    """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English."""
-    document: Document = worded(planner_document(answer))
+    """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, worded in English.
+
+    Raises:
+        InternalError: the answer breaks a rule that always holds (`planner.answer.invariants`).
+    """
+    plain = planner_document(answer)
+    require_possible(plain)
+    document: Document = worded(plain)
     for assumption in document["assumptions"]:
         replaced_by = assumption.pop("input")
         assumption["change_with"] = None if replaced_by is None else flag_of(replaced_by)

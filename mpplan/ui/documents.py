@@ -1,12 +1,24 @@
-"""Saved answers as arguments of commands: a file, or `-` for stdin."""
+"""Saved answers as arguments of commands: a file, or `-` for stdin; checked once, when they are read."""
 
 from __future__ import annotations
 
 import sys
 
-from planner.answer.document import Document, parse_document, read_document
-from planner.errors import UsageError
+from mpplan.ui.schema import check_schema
+from planner.answer.document import (
+    ESTIMATE_SCHEMA,
+    LARGEST_BYTES,
+    Document,
+    decode_document,
+    parse_document,
+    read_document,
+)
+from planner.answer.invariants import violations
+from planner.errors import InputFileError, Message
 from planner.records.home import user_path
+
+MOST_PLANS = 5_000
+"""Plans of one document: a page of more is of use to nobody, and takes minutes."""
 
 
 def read_answer(name: str) -> Document:
@@ -14,12 +26,32 @@ def read_answer(name: str) -> Document:
 
     Raises:
         UsageError: it cannot be read.
-        InputFileError: it is not such a document.
+        InputFileError: it is not such a document, does not agree with its schema, or has impossible figures.
     """
-    if name != "-":
-        return read_document(user_path(name))
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError("stdin is not UTF-8 text", hint="pipe `mpplan estimate --json` into it") from error
-    return parse_document(text, "stdin")
+    if name == "-":
+        content = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+        document = parse_document(decode_document(content, "stdin"), "stdin")
+    else:
+        document = read_document(user_path(name))
+    _check(document, "stdin" if name == "-" else name)
+    return document
+
+
+def _check(document: Document, name: str) -> None:
+    """Check what a file may hold, before anything is made from it.
+
+    Raises:
+        InputFileError: names the first key that is wrong.
+    """
+    for view in ("plans", "same_deadline"):
+        rows = document.get(view)
+        if isinstance(rows, list) and len(rows) > MOST_PLANS:
+            raise InputFileError(
+                f"{name}: {view}: {len(rows):,} plans, more than {MOST_PLANS:,}",
+                hint=Message.of("hint.document_too_large"),
+            )
+    check_schema(document, ESTIMATE_SCHEMA, name)
+    for violation in violations(document):
+        raise InputFileError(
+            f"{name}: {violation.place}: {violation.rule}", hint=Message.of("hint.write_document_again")
+        )

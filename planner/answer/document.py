@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from planner.answer.plan import Answer, Plan
 from planner.errors import InputFileError, Message
 from planner.evidence import Assumption, Estimate, Gap
-from planner.files import read_text
+from planner.files import read_bytes
 
 ESTIMATE_SCHEMA = "mpplan.estimate/2"
 
@@ -28,7 +29,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Assumption):
         return {"id": value.id, "text": plain(value.message), "input": value.input}
     if is_dataclass(value):
-        return {_RENAMED.get(field.name, field.name): plain(getattr(value, field.name)) for field in fields(value)}
+        return {RENAMED.get(field.name, field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -43,7 +44,7 @@ DIGITS = 10
 DECIMALS, LONG, LONGEST = 3, 1e7, 1e13
 """Decimals of a number from `LONG` to `LONGEST`, whose tenth digit is no cent: bills add up and multiply out to one."""
 
-_RENAMED = {"frm": "from"}
+RENAMED = {"frm": "from"}
 """Fields whose name in the document is a keyword of Python."""
 
 
@@ -61,7 +62,7 @@ def to_document(answer: Answer) -> Document:
         "command": list(answer.command),
         "question": plain(answer.question),
         "model": model,
-        **{name: plain(getattr(answer, name)) for name in _PARTS},
+        **{name: plain(getattr(answer, name)) for name in PARTS},
         "plans": [_plan(plan) for plan in answer.plans],
         "same_deadline": [_plan(plan) for plan in answer.same_deadline],
     }
@@ -77,33 +78,79 @@ def _plan(plan: Plan) -> Document:
     return document
 
 
-_PARTS = (
+PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
     "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence", "curve",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 
 
+LARGEST_BYTES = 64_000_000
+"""A larger file is refused before it is parsed: an answer of a thousand plans takes half of this."""
+DEEPEST = 60
+"""Levels of lists and objects that a document may have: an answer has about fifteen."""
+LONGEST_INTEGER = 300
+"""Digits of an integer that a float can hold."""
+
+
 def parse_document(text: str, name: str, schema: str = ESTIMATE_SCHEMA) -> Document:
-    """Parse a document and check its schema line.
+    """Parse a document and check its schema line, that it is not nested too deeply, and that its numbers are finite.
 
     Raises:
-        InputFileError: not JSON, not an object, or another schema or version.
+        InputFileError: not JSON, not an object, another schema or version, or a number that no float can hold.
     """
+    again = Message.of("hint.write_document_again")
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_int=_integer)
     except json.JSONDecodeError as error:
-        raise InputFileError(
-            f"{name}:{error.lineno}: not JSON: {error.msg}", hint=Message.of("hint.write_document_again")
-        ) from error
+        raise InputFileError(f"{name}:{error.lineno}: not JSON: {error.msg}", hint=again) from error
+    except RecursionError:
+        raise InputFileError(f"{name}: nested too deeply", hint=again) from None
     given = document.get("schema") if isinstance(document, dict) else None
     if given != schema:
+        found = str(given) if isinstance(given, str | int | float | None) else "no text"
         raise InputFileError(
-            f"{name}: schema: expected `{schema}`, found `{given}`",
+            f"{name}: schema: expected `{schema}`, found `{found[:LONGEST_NAME]}`",
             hint=Message.of(_other_version(given, schema)),
         )
+    for place, what in _unusable(document):
+        raise InputFileError(f"{name}: {place}: {what}", hint=again)
     result: Document = document
     return result
+
+
+LONGEST_NAME = 60
+"""Characters of an unknown schema's name that an error repeats."""
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float("inf")
+
+
+def _unusable(document: Document) -> Iterator[tuple[str, str]]:
+    """Places, `plans[0].gpus`, of numbers that are not finite and of values that are nested too deeply."""
+    level: list[tuple[tuple[Any, ...], Any]] = [((), document)]
+    for depth in range(DEEPEST + 1):
+        below: list[tuple[tuple[Any, ...], Any]] = []
+        for place, parent in level:
+            entries = parent.items() if isinstance(parent, dict) else enumerate(parent)
+            for key, value in entries:
+                kind = type(value)
+                if kind is dict or kind is list:
+                    below.append(((*place, key), value))
+                elif kind is float and not math.isfinite(value):
+                    yield place_of((*place, key)), f"expected a finite number, found {value}"
+        level = below
+        if not level:
+            return
+        if depth == DEEPEST:
+            yield place_of(level[0][0][:4]), "nested too deeply"
+
+
+def place_of(path: Iterable[str | int]) -> str:
+    """The place of a value in the words of a document, for example `plans[0].gpus`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part[:LONGEST_NAME]}" for part in path)
+    return "".join(parts).removeprefix(".") or "document"
 
 
 def _other_version(given: object, schema: str) -> str:
@@ -117,6 +164,21 @@ def read_document(path: Path, schema: str = ESTIMATE_SCHEMA) -> Document:
 
     Raises:
         UsageError: the file is missing or unreadable.
-        InputFileError: see `parse_document`.
+        InputFileError: see `decode_document` and `parse_document`.
     """
-    return parse_document(read_text(path, str(path)), str(path), schema)
+    content = read_bytes(path, most_bytes=LARGEST_BYTES)
+    return parse_document(decode_document(content, str(path)), str(path), schema)
+
+
+def decode_document(content: bytes, name: str) -> str:
+    """The text of a document, with or without a byte order mark.
+
+    Raises:
+        InputFileError: larger than `LARGEST_BYTES`, or not UTF-8.
+    """
+    if len(content) > LARGEST_BYTES:
+        raise InputFileError(f"{name}: larger than {LARGEST_BYTES:,} bytes", hint=Message.of("hint.document_too_large"))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"{name}: expected UTF-8 text", hint=Message.of("hint.document_utf8")) from error

@@ -148,7 +148,7 @@ class Plan:
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
     tflops_per_gpu: Estimate | None = None
-    """Model FLOP (causal-halved attention, no recomputation)."""
+    """Model FLOP (causal-halved attention, no recomputation; no gradients of weights that LoRA freezes)."""
     mfu: Estimate | None = None
     mfu_full_attention: float | None = None
     """The same at mid, with attention counted in full."""
@@ -163,7 +163,7 @@ class Plan:
     gpu_power_w: Estimate | None = None
     """Mean board power of one GPU while training."""
     peak_power_mw: float | None = None
-    """What the facility must deliver: GPUs at their limit, host and network, times PUE."""
+    """What the facility must deliver: GPUs at their limit, host, network, times PUE, at the high end of the three."""
     mean_power_mw: Estimate | None = None
     """Energy at the facility's meter over the hours on the clock."""
     cost_usd: Estimate | None = None

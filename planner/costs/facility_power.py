@@ -93,7 +93,7 @@ class LimitBeside:
 
 
 def peak_power(gpus: int, node: NodePower, pue: float) -> Power:
-    """What the facility must deliver: every GPU at its limit, host and network at full load, times PUE."""
+    """What the facility must deliver: GPUs at their limit, host and network at full load, times the PUE of the peak."""
     return Power(w=gpus * (float(node.gpu_limit.w) + float(node.host.w)) * pue)
 
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from planner.hardware.cluster import Cluster
 from planner.models.convnet import network_of
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import ACT_CKPT, Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
-from planner.performance.operations import model_flop_per_token
+from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.step import StepTimes, allocator_s, step_times
@@ -83,10 +83,10 @@ def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
 
 
 def flop_of(recipe: Recipe) -> float:
-    """Model FLOP per token (per image of a convolutional network), forward and backward."""
+    """Model FLOP per token (per image of a convolutional network), forward and backward, of what the method trains."""
     if recipe.model.kind == "cnn":
         return 3.0 * network_of(recipe.model).flop_per_image
-    return model_flop_per_token(recipe.model, recipe.seq_len)
+    return worked_flop_per_token(recipe)
 
 
 def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
@@ -94,10 +94,16 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
     return at.global_batch.astype(np.float64) * recipe.seq_len
 
 
+def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
+    """FLOP per token that checkpointing does again, `[layout]`; nothing is known of convolutional networks."""
+    if recipe.model.kind == "cnn":
+        return np.zeros(len(at))
+    return np.array([recomputed_flop_per_token(recipe, name) for name in ACT_CKPT])[at.act_ckpt]
+
+
 def least_step_s(recipe: Recipe, cluster: Cluster, flop_per_step: Value) -> Value:
-    """GPU-seconds of a step at the dense peak, below which no draw can go; frozen weights have no gradients."""
-    done = 1.0 if recipe.trains_all else 2.0 / 3.0
-    return done * flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
+    """GPU-seconds of a step at the dense peak, below which no draw can go: neither MFU nor HFU is above 1."""
+    return flop_per_step / cluster.gpu.peak_flop_per_s[recipe.policy.linear_compute]
 
 
 def evaluate(
@@ -124,7 +130,7 @@ def evaluate(
     memory = memory or memory_of(recipe, at, rates)
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)
-    least_s = least_step_s(recipe, cluster, step_tokens * flop) / gpus
+    least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
     step = step_of(recipe, cluster, at, memory_bytes, rates).at_least(least_s)
     step_s = step.total
     per_gpu = step_tokens / step_s / gpus

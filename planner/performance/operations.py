@@ -258,6 +258,18 @@ def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool =
     return 6.0 * model.matrix_params_active + 3.0 * core
 
 
+def worked_flop_per_token(recipe: Recipe, *, causal_half: bool = True) -> float:
+    """`model_flop_per_token` of what a method trains: 4 x matrix parameters plus attention where weights are frozen.
+
+    LoRA and QLoRA compute no gradients of the weights that they freeze (Hu et al. 2021, arXiv 2106.09685): forward and
+    the gradient of the activations, two FLOP each for a parameter and token. The attention core has no weights and is
+    counted as ever. The adapters, about 1 % of the parameters, are left out.
+    """
+    model = recipe.model
+    frozen = 0.0 if recipe.trains_all else 2.0 * model.matrix_params_active
+    return model_flop_per_token(model, recipe.seq_len, causal_half=causal_half) - frozen
+
+
 def attention_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
     """Forward FLOP per token of the attention core (scores and their product with the values), all layers."""
     keys = attended_tokens(model, seq_len, causal_half=causal_half)

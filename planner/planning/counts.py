@@ -184,6 +184,8 @@ def _finer(search: _Search, too_few: int, found: Choice) -> Choice:
     if not len(counts):
         return found
     layouts = enumerate_layouts(search.case.recipe, search.case.cluster, search.fixed, gpus=counts)
+    if not len(layouts):  # none of these counts splits the model
+        return found
     scores, fits = search.look(layouts)
     return _first(search, layouts, scores, fits)[0] or found
 

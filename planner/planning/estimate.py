@@ -336,7 +336,7 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on
         choice = fewest(case, question.fixed, draws, targets, at_least=_surely_needed(on_same, targets))
     except NoPlanError as error:
         return infeasible(case, 0, 0, error.message)
-    over = over_cap(case, choice.gpus, question.money.power_cap_w)
+    over = over_cap(case, choice.gpus, question.money.power_cap_w, draws)
     if over is not None:
         return infeasible(case, choice.gpus, -(-choice.gpus // case.cluster.gpus_per_node), over, choice)
     return ranged_plan(case, choice, draws, targets_of(question))

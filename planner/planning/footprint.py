@@ -74,7 +74,7 @@ def booked(case: Case, gpus: int, evaluation: Evaluation, draws: Draws) -> Booke
     return Booked(
         cost_usd=cost,
         cost_lines=lines,
-        peak_power_mw=float(peak_power(gpus, node_power(case), case.site.pue.mid).mw),
+        peak_power_mw=float(peak_of(case, gpus, draws).mw),
         mean_power_mw=Estimate.of_draws(mean_power(energy, wall_h).mw, mid=float(power_mid.mw)),
         carbon_tco2e=scaled(carbon, 1 / TONNE_KG),
         carbon_market_tco2e=None if market is None else float(operation_kg(energy_mid, market)) / TONNE_KG,
@@ -105,13 +105,31 @@ def node_power(case: Case) -> NodePower:
     return NodePower(gpu_limit=Power(w=limit), host=Power(w=host))
 
 
-def gpus_allowed(case: Case, cap_w: float) -> int:
+def peak_pue(case: Case, draws: Draws) -> float:
+    """What the peak at mid shares of host and network is multiplied with: the PUE, at the high end of all three.
+
+    A facility is built for the high end of what its machines may take. The mean power of a run is drawn from the same
+    shares and the same PUE, with GPUs at or below their limit, so that its high end never lies above the peak.
+    """
+    rates = case.rates.sample(draws)
+    shares = 1.0 + np.asarray(rates.host_energy_ratio) + np.asarray(rates.network_energy_ratio)
+    node = node_power(case)
+    at_mid = 1.0 + float(node.host.w) / float(node.gpu_limit.w) if float(node.gpu_limit.w) else 1.0
+    return Estimate.of_draws(shares * case.unit_prices(draws).pue).high / at_mid
+
+
+def peak_of(case: Case, gpus: int, draws: Draws) -> Power:
+    """What the facility must deliver for a number of GPUs, at the high end."""
+    return peak_power(gpus, node_power(case), peak_pue(case, draws))
+
+
+def gpus_allowed(case: Case, cap_w: float, draws: Draws) -> int:
     """The most GPUs of a case whose peak stays under a cap.
 
     Raises:
         NoPlanError: not even one server.
     """
-    return gpus_under_cap(Power(w=cap_w), node_power(case), case.site.pue.mid, case.cluster.gpus_per_node)
+    return gpus_under_cap(Power(w=cap_w), node_power(case), peak_pue(case, draws), case.cluster.gpus_per_node)
 
 
 def _drawn(value: Value, count: int) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from planner.answer.plan import Plan
-from planner.costs.facility_power import CapEffect, peak_power
+from planner.costs.facility_power import CapEffect
 from planner.errors import Message, NoPlanError
 from planner.evidence import middle
 from planner.parallelism.search import enumerate_layouts
@@ -15,7 +15,7 @@ from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
 from planner.planning.counts import fewest
-from planner.planning.footprint import gpus_allowed, node_power
+from planner.planning.footprint import gpus_allowed, peak_of
 from planner.planning.targets import at_confidence, targets_of
 from planner.question.asked import InputValue
 from planner.question.question import Question
@@ -40,12 +40,13 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     cap_w = question.money.power_cap_w
     if cap_w is None:
         return question, None
-    most = gpus_allowed(case, cap_w)
+    most = gpus_allowed(case, cap_w, draws)
     free = CapEffect(gpu=case.cluster.gpu.id, cap_mw=mw_from_w(cap_w), gpus_allowed=most, binding=False)
     if question.gpus is not None:
-        over = over_cap(case, question.gpus, cap_w)
+        over = over_cap(case, question.gpus, cap_w, draws)
         if over is not None:
-            raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=_wider(case, question.gpus)))
+            wider = _wider(case, question.gpus, draws)
+            raise NoPlanError(over, hint=Message.of("hint.fewer_gpus", gpus=most, wider=wider))
         return question, free
     targets = targets_of(question)
     if targets.deadline_s is None and targets.budget_usd is not None:  # the cap is one more limit on their number
@@ -73,11 +74,11 @@ def _capped(
                 gpu=case.cluster.gpu.id,
                 cap_mw=mw_from_w(cap_w),
             ),
-            hint=_wider(case, gpus),
+            hint=_wider(case, gpus, draws),
         )
     capped_s = at_confidence(case.evaluate(capped.winner, draws).wall_s, question.confidence_ratio)
     if question.inputs.get("deadline", _GIVEN).source != "default":
-        over = over_cap(case, gpus, cap_w)
+        over = over_cap(case, gpus, cap_w, draws)
         assert over is not None
         raise NoPlanError(
             Message.of("error.more_power", precision=case.policy.precision, over=over),
@@ -85,7 +86,7 @@ def _capped(
                 "hint.later_under_cap",
                 deadline_days=capped_s * 1.02 / DAY_S,
                 gpus=int(capped.winner.gpus[0]),
-                wider=_wider(case, gpus),
+                wider=_wider(case, gpus, draws),
             ),
         )
     effect = replace(free, binding=True, gpus_wanted=gpus, days_wanted=wall_s / DAY_S)
@@ -118,11 +119,11 @@ def cap_warning(cap: CapEffect, plans: Iterable[Plan], precision: str) -> Messag
 _GIVEN = InputValue(value=None, source="flag")
 
 
-def over_cap(case: Case, gpus: int, cap_w: float | None) -> Message | None:
+def over_cap(case: Case, gpus: int, cap_w: float | None, draws: Draws) -> Message | None:
     """By how much the peak of a number of GPUs is over the cap; None where it is not."""
-    if cap_w is None or gpus <= gpus_allowed(case, cap_w):
+    if cap_w is None or gpus <= gpus_allowed(case, cap_w, draws):
         return None
-    peak_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
+    peak_w = float(peak_of(case, gpus, draws).w)
     return Message.of(
         "why.over_cap",
         gpus=gpus,
@@ -145,7 +146,7 @@ def _fastest(question: Question, case: Case, most: int) -> Choice | None:
     return None if choice.best is None else choice
 
 
-def _wider(case: Case, gpus: int) -> Message:
+def _wider(case: Case, gpus: int, draws: Draws) -> Message:
     """The cap that would be enough, rounded up to whole kilowatts."""
-    need_w = float(peak_power(gpus, node_power(case), case.site.pue.mid).w)
+    need_w = float(peak_of(case, gpus, draws).w)
     return Message.of("hint.wider_cap", cap_kw=math.ceil(kw_from_w(need_w)))

@@ -12,7 +12,7 @@ from planner.errors import Message
 from planner.evidence import Estimate
 from planner.performance.evaluation import Evaluation, memory_of
 from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
-from planner.performance.operations import model_flop_per_token, recomputed_flop_per_token
+from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.planning.case import Case
 from planner.planning.choice import CHOICE_DRAWS, Choice
 from planner.planning.footprint import booked
@@ -190,8 +190,7 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
 
 def _utilisation(case: Case, act_ckpt: str, mfu: float) -> tuple[float, float]:
     """MFU with attention counted in full, and HFU, from MFU."""
-    model, seq_len = case.recipe.model, case.recipe.seq_len
-    causal, full = (model_flop_per_token(model, seq_len, causal_half=half) for half in (True, False))
+    causal, full = (worked_flop_per_token(case.recipe, causal_half=half) for half in (True, False))
     return mfu * full / causal, mfu * (1.0 + recomputed_flop_per_token(case.recipe, act_ckpt) / causal)
 
 

@@ -55,6 +55,7 @@ def limit_effects(
     usd_per_gpu_h: float | None = None,
     usd_per_kwh: float | None = None,
     cap: Power | None = None,
+    peak_pue: float | None = None,
 ) -> tuple[LimitEffect, ...]:
     """The effect of each measured power limit on time, energy, cost and throughput under a cap, highest limit first.
 
@@ -66,6 +67,7 @@ def limit_effects(
         usd_per_gpu_h: price of a GPU-hour.
         usd_per_kwh: price of electricity, where it is paid apart.
         cap: power that the facility can deliver to this run.
+        peak_pue: what peaks are multiplied with, which the cap is held against; None: `pue`.
 
     Raises:
         UsageError: fewer than two limits, or a rate or power that is not positive.
@@ -85,7 +87,7 @@ def limit_effects(
         usd_per_h = None if usd_per_gpu_h is None else usd_per_gpu_h + meter_kw * (usd_per_kwh or 0.0)
         fitting = None
         if cap is not None:
-            servers = peak_power(gpus_per_node, NodePower(gpu_limit=rate.limit, host=host), pue)
+            servers = peak_power(gpus_per_node, NodePower(gpu_limit=rate.limit, host=host), peak_pue or pue)
             fitting = int(float(cap.w) // float(servers.w)) * gpus_per_node
         effects.append(
             LimitEffect(
@@ -126,9 +128,12 @@ def limits_beside(
 ) -> Iterator[LimitBeside]:
     """The effect of each measured limit at the plan's prices and power cap; host and network power are the plan's."""
     assert plan.peak_power_mw is not None
+    assert plan.energy_items_mwh is not None
     tdp_w, pue = cluster.gpu.tdp_w, priced.site.pue.mid
     limit_w = min(cluster.power_limit_w or tdp_w, tdp_w)
-    host = Power(w=w_from_mw(plan.peak_power_mw) / plan.gpus / pue - limit_w)
+    items = plan.energy_items_mwh
+    host = Power(w=limit_w * (items["host"] + items["network"]) / items["gpu"])
+    peak_pue = w_from_mw(plan.peak_power_mw) / plan.gpus / (limit_w + float(host.w))
     owned, price = priced.ledgers[plan.gpu].owned, priced.prices[plan.gpu]
     usd = (price if owned is None else owned.without_energy).usd_per_gpu_h
     power = priced.site.electricity_usd_per_kwh if owned is not None or money.pays_electricity else None
@@ -141,6 +146,7 @@ def limits_beside(
             usd_per_gpu_h=None if usd is None else usd.mid,
             usd_per_kwh=None if power is None else power.mid,
             cap=None if money.power_cap_w is None else Power(w=money.power_cap_w),
+            peak_pue=peak_pue,
         ):
             yield LimitBeside(
                 gpu=plan.gpu,

@@ -27,6 +27,8 @@ KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
 W_PER_MW = 1e6
 FLOP_PER_PARAM = 6.0
+FLOP_PER_FROZEN_PARAM = 4.0
+"""With LoRA and QLoRA: forward, and the gradient of the activations."""
 """Operations per matrix parameter and token, forward and backward (the 6 of 6N)."""
 
 
@@ -291,11 +293,13 @@ class Derivation:
         plan = self._plan
         flop = plan["tflops_per_gpu"]["mid"] * TERA / plan["tokens_per_s_per_gpu"]["mid"]
         params = self._facts.doc["model"]["matrix_params_active"]
+        frozen = str(self._facts.given("method")) in ("lora", "qlora")
+        per_param = FLOP_PER_FROZEN_PARAM if frozen else FLOP_PER_PARAM
         matrices = [Node(label="Matrix parameters that a token meets", value=params),
-                    Node(label="Operations per parameter and token", value=FLOP_PER_PARAM)]  # fmt: skip
+                    Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
         parts = [
-            self._made("Matrices", FLOP_PER_PARAM * params, "FLOP", "6 × parameters", "product", matrices),
-            Node(label="Attention, causal half", value=flop - FLOP_PER_PARAM * params, unit="FLOP"),
+            self._made("Matrices", per_param * params, "FLOP", f"{per_param:.0f} × parameters", "product", matrices),
+            Node(label="Attention, causal half", value=flop - per_param * params, unit="FLOP"),
         ]
         work = self._made("Work per token", flop, "FLOP", "matrices + attention", "sum", parts)
         children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]

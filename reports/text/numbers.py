@@ -49,8 +49,14 @@ def decimals_for(low: float, mid: float, high: float) -> int:
     return max(min(1 - magnitude(high - low), most), most - 1)
 
 
+UNCOUNTED = 1e21
+"""From here on a number is written with an exponent: it has more digits than decimal arithmetic keeps."""
+
+
 def grouped(value: float, decimals: int) -> str:
     """A number with thousands separators, rounded half up to the given decimals (negative: to tens and so on)."""
+    if abs(value) >= UNCOUNTED:
+        return f"{value:.3g}"
     step = Decimal(1).scaleb(-decimals)
     rounded = abs(Decimal(value)).quantize(step, rounding=ROUND_HALF_UP)
     text = f"{rounded:,.{max(decimals, 0)}f}"

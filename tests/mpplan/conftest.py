@@ -61,7 +61,7 @@ def shell(home: Path) -> Callable[..., Result]:
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **environment},
         )
         return Result(code=done.returncode, out=done.stdout, err=done.stderr)
 

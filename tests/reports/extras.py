@@ -40,7 +40,8 @@ EXTRAS: dict[str, Any] = {
         ],
         "power_limits": [
             {"gpu": "h100-sxm5-80gb", "precision": "bf16", "point": "block:8b", "limit_w": 500, "time_ratio": 1.08,
-             "energy_ratio": 0.88, "usd_per_million_tokens": None},
+             "energy_ratio": 0.88, "usd_per_million_tokens": None, "gpus_under_cap": None,
+             "capped_tokens_per_s": None},
         ],
     },
     "power_caps": [

@@ -86,7 +86,7 @@ def plan(precision: str, gpu: str = GPU, gpus: int = GPUS, speed: float = 1.0, p
         gpu=gpu,
         gpus=gpus,
         nodes=gpus // 8,
-        layout=layout(),
+        layout=layout() if gpus == GPUS else layout(pp=1, dp=gpus // 8),
         fits=True,
         why_not=None,
         memory_gib=weights | {"total": sum(weights.values())},
@@ -289,10 +289,10 @@ def targets_document() -> dict[str, Any]:
     """A deadline and a budget with their probabilities, the counts around the plan, the memory with its range."""
     plans = tuple(
         replace(
-            plan(name), probability=Probability(deadline=0.83, budget=0.996), memory_risk=0.021,
-            memory_range_gib=Estimate(low=48.0, mid=62.0, high=71.0),
+            of_it, probability=Probability(deadline=0.83, budget=0.996), memory_risk=0.021,
+            memory_range_gib=Estimate(low=48.0, mid=(of_it.memory_gib or {})["total"], high=71.0),
         )
-        for name in SPEED
+        for of_it in map(plan, SPEED)
     )  # fmt: skip
     return document(
         plans=plans,

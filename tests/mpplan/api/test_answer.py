@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import mpplan
 from mpplan.api.answer import estimate
 from planner.answer.plan import Answer
 from planner.errors import NoPlanError, UsageError
 from planner.question.inputs import INPUTS
+from tests.examples import examples
 
 
 def test_the_package_offers_its_api_and_nothing_else():
@@ -69,3 +73,40 @@ def test_the_document_of_an_answer_is_the_commands():
 
 def test_help_and_editors_see_every_input():
     assert list(inspect.signature(estimate).parameters) == [item.name for item in INPUTS]
+
+
+ASKED = st.fixed_dictionaries(
+    {"params": st.sampled_from(["125M", "1B", "7B", "13B", "70B"]), "tokens": st.sampled_from(["10M", "1B", "300B"])},
+    optional={
+        "gpus": st.sampled_from([1, 3, 8, 24, 264, 1024]),
+        "gpu": st.sampled_from(["h100-sxm5-80gb", "a100-sxm4-80gb", "b200-sxm-180gb", "l4-24gb", "gb200-nvl72-186gb"]),
+        "method": st.sampled_from(["pretrain", "sft", "lora", "qlora"]),
+        "precision": st.sampled_from(["fp32", "tf32", "fp16", "bf16", "fp8"]),
+        "seq_len": st.sampled_from([128, 2048, 131_072]),
+        "stack": st.sampled_from(["typical", "tuned", "eager"]),
+        "power_cap": st.sampled_from(["13kW", "300kW", "1MW"]),
+        "power_limit": st.sampled_from([300, 500]),
+        "pue": st.sampled_from([1.0, 1.1, 2.0]),
+        "price": st.sampled_from([0.01, 2.5, 150.0]),
+        "electricity": st.sampled_from([0.0, 0.08, 1.0]),
+        "embodied": st.just(True),
+        "deadline": st.sampled_from(["1d", "30d", "900d"]),
+        "budget": st.sampled_from([1e3, 1e6]),
+        "offload": st.sampled_from(["optimizer"]),
+    },
+)
+
+
+NO_LAYOUT_IN_BETWEEN = {
+    "model": "llama-3.1-8b", "tokens": "300B", "method": "lora", "seq_len": 131_072, "power_limit": 500,
+    "electricity": 0.08, "offload": "optimizer",
+}  # fmt: skip
+"""No number of GPUs between one that is too slow and one in time splits this model: a search of none failed here."""
+
+
+@examples(12)
+@example(NO_LAYOUT_IN_BETWEEN)
+@given(ASKED)
+def test_no_question_has_an_answer_that_cannot_be_right(asked):
+    with contextlib.suppress(UsageError, NoPlanError):  # inputs that exclude each other, or nothing fits
+        estimate(**asked)  # an impossible answer raises InternalError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.answer.plan import Answer
@@ -12,7 +13,8 @@ from planner.costs.quantity import DataSize
 from planner.evidence import Estimate, Evidence, EvidenceKind
 from planner.planning.case import Case, make_case
 from planner.planning.estimate import estimate
-from planner.planning.footprint import gpus_allowed, node_power
+from planner.planning.footprint import gpus_allowed, node_power, peak_of
+from planner.rates.terms import Draws
 from planner.units import DAY_S, HOUR_S
 from tests.planner.build import SAID, price, prices, question, site, unknown_price
 
@@ -220,10 +222,37 @@ def test_a_lower_board_limit_lowers_what_stands_beside_the_gpu_and_a_higher_one_
     assert node_power(high).host.w == pytest.approx(700 * 0.53)
 
 
-def test_the_switches_count_against_a_cap():
-    # A server of 8: 8 x (700 + 350) W x 1.25 = 10.5 kW without switches, 8 x (700 + 371) W x 1.25 = 10.71 kW with.
-    assert gpus_allowed(metered(0.5, 0.0), 21_100) == 16
-    assert gpus_allowed(metered(0.5, 0.03), 21_100) == 8
+def exact_site(**pue):
+    """A facility whose PUE has the given range, or is 1.25 to the digit."""
+    return site(pue=Estimate(**pue) if pue else Estimate.exactly(1.25))
+
+
+def case_at(here):
+    asked = question(params="7B", gpus="8")
+    return make_case(asked, asked.asked, asked.clusters[0], price(), here)
+
+
+def test_a_peak_counts_hosts_and_switches_at_the_high_end_of_their_shares():
+    case, draws = case_at(exact_site()), Draws(count=401, seed=0)
+    rates = case.rates.sample(draws)
+    shares = np.percentile(1.0 + rates.host_energy_ratio + rates.network_energy_ratio, 95)
+
+    assert peak_of(case, 8, draws).w == pytest.approx(8 * 700 * shares * 1.25)
+    assert shares > 1.0 + case.mid.host_energy_ratio + case.mid.network_energy_ratio + 0.1
+
+
+def test_a_facility_of_unknown_pue_has_a_higher_peak_than_one_whose_pue_is_known():
+    draws = Draws(count=401, seed=0)
+    exact, unsure = (case_at(exact_site(**pue)) for pue in ({}, {"low": 1.1, "mid": 1.25, "high": 1.5}))
+
+    assert peak_of(unsure, 8, draws).w > 1.05 * peak_of(exact, 8, draws).w
+    assert gpus_allowed(unsure, 100_000, draws) < gpus_allowed(exact, 100_000, draws)
+
+
+@pytest.mark.parametrize("more", [{}, {"params": "70B", "gpus": "512"}, {"gpu": "gb200-nvl72-186gb", "gpus": "72"}])
+def test_no_mean_power_lies_above_its_peak_at_its_high_end(more):
+    for found in answer(**more).plans:
+        assert found.mean_power_mw is None or found.mean_power_mw.high <= found.peak_power_mw
 
 
 def test_an_exact_rate_of_embodied_carbon_is_multiplied_with_every_draw_of_the_hours():

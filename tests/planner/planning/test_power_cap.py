@@ -45,6 +45,11 @@ def test_what_a_binding_cap_does_is_said_and_the_default_deadline_is_not():
     assert all(one.id != "deadline" for one in found.assumptions)
 
 
+def test_the_mean_power_of_a_plan_stays_under_its_cap_at_its_high_end():
+    for plan in answer(params="70B", power_cap="1MW").plans:
+        assert plan.mean_power_mw.high <= plan.peak_power_mw <= 1.0
+
+
 def test_a_cap_that_nothing_reaches_changes_nothing():
     free, wide = answer(params="7B"), answer(params="7B", power_cap="50MW")
 
@@ -86,7 +91,7 @@ def test_gpus_beyond_the_cap_are_refused_with_how_many_there_may_be():
 
     assert parts(caught.value.message)["gpus"] == 512
     assert parts(caught.value.hint)["key"] == "hint.fewer_gpus"
-    assert 200 <= parts(caught.value.hint)["gpus"] < 300
+    assert parts(caught.value.hint)["gpus"] == 184  # 1.6 kW each at the high end of hosts, switches and PUE
 
 
 def test_a_cap_below_one_server_is_refused():
@@ -98,7 +103,7 @@ def test_a_cap_below_one_server_is_refused():
 
 def test_a_model_that_fits_on_nothing_under_the_cap_is_refused():
     with pytest.raises(NoPlanError) as caught:
-        answer(params="405B", tokens="100B", power_cap="11kW")
+        answer(params="405B", tokens="100B", power_cap="13kW")
 
     assert parts(caught.value.message)["key"] == "error.fits_not_under_cap"
     assert parts(caught.value.message)["gpus"] == 8

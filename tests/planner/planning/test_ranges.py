@@ -64,7 +64,8 @@ def test_the_figures_of_a_plan_follow_from_each_other():
     assert plan.mfu_full_attention > plan.mfu.mid
     assert plan.hfu >= plan.mfu.mid
     beside = 1 + float(one.mid.host_energy_ratio) + float(one.mid.network_energy_ratio)
-    assert plan.peak_power_mw == pytest.approx(64 * 700e-6 * beside * 1.25)
+    assert plan.peak_power_mw > 64 * 700e-6 * beside * 1.25  # at the high end of hosts, switches and PUE
+    assert plan.peak_power_mw >= plan.mean_power_mw.high
 
 
 def test_no_gpu_draws_more_than_its_board_s_limit_on_average():

@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import InputFileError, UsageError
 from planner.records.lines import MAX_LINE_BYTES, numbered_lines
-from planner.records.problem import KEPT, Problems
+from planner.records.problem import Problems
 
 
 def read(path: Path) -> tuple[list[tuple[int, str]], list[str]]:

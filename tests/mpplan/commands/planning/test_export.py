@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from decimal import Decimal
 
 import pytest
@@ -101,7 +102,8 @@ def test_bad_input_gets_one_error_line_a_hint_and_its_code(run, plan, arguments,
 def test_an_answer_whose_lines_were_tampered_with_is_refused(run, plan, home):
     text = (home / plan).read_text(encoding="utf-8")
     at = text.index('"cost_lines"')
-    (home / plan).write_text(text[:at] + text[at:].replace('"mid": ', '"mid": 1', 1), encoding="utf-8")
+    raised = re.sub(r'("high": )[0-9.]+', r"\g<1>1e12", text[at:], count=1)
+    (home / plan).write_text(text[:at] + raised, encoding="utf-8")
     result = run("export", plan)
 
     assert (result.code, result.out) == (3, "")

@@ -1,0 +1,196 @@
+"""What holds of every answer, whatever was asked: checked before one leaves, and when a saved one is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from planner.errors import InternalError, Message
+from planner.units import DAY_S, HOUR_S
+
+Doc = Mapping[str, Any]
+
+VIEWS = ("plans", "same_deadline")
+ROUNDING = 1e-6
+"""Relative difference that writing numbers down with ten digits may leave in a sum of them."""
+CENT = 0.01
+"""A bill adds up to this, or to `ROUNDING` of it where it is large."""
+FIGURES = ("duration_days", "gpu_hours", "step_s", "memory_gib", "layout")
+"""What a plan that fits has."""
+SHARES = ("mfu", "hfu", "goodput_ratio", "memory_risk")
+"""What is a part of something: at most 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A rule that an answer breaks."""
+
+    place: str
+    """In the words of the document, for example `plans[0].mfu`."""
+    rule: str
+    """What should hold and does not, with the numbers."""
+
+
+def require_possible(document: Doc) -> None:
+    """Refuse to give out an answer that cannot be right.
+
+    Raises:
+        InternalError: it breaks a rule, which is a mistake in mpplan.
+    """
+    for violation in chain(violations(document), _powers(document)):
+        raise InternalError(
+            Message.of("error.impossible_answer", place=violation.place, rule=violation.rule),
+            hint=Message.of("hint.report_impossible"),
+        )
+
+
+def violations(document: Doc) -> Iterator[Violation]:
+    """The rules that a document `mpplan.estimate/2` breaks, whichever version wrote it; none for a possible answer.
+
+    Args:
+        document: of the shape that its schema says; the keys that came later may be missing.
+    """
+    yield from _ranges(document)
+    ids = None if document.get("redacted") else {source["id"] for source in document["evidence"]}
+    for view in VIEWS:
+        for number, plan in enumerate(document.get(view) or ()):
+            place = f"{view}[{number}]"
+            if plan["fits"]:
+                yield from _of_plan(plan, place)
+            if ids is not None:
+                yield from _references(plan, place, ids)
+    yield from _savings(document)
+    worded, messages = document.get("warnings") or (), document.get("warnings_message")
+    if messages is not None and len(messages) != len(worded):
+        yield Violation(place="warnings_message", rule=f"{len(messages)} messages of {len(worded)} warnings")
+
+
+def _ranges(value: Any, place: str = "") -> Iterator[Violation]:
+    """Ranges anywhere whose ends are not in order; messages hold none."""
+    if isinstance(value, list):
+        for number, inner in enumerate(value):
+            if isinstance(inner, dict | list):
+                yield from _ranges(inner, f"{place}[{number}]")
+    elif isinstance(value, dict):
+        low, mid, high = value.get("low"), value.get("mid"), value.get("high")
+        if low is not None and mid is not None and high is not None and not low <= mid <= high:
+            yield Violation(place=place, rule=f"low {low:g}, mid {mid:g}, high {high:g} are not in order")
+        for name, inner in value.items():
+            if isinstance(inner, dict | list) and not name.endswith("_message"):
+                yield from _ranges(inner, f"{place}.{name}" if place else name)
+
+
+def _of_plan(plan: Doc, place: str) -> Iterator[Violation]:
+    missing = [name for name in FIGURES if plan.get(name) is None]
+    if missing:
+        yield Violation(place=f"{place}.{missing[0]}", rule="missing, though the plan fits")
+        return
+    for name in SHARES:
+        high = _high(plan.get(name))
+        if high > 1.0 + ROUNDING:
+            yield Violation(place=f"{place}.{name}", rule=f"{high:g} is more than all")
+    yield from _totals(plan, place)
+    yield from _bill(plan, place)
+
+
+def _totals(plan: Doc, place: str) -> Iterator[Violation]:
+    """Items that do not sum to their total, and GPU-hours that are not GPUs times hours."""
+    totals = {"memory_gib": plan["memory_gib"]["total"]["mid"], "step_s": plan["step_s"]["total"]}
+    if plan.get("energy_items_mwh") and plan.get("energy_mwh"):
+        totals["energy_items_mwh"] = plan["energy_mwh"]["mid"]
+    for name, total in totals.items():
+        items = math.fsum(size for item, size in plan[name].items() if item != "total")
+        if not _same(items, total):
+            yield Violation(place=f"{place}.{name}", rule=f"the items sum to {items:g}, not to the total {total:g}")
+    hours = plan["gpus"] * plan["duration_days"]["mid"] * DAY_S / HOUR_S
+    if not _same(plan["gpu_hours"]["mid"], hours):
+        rule = f"{plan['gpu_hours']['mid']:g} at mid are not {plan['gpus']} GPUs for {hours / (plan['gpus'] or 1):g} h"
+        yield Violation(place=f"{place}.gpu_hours", rule=rule)
+    layout = plan["layout"]
+    ranks = layout["tp"] * layout["pp"] * layout["cp"] * layout["dp"]
+    if ranks != plan["gpus"]:
+        yield Violation(place=f"{place}.layout", rule=f"{ranks} ranks on {plan['gpus']} GPUs")
+
+
+def _powers(document: Doc) -> Iterator[Violation]:
+    """Means above their peak, peaks above their cap. Answers of earlier versions have a peak at a middling PUE."""
+    caps = {cap["gpu"]: cap["cap_mw"] for cap in document.get("power_caps") or ()}
+    for view in VIEWS:
+        for number, plan in enumerate(document.get(view) or ()):
+            if plan["fits"] and plan.get("peak_power_mw") is not None:
+                yield from _power(plan, f"{view}[{number}]", caps.get(plan["gpu"]))
+
+
+def _power(plan: Doc, place: str, cap_mw: float | None) -> Iterator[Violation]:
+    peak, mean = plan["peak_power_mw"], _high(plan.get("mean_power_mw"))
+    if mean > peak * (1.0 + ROUNDING):
+        yield Violation(place=f"{place}.mean_power_mw", rule=f"{mean:g} MW at the high end, above the peak {peak:g} MW")
+    if cap_mw is not None and peak > cap_mw * (1.0 + ROUNDING):
+        yield Violation(place=f"{place}.peak_power_mw", rule=f"{peak:g} MW, above the cap {cap_mw:g} MW")
+
+
+def _bill(plan: Doc, place: str) -> Iterator[Violation]:
+    """A bill whose lines do not sum, or do not multiply out."""
+    cost, lines = plan.get("cost_usd"), plan.get("cost_lines") or ()
+    if cost is None or not lines:
+        return
+    yield from _lines({"usd": cost, "children": lines}, f"{place}.cost_usd", f"{place}.cost_lines")
+
+
+def _lines(line: Doc, place: str, below: str) -> Iterator[Violation]:
+    children = line.get("children") or ()
+    parts, whole = math.fsum(child["usd"]["mid"] for child in children), line["usd"]["mid"]
+    if children and abs(parts - whole) > max(CENT, ROUNDING * abs(parts)):
+        yield Violation(place=place, rule=f"the lines' mid sums to {parts:.2f}, not to {whole:.2f}")
+    price, quantity = line.get("unit_price_usd"), line.get("quantity")
+    if price is not None and quantity is not None:
+        product = price["mid"] * quantity
+        if abs(product - line["usd"]["mid"]) > max(CENT, ROUNDING * product):
+            yield Violation(
+                place=place, rule=f"{quantity:g} units at {price['mid']:g} are not {line['usd']['mid']:.2f}"
+            )
+    for number, child in enumerate(children):
+        yield from _lines(child, f"{below}[{number}]", f"{below}[{number}].children")
+
+
+def _references(plan: Doc, place: str, ids: set[str]) -> Iterator[Violation]:
+    """Ids of sources that the answer does not have."""
+    for name in ("products", "collectives"):
+        for number, use in enumerate(plan.get(name) or ()):
+            if use.get("evidence") is not None and use["evidence"] not in ids:
+                yield Violation(place=f"{place}.{name}[{number}].evidence", rule=f"no source `{use['evidence']}`")
+    for number, line in enumerate(plan.get("cost_lines") or ()):
+        for source in _sources(line):
+            if source not in ids:
+                yield Violation(place=f"{place}.cost_lines[{number}].evidence_ids", rule=f"no source `{source}`")
+
+
+def _sources(line: Doc) -> Iterable[str]:
+    yield from line.get("evidence_ids") or ()
+    for child in line.get("children") or ():
+        yield from _sources(child)
+
+
+def _savings(document: Doc) -> Iterator[Violation]:
+    """Savings of more than everything, or between precisions that the answer does not have."""
+    known = {plan["precision"] for view in VIEWS for plan in document.get(view) or ()}
+    for number, saving in enumerate(document["savings"]):
+        if saving["high"] > 1.0 + ROUNDING:
+            yield Violation(place=f"savings[{number}].high", rule=f"{saving['high']:g} is more than all")
+        for end in ("from", "to"):
+            if saving[end] not in known:
+                yield Violation(place=f"savings[{number}].{end}", rule=f"no plan in `{saving[end]}`")
+
+
+def _high(value: Any) -> float:
+    """The high end of a range, a number itself, 0 where there is none."""
+    if value is None:
+        return 0.0
+    return float(value["high"] if isinstance(value, Mapping) else value)
+
+
+def _same(first: float, second: float) -> bool:
+    return math.isclose(first, second, rel_tol=ROUNDING, abs_tol=ROUNDING)

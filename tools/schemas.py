@@ -1,0 +1,280 @@
+"""Writes the JSON Schemas of mpplan's documents, `mpplan/schemas/*.json` (`make schema`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from mpplan.ui.schema import FOLDER, file_of
+from planner.answer.document import ESTIMATE_SCHEMA, PARTS
+from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS, Answer, Plan
+from planner.calibration.document import SCHEMA as CALIBRATION_SCHEMA
+from planner.evidence import Estimate
+from planner.models.shape import ModelShape
+from planner.question.asked import InputValue
+from planner.records.flat import columns
+from planner.records.measurement import SCHEMA as PROBE_SCHEMA
+from planner.validation.validate import SCHEMA as VALIDATE_SCHEMA
+from probes.verify.document import SCHEMA as VERIFY_SCHEMA
+from reports.explain.derivation import Node
+from reports.explain.walk import EXPLAIN_SCHEMA
+from reports.page.comparison import COMPARISON_SCHEMA
+from tools.schema_types import (
+    AMOUNT,
+    COUNT,
+    MESSAGE,
+    NUMBER,
+    SHARE,
+    TEXT,
+    YES,
+    Definitions,
+    Schema,
+    array,
+    or_null,
+    record,
+    record_of,
+    table,
+)
+
+NUMBER_INPUTS = ("tokens", "pue", "params", "global_batch", "seq_len", "gpus_per_node")
+"""Inputs of the question whose value is a number or null in every answer: reports calculate with them."""
+ERRORS = {name: or_null(NUMBER) for name in ("median_abs_error", "p90_abs_error", "bias", "coverage")}
+
+
+def estimate(definitions: Definitions) -> Schema:
+    """What `mpplan estimate --json` prints, and what `report`, `explain` and `export` read."""
+    answer = record_of(Answer, definitions)["properties"]
+    parts = {name: answer[name] for name in PARTS}
+    for name in ("assumptions", "gaps"):
+        parts[name] = array({"$ref": f"#/$defs/{'Assumption' if name == 'assumptions' else 'Gap'}"})
+    _worded(definitions)
+    head = {
+        "schema": {"const": ESTIMATE_SCHEMA}, "mpplan": TEXT, "created_at": TEXT, "command": array(TEXT),
+        "question": _question(definitions), "model": _model(definitions),
+    }  # fmt: skip
+    beside = {
+        "warnings_message": array(MESSAGE),
+        "redacted": array({"enum": ["prices", "names"]}),
+        **_carried(definitions),
+    }
+    needed = ("schema", "question", "model", "plans", "savings", "assumptions", "gaps", "evidence")
+    properties = head | parts | beside
+    optional = tuple(name for name in properties if name not in needed)
+    properties["plans"] = properties["plans"] | {"minItems": 1}
+    return record(properties, optional=optional, about="The answer of `mpplan estimate --json`.")
+
+
+def _worded(definitions: Definitions) -> None:
+    """What a document makes of a plan, an assumption and a gap: totals of memory as ranges, texts worded."""
+    estimated = definitions.reference(Estimate)
+    plan = definitions.schemas[Plan.__name__]
+    del plan["properties"]["memory_range_gib"]
+    items = record(
+        {**dict.fromkeys(MEMORY_ITEMS, AMOUNT), "total": estimated}, optional=MEMORY_ITEMS,
+        about="Peak per GPU by item at mid; `total` is a range.",
+    )  # fmt: skip
+    plan["properties"]["memory_gib"] = or_null(items)
+    step = record({**dict.fromkeys(STEP_ITEMS, AMOUNT), "total": AMOUNT}, optional=STEP_ITEMS)
+    plan["properties"]["step_s"] = or_null(step) | {"description": "Step by item at mid, in seconds, and its total."}
+    flag = or_null(TEXT) | {"description": "The flag that replaces it."}
+    definitions.schemas["Assumption"] = record(
+        {"id": TEXT, "text": TEXT, "text_message": MESSAGE, "change_with": flag}, optional=("text_message",)
+    )
+    texts = dict.fromkeys(("key", "what", "why", "effect"), TEXT)
+    messages = {f"{name}_message": MESSAGE for name in ("what", "why", "effect")}
+    definitions.schemas["Gap"] = record(texts | messages, optional=("key", *messages))
+
+
+def _question(definitions: Definitions) -> Schema:
+    """Every input with its value and source; those that are numbers say so."""
+    entry = record_of(InputValue, definitions)
+    kinds = ["string", "number", "boolean", "array", "object", "null"]  # an object: a count for each of several GPUs
+    value: Schema = {"type": kinds, "items": {"type": ["string", "number"]}}
+    entry["properties"] |= {"value": value, "value_message": MESSAGE}
+    definitions.schemas["InputValue"] = entry
+    number = dict(entry, properties=entry["properties"] | {"value": or_null(AMOUNT)})
+    definitions.schemas["NumberInput"] = number
+    named: Schema = {name: {"$ref": "#/$defs/NumberInput"} for name in NUMBER_INPUTS}
+    return {"type": "object", "properties": named, "additionalProperties": {"$ref": "#/$defs/InputValue"}}
+
+
+def _model(definitions: Definitions) -> Schema:
+    """The shape of the model, and the parameters that follow from it."""
+    model = record_of(ModelShape, definitions)
+    del model["properties"]["evidence"]
+    counted = dict.fromkeys(("params_total", "params_active", "matrix_params_active"), AMOUNT)
+    shape = model["properties"] | counted
+    return record(shape, optional=tuple(name for name in shape if name not in counted))
+
+
+def _carried(definitions: Definitions) -> dict[str, Schema]:
+    """Optional parts that something else than `mpplan estimate` may have put in."""
+    estimated = definitions.reference(Estimate)
+    point = record(
+        {"precision": TEXT, "gpu": TEXT, "gpus": COUNT, "duration_days": or_null(estimated),
+         "cost_usd": or_null(estimated), "energy_mwh": or_null(estimated), "on_front": YES},
+        optional=("energy_mwh",),
+    )  # fmt: skip
+    moved = record(
+        {"gpu": TEXT, "metric": TEXT, "term": TEXT, "label": TEXT, "low_value": TEXT, "high_value": TEXT,
+         "at_low": NUMBER, "at_high": NUMBER},
+        optional=("gpu",),
+    )  # fmt: skip
+    run = {"id": TEXT, "gpu": TEXT, "precision": TEXT, "metric": TEXT}
+    positive: Schema = {"type": "number", "exclusiveMinimum": 0}
+    compared = record(run | dict.fromkeys(("published", "low", "mid", "high"), positive), optional=("low", "high"))
+    group = record({"n": COUNT, **ERRORS}, optional=tuple(ERRORS)) | {"additionalProperties": True}
+    summary = {"type": "object", "properties": {"overall": group}, "additionalProperties": table(group)}
+    trace = record({"name": TEXT, "kind": TEXT, "unit": TEXT, "t_s": array(NUMBER) | {"minItems": 1},
+                    "value": array(NUMBER) | {"minItems": 1}})  # fmt: skip
+    claim = record(
+        {"id": TEXT, "claim": TEXT, "claimed": TEXT, "measured": or_null(TEXT),
+         "verdict": {"enum": ["holds", "fails", "partly", "unknown"]}, "note": TEXT},
+        optional=("note",),
+    )  # fmt: skip
+    return {
+        "pareto": record({"points": array(point)}),
+        "sensitivity": array(moved),
+        "accuracy": record({"points": array(compared), "summary": summary}, optional=("summary",)),
+        "verify": record({"cases": array(_case()), "summary": {"type": "object"}}, optional=("summary",))
+        | {"additionalProperties": True},
+        "traces": array(trace),
+        "claims": array(claim),
+    }
+
+
+def _case() -> Schema:
+    """One quantity that was predicted and then measured."""
+    texts = {name: or_null(TEXT) for name in ("recipe", "unit", "quality")}
+    return record(
+        {"name": TEXT, "precision": or_null(TEXT), "metric": {"enum": ["time", "memory", "energy"]},
+         "predicted": AMOUNT, "measured": AMOUNT, "error_ratio": NUMBER, **texts},
+        optional=tuple(texts),
+    )  # fmt: skip
+
+
+def verify(definitions: Definitions) -> Schema:
+    """What `mpplan probe --verify --json` prints."""
+    group = record({"n": COUNT, "median_abs_error": or_null(AMOUNT), "max_abs_error": or_null(AMOUNT)})
+    metrics = record(dict.fromkeys(("time", "memory", "energy"), group))
+    not_run = record({"name": TEXT, "status": TEXT, "reason": or_null(TEXT)})
+    return record({"schema": {"const": VERIFY_SCHEMA}, "cases": array(_case()), "summary": metrics,
+                   "summary_quiet": metrics, "targets": table(AMOUNT), "contended": array(TEXT),
+                   "not_run": array(not_run)})  # fmt: skip
+
+
+def explain(definitions: Definitions) -> Schema:
+    """What `mpplan explain --json` prints."""
+    node = definitions.reference(Node)
+    made = definitions.schemas[Node.__name__]
+    made["required"] = list(made["properties"])
+    for name in ("value", "low", "high"):
+        made["properties"][name] = or_null(NUMBER)
+    made["properties"]["power"] = {"enum": [1, -1]}
+    sources = array({"type": "object"})
+    return record({"schema": {"const": EXPLAIN_SCHEMA}, "figure": TEXT, "precision": TEXT, "gpu": TEXT,
+                   "tree": node, "evidence": sources})  # fmt: skip
+
+
+def comparison(definitions: Definitions) -> Schema:
+    """What `mpplan report A B --format json` prints."""
+    ends = {f"{side}_{end}": or_null(NUMBER) for side in ("first", "second") for end in ("low", "mid", "high")}
+    change = record({"precision": TEXT, "metric": TEXT, **ends, "change_ratio": or_null(NUMBER)})
+    answer: Schema = {"type": "object", "properties": {"schema": {"const": ESTIMATE_SCHEMA}}, "required": ["schema"]}
+    return record({"schema": {"const": COMPARISON_SCHEMA}, "names": array(TEXT), "first": answer, "second": answer,
+                   "changes": array(change)})  # fmt: skip
+
+
+def calibration(definitions: Definitions) -> Schema:
+    """What `mpplan calibrate` writes, and `--calibration` reads."""
+    ends = record(dict.fromkeys(("low", "mid", "high"), NUMBER))
+    row = record(
+        {"id": TEXT, "metric": TEXT, **dict.fromkeys(("error_before", "error_after", "error_left_out"), NUMBER),
+         "conflict": or_null(TEXT), "conflict_message": MESSAGE},
+        optional=("conflict_message",),
+    )  # fmt: skip
+    term = record({"term": TEXT, "label": TEXT, "unit": TEXT, "before": ends, "after": ends, "bounded": YES,
+                   "words": TEXT, "words_message": MESSAGE})  # fmt: skip
+    posterior = record({"ids": array(TEXT), "values": array(NUMBER), "changed": array(TEXT), "own_sd": table(AMOUNT),
+                        "factor": array(array(NUMBER))})  # fmt: skip
+    return record({"schema": {"const": CALIBRATION_SCHEMA}, "mpplan": TEXT, "made": TEXT, "source": TEXT,
+                   "shipped_parameters": TEXT, "runs": COUNT, "gpus": array(TEXT), "figures": array(TEXT),
+                   "rows": array(row), "learned": array(term), "width_ratio": table(AMOUNT),
+                   "posterior": posterior})  # fmt: skip
+
+
+def validate(definitions: Definitions) -> Schema:
+    """What `mpplan validate --json` prints."""
+    ends = dict.fromkeys(("low", "mid", "high", "error_ratio"), or_null(NUMBER))
+    run = record(
+        {"id": TEXT, "metric": TEXT, "published": or_null(NUMBER), "out_of_memory": YES, **ends,
+         "inside": or_null(YES), "filled": array(TEXT), "fits_predicted": or_null(YES),
+         "fits_probability": or_null(SHARE), "reason_skipped": or_null(TEXT), "reason_skipped_message": MESSAGE,
+         "flag": or_null(TEXT), "learned_from": YES},
+        optional=("reason_skipped_message",),
+    )  # fmt: skip
+    pair = record({"pair": TEXT, "metric": TEXT, "from": TEXT, "to": TEXT, "ids": array(TEXT),
+                   "published_ratio": or_null(NUMBER), **ends})  # fmt: skip
+    group = record({"n": COUNT, **ERRORS, "median_width": or_null(NUMBER)})
+    counted = dict.fromkeys(("rows", "skipped", "flagged", "misjudged_fits"), COUNT)
+    overall = record(group["properties"] | counted)
+    vote = record({"lineages": COUNT, "mean_error": or_null(NUMBER), "median_error": or_null(NUMBER),
+                   "coverage": or_null(SHARE)})  # fmt: skip
+    known = {"overall": overall, "pairs": record({"n": COUNT, "median_abs_error": or_null(NUMBER)}),
+             "one_vote_a_lineage": table(vote)}  # fmt: skip
+    summary = {"type": "object", "properties": known, "required": list(known), "additionalProperties": table(group)}
+    return record({"schema": {"const": VALIDATE_SCHEMA}, "runs": array(run), "pairs": array(pair), "summary": summary,
+                   "learning": {"type": "object"}}, optional=("learning",))  # fmt: skip
+
+
+def probe(definitions: Definitions) -> Schema:
+    """One line of a measurement record; what was not measured is left out."""
+    signed: dict[object, Schema] = {float: NUMBER, int: {"type": "integer"}}
+    keys = {column.key: signed.get(column.type) or definitions.of(column.type) for column in columns()}
+    keys["schema"] = {"const": PROBE_SCHEMA}
+    needed = {column.key for column in columns() if column.required} | {"schema"}
+    return record(keys, optional=tuple(key for key in keys if key not in needed))
+
+
+DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
+    ESTIMATE_SCHEMA: estimate,
+    COMPARISON_SCHEMA: comparison,
+    EXPLAIN_SCHEMA: explain,
+    VALIDATE_SCHEMA: validate,
+    CALIBRATION_SCHEMA: calibration,
+    VERIFY_SCHEMA: verify,
+    PROBE_SCHEMA: probe,
+}
+"""The documents that have a schema, by their `schema` line."""
+
+
+def schema_of(name: str) -> Schema:
+    """The JSON Schema (draft 2020-12) of a kind of document."""
+    definitions = Definitions()
+    body = DOCUMENTS[name](definitions)
+    text = json.dumps(body) + json.dumps(definitions.schemas)
+    used = {label: schema for label, schema in definitions.schemas.items() if f'"#/$defs/{label}"' in text}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
+        "title": name,
+        **body,
+        "$defs": dict(sorted(used.items())),
+    }
+
+
+def written(schema: dict[str, Any]) -> str:
+    """A schema as its file."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write every schema."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in DOCUMENTS:
+        file_of(name).write_text(written(schema_of(name)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
