@@ -32,8 +32,8 @@ def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     lines = text.splitlines()
 
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
-    assert "= gpu-hours × price = 384,056 × 3.49" in text
-    assert "├─ GPU-hours = 384,056 GPU-hours (219,445 to 724,018) = GPUs × days × 24 = 736 × 21.7423 × 24" in text
+    assert "= gpu-hours × price = 385,939 × 3.49" in text
+    assert "├─ GPU-hours = 385,939 GPU-hours (219,445 to 724,018) = GPUs × days × 24 = 736 × 21.8489 × 24" in text
     assert "(derived: fewest whole nodes that meet the target, or up to a quarter more where that" in text
     assert "Sources" in lines
     assert text.endswith("\n")
