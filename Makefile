@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house rows site versions schema lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -34,6 +34,9 @@ site: ## the documentation as a site in build/site, with the Python API; needs n
 
 versions: ## the main job on every Python that is here, with the lowest and the newest dependencies (needs uv)
 	$(BIN)/python -m tools.versions
+
+mutants: ## a sample of mutated equations, and which of them no test notices (needs mutmut; hours)
+	$(BIN)/python -m tools.mutants
 
 lint: ## style, format and the import contract
 	$(BIN)/ruff check .

@@ -233,3 +233,13 @@ def test_gradients_are_reduced_in_a_message_for_each_layer_and_one_for_the_end()
     exposed = data_parallel(one, cluster(), shard_params(one, at), at, 0.0, links(**fast)).total_s
 
     assert seconds(exposed) == pytest.approx((8 + 1) * 1e-3)
+
+
+def test_only_the_layouts_with_several_copies_reduce_between_them():
+    # ZeRO-3 over 16 GPUs: sharded over all of them, and over each server of 8 with the two copies reduced in addition
+    both = Layouts.of(layout(dp=16, zero=3), layout(dp=16, zero=3, replicas=2))
+    one = recipe()
+    transfers = data_parallel(one, cluster(), shard_params(one, both), both, np.full(2, 1e-9), plain_rates()).transfers
+
+    (between,) = (transfer for transfer in transfers if transfer.carries == "gradient_shards")
+    assert np.asarray(between.times, dtype=float).tolist() == [0.0, 1.0]

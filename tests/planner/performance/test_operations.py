@@ -197,3 +197,12 @@ def test_norms_are_split_over_the_tensor_ranks_only_with_sequence_parallelism():
 
     assert float(count_work(split, layouts(tp=4)).split_elements[0]) == 4096 * 1024 / 4
     assert float(count_work(whole, layouts(tp=4)).split_elements[0]) == 4096 * 1024
+
+
+def test_the_flop_of_a_token_count_the_causal_half_unless_the_full_convention_is_asked_for():
+    decoder = shape(layers=1)
+    full, half = (model_flop_per_token(decoder, 4096, causal_half=causal) for causal in (False, True))
+
+    assert model_flop_per_token(decoder, 4096) == half
+    # forward and twice backward of 2 products x 2 FLOP x 2048 keys x 16 heads x 64
+    assert full - half == 3 * 2 * 2 * 2048 * 16 * 64

@@ -51,7 +51,9 @@ def test_a_product_takes_two_m_n_k_flop_at_the_rate_of_its_type():
     assert float(law_s(product(low_precision=False), fp8, rates)[0]) == pytest.approx(2 * 8192 * 4096 * 1024 / 1e12)
 
 
-@pytest.mark.parametrize(("policy", "in_bytes", "out_bytes"), [("fp32", 4, 4), ("bf16", 2, 2), ("fp8", 1, 2)])
+@pytest.mark.parametrize(
+    ("policy", "in_bytes", "out_bytes"), [("fp32", 4, 4), ("bf16", 2, 2), ("fp8", 1, 2), ("nvfp4", 0.5, 2)]
+)
 def test_a_product_reads_both_operands_and_writes_its_result_in_their_types(policy, in_bytes, out_bytes):
     rates = compute_bound(FAST, operand_bytes_per_s=1e12)
 

@@ -1,0 +1,55 @@
+"""A mutation run over the equations: `make mutants` says which changes of a line no test of the equations notices.
+
+mutmut (https://mutmut.readthedocs.io) writes every mutant of `planner/performance/` and runs the tests that reach it.
+All of them take hours; this runs a sample, the same for the same seed, and prints the survivors with their change.
+`docs/mutants.md` has the last run and why its survivors live.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COUNT, SEED = 300, 14
+
+
+def _mutmut(program: str, *words: str) -> str:
+    done = subprocess.run([program, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def outcomes(program: str) -> dict[str, str]:
+    """What came of each mutant so far, by name: `killed`, `survived`, `not checked` …"""
+    lines = _mutmut(program, "results", "--all", "true").splitlines()
+    return dict(line.strip().rsplit(": ", 1) for line in lines if ": " in line)
+
+
+def main(count: int = COUNT, seed: int = SEED) -> int:
+    """Run a sample and print what came of it; 1 where a mutant survived, 2 where there is no mutmut."""
+    program = shutil.which("mutmut") or shutil.which("mutmut", path=str(Path(sys.executable).parent))
+    if program is None:
+        sys.stderr.write("error: mutmut is not installed\nhint: pip install mutmut\n")
+        return 2
+    shutil.rmtree(ROOT / "mutants", ignore_errors=True)
+    _mutmut(program, "run", "--max-children", "1", "planner.performance.run.x_goodput_ratio__mutmut_1")  # writes all
+    names = sorted(outcomes(program))
+    sample = random.Random(seed).sample(names, min(count, len(names)))
+    _mutmut(program, "run", *sample)
+    came = {name: outcome for name, outcome in outcomes(program).items() if name in set(sample)}
+    survivors = sorted(name for name, outcome in came.items() if outcome == "survived")
+    killed = sum(outcome == "killed" for outcome in came.values())
+    sys.stdout.write(f"{len(names)} mutants, {len(sample)} of them run: {killed} killed, {len(survivors)} survived\n")
+    for name in survivors:
+        changed = [
+            line for line in _mutmut(program, "show", name).splitlines() if line[:1] in "+-" and line[1:2] != line[:1]
+        ]
+        sys.stdout.write("\n".join((name, *changed, "")))
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*(int(word) for word in sys.argv[1:3])))
