@@ -166,12 +166,23 @@ def _through(file: TextIO, line: str) -> None:
 
 
 def mend(path: Path) -> None:
-    """Cut an unfinished last line off, as power loss leaves it."""
+    """Cut an unfinished last line off, as power loss leaves it; what is no regular file has no end to mend."""
+    if not path.is_file():
+        return
     with path.open("rb+") as file:
-        content = file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole != len(content):
+        size = whole = file.seek(0, os.SEEK_END)
+        while whole:
+            start = max(0, whole - BLOCK_BYTES)
+            file.seek(start)
+            whole = start + file.read(whole - start).rfind(b"\n") + 1
+            if whole > start:
+                break
+        if whole != size:
             file.truncate(whole)
+
+
+BLOCK_BYTES = 65_536
+"""Read at a time from the end of a record, which may be large."""
 
 
 def read_traces(path: Path) -> dict[str, Trace]:

@@ -10,7 +10,6 @@ path, or the module has `kept(case)` for that. What else a module may have:
 
     faults(case, outcome)   what is wrong, in sentences; without it `tests.fuzz.faults.faults` judges
     read_case(path)         a case that was kept, where cases are of a class of their own
-    CASES_IN_TESTS          how many a test run tries
 
 `tests/fuzz/test_corpus.py` runs every kept case in JSON again.
 """

@@ -209,8 +209,11 @@ def repair(
     for line in first_of((str(row.error.message) for row in bad.rows), bad.count):
         typer.echo(wrapped(line, 2))
     if not bad.count:
-        note(f"{done.book}: {done.kept} rows, nothing to mend")
+        note(f"{done.book}: rows: {done.kept}, nothing to repair")
     elif yes:
-        note(f"{done.book}: {done.kept} rows kept, {bad.count} lines moved to {done.aside}")
+        note(f"{done.book}: rows kept: {done.kept}; lines moved to {done.aside}: {bad.count}")
     else:
-        note(f"{done.book}: {done.kept} rows would be kept and {bad.count} lines moved to {done.aside}; --yes does it")
+        note(
+            f"{done.book}: rows that would be kept: {done.kept}; "
+            f"lines that would be moved to {done.aside}: {bad.count}; --yes does it"
+        )

@@ -112,7 +112,7 @@ TEMPLATES: dict[str, str] = {
     "price.in_region": " in {region}",
     "quote.basis": "offer of {vendor}, {commitment}",
     # warnings
-    "price.warning.set_aside": "your price book {file} has lines that hold no price and do not count ({lines}): `mpplan prices repair` mends it",
+    "price.warning.set_aside": "your price book {file} has lines that hold no usable price ({lines}), which are ignored: `mpplan prices repair` moves them out",
     "price.warning.rental": "the rental price that owning is compared with: {what}, {why}",
     "price.warning.no_recent_reserved": "no recent {commitment} price is known for {gpu}: a discount is assumed",
     "price.warning.whole_market": "no {commitment} price of {gpu} in {region}: that of the whole market is used",

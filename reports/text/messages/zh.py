@@ -112,7 +112,7 @@ TEMPLATES: dict[str, str] = {
     "price.in_region": "（{region}）",
     "quote.basis": "{vendor} 的报价，{commitment}",
     # warnings
-    "price.warning.set_aside": "您的价格簿 {file} 中有不含价格的行，未被使用（{lines}）：用 `mpplan prices repair` 修复",
+    "price.warning.set_aside": "您的价格簿 {file} 中有些行没有可用的价格（{lines}），已忽略：`mpplan prices repair` 可将其移出",
     "price.warning.rental": "与自有机器比较的租用价格：{what}，{why}",
     "price.warning.no_recent_reserved": "{gpu} 没有近期的 {commitment} 价格：折扣为假设",
     "price.warning.whole_market": "{region} 没有 {gpu} 的 {commitment} 价格：使用整个市场的价格",

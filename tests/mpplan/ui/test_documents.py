@@ -75,7 +75,7 @@ def test_text_that_is_no_answer_is_an_input_error(monkeypatch):
 
 
 def test_a_name_with_a_nul_is_a_usage_error():
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(UsageError, match="a path holds a null character"):
         read_answer("plan\0.json")
 
 
@@ -144,5 +144,5 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_parsed(saved, monkeypa
 
 
 def test_an_endless_file_is_not_read_to_its_end():
-    with pytest.raises(InputFileError, match="larger than 64,000,000 bytes"):
+    with pytest.raises(InputFileError, match="/dev/zero: expected a file, found a device"):
         read_answer("/dev/zero")

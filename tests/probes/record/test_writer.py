@@ -91,3 +91,24 @@ def test_traces_that_find_no_room_cost_no_point(tmp_path: Path) -> None:
 
     assert len((tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()) == 1
     assert len(notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        (b"a\nb\n", b"a\nb\n"),
+        (b"a\nb", b"a\n"),
+        (b"a\n" + b"x" * 200_000, b"a\n"),
+        (b"x" * 200_000, b""),
+        (b"a\n" * 40_000 + b"cut", b"a\n" * 40_000),
+        (b"", b""),
+    ],
+    ids=["whole", "cut", "long cut", "one cut line", "many lines", "empty"],
+)
+def test_an_unfinished_last_line_is_cut_off(tmp_path: Path, content: bytes, kept: bytes) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(content)
+
+    mend(path)
+
+    assert path.read_bytes() == kept

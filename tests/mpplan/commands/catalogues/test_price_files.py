@@ -38,9 +38,14 @@ def test_a_bad_row_of_the_book_is_warned_of_once_and_the_others_count(run):
     done = run("prices", "show", "h100-sxm5-80gb", "--provider", "acme", *AS_OF)
 
     assert done.code == 0
-    assert done.err.count("lines that hold no price and do not count (3, 4): `mpplan prices repair` mends it") == 1
+    assert (
+        done.err.count(
+            "lines that hold no usable price (3, 4), which are ignored: `mpplan prices repair` moves them out"
+        )
+        == 1
+    )
     listed = run("prices", "list", "--provider", "acme", *AS_OF)
-    assert (listed.code, listed.err.count("prices.csv has lines that hold no price")) == (0, 1)
+    assert (listed.code, listed.err.count("prices.csv has lines that hold no usable price")) == (0, 1)
 
 
 def test_check_names_every_bad_line_and_how_to_mend_the_book(run):
@@ -66,13 +71,13 @@ def test_repair_is_a_dry_run_until_it_is_told_to_write(run):
 
     dry = run("prices", "repair")
     assert (dry.code, book().read_bytes()) == (0, before + b"junk\n")
-    assert "1 rows would be kept and 1 lines moved to" in dry.err
+    assert "rows that would be kept: 1; lines that would be moved to" in dry.err
 
-    assert "1 rows kept, 1 lines moved to" in run("prices", "repair", "--yes").err
+    assert "rows kept: 1; lines moved to" in run("prices", "repair", "--yes").err
     assert book().read_bytes() == before
     assert book().with_name("prices.set-aside.csv").read_bytes().endswith(b"\njunk\n")
     assert json.loads(run("prices", "repair", "--json").out)["bad_lines_total"] == 0
-    assert "nothing to mend" in run("prices", "repair").err
+    assert "nothing to repair" in run("prices", "repair").err
 
 
 @pytest.mark.parametrize("name", [".", "pipe", "/dev/zero"])

@@ -270,7 +270,10 @@ def test_no_text_of_a_bill_is_a_formula_and_its_numbers_are_numbers(run, plan, h
         line |= {"label": formula, "id": formula, "unit": formula, "evidence_ids": [formula]}
     for row in document["plans"]:
         row |= {"policy": formula, "gpu": formula}
-    document["money"]["prices"] = [{"gpu": formula, "commitment": "spot", "provider": formula, "region": formula}]
+    for source in document["evidence"][:1]:
+        source["id"] = formula
+    for price in document["money"]["prices"]:
+        price |= {"gpu": formula, "provider": formula, "region": formula}
     (home / plan).write_text(json.dumps(document), encoding="utf-8")
     result = run("export", plan, "--format", form)
     cells = [cell for row in rows(result.out) for cell in row.values()]
