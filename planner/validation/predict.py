@@ -42,7 +42,7 @@ class Prediction:
     memory_filling_ratio: float
     """That peak over the GPU's memory."""
     values: npt.NDArray[np.float64]
-    """The metric under each draw, `[draw]`; one value without draws."""
+    """The metric under each draw, `[draw]`; one value without draws. `validate` keeps them of paired runs only."""
 
     @property
     def width_ratio(self) -> float:

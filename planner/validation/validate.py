@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from planner.answer.document import plain
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws
@@ -29,8 +32,10 @@ DRAWS = Draws(count=401, seed=1)
 """Common random numbers of every prediction."""
 
 Outcome = tuple[Prepared | Rejected, Prediction | Rejected]
-Computed = dict[tuple[tuple[object, ...], Parameters | None], Outcome]
-"""Outcomes by what a run has besides its labels, and by its parameters."""
+Computed = dict[tuple[tuple[object, ...], Parameters | None, bool], Outcome]
+"""Outcomes by what a run has besides its labels, by its parameters, and by whether it is one of a pair."""
+NO_DRAWS: npt.NDArray[np.float64] = np.zeros(0)
+"""In place of the draws of a run that is not compared with another: of very many rows they fill the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +92,13 @@ def _outcome(
     parameters_of: ByLineage,
 ) -> Outcome:
     parameters = parameters_of(run.lineage)
-    same = (unlabelled(run), parameters)
+    same = (unlabelled(run), parameters, bool(run.pair))
     if same not in computed:
         prepared = prepare_run(run)
-        computed[same] = (prepared, predict(prepared, draws, parameters))
+        prediction = predict(prepared, draws, parameters)
+        if not run.pair and not isinstance(prediction, Rejected):
+            prediction = replace(prediction, values=NO_DRAWS)
+        computed[same] = (prepared, prediction)
     prepared, prediction = computed[same]
     named = replace(prepared, id=run.id) if isinstance(prepared, Rejected) else replace(prepared, run=run)
     return named, replace(prediction, id=run.id)
