@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.__main__ import attack, surfaces
 
 SEED = 14
-COUNTS = {"arguments": 150, "metamorphic": 11}
+COUNTS = {"arguments": 120, "metamorphic": 7}
 """Cases of a surface: about twenty seconds on a free core. The others have a test file of their own."""
 
 

@@ -188,19 +188,6 @@ def wait_until_gone(pid: int, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def test_the_probe_process_ends_with_its_parent_however_that_ends(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    process = start(path, "--suite", "thorough", "--workload", "gemm", "--precision", "fp32")
-    wait_for_lines(path, 3)
-    (worker,) = children(process.pid)
-    process.kill()
-    process.communicate(timeout=60)
-
-    wait_until_gone(worker, 15)  # it has two seconds; a loaded machine takes longer
-    assert not (tmp_path / "r.jsonl.underway").exists()  # no point is blamed for it
-    assert not [problem for problem in read_measurements(path).problems if not problem.used]
-
-
 def test_a_process_that_no_parent_holds_goes_when_its_pipe_closes(tmp_path: Path) -> None:
     """Without the signal that Linux sends: the pipe alone."""
     program = (
@@ -220,27 +207,29 @@ def test_a_process_that_no_parent_holds_goes_when_its_pipe_closes(tmp_path: Path
     child.stdout.close()
 
 
-def test_a_second_probe_of_one_record_is_refused_and_told_who_measures_it(tmp_path: Path) -> None:
+def test_a_record_has_one_probe_at_a_time_which_ends_with_its_parent_however_that_ends(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     first = start(path, "--suite", "thorough", "--workload", "gemm", "--precision", "fp32")
     try:
         wait_for_lines(path, 3)
         (worker,) = children(first.pid)
         second = start(path, "--resume", "--workload", "gemm", "--precision", "fp32")
-        _, errors = second.communicate(timeout=120)
         (kept,) = (tmp_path / "data" / "mpplan" / "records").glob("*.jsonl")
         third = start(kept, "--resume", "--workload", "gemm", "--precision", "fp32")  # the copy is the same run
-        _, third_errors = third.communicate(timeout=120)
+        (_, errors), (_, third_errors) = (probe.communicate(timeout=120) for probe in (second, third))
     finally:
-        first.send_signal(signal.SIGTERM)
-        first.communicate(timeout=300)
+        first.kill()
+        first.communicate(timeout=60)
 
     assert second.returncode == third.returncode == UsageError.exit_code
     assert f"error: `{path}` is being measured by process {worker}" in errors
     assert "hint: wait until it has ended" in errors
     assert f"error: `{kept}` is being measured by process {worker}" in third_errors
-    assert len({point.run_id for point in read_measurements(path).measurements}) == 1
-    assert not list(tmp_path.rglob("*.lock"))
+    wait_until_gone(worker, 15)  # it has two seconds; a loaded machine takes longer
+    assert not (tmp_path / "r.jsonl.underway").exists()  # no point is blamed for it
+    record = read_measurements(path)
+    assert len({point.run_id for point in record.measurements}) == 1
+    assert not [problem for problem in record.problems if not problem.used]
 
 
 def test_a_record_whose_probe_was_killed_is_continued(tmp_path: Path) -> None:
