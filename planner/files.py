@@ -1,7 +1,7 @@
-"""The one way in which a file that somebody names is opened: regular files only, of a bounded size.
+"""The one way in which a file that somebody names is opened: regular files and pipes, of a bounded size.
 
-A directory, a named pipe or a device is refused at once: reading it would fail late, wait for a writer that never
-comes, or never end.
+A directory or a device is refused at once: reading it would fail late, or never end. A pipe is read to its end, as
+`<(zcat plan.json.gz)` makes one; one that nobody writes is empty, and not waited for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS = (
 
 
 def open_file(path: Path, *, most_bytes: int = LARGEST_BYTES) -> BufferedReader:
-    """Open a regular file for reading bytes, without waiting for it; the caller closes it.
+    """Open a regular file or a pipe for reading bytes, without waiting for a writer; the caller closes it.
 
     Args:
         path: the file.
@@ -34,30 +34,36 @@ def open_file(path: Path, *, most_bytes: int = LARGEST_BYTES) -> BufferedReader:
 
     Raises:
         UsageError: it is missing or may not be read.
-        InputFileError: it is not a regular file, or is larger than `most_bytes`.
+        InputFileError: it is neither of them, or a file larger than `most_bytes`.
     """
     try:
-        if not stat.S_ISREG(mode := path.stat().st_mode):
+        if not _can_be_read(mode := path.stat().st_mode):
             raise _no_file(path, mode)
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise unreadable(path, error) from None
     file = os.fdopen(descriptor, "rb")
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+    if not _can_be_read(status.st_mode) or status.st_size > most_bytes:
         file.close()
-        if not stat.S_ISREG(status.st_mode):
+        if not _can_be_read(status.st_mode):
             raise _no_file(path, status.st_mode)
         raise _too_large(path, most_bytes)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, True)
     return file
 
 
+def _can_be_read(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISFIFO(mode)
+
+
 def read_bytes(path: Path, *, most_bytes: int = LARGEST_BYTES) -> bytes:
-    """The content of a regular file.
+    """The content of a file or a pipe.
 
     Raises:
         UsageError: it is missing or cannot be read.
-        InputFileError: it is not a regular file, or is larger than `most_bytes`.
+        InputFileError: it is neither of them, or larger than `most_bytes`.
     """
     with open_file(path, most_bytes=most_bytes) as file:
         try:
@@ -79,7 +85,7 @@ def read_text(path: Path, name: str | None = None, *, most_bytes: int = LARGEST_
 
     Raises:
         UsageError: the file is missing or cannot be read.
-        InputFileError: it is not a regular file, too large, or not UTF-8.
+        InputFileError: it is neither file nor pipe, too large, or not UTF-8.
     """
     try:
         return read_bytes(path, most_bytes=most_bytes).decode("utf-8-sig")

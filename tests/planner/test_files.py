@@ -1,8 +1,9 @@
-"""Only regular files of a bounded size are read; whatever else a path names is refused at once."""
+"""Files and pipes of a bounded size are read; whatever else a path names is refused at once."""
 
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,33 @@ def test_a_file_is_read_whole_and_its_mark_is_dropped(tmp_path):
     assert read_text(tmp_path / "a.txt") == "café\r\n"
 
 
-def test_a_directory_a_pipe_and_a_device_are_refused_without_waiting(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path, kind in ((tmp_path, "a directory"), (tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device")):
+def test_a_directory_and_a_device_are_refused(tmp_path):
+    for path, kind in ((tmp_path, "a directory"), (Path("/dev/zero"), "a device")):
         with pytest.raises(InputFileError, match=f"expected a file, found {kind}"):
             open_file(path)
+
+
+def test_a_pipe_is_read_to_its_end_and_one_that_nobody_writes_is_empty(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert read_bytes(pipe) == b""
+
+    handle = os.open(pipe, os.O_RDWR)  # a writer, as `<(zcat plan.json.gz)` has one
+    writer = threading.Timer(0.2, lambda: (os.write(handle, b"text"), os.close(handle)))
+    writer.start()
+    assert read_text(pipe) == "text"
+    writer.join()
+
+
+def test_a_pipe_is_not_read_beyond_the_limit(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    handle = os.open(pipe, os.O_RDWR)
+    os.write(handle, b"12345")
+
+    with pytest.raises(InputFileError, match="larger than 4 bytes"):
+        read_bytes(pipe, most_bytes=4)
+    os.close(handle)
 
 
 def test_a_file_larger_than_the_limit_is_refused_and_one_of_just_that_size_is_read(tmp_path):

@@ -80,13 +80,15 @@ def test_repair_is_a_dry_run_until_it_is_told_to_write(run):
     assert "nothing to repair" in run("prices", "repair").err
 
 
-@pytest.mark.parametrize("name", [".", "pipe", "/dev/zero"])
-def test_what_is_no_file_is_refused_at_once(run, home, name):
+@pytest.mark.parametrize(
+    ("name", "why"), [(".", "expected a file, found a"), ("pipe", "pipe:1:"), ("/dev/zero", "expected a file, found a")]
+)
+def test_what_is_no_file_is_refused_at_once_and_a_pipe_that_nobody_writes_is_empty(run, home, name, why):
     os.mkfifo(home / "pipe")
 
     for command in ("import", "check"):
         done = run("prices", command, name)
-        assert (done.code, "expected a file, found a" in done.err) == (3, True)
+        assert (done.code, why in done.err) == (3, True), done.err
 
 
 def test_an_import_with_an_amount_that_none_can_be_is_refused_with_file_and_row(run, home):

@@ -109,7 +109,8 @@ def test_of_very_many_damaged_lines_the_first_twenty_are_named_and_the_others_co
 def test_a_device_and_a_pipe_without_a_writer_are_no_records(run, home) -> None:
     os.mkfifo(home / "pipe.jsonl")
 
-    for name in ("/dev/zero", "pipe.jsonl"):
-        result = run("check", name)
-        assert (result.code, result.out) == (3, "")
-        assert f"{name}: expected a file" in result.err
+    device, pipe = run("check", "/dev/zero"), run("check", "pipe.jsonl")
+
+    assert (device.code, device.out) == (3, "")
+    assert "/dev/zero: expected a file, found a device" in device.err
+    assert "no usable line" in pipe.out
