@@ -88,7 +88,8 @@ def _disorder(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict):
         ends = [value.get(key) for key in ("low", "mid", "high")]
         figures = [end for end in ends if isinstance(end, int | float)]
-        if len(figures) == 3 and not figures[0] <= figures[1] * (1 + 1e-9) <= figures[2] * (1 + 1e-9) ** 2:
+        slack = 1e-9 * max((abs(figure) for figure in figures), default=0.0)
+        if len(figures) == 3 and not (figures[0] <= figures[1] + slack and figures[1] <= figures[2] + slack):
             yield f"{path}: low {figures[0]}, mid {figures[1]}, high {figures[2]}"
         for key, inner in value.items():
             yield from _disorder(inner, f"{path}.{key}")

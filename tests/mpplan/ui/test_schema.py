@@ -57,9 +57,9 @@ def accepted(document):
     return True
 
 
-@pytest.mark.parametrize("group", range(5))
+@pytest.mark.parametrize("group", range(2))
 def test_verdicts_on_damaged_answers_are_those_of_jsonschema(group):
-    documents = [damaged(seed) for seed in range(group * 60, group * 60 + 60)]
+    documents = [damaged(seed) for seed in range(group * 50, group * 50 + 50)]
     verdicts = [accepted(document) for document in documents]
 
     assert verdicts == [VALIDATOR.is_valid(document) for document in documents]
