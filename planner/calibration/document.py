@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,6 +31,8 @@ from planner.units import today
 SCHEMA = "mpplan.calibration/1"
 LARGEST_BYTES = 8_000_000
 """A larger file is not a calibration: one of 10 000 runs takes half of this."""
+LARGEST_VALUE = 1e18
+"""Of a row, in its own unit; its inverse is the smallest."""
 LARGEST_SD = 5.0
 LEARNED = ("learned.surer", "learned.more", "learned.less", "learned.hidden_better", "learned.hidden_worse")
 """Keys of the sentences about what was learned."""
@@ -183,8 +184,9 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         factor[number, : number + 1] = [float(entry) for entry in line]
     if len(values) != len(ids) or len(set(ids)) != len(ids):
         raise ValueError("ids and values that do not belong together")
-    if not np.isfinite(factor).all() or not all(math.isfinite(value) and value > 0 for value in values):
-        raise ValueError("a number that is not finite or not above 0")
+    in_bounds = all(1 / LARGEST_VALUE < value < LARGEST_VALUE for value in values)
+    if not in_bounds or not (np.abs(factor) < LARGEST_SD).all():
+        raise ValueError("a number that no calibration learns")
     if shipped.joint is None or ids[: len(shipped.joint.ids)] != list(shipped.joint.ids):
         raise ValueError("other parameters than the shipped ones")
     runs, made = int(document["runs"]), str(document["made"])
