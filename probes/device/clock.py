@@ -37,6 +37,10 @@ class Batch:
     """By phase, one value per iteration."""
     wall_s: float
     """Host time of the whole batch."""
+    canary_ratio: float | None = None
+    """The fixed work beside the batch over its usual time, by which the samples were divided; None: there was none."""
+    disturbed: bool = False
+    """True: by that, something else took part of the machine."""
 
 
 class Clock(Protocol):
@@ -54,7 +58,10 @@ def no_mark(_phase: str) -> None:
 
 
 class CpuClock:
-    """`time.perf_counter` around work that is done when the call returns."""
+    """`time.perf_counter`, or another clock, around work that is done when the call returns."""
+
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
+        self._now = now or time.perf_counter
 
     def synchronize(self) -> None:
         """Nothing is pending on a CPU."""
@@ -63,19 +70,20 @@ class CpuClock:
         """See `Clock.batch`."""
         times: list[float] = []
         phases: dict[str, list[float]] = defaultdict(list)
-        last = began = time.perf_counter()
+        began = time.perf_counter()
+        last = self._now()
 
         def mark(phase: str) -> None:
             nonlocal last
-            now = time.perf_counter()
+            now = self._now()
             phases[phase].append(now - last)
             last = now
 
         for _ in range(samples):
-            last = start = time.perf_counter()
+            last = start = self._now()
             for _ in range(iterations):
                 trial.step(mark)
-            times.append((time.perf_counter() - start) / iterations)
+            times.append((self._now() - start) / iterations)
         return Batch(
             samples_s=tuple(times),
             phases_s={name: tuple(values) for name, values in phases.items()},

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 SUITES = ("quick", "default", "thorough")
 BUDGETS_S = {
     "cuda": {"quick": 120.0, "default": 480.0, "thorough": 3600.0},
-    "cpu": {"quick": 25.0, "default": 60.0, "thorough": 600.0},
+    "cpu": {"quick": 25.0, "default": 50.0, "thorough": 600.0},
 }
 """Default time by kind of device and suite."""
 

@@ -5,6 +5,7 @@ Nothing that happens to one point costs another: no memory, no support and error
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
-from probes.device.clock import CpuClock, no_mark
+from probes.device.clock import Clock, CpuClock, no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
 from probes.energy.window import device_state, energy_use, measure_window, power_draw, slowed_down
@@ -46,6 +47,10 @@ class Bench:
     """Why there is no sensor."""
     rng: random.Random
     rules: Callable[[Point], Rules]
+    clock: Clock | None = None
+    """None: the device's own."""
+    end_s: float = math.inf
+    """On `time.monotonic`: no point is begun after it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +76,7 @@ class _Results(dict[str, PointResult]):
 def run_group(
     group: PointGroup, bench: Bench, report: Callable[[PointResult], object] = lambda _: None
 ) -> list[PointResult]:
-    """Measure a group; one result per point, in the order given.
+    """Measure a group; one result per point, in the order given, less the points for which there was no time.
 
     Points that do not fit beside the others are measured in a second sitting.
 
@@ -88,13 +93,15 @@ def run_group(
     while sittings:
         sittings += _sit(sittings.pop(0), bench, results)
         release()
-    return [results[point.probe_id] for point in group.points]
+    return [results[point.probe_id] for point in group.points if point.probe_id in results]
 
 
 def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[Point]]:
     """Build and measure points side by side; returns the sittings that it takes for those that could not."""
     built: list[_Built] = []
     for i, point in enumerate(points):
+        if time.monotonic() >= bench.end_s:
+            break
         reason = point.unsupported or _missing(point)
         if reason is not None:
             results[point.probe_id] = _failed(point, "unsupported", reason)
@@ -151,7 +158,9 @@ def _measure_all(built: list[_Built], bench: Bench, results: _Results) -> list[l
 
 def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
     rules = max((bench.rules(item.point) for item in timed), key=lambda rules: rules.cap_s)
-    return measure([item.subject for item in timed], bench.device.clock, rules, bench.gate, bench.rng)
+    return measure(
+        [item.subject for item in timed], bench.clock or bench.device.clock, rules, bench.gate, bench.rng, bench.end_s
+    )
 
 
 def _keep(built: _Built, run: Callable[[], PointResult], results: _Results) -> None:
@@ -257,6 +266,7 @@ def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
         warmup_s=timing.warmup_s,
         quality=timing.quality,
         other_load_ratio=timing.other_load_ratio,
+        canary_ratio=timing.canary_ratio,
     )
 
 

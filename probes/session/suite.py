@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.records.figures import Numerics
 from planner.records.measurement import Measurement
 from probes import precisions, workloads
+from probes.device.clock import Clock
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
 from probes.energy.window import heat_soak
@@ -22,12 +24,13 @@ from probes.record.options import BUDGETS_S, Options
 from probes.record.provenance import provenance
 from probes.sensors import open_sensor
 from probes.sensors.interface import Trace
-from probes.session.group import Bench, run_group, trial_of
+from probes.session.group import Bench, PointResult, run_group, trial_of
 from probes.session.listener import Listener, Progress, Silence
+from probes.session.slow import too_slow
 from probes.timing.protocol import Rules
 from probes.timing.quiet import DeviceGate, Gate, LoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
-from probes.workloads.canary import canary_point
+from probes.workloads.canary import canary_clock, canary_point
 
 CANARY_EVERY_S = 60.0
 CANARY_SETTLE_S = 1.0
@@ -60,10 +63,7 @@ class Session:
         self.options = options
         self.listener: Listener = listener or Silence()
         self.device = open_device(options.device, options.gpu_index)
-        if options.threads:
-            import torch
-
-            torch.set_num_threads(options.threads)
+        self._set_threads()
         opened = open_sensor(self.device.kind, self.device.uuid)
         self.sensor = opened.sensor
         self.plan = ProbePlan(
@@ -89,6 +89,14 @@ class Session:
         self.began = time.monotonic() - options.spent_s
         self._suspects = frozenset(self.ledger.under_way.left_behind())
         """Points under way when the last process of this run died: one is to blame, of several any may be."""
+
+    def _set_threads(self) -> None:
+        """On a CPU one thread, unless told: what others take from it then shows in the clock, and shakes less."""
+        threads = self.options.threads or (1 if self.device.kind == "cpu" else None)
+        if threads:
+            import torch
+
+            torch.set_num_threads(threads)
 
     @property
     def budget_s(self) -> float:
@@ -122,6 +130,7 @@ class Session:
             self._read_bare_idle()
             self._choose_device()
             self.check_recipes()
+            self.bench = replace(self.bench, end_s=self.began + self.budget_s)
             groups = self.groups() if self.options.measure else []
             self.listener.planned(len(groups), sum(group.estimate_s for group in groups))
             for group, left_s in _with_rest(groups):
@@ -137,8 +146,10 @@ class Session:
             self.listener.noted(f"no time was left for {len(left_out)} of {len(groups)} groups of points")
         return Outcome(points=self.ledger.written, left_out=tuple(left_out))
 
-    def measure(self, group: PointGroup, left_s: float) -> list[Measurement]:
-        """Measure one group and write it down.
+    def measure(
+        self, group: PointGroup, left_s: float, finish: Callable[[PointResult], PointResult] = lambda result: result
+    ) -> list[Measurement]:
+        """Measure one group and write it down; `finish` adds to each result before that.
 
         A group that the last process died of is measured point by point, which shows the one to blame; a point that it
         died of is not run again.
@@ -149,7 +160,7 @@ class Session:
         suspects = self._suspects.intersection(point.probe_id for point in group.points)
         if suspects and len(group.points) > 1:
             single = [replace(group, points=[point]) for point in group.points]
-            return [line for part in single for line in self.measure(part, left_s)]
+            return [line for part in single for line in self.measure(part, left_s, finish)]
         if suspects == self._suspects and suspects:
             self.ledger.under_way.end()
             return [self.write(group.points[0], Figures(status="error", reason=DIED))]
@@ -159,9 +170,7 @@ class Session:
         self.ledger.under_way.begin([point.probe_id for point in group.points])
         lines: list[Measurement] = []
         try:
-            run_group(
-                group, self.bench, lambda result: lines.append(self.write(result.point, result.figures, result.trace))
-            )
+            run_group(group, self.bench, lambda result: lines.append(self._keep(finish(result))))
         except DeviceLost as error:
             if len(group.points) == 1:
                 self._lost(group.points[0], error)
@@ -172,9 +181,14 @@ class Session:
         self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
         return lines
 
+    def _keep(self, result: PointResult) -> Measurement:
+        return self.write(result.point, result.figures, result.trace)
+
     def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
         """Add a line to the record and pass it to the listener."""
-        sampling = replace(figures.sampling, canary_ratio=self._canary_ratio)
+        sampling = figures.sampling
+        if sampling.canary_ratio is None:
+            sampling = replace(sampling, canary_ratio=self._canary_ratio)
         measurement = self.ledger.write(point, replace(figures, sampling=sampling), trace)
         self.listener.measured(measurement)
         return measurement
@@ -190,11 +204,31 @@ class Session:
         kept = []
         for recipe in self.plan.recipes:
             known = self.ledger.known.get(f"support/{recipe.id}")
-            if known is None:
+            if known is None or (known.status != "ok" and self.options.precisions):
                 known = self._try_recipe(recipe)
             if known.status == "ok":
                 kept.append(recipe)
+        if self.device.kind == "cpu":
+            kept = self._fast_enough(kept)
         self.plan = replace(self.plan, recipes=tuple(kept))
+
+    def _fast_enough(self, recipes: list[PrecisionRecipe]) -> list[PrecisionRecipe]:
+        """The recipes that are worth the time on this CPU; those asked for by name are. The others become a line."""
+        self.bench = replace(self.bench, clock=canary_clock(self.plan))
+        if self.options.precisions:
+            return recipes
+        slow = too_slow(self.plan, self._clock, recipes)
+        for recipe in recipes:
+            if recipe.id in slow:
+                reason = (
+                    f"{slow[recipe.id]:.0f} times slower than FP32 on this CPU; `--precision {recipe.id}` measures it"
+                )
+                self.write(_support_point(recipe), Figures(status="unsupported", reason=reason))
+        return [recipe for recipe in recipes if recipe.id not in slow]
+
+    @property
+    def _clock(self) -> Clock:
+        return self.bench.clock or self.device.clock
 
     def _try_recipe(self, recipe: PrecisionRecipe) -> Measurement:
         """Whether a recipe runs here, as a line of the record; one that the last process died of does not.
@@ -259,7 +293,8 @@ class Session:
 
     def _canary(self) -> None:
         point = canary_point(self.plan)
-        (result,) = run_group(PointGroup(name="canary", points=[point], estimate_s=0.4), self.bench)
+        group = PointGroup(name="canary", points=[point], estimate_s=0.4)
+        (result,) = run_group(group, replace(self.bench, end_s=math.inf))  # the last one shows whether the rest holds
         median = result.figures.time.median_s
         if median is not None:
             self._first_canary = self._first_canary or median
@@ -269,14 +304,14 @@ class Session:
 
     def _gate(self) -> Gate:
         if self.device.kind == "cpu":
-            return LoadGate()
+            return LoadGate(accepted_ratio=1.0)  # read for the record; the clock judges by its canary
         sensor = self.sensor
         return DeviceGate(lambda: sensor.processes() if sensor else None)
 
     def _rules(self, point: Point) -> Rules:
         gpu = self.device.kind == "cuda"
         patience = 5.0 if self.options.suite == "thorough" else 1.0
-        caps = {"gemm": 0.2, "block": 0.5} if gpu else {"block": 0.8, "end_to_end": 0.8, "verify": 1.2}
+        caps = {"gemm": 0.2, "block": 0.5} if gpu else {"block": 0.8, "end_to_end": 1.0, "verify": 1.0}
         cap_s = (point.cap_s or caps.get(point.kind, 0.4)) * patience
         return Rules(
             ci_ratio=0.005 if gpu else 0.01,

@@ -8,7 +8,8 @@ gate                     |─ judged ─|─ judged ─| ...                    
 ```
 
 Interleaving spreads slow drifts of the machine over everything that is compared. When too few quiet samples remain, the
-trial is measured again, up to `attempts` times; then it is kept and called contended.
+trial is measured again, up to `attempts` times; then it is kept and called contended. A clock may judge its batches
+itself (`Batch.disturbed`): then each is set aside alone, and not all that were taken beside it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class Timing:
     stop_reason: str
     warmup_s: float
     first_call_s: float
+    canary_ratio: float | None = None
+    """Median of the canary beside the samples that were used, over its usual time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,9 +98,23 @@ class Subject:
 
 
 def measure(
-    subjects: Sequence[Subject], clock: Clock, rules: Rules, gate: Gate | None, rng: random.Random
+    subjects: Sequence[Subject],
+    clock: Clock,
+    rules: Rules,
+    gate: Gate | None,
+    rng: random.Random,
+    end_s: float = math.inf,
 ) -> list[Timing]:
-    """Measure trials against each other; one result each, in the order given."""
+    """Measure trials against each other; one result each, in the order given.
+
+    Args:
+        subjects: what is measured.
+        clock: of the device.
+        rules: when to stop.
+        gate: judges the machine; None: every sample counts.
+        rng: draws the order of each round.
+        end_s: on `time.monotonic`; no round begins later but the first.
+    """
     for subject in subjects:
         warm_up(subject, clock, rules)
         subject.budget_s = rules.cap_s
@@ -105,10 +122,11 @@ def measure(
     while pending := [subject for subject in subjects if subject.stop_reason is None]:
         for subject in rng.sample(pending, len(pending)):
             judge.hear(subject, _take_batch(subject, clock, rules))
-        if all(subject.spent_s >= subject.budget_s for subject in pending):
+        is_over = time.monotonic() >= end_s
+        if is_over or all(subject.spent_s >= subject.budget_s for subject in pending):
             judge.decide()
         for subject in pending:
-            subject.stop_reason = _why_stop(subject, rules)
+            subject.stop_reason = _why_stop(subject, rules) or ("cap" if is_over else None)
         if all(subject.attempts > 1 for subject in pending):
             time.sleep(PAUSE_S * rng.random())
     return [result_of(subject) for subject in subjects]
@@ -134,9 +152,10 @@ class _Judge:
         load = self._gate.judge(self._start) if self._gate else None
         is_quiet = self._gate is None or self._gate.accepts(load)
         for subject, batch in self._waiting:
-            (subject.quiet if is_quiet else subject.loud).append(batch)
+            keeps = is_quiet and not batch.disturbed
+            (subject.quiet if keeps else subject.loud).append(batch)
             if load is not None:
-                (subject.quiet_loads if is_quiet else subject.loud_loads).append(load)
+                (subject.quiet_loads if keeps else subject.loud_loads).append(load)
         self._waiting.clear()
         self._start = self._gate.open() if self._gate else None
         self._since = time.monotonic()
@@ -185,7 +204,9 @@ def _why_stop(subject: Subject, rules: Rules) -> str | None:
         return "ci"
     if subject.spent_s < subject.budget_s:
         return None
-    too_loud = len(subject.loud) > len(subject.quiet) or (len(quiet) < MIN_QUIET_SAMPLES and bool(subject.loud))
+    apart = any(batch.canary_ratio is not None for batch in subject.loud)
+    mostly_loud = len(subject.loud) > len(subject.quiet) and not apart  # who judged them, judged whole windows
+    too_loud = mostly_loud or (len(quiet) < MIN_QUIET_SAMPLES and bool(subject.loud))
     if too_loud and subject.attempts < rules.attempts:
         subject.attempts += 1
         subject.budget_s += rules.cap_s
@@ -200,6 +221,7 @@ def result_of(subject: Subject) -> Timing:
     used = subject.quiet if enough else [*subject.quiet, *subject.loud]
     loads = subject.quiet_loads if enough else [*subject.quiet_loads, *subject.loud_loads]
     names = dict.fromkeys(name for batch in used for name in batch.phases_s)
+    ratios = [batch.canary_ratio for batch in used if batch.canary_ratio is not None]
     return Timing(
         summary=summarise(subject.samples(used)),
         phases_s={
@@ -214,6 +236,7 @@ def result_of(subject: Subject) -> Timing:
         stop_reason=subject.stop_reason or "cap",
         warmup_s=subject.warmup_s,
         first_call_s=subject.first_call_s,
+        canary_ratio=float(np.median(ratios)) if ratios else None,
     )
 
 

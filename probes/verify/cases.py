@@ -111,28 +111,32 @@ def _gpu_targets(plan: ProbePlan) -> Named:
 
 
 _TINY = ModelCase(family="llama", size="tiny", layers=4, batch=1, seq_len=256)
+_CPU_RECIPES = ("fp32", "bf16-autocast", "bf16-pure")
 
 
 def _cpu_anchors() -> Named:
+    """The corners of what is predicted: shallow and deep, short and long, narrow and wide, recomputed."""
     models = (
-        _TINY,
         replace(_TINY, layers=1),
+        replace(_TINY, layers=6),
         replace(_TINY, layers=2, seq_len=512),
         replace(_TINY, layers=1, seq_len=1024),
+        replace(_TINY, layers=1, size="tiny-wider"),
         replace(_TINY, layers=2, seq_len=512, recompute=True),
-        replace(_TINY, layers=2, size="tiny-wide"),
     )
-    cases = [(model, name) for model in models for name in ("fp32", "bf16-autocast")]
-    return [*cases, (replace(_TINY, layers=1), "bf16-pure"), (replace(_TINY, layers=3), "bf16-pure")]
+    return [(model, name) for name in _CPU_RECIPES for model in models]
 
 
 def _cpu_targets() -> Named:
+    """Inside those corners: an extrapolation on a machine that shakes tests the machine."""
     models = (
-        replace(_TINY, layers=8),
-        replace(_TINY, layers=2, seq_len=1536),
-        replace(_TINY, layers=3, size="tiny-wider"),
-        replace(_TINY, layers=6, seq_len=512, recompute=True),
-        replace(_TINY, layers=4, batch=2),
+        replace(_TINY, layers=3),
+        replace(_TINY, layers=3, size="tiny-wide"),
+        replace(_TINY, layers=2, seq_len=768),
+        replace(_TINY, layers=4, seq_len=512, recompute=True),
+        replace(_TINY, layers=2, batch=2),
+        replace(_TINY, layers=2, size="tiny-wider"),
+        replace(_TINY, layers=4, seq_len=512),
+        replace(_TINY, layers=1, size="tiny-wide", seq_len=512),
     )
-    by_recipe = [[(model, name) for model in models] for name in ("fp32", "bf16-autocast")]
-    return [*by_recipe[0], *by_recipe[1], (replace(_TINY, layers=6), "bf16-pure")]
+    return [(model, name) for name in _CPU_RECIPES for model in models]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,10 +18,12 @@ from probes.session.suite import Session
 from probes.timing.trial import Point, PointGroup
 from probes.verify.cases import VerifyCase, anchors, targets
 from probes.verify.document import LOUD_ANCHORS, is_loud
+from probes.verify.points import anchor_point, target_point
 from probes.verify.predict import predict
-from probes.workloads.end_to_end import build_model_trial, model_point
+from probes.verify.together import check_family
+from probes.workloads.end_to_end import build_model_trial
 
-BUDGETS_S = {"cuda": 480.0, "cpu": 90.0}
+BUDGETS_S = {"cuda": 480.0, "cpu": 55.0}
 """Time on top of the suite's."""
 
 
@@ -40,20 +42,43 @@ def verify(session: Session) -> list[Measurement]:
     planned = targets(session.plan)
     families = {case.family for case in planned}
     needed = [case for case in anchors(session.plan) if case.family in families]
-    fresh = session.device.kind == "cpu"
-    missing = [case for case in needed if fresh or not session.ledger.is_done(_anchor_point(session, case))]
+    missing = [case for case in needed if not session.ledger.is_done(anchor_point(session, case))]
     end_s = session.elapsed_s + BUDGETS_S[session.device.kind]
     if session.options.budget_s is not None:
         end_s = session.options.budget_s
+    session.bench = replace(session.bench, end_s=session.began + end_s)
+    if session.device.kind == "cpu":
+        return _by_family(session, needed, planned, end_s)
     session.listener.planned(len(missing) + len(planned), sum(case.estimate_s for case in [*missing, *planned]))
     checker = _Checker(session, needed)
     done: list[Measurement] = []
     for case in planned:
-        point = _target_point(session, case)
+        point = target_point(session, case)
         if session.ledger.is_done(point):
             done.append(session.ledger.known[point.probe_id])
         elif session.elapsed_s + checker.estimate_s(case) < end_s:
             done += _checked(checker, case, point)
+    return done
+
+
+def _by_family(
+    session: Session, anchors: Sequence[VerifyCase], planned: Sequence[VerifyCase], end_s: float
+) -> list[Measurement]:
+    """Family after family, as far as the time goes."""
+    families = dict.fromkeys(case.family for case in planned)
+    session.listener.planned(len(families), end_s - session.elapsed_s)
+    done: list[Measurement] = []
+    for family in families:
+        small = [case for case in anchors if case.family == family]
+        large = [case for case in planned if case.family == family]
+        kept = [
+            session.ledger.known[p.probe_id]
+            for p in (target_point(session, c) for c in large)
+            if session.ledger.is_done(p)
+        ]
+        done += (
+            kept if len(kept) == len(large) else check_family(session, small, large, partial(tracked, session), end_s)
+        )
     return done
 
 
@@ -71,6 +96,20 @@ def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurem
     return [checker.session.write(point, failed.figures)]
 
 
+def tracked(session: Session, case: VerifyCase) -> Tracked:
+    """Peak memory of a case's step by bookkeeping; None in it where a kernel has no rules for that."""
+    case.recipe.activate()
+    plain = replace(case.model, compiled=False)
+    make = partial(build_model_trial, plain, case.recipe.id, session.options.seed, session.device)
+    try:
+        return track(make, session.device.kind)
+    except Exception as error:  # a kernel without rules for fake tensors: time and energy can still be predicted
+        if is_lost(error):
+            raise
+        session.listener.noted(f"the memory of {case.model.name} is not predicted: {cleaned(error)}")
+        return Tracked(peak_bytes=None, params=count_params(plain))
+
+
 class _Checker:
     """Measures the anchors of a family when its first target comes, and keeps what they rest on."""
 
@@ -80,8 +119,6 @@ class _Checker:
         for case in needed:
             self._anchors.setdefault(case.family, []).append(case)
         self._known: dict[tuple[str, str, bool], list[tuple[Measurement, float | None]]] = {}
-        # A CPU's speed wanders with its neighbours; its anchors are measured right before their targets.
-        self._fresh = session.device.kind == "cpu"
 
     def check(self, case: VerifyCase, point: Point) -> list[Measurement]:
         """One target: predicted first, then run."""
@@ -90,13 +127,13 @@ class _Checker:
         session.listener.started(
             Progress(label=f"predicting {case.model.name}", done_s=session.elapsed_s, left_s=case.estimate_s)
         )
-        tracked = self._track(case)
-        work = replace(point, counts=replace(point.counts, params=tracked.params))
+        bookkeeping = tracked(session, case)
+        work = replace(point, counts=replace(point.counts, params=bookkeeping.params))
         quiet = sum(not is_loud(anchor) for anchor, _ in known)
         predicted = replace(
             point,
-            predicted=predict(work, tracked.peak_bytes, known, self._rates()),
-            tracked_peak_bytes=tracked.peak_bytes,
+            predicted=predict(work, bookkeeping.peak_bytes, known, self._rates()),
+            tracked_peak_bytes=bookkeeping.peak_bytes,
             note=LOUD_ANCHORS if quiet < MIN_QUIET_ANCHORS else None,
         )
         group = PointGroup(name=f"checking {case.model.name}", points=[predicted], estimate_s=case.estimate_s)
@@ -106,17 +143,17 @@ class _Checker:
         """Expected time of a target, with those of its anchors that are still to be measured."""
         is_done = self.session.ledger.is_done
         family = [] if case.family in self._known else self._anchors.get(case.family, [])
-        open_ = [anchor for anchor in family if self._fresh or not is_done(_anchor_point(self.session, anchor))]
+        open_ = [anchor for anchor in family if not is_done(anchor_point(self.session, anchor))]
         return case.estimate_s + sum(anchor.estimate_s for anchor in open_)
 
     def _measured(self, case: VerifyCase) -> list[tuple[Measurement, float | None]]:
         """The anchors of a family with their tracked peaks, measured side by side when its first target comes."""
         if case.family not in self._known:
             cases = {
-                _anchor_point(self.session, anchor).probe_id: anchor for anchor in self._anchors.get(case.family, [])
+                anchor_point(self.session, anchor).probe_id: anchor for anchor in self._anchors.get(case.family, [])
             }
-            points = [_anchor_point(self.session, anchor) for anchor in cases.values()]
-            missing = [point for point in points if self._fresh or not self.session.ledger.is_done(point)]
+            points = [anchor_point(self.session, anchor) for anchor in cases.values()]
+            missing = [point for point in points if not self.session.ledger.is_done(point)]
             for _ in range(ANCHOR_TRIES):
                 if missing:
                     estimate_s = case.estimate_s * len(missing)
@@ -125,31 +162,9 @@ class _Checker:
                 missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]
             lines = [self.session.ledger.known[point.probe_id] for point in points]
             self._known[case.family] = [
-                (line, self._track(cases[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
+                (line, tracked(self.session, cases[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
             ]
         return self._known[case.family]
 
-    def _track(self, case: VerifyCase) -> Tracked:
-        device = self.session.device
-        case.recipe.activate()
-        plain = replace(case.model, compiled=False)
-        make = partial(build_model_trial, plain, case.recipe.id, self.session.options.seed, device)
-        try:
-            return track(make, device.kind)
-        except Exception as error:  # a kernel without rules for fake tensors: time and energy can still be predicted
-            if is_lost(error):
-                raise
-            self.session.listener.noted(f"the memory of {case.model.name} is not predicted: {cleaned(error)}")
-            return Tracked(peak_bytes=None, params=count_params(plain))
-
     def _rates(self) -> MeasuredRates:
         return measured_rates(self.session.ledger.known.values())
-
-
-def _anchor_point(session: Session, case: VerifyCase) -> Point:
-    return model_point(session.plan, case.model, case.recipe)
-
-
-def _target_point(session: Session, case: VerifyCase) -> Point:
-    point = model_point(session.plan, case.model, case.recipe)
-    return replace(point, probe_id=point.probe_id.replace("end_to_end/", "verify/", 1), kind="verify")

@@ -23,13 +23,13 @@ WORKLOADS: tuple[Workload, ...] = (
     Canary(),
     Bandwidth(),
     Launch(),
-    Block(),
-    EndToEnd(),
-    Gemm(),
     AttentionWorkload(),
+    MemoryOps(),
     OptimizerStep(),
     PowerWorkload(),
-    MemoryOps(),
+    Gemm(),
+    Block(),
+    EndToEnd(),
 )
 """All workloads; a run that is cut off has measured the first ones."""
 

@@ -21,6 +21,8 @@ from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
 
 ENERGY_S = 3.0
+CPU_STEPS, CPU_FLOP_PER_S = 12.0, 5e10
+"""Steps that a point takes with its warm-up, and about what one thread makes of them; for the time budget only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,8 @@ def _label(case: BlockCase) -> str:
 
 def _estimate_s(plan: ProbePlan, case: BlockCase, points: int) -> float:
     if not plan.on_gpu:
-        return points * (1.0 + 0.15 * case.layers * (case.shape.hidden / 256) * case.rows / 256)
+        flop = block_counts(case).flop_hardware or 0.0
+        return points * (0.5 + CPU_STEPS * flop / CPU_FLOP_PER_S)
     return points * (1.0 + (ENERGY_S + 1.0 if case.energy else 0.0) + (20.0 if case.compiled else 0.0))
 
 
@@ -128,10 +131,10 @@ def _cpu_cases(plan: ProbePlan) -> Cases:
     cases: Cases = [
         (replace(base, layers=1), main),
         (base, main),
-        (replace(base, layers=8), main),
-        (replace(base, recompute=True), main),
-        (replace(base, shape=shapes.SMALL, layers=2), main),
-        (replace(base, layers=2, seq_len=1024), main),
+        (replace(base, shape=shapes.SMALL, layers=1), main),
+        (replace(base, layers=2, recompute=True), main),
+        (replace(base, layers=1, seq_len=1024), main),
+        (replace(base, layers=8), main[:1]),
     ]
     if plan.suite == "thorough":
         others = [recipe for recipe in chosen if recipe not in main]

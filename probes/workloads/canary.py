@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from planner.records.work import RunSetup, WorkCounts, WorkShape
+from probes.device.canary_clock import CanaryClock
+from probes.device.clock import no_mark
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
@@ -25,10 +27,20 @@ class Canary:
         return [PointGroup(name="canary", points=[canary_point(plan)], estimate_s=0.4)]
 
 
+def canary_clock(plan: ProbePlan) -> CanaryClock:
+    """A CPU's clock beside its canary, which is watched for a while first."""
+    import torch
+
+    point = canary_point(plan)
+    point.recipe.activate()
+    trial = point.build(plan.device)
+    return CanaryClock(lambda: trial.step(no_mark), threads=torch.get_num_threads())
+
+
 def canary_point(plan: ProbePlan) -> Point:
-    """The canary of a device: BF16 where it has it, FP32 otherwise."""
+    """The canary of a device: BF16 on a GPU that has it, FP32 otherwise."""
     bf16 = recipe_by_id("bf16-autocast")
-    recipe = bf16 if bf16.unsupported_on(plan.device) is None else recipe_by_id("fp32")
+    recipe = bf16 if plan.on_gpu and bf16.unsupported_on(plan.device) is None else recipe_by_id("fp32")
     size = GPU_SIZE if plan.on_gpu else CPU_SIZE
     return Point(
         probe_id="canary",

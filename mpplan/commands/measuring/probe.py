@@ -45,7 +45,10 @@ _Verify = Annotated[
     bool, typer.Option("--verify", help="Then predict models that were not measured, run them, and compare.")
 ]
 _Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="CPU threads. Default PyTorch's choice.", metavar="N")
+    int | None,
+    typer.Option(
+        "--threads", min=1, help="CPU threads. Default 1 on a CPU, PyTorch's choice beside a GPU.", metavar="N"
+    ),
 ]
 _Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from probes.device.clock import Batch
 from probes.precisions import recipe_by_id
 from probes.timing import protocol
 from probes.timing.protocol import Rules, Subject, Timing, measure
@@ -94,3 +96,31 @@ def test_an_unknown_load_is_kept_as_unknown() -> None:
     (timing,) = run(ScriptedClock(lambda trial, i: 0.01))
 
     assert timing.other_load_ratio is None
+
+
+class CanaryBatches(ScriptedClock):
+    """Batches that say for themselves whether they were disturbed: every second one, three times as slow."""
+
+    def batch(self, trial: object, *, samples: int, iterations: int) -> Batch:
+        batch = super().batch(trial, samples=samples, iterations=iterations)
+        disturbed = len(self.calls) % 2 == 1
+        factor = 3.0 if disturbed else 1.0
+        slow = tuple(factor * sample for sample in batch.samples_s)
+        return replace(batch, samples_s=slow, canary_ratio=1.5 if disturbed else 1.01, disturbed=disturbed)
+
+
+def test_a_disturbed_batch_is_set_aside_alone() -> None:
+    (timing,) = run(CanaryBatches(lambda trial, i: 0.01))
+
+    assert timing.quality == "ok"
+    assert timing.summary.median_s == 0.01
+    assert timing.samples_gated > 0
+    assert timing.canary_ratio == 1.01
+
+
+def test_no_round_begins_after_the_end() -> None:
+    clock = ScriptedClock(lambda trial, i: 0.01 if i % 2 else 0.02)  # would go on to the cap
+
+    (timing,) = measure([subject("0")], clock, RULES, None, random.Random(0), end_s=0.0)
+
+    assert (timing.rounds, timing.stop_reason) == (1, "cap")
