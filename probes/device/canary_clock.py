@@ -33,12 +33,13 @@ QUIET_QUANTILE = 0.1
 class CanaryClock:
     """Batches between canaries. Their samples are seconds of the machine as it was while it was watched, and quiet."""
 
-    def __init__(self, canary: Callable[[], object], *, threads: int = 1) -> None:
+    def __init__(self, canary: Callable[[], object], *, threads: int = 1, usual_s: float | None = None) -> None:
         """Watch the canary for a while, to learn how fast it usually runs.
 
         Args:
             canary: the fixed work, some milliseconds of it.
             threads: that the work uses; the CPU time of more than one is not the time that it takes.
+            usual_s: seconds of the canary that other samples of the same record were divided to; None: as watched now.
         """
         self._now = time.process_time if threads == 1 else time.perf_counter
         self._clock = CpuClock(self._now)
@@ -54,7 +55,7 @@ class CanaryClock:
             self._last_s = self._burst()
             time.sleep(BURST_S)
         seen = np.array(self._seen_s)
-        self.usual_s = float(np.median(seen[seen <= self.quiet_s * QUIET_RATIO]))
+        self.usual_s = usual_s or float(np.median(seen[seen <= self.quiet_s * QUIET_RATIO]))
         """Seconds of the canary on the machine at its quietest while it was watched."""
         self._last_at = time.monotonic()
 

@@ -214,7 +214,7 @@ class Session:
 
     def _fast_enough(self, recipes: list[PrecisionRecipe]) -> list[PrecisionRecipe]:
         """The recipes that are worth the time on this CPU; those asked for by name are. The others become a line."""
-        self.bench = replace(self.bench, clock=canary_clock(self.plan))
+        self.bench = replace(self.bench, clock=canary_clock(self.plan, self._first_canary))
         if self.options.precisions:
             return recipes
         slow = too_slow(self.plan, self._clock, recipes)

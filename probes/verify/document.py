@@ -11,7 +11,7 @@ from planner.records.measurement import Measurement
 
 SCHEMA = "mpplan.verify/1"
 METRICS = ("time", "memory", "energy")
-TARGETS_RATIO = {"cuda": {"time": 0.05, "memory": 0.03, "energy": 0.07}, "cpu": {"time": 0.10, "memory": 0.03}}
+TARGETS_RATIO = {"cuda": {"time": 0.05, "memory": 0.03, "energy": 0.07}, "cpu": {"time": 0.08, "memory": 0.03}}
 """Largest median error that is called a success, on a quiet machine."""
 
 Case = dict[str, Any]

@@ -27,14 +27,14 @@ class Canary:
         return [PointGroup(name="canary", points=[canary_point(plan)], estimate_s=0.4)]
 
 
-def canary_clock(plan: ProbePlan) -> CanaryClock:
-    """A CPU's clock beside its canary, which is watched for a while first."""
+def canary_clock(plan: ProbePlan, usual_s: float | None) -> CanaryClock:
+    """A CPU's clock beside its canary, which is watched for a while first; `usual_s` as the record has it."""
     import torch
 
     point = canary_point(plan)
     point.recipe.activate()
     trial = point.build(plan.device)
-    return CanaryClock(lambda: trial.step(no_mark), threads=torch.get_num_threads())
+    return CanaryClock(lambda: trial.step(no_mark), threads=torch.get_num_threads(), usual_s=usual_s)
 
 
 def canary_point(plan: ProbePlan) -> Point:

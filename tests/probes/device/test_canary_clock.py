@@ -122,3 +122,9 @@ def test_a_canary_that_is_older_than_a_moment_is_taken_anew(machine: Machine) ->
     batch = timer.batch(Step(machine), samples=1, iterations=1)
 
     assert batch.canary_ratio == pytest.approx(1.5)  # and not the mean with the quiet one from before
+
+
+def test_a_record_that_is_continued_keeps_the_speed_that_its_first_points_were_divided_to(machine: Machine) -> None:
+    timer = CanaryClock(lambda: machine.work(CANARY_S), usual_s=2 * CANARY_S)  # the machine was slower then
+
+    assert timer.batch(Step(machine), samples=1, iterations=1).samples_s == pytest.approx([2 * STEP_S])

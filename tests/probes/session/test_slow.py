@@ -38,7 +38,7 @@ def test_a_recipe_over_three_times_slower_than_fp32_is_named_with_its_ratio() ->
 
 def session(path: Path, monkeypatch: pytest.MonkeyPatch, **options: object) -> Session:
     monkeypatch.setattr(suite, "too_slow", lambda plan, clock, among: {"bf16-autocast": 12.5})
-    monkeypatch.setattr(suite, "canary_clock", lambda plan: None)
+    monkeypatch.setattr(suite, "canary_clock", lambda plan, usual_s: None)
     return Session(Options(device="cpu", path=str(path), **options))  # type: ignore[arg-type]
 
 
