@@ -11,6 +11,7 @@ from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 
 SIZE = 8192
+COPY_BYTES = 2**30
 WINDOW_S = {"quick": 3.0, "default": 3.0, "thorough": 10.0}
 
 
@@ -43,14 +44,14 @@ def _point(recipe: PrecisionRecipe, window_s: float) -> Point:
         setup=RunSetup(role="forward", data_distribution="normal"),
         shape=WorkShape(gemm_m=SIZE, gemm_n=SIZE, gemm_k=SIZE),
         counts=WorkCounts(flop_model=2.0 * SIZE**3, flop_hardware=2.0 * SIZE**3),
-        build=partial(_build, recipe),
+        build=partial(_build, recipe, SIZE),
         energy_s=window_s,
         cap_s=0.2,
     )
 
 
-def _build(recipe: PrecisionRecipe, device: Device) -> CallTrial:
-    return CallTrial(call=recipe.product(recipe, "forward", SIZE, SIZE, SIZE, device, 3), flags=recipe.flags)
+def _build(recipe: PrecisionRecipe, size: int, device: Device) -> CallTrial:
+    return CallTrial(call=recipe.product(recipe, "forward", size, size, size, device, 3), flags=recipe.flags)
 
 
 def _copy_point(recipe: PrecisionRecipe, window_s: float) -> Point:
@@ -60,16 +61,16 @@ def _copy_point(recipe: PrecisionRecipe, window_s: float) -> Point:
         workload="power",
         recipe=recipe,
         setup=RunSetup(role="copy"),
-        counts=WorkCounts(bytes_min=2.0 * 2**30),
+        counts=WorkCounts(bytes_min=2.0 * COPY_BYTES),
         records_recipe=False,
-        build=_build_copy,
+        build=partial(_build_copy, COPY_BYTES),
         energy_s=window_s,
         cap_s=0.2,
     )
 
 
-def _build_copy(device: Device) -> CallTrial:
+def _build_copy(size: int, device: Device) -> CallTrial:
     import torch
 
-    a, b = (torch.randn(2**28, device=device.torch) for _ in range(2))
+    a, b = (torch.randn(size // 4, device=device.torch) for _ in range(2))
     return CallTrial(call=lambda: b.copy_(a))
