@@ -16,8 +16,6 @@ CAPTURED = 20
 class GraphTrial:
     """A trial whose step replays `CAPTURED` steps of another."""
 
-    steps = CAPTURED
-
     def __init__(self, trial: Trial) -> None:
         import torch
 
@@ -34,6 +32,11 @@ class GraphTrial:
         with torch.cuda.graph(self.graph, stream=stream):
             for _ in range(CAPTURED):
                 trial.step(no_mark)
+
+    @property
+    def steps(self) -> int:
+        """See `Trial.steps`."""
+        return CAPTURED * self.trial.steps
 
     @property
     def held_bytes(self) -> float:

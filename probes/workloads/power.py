@@ -9,6 +9,7 @@ from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
+from probes.workloads.expected import group_s
 
 SIZE = 8192
 COPY_BYTES = 2**30
@@ -26,13 +27,21 @@ class PowerWorkload:
         if not (plan.has_sensor and plan.on_gpu):
             return []
         window_s = WINDOW_S[plan.suite]
-        points = {recipe.id: _point(recipe, window_s) for recipe in plan.kernel_recipes}
+        points = {recipe.id: _point(recipe, window_s) for recipe in _measured(plan)}
         if points:
-            points["memory"] = _copy_point(plan.kernel_recipes[0], window_s)
+            points["memory"] = _copy_point(_measured(plan)[0], window_s)
         return [
-            PointGroup(name=f"sustained power {activity}", points=[point], estimate_s=window_s + 2.0)
+            PointGroup(name=f"sustained power {activity}", points=[point], estimate_s=group_s(plan, [point]))
             for activity, point in points.items()
         ]
+
+
+def _measured(plan: ProbePlan) -> list[PrecisionRecipe]:
+    """One recipe for each kind of matrix unit: FP16 draws what BF16 does, and scales per row change no product."""
+    if plan.suite == "thorough":
+        return list(plan.kernel_recipes)
+    named = ("bf16-autocast", "fp8") if plan.suite == "quick" else ("fp32", "tf32", "bf16-autocast", "fp8", "mxfp8")
+    return [recipe for recipe in plan.kernel_recipes if recipe.id in named] or list(plan.kernel_recipes[:1])
 
 
 def _point(recipe: PrecisionRecipe, window_s: float) -> Point:

@@ -105,6 +105,13 @@ class FakeGraph:
         self.work: list[tuple[float, float]] = []
         self.is_captured = False
 
+    def end_capture(self) -> None:
+        """Hold the work as one piece, at its mean power."""
+        total_s = sum(seconds for seconds, _ in self.work)
+        energy_j = sum(seconds * power_w for seconds, power_w in self.work)
+        self.work = [(total_s, energy_j / total_s)] if total_s else []
+        self.is_captured = True
+
     def replay(self) -> None:
         """Do the work again."""
         assert self.is_captured, "the graph was never captured"
@@ -134,7 +141,7 @@ class FakeCapture:
         self._gpu.capture = None
         if self._gpu.capture_failed:  # `capture_end` raises before the stream is set back
             raise RuntimeError("CUDA error: operation failed due to a previous error during capture")
-        self._graph.is_captured = True
+        self._graph.end_capture()
         self._gpu.stream = self._before
 
 

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from tests.probes.fake_cuda.small import FaultyPoints, SmallBuild
 from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 IDLE_BYTES = 2**12
+MOST_COPIES = 24
+"""Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
 
 
 @contextmanager
@@ -107,5 +110,6 @@ class _SmallBuilds:
 def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoints) -> None:
     patch.setattr(Point, "build", _SmallBuilds(vars(Point)["build"], gpu, faulty))
     patch.setattr("probes.workloads.idle.HELD_BYTES", IDLE_BYTES)
-
-
+    patch.setattr("probes.workloads.gemm.MOST_COPIES", MOST_COPIES)
+    sizes = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "embedding_size": 16}
+    patch.setattr("transformers.ResNetConfig", partial(importlib.import_module("transformers").ResNetConfig, **sizes))

@@ -6,7 +6,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-
 from tests.probes.fake_cuda.driver import FakeGpu
 from tests.probes.sensors.test_nvml import ENERGY, POWER_AVERAGE, POWER_INSTANT, StandIn
 
@@ -86,5 +85,3 @@ class FakeNvml(StandIn):
 
     def nvmlDeviceGetTemperature(self, handle: str, which: int) -> int:  # noqa: N802
         return round(35.0 + self._heat_c)
-
-

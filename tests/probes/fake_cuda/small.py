@@ -1,4 +1,4 @@
-"""Points made small: what a point builds shrinks to a size that a CPU runs in milliseconds, what it says of itself stays.
+"""Points made small: what a point builds shrinks to what a CPU runs in milliseconds, what it says of itself stays.
 
 The code that builds and runs it is the same; how long it took comes from `law.py`. The first steps really run; later
 ones only take their time.
@@ -106,7 +106,7 @@ def _small(workload: str, argument: Any) -> Any:
     """One argument of a build, made small by what it is."""
     if isinstance(argument, ModelCase):
         return small_model(argument)
-    if isinstance(argument, bool) or isinstance(argument, str):
+    if isinstance(argument, bool | str):
         return argument
     if hasattr(argument, "shape") and isinstance(argument.shape, LayerShape):  # a case of the block workload
         return replace(argument, shape=small_shape(argument.shape), seq_len=64, layers=min(argument.layers, 2))
@@ -145,6 +145,4 @@ def small_model(case: ModelCase) -> ModelCase:
         return replace(case, batch=max(case.batch // 64, 1), seq_len=32, energy=False)
     size = "tiny-wide" if case.size == "llama-3.2-3b" else "tiny"
     layers = max(1, min(case.layers // 2, 4))
-    return replace(
-        case, size=size, layers=layers, batch=min(case.batch, 2), seq_len=max(32, case.seq_len // 128)
-    )
+    return replace(case, size=size, layers=layers, batch=min(case.batch, 2), seq_len=max(32, case.seq_len // 128))

@@ -1,7 +1,7 @@
 """Time that passes only when work is modelled: eight minutes of a GPU are over in seconds.
 
-The main thread moves the time forward; a thread that waits for a moment (the sampler) is woken when the time gets there,
-and the main thread goes on once it waits again.
+The main thread moves the time forward; a thread that waits for a moment (the sampler) is woken when the time gets
+there, and the main thread goes on once it waits again.
 """
 
 from __future__ import annotations
