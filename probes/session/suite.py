@@ -14,6 +14,7 @@ from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
 from probes.energy.window import heat_soak
 from probes.memory.peaks import release, warm_libraries
+from probes.memory.side import open_tracker
 from probes.precisions.interface import PrecisionRecipe
 from probes.precisions.support import check_support
 from probes.record.figures import Figures
@@ -77,6 +78,8 @@ class Session:
             seed=options.seed,
             has_sensor=self.sensor is not None,
         )
+        self.tracker = open_tracker(self.device, options.seed)
+        """Of the memory of steps that are to be predicted."""
         self.bench = Bench(
             device=self.device,
             gate=self._gate(),
@@ -208,6 +211,7 @@ class Session:
 
     def close(self) -> None:
         """Close the record and the sensor."""
+        self.tracker.close()
         self.ledger.close()
         if self.sensor is not None:
             self.sensor.close()
@@ -297,8 +301,12 @@ class Session:
     def _gate(self) -> Gate:
         if self.device.kind == "cpu":
             return LoadGate()
-        sensor = self.sensor
-        return DeviceGate(lambda: sensor.processes() if sensor else None)
+        return DeviceGate(self._other_processes)
+
+    def _other_processes(self) -> int | None:
+        """Processes on the device, less the one that tracks memory for this."""
+        count = self.sensor.processes() if self.sensor else None
+        return None if count is None else max(count - self.tracker.processes(), 0)
 
     def _rules(self, point: Point) -> Rules:
         gpu = self.device.kind == "cuda"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from planner.measured.device import measured_rates
 from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
 from probes.device.faults import cleaned, is_lost
 from probes.memory.peaks import release
-from probes.memory.tracker import Tracked, count_params, track
+from probes.memory.side import TrackedCase
+from probes.memory.tracker import Tracked, count_params
 from probes.session.group import failure_of
 from probes.session.listener import Progress
 from probes.session.suite import Session
@@ -19,7 +19,7 @@ from probes.timing.trial import Point, PointGroup
 from probes.verify.cases import VerifyCase, anchors, targets
 from probes.verify.document import LOUD_ANCHORS, is_loud
 from probes.verify.predict import predict
-from probes.workloads.end_to_end import build_model_trial, model_point
+from probes.workloads.end_to_end import model_point
 
 BUDGETS_S = {"cuda": 480.0, "cpu": 90.0}
 """Time on top of the suite's."""
@@ -46,6 +46,7 @@ def verify(session: Session) -> list[Measurement]:
     if session.options.budget_s is not None:
         end_s = session.options.budget_s
     session.listener.planned(len(missing) + len(planned), sum(case.estimate_s for case in [*missing, *planned]))
+    session.tracker.start([_tracked_case(case) for case in _in_order(needed, planned)])
     checker = _Checker(session, needed)
     done: list[Measurement] = []
     for case in planned:
@@ -130,20 +131,29 @@ class _Checker:
         return self._known[case.family]
 
     def _track(self, case: VerifyCase) -> Tracked:
-        device = self.session.device
-        case.recipe.activate()
-        plain = replace(case.model, compiled=False)
-        make = partial(build_model_trial, plain, case.recipe.id, self.session.options.seed, device)
         try:
-            return track(make, device.kind)
+            return self.session.tracker.result(_tracked_case(case))
         except Exception as error:  # a kernel without rules for fake tensors: time and energy can still be predicted
             if is_lost(error):
                 raise
             self.session.listener.noted(f"the memory of {case.model.name} is not predicted: {cleaned(error)}")
-            return Tracked(peak_bytes=None, params=count_params(plain))
+            return Tracked(peak_bytes=None, params=count_params(_tracked_case(case).model))
 
     def _rates(self) -> MeasuredRates:
         return measured_rates(self.session.ledger.known.values())
+
+
+def _tracked_case(case: VerifyCase) -> TrackedCase:
+    """A case as its memory is tracked: what is compiled saves what the same step saves without."""
+    return TrackedCase(model=replace(case.model, compiled=False), recipe_id=case.recipe.id)
+
+
+def _in_order(needed: Iterable[VerifyCase], planned: Iterable[VerifyCase]) -> list[VerifyCase]:
+    """Anchors and targets as their memory is wanted: each family's anchors right before its first target."""
+    by_family: dict[tuple[str, str, bool], list[VerifyCase]] = {}
+    for anchor in needed:
+        by_family.setdefault(anchor.family, []).append(anchor)
+    return [case for target in planned for case in [*by_family.pop(target.family, []), target]]
 
 
 def _anchor_point(session: Session, case: VerifyCase) -> Point:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import pkgutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
@@ -16,16 +19,29 @@ import torch
 
 import probes
 from probes.device.device import Device
+from probes.memory.side import TrackedCase, serve, track_case
+from probes.memory.tracker import Tracked
 from probes.timing.trial import Point
 from tests.probes.fake_cuda.driver import FakeGpu, functions_of
 from tests.probes.fake_cuda.nvml import FakeNvml
 from tests.probes.fake_cuda.scaled_mm import checked_scaled_mm
-from tests.probes.fake_cuda.small import FaultyPoints, SmallBuild
+from tests.probes.fake_cuda.small import FaultyPoints, SmallBuild, small_model
 from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 IDLE_BYTES = 2**12
 MOST_COPIES = 24
 """Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
+
+
+def serve_small(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
+    """`probes.memory.side.serve` in a process of its own, of models as small as those that the fake GPU runs."""
+    with fake_cuda(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probes.memory.side.track_case", _track_small)
+        serve(pipe, device, seed, cases)
+
+
+def _track_small(case: TrackedCase, device: Device, seed: int) -> Tracked:
+    return track_case(replace(case, model=small_model(case.model)), device, seed)
 
 
 @contextmanager
@@ -39,7 +55,11 @@ def fake_cuda(faulty: FaultyPoints | None = None) -> Iterator[FakeGpu]:
         _replace_nvml(patch, FakeNvml(gpu))
         _replace_builds(patch, gpu, faulty or FaultyPoints())
         patch.setenv("HF_HUB_OFFLINE", "1")
-        yield gpu
+        gc.freeze()  # else each collection after a group goes through all of torch
+        try:
+            yield gpu
+        finally:
+            gc.unfreeze()
 
 
 def _modules() -> list[Any]:
@@ -109,6 +129,7 @@ class _SmallBuilds:
 
 def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoints) -> None:
     patch.setattr(Point, "build", _SmallBuilds(vars(Point)["build"], gpu, faulty))
+    patch.setattr("probes.memory.side.serve", serve_small)
     patch.setattr("probes.workloads.idle.HELD_BYTES", IDLE_BYTES)
     patch.setattr("probes.workloads.gemm.MOST_COPIES", MOST_COPIES)
     sizes = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "embedding_size": 16}
