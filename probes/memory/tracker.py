@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from probes.device.device import Device
 from probes.models.cases import ModelCase, params_of
 
 ROUND_BYTES = {"cuda": 512, "cpu": 1}
@@ -26,9 +27,15 @@ ROUND_BYTES = {"cuda": 512, "cpu": 1}
 class StorageCounter(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
     """Counts the bytes of the storages that operations return; `peak` since the last reset."""
 
-    def __init__(self, device_kind: str) -> None:
+    def __init__(self, device_kind: str, tensors_on: str | None = None) -> None:
+        """Count what is allocated on a device.
+
+        Args:
+            device_kind: `cuda` or `cpu`; says how allocations are rounded.
+            tensors_on: type of the tensors' device; None: of the same name.
+        """
         super().__init__()
-        self._kind = device_kind
+        self._kind = tensors_on or device_kind
         self._round = ROUND_BYTES[device_kind]
         self._known: dict[int, int] = {}
         self.live = 0
@@ -80,16 +87,16 @@ class Tracked:
     params: int
 
 
-def track(make: Callable[[], Any], device_kind: str) -> Tracked:
+def track(make: Callable[[], Any], device: Device) -> Tracked:
     """Peak of the second step of a trial made under fake tensors; the first makes gradients and states.
 
     Args:
         make: makes a trial that has a `module`, on the device; called under fake tensors.
-        device_kind: `cuda` or `cpu`.
+        device: where the step would run.
     """
     from probes.device.clock import no_mark
 
-    counter = StorageCounter(device_kind)
+    counter = StorageCounter(device.kind, device.torch.type)
     with FakeTensorMode(allow_non_fake_inputs=True), counter:
         trial = make()
         trial.step(no_mark)

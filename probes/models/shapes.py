@@ -94,6 +94,12 @@ QWEN3_30B_EP8 = LayerShape(
 )
 """A mixture with grouped-query attention: DeepSeek's attention has no fused kernel in plain torch."""
 
+QWEN3_0_6B = LayerShape(model="qwen3-0.6b", hidden=1024, heads=16, kv_heads=8, head_dim=128, ffn=3072, vocab=151936)
+TINYLLAMA_1_1B = LayerShape(
+    model="tinyllama-1.1b", hidden=2048, heads=32, kv_heads=4, head_dim=64, ffn=5632, vocab=32000
+)
+"""Models below 2B: narrow layers, in which launching and the output layer weigh more."""
+
 TINY = LayerShape(model="tiny-256", hidden=256, heads=4, kv_heads=2, head_dim=64, ffn=704, vocab=2048)
 SMALL = LayerShape(model="tiny-512", hidden=512, heads=8, kv_heads=4, head_dim=64, ffn=1408, vocab=2048)
 TINY_TP2 = LayerShape(model="tiny-512", tp=2, hidden=512, heads=8, kv_heads=4, head_dim=64, ffn=1408, vocab=2048)

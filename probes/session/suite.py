@@ -16,6 +16,7 @@ from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
 from probes.energy.window import heat_soak
 from probes.memory.peaks import release, warm_libraries
+from probes.memory.side import open_tracker
 from probes.precisions.interface import PrecisionRecipe
 from probes.precisions.support import check_support
 from probes.record.figures import Figures
@@ -26,15 +27,19 @@ from probes.sensors import open_sensor
 from probes.sensors.interface import Trace
 from probes.session.group import Bench, PointResult, run_group, trial_of
 from probes.session.listener import Listener, Progress, Silence
+from probes.session.slices import TimeSlices
 from probes.session.slow import too_slow
 from probes.timing.protocol import Rules
 from probes.timing.quiet import DeviceGate, Gate, LoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
 from probes.workloads.canary import canary_clock, canary_point
+from probes.workloads.expected import OTHER_CAP_S, THOROUGH_PATIENCE, gpu_cap_s, warmup_s
 
 CANARY_EVERY_S = 60.0
 CANARY_SETTLE_S = 1.0
 """A GPU that has just rested or compiled runs above its sustained clock: the canary must not take that for drift."""
+NAMED_LEFT_OUT = 8
+"""Groups that a note names; the outcome has all of them."""
 DIED = "the process died while this was measured"
 
 
@@ -73,6 +78,8 @@ class Session:
             seed=options.seed,
             has_sensor=self.sensor is not None,
         )
+        self.tracker = open_tracker(self.device, options.seed)
+        """Of the memory of steps that are to be predicted."""
         self.bench = Bench(
             device=self.device,
             gate=self._gate(),
@@ -109,12 +116,12 @@ class Session:
         return time.monotonic() - self.began
 
     def groups(self) -> list[PointGroup]:
-        """What is to be measured, in order: everything asked for that the record does not hold yet."""
+        """What is to be measured, in order, late groups last: what was asked for and the record does not hold."""
         groups = [
             group for workload in self.workloads for group in workload.groups(self.plan) if workload.name != "canary"
         ]
         kept = [replace(group, points=[p for p in group.points if not self.ledger.is_done(p)]) for group in groups]
-        return [group for group in kept if group.points]
+        return sorted((group for group in kept if group.points), key=lambda group: group.late)
 
     def run(self) -> Outcome:
         """Measure until everything is done or the time is used up; what was measured is in the record at any moment.
@@ -122,7 +129,7 @@ class Session:
         Raises:
             KeyboardInterrupt: passed on.
         """
-        left_out: list[str] = []
+        left_out: list[PointGroup] = []
         try:
             self.listener.began(str(self.ledger.path), self.device.name)
             if others := getattr(self.bench.gate, "others", 0):
@@ -133,18 +140,41 @@ class Session:
             self.bench = replace(self.bench, end_s=self.began + self.budget_s)
             groups = self.groups() if self.options.measure else []
             self.listener.planned(len(groups), sum(group.estimate_s for group in groups))
-            for group, left_s in _with_rest(groups):
-                if self.elapsed_s + group.estimate_s > self.budget_s:
-                    left_out.append(group.name)
-                    continue
-                self.measure(group, left_s)
+            left_out = self._measure_all(groups)
             if self._canary_at is not None:
                 self._canary()
         except DeviceLost as error:
-            return Outcome(points=self.ledger.written, left_out=tuple(left_out), lost_device=str(error))
+            return Outcome(points=self.ledger.written, left_out=_names(left_out), lost_device=str(error))
         if left_out:
-            self.listener.noted(f"no time was left for {len(left_out)} of {len(groups)} groups of points")
-        return Outcome(points=self.ledger.written, left_out=tuple(left_out))
+            named = ", ".join(_names(left_out)[:NAMED_LEFT_OUT])
+            more = f" and {len(left_out) - NAMED_LEFT_OUT} more" if len(left_out) > NAMED_LEFT_OUT else ""
+            self.listener.noted(
+                f"no time was left for {len(left_out)} of {len(groups)} groups of points: {named}{more}"
+            )
+        return Outcome(points=self.ledger.written, left_out=_names(left_out))
+
+    def _measure_all(self, groups: Sequence[PointGroup]) -> list[PointGroup]:
+        """Measure each group in its workload's slice of the time; those for which there was none.
+
+        A group that did not fit its slice has a second chance when all others are done.
+
+        Raises:
+            DeviceLost: the device broke.
+        """
+        slices = TimeSlices(groups, self.budget_s)
+        postponed: list[PointGroup] = []
+        for group, left_s in _with_rest(groups):
+            if slices.allows(group, self.elapsed_s):
+                self.measure(group, left_s)
+            else:
+                postponed.append(group)
+        left_out: list[PointGroup] = []
+        for group, left_s in _with_rest(postponed):
+            if self.elapsed_s + group.estimate_s <= self.budget_s:
+                self.measure(group, left_s)
+            else:
+                left_out.append(group)
+        return left_out
 
     def measure(
         self, group: PointGroup, left_s: float, finish: Callable[[PointResult], PointResult] = lambda result: result
@@ -195,6 +225,7 @@ class Session:
 
     def close(self) -> None:
         """Close the record and the sensor."""
+        self.tracker.close()
         self.ledger.close()
         if self.sensor is not None:
             self.sensor.close()
@@ -305,20 +336,30 @@ class Session:
     def _gate(self) -> Gate:
         if self.device.kind == "cpu":
             return LoadGate(accepted_ratio=1.0)  # read for the record; the clock judges by its canary
-        sensor = self.sensor
-        return DeviceGate(lambda: sensor.processes() if sensor else None)
+        return DeviceGate(self._other_processes)
+
+    def _other_processes(self) -> int | None:
+        """Processes on the device, less the one that tracks memory for this."""
+        count = self.sensor.processes() if self.sensor else None
+        return None if count is None else max(count - self.tracker.processes(), 0)
 
     def _rules(self, point: Point) -> Rules:
         gpu = self.device.kind == "cuda"
-        patience = 5.0 if self.options.suite == "thorough" else 1.0
-        caps = {"gemm": 0.2, "block": 0.5} if gpu else {"block": 0.8, "end_to_end": 1.0, "verify": 1.0}
-        cap_s = (point.cap_s or caps.get(point.kind, 0.4)) * patience
+        patience = THOROUGH_PATIENCE if self.options.suite == "thorough" else 1.0
+        caps = {"block": 0.8, "end_to_end": 1.0, "verify": 1.0}
+        own_cap_s = (point.cap_s or caps.get(point.kind, OTHER_CAP_S)) * patience
+        cap_s = gpu_cap_s(point, self.options.suite) if gpu else own_cap_s
         return Rules(
             ci_ratio=0.005 if gpu else 0.01,
             cap_s=cap_s,
-            warmup_s=CANARY_SETTLE_S if gpu and point.kind == "canary" else min(0.3, cap_s / (3 if gpu else 6)),
+            warmup_s=self._warmup_s(point, cap_s),
             min_total_s=0.4 if point.kind in ("block", "end_to_end", "verify") and not gpu else 0.05,
         )
+
+    def _warmup_s(self, point: Point, cap_s: float) -> float:
+        if self.device.kind == "cpu":
+            return min(0.3, cap_s / 6.0)
+        return CANARY_SETTLE_S if point.kind == "canary" else warmup_s(cap_s)
 
 
 def no_trial(device: Device) -> Trial:
@@ -339,6 +380,10 @@ def _support_figures(recipe: PrecisionRecipe, device: Device) -> Figures:
     status = "ok" if support.reason is None else "unsupported"
     numerics = Numerics(product_error_ratio=support.error_ratio)
     return Figures(status=status, reason=support.reason, numerics=numerics)
+
+
+def _names(groups: Sequence[PointGroup]) -> tuple[str, ...]:
+    return tuple(group.name for group in groups)
 
 
 def _with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:

@@ -99,6 +99,8 @@ class PointGroup:
     points: Sequence[Point]
     estimate_s: float
     """Expected time, for the budget and the time left."""
+    late: bool = False
+    """True: worth less than the other groups of every workload, and so measured after all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

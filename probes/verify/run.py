@@ -11,7 +11,8 @@ from planner.measured.rates import MeasuredRates
 from planner.records.measurement import Measurement
 from probes.device.faults import cleaned, is_lost
 from probes.memory.peaks import release
-from probes.memory.tracker import Tracked, count_params, track
+from probes.memory.side import TrackedCase
+from probes.memory.tracker import Tracked, count_params
 from probes.session.group import failure_of
 from probes.session.listener import Progress
 from probes.session.suite import Session
@@ -21,7 +22,6 @@ from probes.verify.document import LOUD_ANCHORS, is_loud
 from probes.verify.points import anchor_point, target_point
 from probes.verify.predict import predict
 from probes.verify.together import check_family
-from probes.workloads.end_to_end import build_model_trial
 
 BUDGETS_S = {"cuda": 480.0, "cpu": 55.0}
 """Time on top of the suite's."""
@@ -50,6 +50,7 @@ def verify(session: Session) -> list[Measurement]:
     if session.device.kind == "cpu":
         return _by_family(session, needed, planned, end_s)
     session.listener.planned(len(missing) + len(planned), sum(case.estimate_s for case in [*missing, *planned]))
+    session.tracker.start([_tracked_case(case) for case in _in_order(needed, planned)])
     checker = _Checker(session, needed)
     done: list[Measurement] = []
     for case in planned:
@@ -98,16 +99,13 @@ def _checked(checker: _Checker, case: VerifyCase, point: Point) -> list[Measurem
 
 def tracked(session: Session, case: VerifyCase) -> Tracked:
     """Peak memory of a case's step by bookkeeping; None in it where a kernel has no rules for that."""
-    case.recipe.activate()
-    plain = replace(case.model, compiled=False)
-    make = partial(build_model_trial, plain, case.recipe.id, session.options.seed, session.device)
     try:
-        return track(make, session.device.kind)
+        return session.tracker.result(_tracked_case(case))
     except Exception as error:  # a kernel without rules for fake tensors: time and energy can still be predicted
         if is_lost(error):
             raise
         session.listener.noted(f"the memory of {case.model.name} is not predicted: {cleaned(error)}")
-        return Tracked(peak_bytes=None, params=count_params(plain))
+        return Tracked(peak_bytes=None, params=count_params(_tracked_case(case).model))
 
 
 class _Checker:
@@ -168,3 +166,16 @@ class _Checker:
 
     def _rates(self) -> MeasuredRates:
         return measured_rates(self.session.ledger.known.values())
+
+
+def _tracked_case(case: VerifyCase) -> TrackedCase:
+    """A case as its memory is tracked: what is compiled saves what the same step saves without."""
+    return TrackedCase(model=replace(case.model, compiled=False), recipe_id=case.recipe.id)
+
+
+def _in_order(needed: Iterable[VerifyCase], planned: Iterable[VerifyCase]) -> list[VerifyCase]:
+    """Anchors and targets as their memory is wanted: each family's anchors right before its first target."""
+    by_family: dict[tuple[str, str, bool], list[VerifyCase]] = {}
+    for anchor in needed:
+        by_family.setdefault(anchor.family, []).append(anchor)
+    return [case for target in planned for case in [*by_family.pop(target.family, []), target]]

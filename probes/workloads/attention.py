@@ -12,11 +12,14 @@ from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
+from probes.workloads.expected import group_s
 
 GPU_LENGTHS = {"quick": (8192,), "default": (2048, 8192, 16384), "thorough": (1024, 2048, 4096, 8192, 16384, 32768)}
 CPU_LENGTHS = {"quick": (512,), "default": (256, 512, 1024), "thorough": (256, 512, 1024, 2048)}
 TOKENS = 16384
 """Tokens per iteration on a GPU: shorter sequences come in a batch."""
+SHORT_LENGTH = 2048
+"""Of one sequence by itself, as a small model trains on it: few tokens show what a kernel costs beyond its work."""
 Heads = tuple[int, int, int]
 GPU_HEADS: Heads = (32, 8, 128)
 """Query heads, key and value heads, head size: an 8B model's."""
@@ -32,13 +35,20 @@ class AttentionWorkload:
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One group per length, all types side by side."""
         lengths = (GPU_LENGTHS if plan.on_gpu else CPU_LENGTHS)[plan.suite]
+        recipes = [recipe for recipe in plan.kernel_recipes if _has_own_kernel(recipe)]
         groups = []
         for length in lengths:
-            points = [_point(plan, recipe, length) for recipe in plan.kernel_recipes if _has_own_kernel(recipe)]
-            if points:
-                each = 0.7 if plan.on_gpu else 0.8
-                groups.append(PointGroup(name=f"attention {length}", points=points, estimate_s=each * len(points)))
-        return groups
+            batch = max(TOKENS // length, 1) if plan.on_gpu else 1
+            groups.append(_group(plan, f"attention {length}", [_point(plan, r, length, batch) for r in recipes]))
+        if plan.on_gpu and plan.suite != "quick":
+            short = [_point(plan, r, SHORT_LENGTH, 1) for r in recipes if r.operand != "float32"]
+            groups.append(_group(plan, f"attention {SHORT_LENGTH}, one sequence", short))
+        return [group for group in groups if group.points]
+
+
+def _group(plan: ProbePlan, name: str, points: list[Point]) -> PointGroup:
+    estimate_s = group_s(plan, points) if plan.on_gpu else 0.8 * len(points)
+    return PointGroup(name=name, points=points, estimate_s=estimate_s)
 
 
 def _has_own_kernel(recipe: PrecisionRecipe) -> bool:
@@ -51,14 +61,14 @@ def attention_flop(batch: int, heads: int, head_dim: int, length: int) -> float:
     return 2.0 * batch * heads * head_dim * float(length) ** 2
 
 
-def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int) -> Point:
+def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int) -> Point:
     heads = GPU_HEADS if plan.on_gpu else CPU_HEADS
-    batch = max(TOKENS // length, 1) if plan.on_gpu else 1
+    alone = "b1" if plan.on_gpu and batch * length < TOKENS else ""
     forward = attention_flop(batch, heads[0], heads[2], length)
     element = 4 if recipe.operand == "float32" else 2
     moved = batch * length * heads[2] * element * (2 * heads[0] + 2 * heads[1])
     return Point(
-        probe_id=f"attention/s{length}/{recipe.id}",
+        probe_id=f"attention/s{length}{alone}/{recipe.id}",
         kind="attention",
         workload="attention",
         recipe=recipe,

@@ -9,6 +9,7 @@ from planner.records.work import RunSetup, WorkCounts
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
+from probes.workloads.expected import group_s
 
 GPU_BYTES = 2**30
 CPU_BYTES = 2**27
@@ -26,7 +27,8 @@ class Bandwidth:
         """All patterns side by side."""
         size = GPU_BYTES if plan.on_gpu else CPU_BYTES
         points = [_point(pattern, size) for pattern in (PATTERNS if plan.suite != "quick" else ("copy", "add"))]
-        return [PointGroup(name="memory bandwidth", points=points, estimate_s=2.0 if plan.on_gpu else 2.5)]
+        estimate_s = group_s(plan, points) if plan.on_gpu else 2.5
+        return [PointGroup(name="memory bandwidth", points=points, estimate_s=estimate_s)]
 
 
 def _point(pattern: str, size: int) -> Point:

@@ -19,6 +19,8 @@ from probes.models.shapes import LayerShape
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
+from probes.workloads.expected import group_s
+from probes.workloads.metered import metered
 
 ENERGY_S = 3.0
 CPU_STEPS, CPU_FLOP_PER_S = 12.0, 5e10
@@ -58,11 +60,13 @@ class Block:
         """Cases of the suite, all their precisions side by side."""
         groups = []
         for case, recipes in (_gpu_cases if plan.on_gpu else _cpu_cases)(plan):
-            points = [block_point(plan, case, recipe) for recipe in recipes]
+            with_energy = metered(recipes, plan.suite)
+            points = [
+                block_point(plan, replace(case, energy=case.energy and recipe.id in with_energy), recipe)
+                for recipe in recipes
+            ]
             if points:
-                groups.append(
-                    PointGroup(name=_label(case), points=points, estimate_s=_estimate_s(plan, case, len(points)))
-                )
+                groups.append(PointGroup(name=_label(case), points=points, estimate_s=_estimate_s(plan, case, points)))
         return groups
 
 
@@ -71,11 +75,10 @@ def _label(case: BlockCase) -> str:
     return f"{case.layers} × {case.shape.name}, {case.seq_len} tokens{extra}"
 
 
-def _estimate_s(plan: ProbePlan, case: BlockCase, points: int) -> float:
-    if not plan.on_gpu:
-        flop = block_counts(case).flop_hardware or 0.0
-        return points * (0.5 + CPU_STEPS * flop / CPU_FLOP_PER_S)
-    return points * (1.0 + (ENERGY_S + 1.0 if case.energy else 0.0) + (20.0 if case.compiled else 0.0))
+def _estimate_s(plan: ProbePlan, case: BlockCase, points: Sequence[Point]) -> float:
+    if plan.on_gpu:
+        return group_s(plan, points)
+    return len(points) * (0.5 + CPU_STEPS * (block_counts(case).flop_hardware or 0.0) / CPU_FLOP_PER_S)
 
 
 Cases = list[tuple[BlockCase, list[PrecisionRecipe]]]
@@ -88,30 +91,25 @@ def _gpu_cases(plan: ProbePlan) -> Cases:
     base = BlockCase(shape=shapes.LLAMA_70B_TP8, layers=4, seq_len=8192, energy=plan.has_sensor)
     small = replace(base, shape=shapes.LLAMA_8B)
     mixed = [recipe for recipe in quick if recipe.id in ("bf16-fsdp", "fp8")]
-    dense = [
-        recipe for recipe in quick if recipe.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "fp8-rowwise")
-    ]
+    dense = [recipe for recipe in quick if recipe.id in ("tf32", "fp16", "bf16-autocast", "bf16-fsdp", "fp8", "mxfp8")]
     cases: Cases = [(small, dense)]
     if plan.suite == "quick":
         return [(small, mixed), (replace(small, layers=1, energy=False), mixed)]
+    bf16 = [recipe for recipe in mixed if recipe.id == "bf16-fsdp"]
+    plain = [recipe for recipe in chosen if recipe.id in ("fp32", "tf32", "bf16-fsdp")]
     cases += [
+        (replace(small, compiled=True), mixed),
         (base, mixed),
         (replace(base, layers=1, energy=False), mixed),
         (replace(base, layers=8, energy=False), mixed),
         (replace(small, layers=1, energy=False), quick),
+        (replace(small, recompute=True, energy=False), mixed),
+        (replace(small, seq_len=2048, energy=False), plain),
+        (replace(small, shape=shapes.QWEN3_0_6B, seq_len=2048, energy=False), plain),
         (replace(small, layers=8, energy=False), mixed),
-        (replace(small, recompute=True), mixed),
-        (replace(small, compiled=True), mixed),
-        (
-            replace(small, seq_len=2048, energy=False),
-            [recipe for recipe in chosen if recipe.id in ("fp32", "tf32", "bf16-fsdp")],
-        ),
-        (replace(base, shape=shapes.LLAMA_70B, layers=2), mixed),
-        (replace(base, shape=shapes.LLAMA_405B_TP8), mixed),
-        (
-            replace(base, shape=shapes.QWEN3_30B_EP8, energy=False),
-            [recipe for recipe in mixed if recipe.id == "bf16-fsdp"],
-        ),
+        (replace(base, shape=shapes.LLAMA_70B, layers=2, energy=False), mixed),
+        (replace(base, shape=shapes.QWEN3_30B_EP8, energy=False), bf16),
+        (replace(base, shape=shapes.LLAMA_405B_TP8, energy=False), mixed),
     ]
     if plan.suite == "thorough":
         cases += (

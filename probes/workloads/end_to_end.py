@@ -19,6 +19,8 @@ from probes.models.cases import ModelCase, counts_of, params_of, shape_of
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
+from probes.workloads.expected import group_s
+from probes.workloads.metered import metered
 
 LOSS_STEPS = 12
 """Steps whose loss is kept."""
@@ -35,10 +37,14 @@ class EndToEnd:
         """Cases of the suite, all their precisions side by side where they fit."""
         groups = []
         for case, recipes in _cases(plan):
-            points = [model_point(plan, case, recipe) for recipe in recipes]
+            with_energy = metered(recipes, plan.suite)
+            points = [
+                model_point(plan, replace(case, energy=case.energy and recipe.id in with_energy), recipe)
+                for recipe in recipes
+            ]
             if points:
-                each = 6.0 if plan.on_gpu else 1.2
-                groups.append(PointGroup(name=case.name, points=points, estimate_s=each * len(points)))
+                estimate_s = group_s(plan, points) if plan.on_gpu else 1.2 * len(points)
+                groups.append(PointGroup(name=case.name, points=points, estimate_s=estimate_s))
         return groups
 
 

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import ceil
 
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
-from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, LLAMA_405B_TP8, SMALL, TINY, LayerShape
+from probes.models.shapes import (
+    LLAMA_8B,
+    LLAMA_70B_TP8,
+    LLAMA_405B_TP8,
+    QWEN3_0_6B,
+    SMALL,
+    TINY,
+    TINYLLAMA_1_1B,
+    LayerShape,
+)
 from probes.precisions.interface import ROLES, PrecisionRecipe
+from probes.timing.graphs import CAPTURED
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
+from probes.workloads.expected import group_s
 
 MNK = tuple[int, int, int]
 TOKENS = 8192
 """Rows of the products at model shapes: one sequence of 8192 tokens."""
-COPIES_BYTES = 256e6
-"""Operand sets rotate until they hold this much, more than any cache."""
+CACHES = 4.0
+"""Operand sets rotate until they hold this many times the second-level cache, so that no call finds its own there."""
+L2_BYTES = 64e6
+"""Of a device that does not say."""
+MOST_COPIES = 128
 
 _EXPERT: MNK = (512, 4096, 7168)
 """One expert of a fine-grained mixture with few rows (DeepSeek-V3's sizes)."""
 _HEAD: MNK = (TOKENS, 16032, 8192)
 """An eighth of a 70B model's output layer."""
+_GPT2: tuple[MNK, ...] = ((1024, 2304, 768), (1024, 768, 3072))
+"""Fused qkv and the second product of the feed-forward of GPT-2 small (Radford et al. 2019), one sequence."""
+_SMALL_HEADS: tuple[MNK, ...] = ((1024, 50304, 768), (2048, 151936, 1024), (4096, 32000, 2048))
+"""Output layers of GPT-2 small (vocabulary padded to 64s), Qwen3-0.6B and TinyLlama-1.1B: narrow, with many words."""
 
 
 def layer_shapes(layer: LayerShape, tokens: int) -> list[MNK]:
@@ -40,12 +59,12 @@ class Gemm:
         for mnk, roles in self._shapes(plan):
             for role in roles:
                 points = [
-                    _point(plan, recipe, role, mnk) for recipe in plan.kernel_recipes if _worth(recipe, mnk, plan)
+                    _point(plan, recipe, role, mnk) for recipe in plan.kernel_recipes if _worth(recipe, role, mnk, plan)
                 ]
                 if points:
                     name = f"matrix product {mnk[0]}×{mnk[1]}×{mnk[2]} {role}"
-                    each = 0.35 if plan.on_gpu else 0.8
-                    groups.append(PointGroup(name=name, points=points, estimate_s=each * len(points)))
+                    estimate_s = group_s(plan, points) if plan.on_gpu else 0.8 * len(points)
+                    groups.append(PointGroup(name=name, points=points, estimate_s=estimate_s))
         return groups
 
     def _shapes(self, plan: ProbePlan) -> list[tuple[MNK, tuple[str, ...]]]:
@@ -59,9 +78,11 @@ class Gemm:
             return [squares[0], *[(mnk, ("forward",)) for mnk in layer_shapes(LLAMA_70B_TP8, TOKENS)]]
         shards = [mnk for layer in (LLAMA_70B_TP8, LLAMA_8B) for mnk in layer_shapes(layer, TOKENS)]
         shards += layer_shapes(LLAMA_405B_TP8, TOKENS)[2:]
+        small = [*_GPT2, *layer_shapes(QWEN3_0_6B, 2048)[1:3], *layer_shapes(TINYLLAMA_1_1B, 4096)[1:3]]
         if plan.suite == "thorough":
             shards += [(m, n, k) for m in (1024, 2048, 4096) for _, n, k in layer_shapes(LLAMA_8B, TOKENS)]
         listed = [*squares, *((mnk, ROLES) for mnk in shards), (_HEAD, ROLES), (_EXPERT, ROLES)]
+        listed += [(mnk, ROLES) for mnk in (*small, *_SMALL_HEADS)]
         return list({mnk: (mnk, roles) for mnk, roles in listed}.values())
 
 
@@ -76,12 +97,30 @@ def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:
     return list(dict([*squares, *roles]).items())
 
 
-def _worth(recipe: PrecisionRecipe, mnk: MNK, plan: ProbePlan) -> bool:
-    """FP8 needs multiples of 16; strict FP32 at the largest size takes seconds and adds no information."""
-    M, N, K = mnk
+def _worth(recipe: PrecisionRecipe, role: str, mnk: MNK, plan: ProbePlan) -> bool:
+    """Whether a product tells something that another does not."""
     if recipe.precision in ("fp8", "mxfp8") and any(size % 16 for size in mnk):
         return False
-    return not (plan.on_gpu and recipe.id == "fp32" and 2.0 * M * N * K > 4e12)
+    return not plan.on_gpu or plan.suite == "thorough" or _new_on_gpu(recipe, role, mnk)
+
+
+def _new_on_gpu(recipe: PrecisionRecipe, role: str, mnk: MNK) -> bool:
+    """Every shape and role in BF16 and tensorwise FP8, the others where they differ from these.
+
+    FP16 has BF16's rates and is checked at squares. Strict FP32 runs without matrix units, so that the role matters
+    little, and takes seconds at the largest size. Scales per row change the epilogue, which the forward role shows.
+    Output layers stay in high precision.
+    """
+    M, N, K = mnk
+    if M == N == K == 8192:
+        return True
+    if mnk in (_HEAD, *_SMALL_HEADS):
+        return recipe.id == "bf16-autocast" or (recipe.id in ("fp32", "tf32") and role == "forward")
+    if recipe.id == "fp16":
+        return M == N == K
+    if recipe.id == "fp32":
+        return role == "forward" and 2.0 * M * N * K < 1e12
+    return recipe.id in ("bf16-autocast", "fp8", "mxfp8") or role == "forward"
 
 
 def _point(plan: ProbePlan, recipe: PrecisionRecipe, role: str, mnk: MNK) -> Point:
@@ -113,6 +152,21 @@ def least_bytes(role: str, mnk: MNK, size: int, out: int) -> float:
 def _build(recipe: PrecisionRecipe, role: str, mnk: MNK, size: int, device: Device) -> CallTrial:
     M, N, K = mnk
     operands = float((M * K + N * K) * size)
-    copies = int(min(max(-(-COPIES_BYTES // operands), 3), 16)) if device.kind == "cuda" else 2
+    copies = copies_of(operands, device) if device.kind == "cuda" else 2
     call = recipe.product(recipe, role, M, N, K, device, copies)
-    return CallTrial(call=call, held_bytes=copies * operands, flags=recipe.flags)
+    each = -(-copies // CAPTURED) if device.kind == "cuda" else 1
+    held_bytes = copies * operands
+    if each == 1:
+        return CallTrial(call=call, held_bytes=held_bytes, flags=recipe.flags)
+
+    def calls() -> None:
+        for _ in range(each):  # a graph holds `CAPTURED` of these: together all the copies
+            call()
+
+    return CallTrial(call=calls, held_bytes=held_bytes, flags=recipe.flags, steps=each)
+
+
+def copies_of(operand_bytes: float, device: Device) -> int:
+    """Sets of operands that a product rotates through on a GPU."""
+    enough = CACHES * (device.l2_bytes or L2_BYTES) / operand_bytes
+    return min(max(ceil(enough), 3), MOST_COPIES)

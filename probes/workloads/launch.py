@@ -9,6 +9,7 @@ from planner.records.work import RunSetup
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
+from probes.workloads.expected import group_s
 
 KERNELS = 200
 """Kernels per iteration."""
@@ -23,7 +24,10 @@ class Launch:
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One by one; on a GPU also from a graph."""
         modes = ("host", "graph") if plan.on_gpu else ("host",)
-        return [PointGroup(name="kernel launch", points=[_point(mode) for mode in modes], estimate_s=1.0)]
+        points = [_point(mode) for mode in modes]
+        return [
+            PointGroup(name="kernel launch", points=points, estimate_s=group_s(plan, points) if plan.on_gpu else 1.0)
+        ]
 
 
 def _point(mode: str) -> Point:

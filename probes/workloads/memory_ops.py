@@ -15,6 +15,7 @@ from probes.device.device import Device
 from probes.precisions import recipe_by_id
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
+from probes.workloads.expected import group_s
 
 Sizes = tuple[int, int]
 """Rows (tokens) and width."""
@@ -33,24 +34,24 @@ class MemoryOp:
     backward: bool = True
     only_low: bool = False
     """Measured in 16-bit types only (casts to FP8)."""
+    fuses: bool = True
+    """False: compiling it shows nothing new, since it is one kernel or fuses as another operation here does."""
 
 
 OPS = (
     MemoryOp(name="rmsnorm", passes=5.0),
     MemoryOp(name="silu_mul", passes=8.0),
     MemoryOp(name="rope", passes=4.0),
-    MemoryOp(name="residual", passes=3.0, backward=False),
+    MemoryOp(name="residual", passes=3.0, backward=False, fuses=False),
     MemoryOp(name="cross_entropy", passes=4.0),
     MemoryOp(name="cast_fp8_tensorwise", passes=2.5, backward=False, only_low=True),
-    MemoryOp(name="cast_fp8_rowwise", passes=1.5, backward=False, only_low=True),
+    MemoryOp(name="cast_fp8_rowwise", passes=1.5, backward=False, only_low=True, fuses=False),
 )
 """Passes: norm 1 read 1 write forward, 2 reads 1 write backward; SiLU·u 2 reads 1 write, 3 reads 2 writes; rotary 1
 read 1 write each way; cross-entropy reads the logits twice and writes their gradient, which is read; casts read once
 (per row) or twice (tensorwise: maximum first) and write one byte."""
 
 
-COMPILE_S = 4.0
-"""About what one small function takes to compile, assumed; for the time budget only."""
 QUICK = ("rmsnorm", "silu_mul")
 """What the quick suite measures."""
 
@@ -62,24 +63,25 @@ class MemoryOps:
     summary = "norms, rotary embedding, activation, loss, FP8 casts; eager and compiled"
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
-        """One group per operation."""
-        recipes = [recipe for recipe in plan.kernel_recipes if recipe.id in ("fp32", "bf16-autocast")]
-        compiled = (False, True) if plan.on_gpu and plan.suite != "quick" else (False,)
-        groups = []
-        for op in OPS:
-            if (op.only_low and not plan.on_gpu) or (plan.suite == "quick" and op.name not in QUICK):
-                continue
-            points = [
-                _point(plan, recipe, op, mode)
-                for mode in compiled
-                for recipe in recipes
-                if not (op.only_low and recipe.id == "fp32") and not (mode and recipe.id == "fp32")
-            ]
-            if points:
-                each = 0.8 if plan.on_gpu else 0.7
-                compiling_s = COMPILE_S * sum(bool(point.setup.compiled) for point in points)
-                groups.append(PointGroup(name=op.name, points=points, estimate_s=each * len(points) + compiling_s))
-        return groups
+        """One group per operation and mode; the compiled ones come late, since each has to be compiled first."""
+        modes = (False, True) if plan.on_gpu and plan.suite != "quick" else (False,)
+        return [group for compiled in modes for op in OPS for group in _group(plan, op, compiled=compiled)]
+
+
+def _group(plan: ProbePlan, op: MemoryOp, *, compiled: bool) -> list[PointGroup]:
+    """The precisions of one operation side by side; none where it is not measured."""
+    if (op.only_low and not plan.on_gpu) or (plan.suite == "quick" and op.name not in QUICK):
+        return []
+    only_bf16 = op.only_low or compiled
+    if compiled and not op.fuses and plan.suite != "thorough":
+        return []
+    names = ("bf16-autocast",) if only_bf16 else ("fp32", "bf16-autocast")
+    points = [_point(plan, recipe, op, compiled) for recipe in plan.kernel_recipes if recipe.id in names]
+    if not points:
+        return []
+    estimate_s = group_s(plan, points) if plan.on_gpu else 0.7 * len(points)
+    name = f"{op.name}, compiled" if compiled else op.name
+    return [PointGroup(name=name, points=points, estimate_s=estimate_s, late=compiled)]
 
 
 def _point(plan: ProbePlan, recipe: PrecisionRecipe, op: MemoryOp, compiled: bool) -> Point:

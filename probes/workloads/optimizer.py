@@ -14,6 +14,7 @@ from probes.device.device import Device
 from probes.device.faults import cleaned
 from probes.precisions import recipe_by_id
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial, TrialOutcome
+from probes.workloads.expected import group_s
 
 GPU_PARAMS = 2**29
 CPU_PARAMS = 2**23
@@ -33,7 +34,9 @@ class OptimizerCase:
     suites: tuple[str, ...] = ("default", "thorough")
     devices: tuple[str, ...] = ("cuda",)
     compile_s: float = 0.0
-    """About what its first step takes to compile, assumed; for the time budget only."""
+    """About what its first step takes to compile, assumed; for the time budget only. What compiles comes late."""
+    energy: bool = False
+    """True: the default suite measures its energy, too; the thorough one measures everybody's."""
     needs: str | None = None
     """Dotted name of what must be importable."""
 
@@ -70,7 +73,11 @@ def _adamw_8bit(tensors: list[Any]) -> Any:
 
 OPTIMIZERS = (
     OptimizerCase(
-        id="adamw", make=_torch("AdamW", fused=True), suites=("quick", "default", "thorough"), devices=("cuda", "cpu")
+        id="adamw",
+        make=_torch("AdamW", fused=True),
+        suites=("quick", "default", "thorough"),
+        devices=("cuda", "cpu"),
+        energy=True,
     ),
     OptimizerCase(id="adamw-bf16", make=_torch("AdamW", fused=True), dtype="bfloat16", devices=("cuda", "cpu")),
     OptimizerCase(
@@ -95,7 +102,12 @@ class OptimizerStep:
         cases = [case for case in OPTIMIZERS if plan.suite in case.suites and plan.device.kind in case.devices]
         points = [(case, _point(plan, case)) for case in cases]
         return [
-            PointGroup(name=f"optimizer {case.id}", points=[point], estimate_s=_estimate_s(plan, case, point))
+            PointGroup(
+                name=f"optimizer {case.id}",
+                points=[point],
+                estimate_s=_estimate_s(plan, case, point),
+                late=plan.on_gpu and case.compile_s > 0,
+            )
             for case, point in points
         ]
 
@@ -103,7 +115,7 @@ class OptimizerStep:
 def _estimate_s(plan: ProbePlan, case: OptimizerCase, point: Point) -> float:
     if point.unsupported:
         return 0.0
-    return 1.5 + case.compile_s + (ENERGY_S + 1.0 if plan.has_sensor else 0.0) if plan.on_gpu else 0.8
+    return case.compile_s + group_s(plan, [point]) if plan.on_gpu else 0.8
 
 
 def _point(plan: ProbePlan, case: OptimizerCase) -> Point:
@@ -119,7 +131,7 @@ def _point(plan: ProbePlan, case: OptimizerCase) -> Point:
         counts=WorkCounts(params=count * size**2),
         build=partial(_build, case.id, count, size),
         memory=True,
-        energy_s=ENERGY_S if plan.has_sensor else 0.0,
+        energy_s=ENERGY_S if plan.has_sensor and (case.energy or plan.suite == "thorough") else 0.0,
         unsupported=case.missing() or recipe.unsupported_on(plan.device),
     )
 

@@ -9,8 +9,10 @@ from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.device import Device
 from probes.precisions.interface import PrecisionRecipe
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
+from probes.workloads.expected import group_s
 
 SIZE = 8192
+COPY_BYTES = 2**30
 WINDOW_S = {"quick": 3.0, "default": 3.0, "thorough": 10.0}
 
 
@@ -25,13 +27,21 @@ class PowerWorkload:
         if not (plan.has_sensor and plan.on_gpu):
             return []
         window_s = WINDOW_S[plan.suite]
-        points = {recipe.id: _point(recipe, window_s) for recipe in plan.kernel_recipes}
+        points = {recipe.id: _point(recipe, window_s) for recipe in _measured(plan)}
         if points:
-            points["memory"] = _copy_point(plan.kernel_recipes[0], window_s)
+            points["memory"] = _copy_point(_measured(plan)[0], window_s)
         return [
-            PointGroup(name=f"sustained power {activity}", points=[point], estimate_s=window_s + 2.0)
+            PointGroup(name=f"sustained power {activity}", points=[point], estimate_s=group_s(plan, [point]))
             for activity, point in points.items()
         ]
+
+
+def _measured(plan: ProbePlan) -> list[PrecisionRecipe]:
+    """One recipe for each kind of matrix unit: FP16 draws what BF16 does, and scales per row change no product."""
+    if plan.suite == "thorough":
+        return list(plan.kernel_recipes)
+    named = ("bf16-autocast", "fp8") if plan.suite == "quick" else ("fp32", "tf32", "bf16-autocast", "fp8", "mxfp8")
+    return [recipe for recipe in plan.kernel_recipes if recipe.id in named] or list(plan.kernel_recipes[:1])
 
 
 def _point(recipe: PrecisionRecipe, window_s: float) -> Point:
@@ -43,14 +53,14 @@ def _point(recipe: PrecisionRecipe, window_s: float) -> Point:
         setup=RunSetup(role="forward", data_distribution="normal"),
         shape=WorkShape(gemm_m=SIZE, gemm_n=SIZE, gemm_k=SIZE),
         counts=WorkCounts(flop_model=2.0 * SIZE**3, flop_hardware=2.0 * SIZE**3),
-        build=partial(_build, recipe),
+        build=partial(_build, recipe, SIZE),
         energy_s=window_s,
         cap_s=0.2,
     )
 
 
-def _build(recipe: PrecisionRecipe, device: Device) -> CallTrial:
-    return CallTrial(call=recipe.product(recipe, "forward", SIZE, SIZE, SIZE, device, 3), flags=recipe.flags)
+def _build(recipe: PrecisionRecipe, size: int, device: Device) -> CallTrial:
+    return CallTrial(call=recipe.product(recipe, "forward", size, size, size, device, 3), flags=recipe.flags)
 
 
 def _copy_point(recipe: PrecisionRecipe, window_s: float) -> Point:
@@ -60,16 +70,16 @@ def _copy_point(recipe: PrecisionRecipe, window_s: float) -> Point:
         workload="power",
         recipe=recipe,
         setup=RunSetup(role="copy"),
-        counts=WorkCounts(bytes_min=2.0 * 2**30),
+        counts=WorkCounts(bytes_min=2.0 * COPY_BYTES),
         records_recipe=False,
-        build=_build_copy,
+        build=partial(_build_copy, COPY_BYTES),
         energy_s=window_s,
         cap_s=0.2,
     )
 
 
-def _build_copy(device: Device) -> CallTrial:
+def _build_copy(size: int, device: Device) -> CallTrial:
     import torch
 
-    a, b = (torch.randn(2**28, device=device.torch) for _ in range(2))
+    a, b = (torch.randn(size // 4, device=device.torch) for _ in range(2))
     return CallTrial(call=lambda: b.copy_(a))

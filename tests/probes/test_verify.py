@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from probes.record.figures import Figures
-from probes.record.options import BUDGETS_S
 from probes.verify.cases import anchors, targets
 from probes.verify.document import verify_document
 from probes.verify.predict import mean_power, predict_memory
@@ -43,7 +42,7 @@ def test_the_gpu_targets_are_deeper_wider_longer_and_in_every_precision() -> Non
     planned = targets(PLANS["cuda"])
     llamas = [case.model for case in planned if case.model.family == "llama"]
 
-    assert 20 <= len(planned) <= 30
+    assert 12 <= len(planned) <= 14
     assert {case.recipe.precision for case in planned} == {"fp32", "tf32", "fp16", "bf16", "fp8"}
     assert {case.model.family for case in planned} == {"llama", "bert", "resnet"}
     assert {model.size for model in llamas} == {"llama-3.2-1b", "llama-3.2-3b"}
@@ -58,7 +57,7 @@ def test_the_first_eight_gpu_targets_already_cover_every_precision_and_family() 
     assert {case.model.family for case in first} == {"llama", "bert", "resnet"}
 
 
-def test_verification_on_a_gpu_is_expected_to_fit_one_command() -> None:
+def test_verification_on_a_gpu_is_expected_to_take_five_minutes_at_most() -> None:
     suite = {
         point.probe_id for workload in WORKLOADS for group in workload.groups(PLANS["cuda"]) for point in group.points
     }
@@ -66,7 +65,7 @@ def test_verification_on_a_gpu_is_expected_to_fit_one_command() -> None:
 
     expected = sum(case.estimate_s for case in [*new, *targets(PLANS["cuda"])])
 
-    assert expected <= BUDGETS_S["cuda"]["default"]
+    assert expected <= 300.0
 
 
 def anchor(tracked: float, measured: float, **changes: object) -> tuple:

@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from probes.memory.tracker import StorageCounter, track  # noqa: E402
+from tests.probes.build import CPU  # noqa: E402
 
 
 def test_views_share_a_storage_and_a_freed_one_no_longer_counts() -> None:
@@ -48,7 +49,7 @@ def test_the_peak_is_that_of_the_second_step_which_finds_the_states_of_the_first
             self.state = torch.empty(100) if self.state is None else self.state
             torch.empty(50)
 
-    tracked = track(Trial, "cpu")
+    tracked = track(Trial, CPU)
 
     # weights 100, state 100, and 50 for a moment, in FP32
     assert tracked.peak_bytes == 4 * (100 + 100 + 50)

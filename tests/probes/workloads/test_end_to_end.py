@@ -90,7 +90,7 @@ def test_the_peak_by_bookkeeping_is_what_the_allocator_saw(recipe: str, recomput
         trial.step(no_mark)
         measured = peak_of(CPU, trial.step, before_bytes=0.0, held_bytes=trial.held_bytes)
 
-    tracked = track(lambda: build_model_trial(case, recipe, 0, CPU), "cpu")
+    tracked = track(lambda: build_model_trial(case, recipe, 0, CPU), CPU)
 
     assert tracked.peak_bytes == pytest.approx(measured.allocated_peak_bytes, rel=0.005)
     assert tracked.params == params_of(trial.module)
@@ -100,7 +100,7 @@ def test_the_peak_by_bookkeeping_is_what_the_allocator_saw(recipe: str, recomput
 
 def test_recomputing_activations_lowers_the_peak() -> None:
     plain, recomputed = (
-        track(lambda case=case: build_model_trial(case, "fp32", 0, CPU), "cpu").peak_bytes
+        track(lambda case=case: build_model_trial(case, "fp32", 0, CPU), CPU).peak_bytes
         for case in (replace(LLAMA, seq_len=1024), replace(LLAMA, seq_len=1024, recompute=True))
     )
 

@@ -1,0 +1,165 @@
+"""Peak memory of many steps, tracked in a process of its own while the GPU measures.
+
+Bookkeeping on fake tensors takes the host seconds for each model, in which a GPU would rest and cool down. The other
+process keeps one thread busy. Its fake tensors are of the GPU, so that it holds a context there, and runs nothing on it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Protocol
+
+from probes.device.device import Device
+from probes.device.faults import cleaned
+from probes.memory.tracker import Tracked, track
+from probes.models.cases import ModelCase
+from probes.precisions import recipe_by_id
+from probes.workloads.end_to_end import build_model_trial
+
+RESULT_LIMIT_S = 60.0
+"""Longest wait for one result; the largest model takes about 12 s (estimated for 28 layers in FP8)."""
+END_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackedCase:
+    """One step whose memory is tracked."""
+
+    model: ModelCase
+    recipe_id: str
+
+
+class TrackingError(Exception):
+    """The bookkeeping of a step failed, or its process did."""
+
+
+class Tracker(Protocol):
+    """Tracks the peak memory of steps."""
+
+    def start(self, cases: Sequence[TrackedCase]) -> None:
+        """Begin with cases in the order in which their results are wanted."""
+
+    def result(self, case: TrackedCase) -> Tracked:
+        """The peak of a case; waits for it.
+
+        Raises:
+            Exception: a kernel has no rules for fake tensors, or the tracking failed otherwise.
+        """
+
+    def processes(self) -> int:
+        """Processes of the tracker that may have a context on the device now."""
+
+    def close(self) -> None:
+        """End what is under way."""
+
+
+def open_tracker(device: Device, seed: int) -> Tracker:
+    """The tracker of a device: beside the measuring process on a GPU, in it on a CPU, which it would disturb."""
+    return SideTracker(device, seed) if device.kind == "cuda" else InlineTracker(device, seed)
+
+
+class InlineTracker:
+    """Tracks each case when its result is asked for."""
+
+    def __init__(self, device: Device, seed: int) -> None:
+        self._device, self._seed = device, seed
+
+    def start(self, cases: Sequence[TrackedCase]) -> None:
+        """See `Tracker.start`."""
+
+    def result(self, case: TrackedCase) -> Tracked:
+        """See `Tracker.result`."""
+        return track_case(case, self._device, self._seed)
+
+    def processes(self) -> int:
+        """See `Tracker.processes`."""
+        return 0
+
+    def close(self) -> None:
+        """See `Tracker.close`."""
+
+
+class SideTracker:
+    """Tracks all cases in another process, one after the other."""
+
+    def __init__(self, device: Device, seed: int, limit_s: float = RESULT_LIMIT_S) -> None:
+        self._device, self._seed, self._limit_s = device, seed, limit_s
+        self._results: dict[TrackedCase, Tracked | str] = {}
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._pipe: Connection | None = None
+
+    def start(self, cases: Sequence[TrackedCase]) -> None:
+        """See `Tracker.start`."""
+        context = multiprocessing.get_context("spawn")  # a fork would share the context of this process
+        self._pipe, theirs = context.Pipe(duplex=False)
+        listed = tuple(dict.fromkeys(cases))
+        arguments = (theirs, self._device, self._seed, listed)
+        self._process = context.Process(target=serve, args=arguments, name="memory", daemon=True)
+        self._process.start()
+        theirs.close()  # so that the pipe ends with the process
+
+    def result(self, case: TrackedCase) -> Tracked:
+        """See `Tracker.result`.
+
+        Raises:
+            TrackingError: with the reason.
+        """
+        end = time.monotonic() + self._limit_s
+        while case not in self._results:
+            self._receive(max(end - time.monotonic(), 0.0))
+        result = self._results[case]
+        if isinstance(result, str):
+            raise TrackingError(result)
+        return result
+
+    def processes(self) -> int:
+        """See `Tracker.processes`."""
+        return int(self._process is not None and self._process.is_alive())
+
+    def close(self) -> None:
+        """See `Tracker.close`."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.join(END_LIMIT_S)
+        if self._pipe is not None:
+            self._pipe.close()
+
+    def _receive(self, wait_s: float) -> None:
+        """Take the next result in."""
+        if self._pipe is None:
+            raise TrackingError("the tracking of memory was not started")
+        if not self._pipe.poll(wait_s):
+            raise TrackingError(f"the tracking of memory took over {self._limit_s:.0f} s")
+        try:
+            case, result = self._pipe.recv()
+        except EOFError:
+            raise TrackingError("the process that tracks memory has ended") from None
+        self._results[case] = result
+
+
+def track_case(case: TrackedCase, device: Device, seed: int) -> Tracked:
+    """Track one step in this process."""
+    recipe = recipe_by_id(case.recipe_id)
+    recipe.activate()
+    return track(partial(build_model_trial, case.model, case.recipe_id, seed, device), device)
+
+
+def serve(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
+    """Track cases and send each result, or in words why there is none, as soon as it is known."""
+    import torch
+
+    torch.set_num_threads(1)
+    with suppress(BrokenPipeError, KeyboardInterrupt):  # the measuring process is gone, or being ended
+        for case in cases:
+            result: Tracked | str
+            try:
+                result = track_case(case, device, seed)
+            except Exception as error:
+                result = cleaned(error)
+            pipe.send((case, result))

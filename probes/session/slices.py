@@ -1,0 +1,62 @@
+"""The time of a run, divided between its workloads so that none starves another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from probes.timing.trial import PointGroup
+
+Slice = tuple[str, bool]
+"""A workload's groups, its late ones apart."""
+
+
+class TimeSlices:
+    """Until when each workload may start another group.
+
+    Where everything fits, a workload may use whatever those after it do not need. Where it does not, each gets its part
+    of what is left, by what it expects to take; what it leaves over goes to the next.
+    """
+
+    def __init__(self, groups: Sequence[PointGroup], budget_s: float) -> None:
+        """Divide a budget.
+
+        Args:
+            groups: in the order in which they are measured, those of a workload next to each other.
+            budget_s: end of the run, in seconds since it began.
+        """
+        self._budget_s = budget_s
+        self._expected_s = {
+            key: sum(group.estimate_s for group in listed) for key, listed in groupby(groups, key=_slice_of)
+        }
+        self._end_s: dict[Slice, float] = {}
+        self._has_started: set[Slice] = set()
+
+    def allows(self, group: PointGroup, now_s: float) -> bool:
+        """Whether a group may start now. The first of a workload may, as long as the whole budget holds it.
+
+        Args:
+            group: one of the groups.
+            now_s: seconds since the run began.
+        """
+        key = _slice_of(group)
+        if key not in self._end_s:
+            self._end_s[key] = self._end_of(key, now_s)
+        end_s = self._end_s[key] if key in self._has_started else self._budget_s
+        if now_s + group.estimate_s > end_s:
+            return False
+        self._has_started.add(key)
+        return True
+
+    def _end_of(self, key: Slice, now_s: float) -> float:
+        """The end of a slice that begins now."""
+        own_s = self._expected_s.pop(key)
+        later_s = sum(self._expected_s.values())
+        left_s = self._budget_s - now_s
+        if own_s + later_s <= left_s:
+            return self._budget_s - later_s
+        return now_s + left_s * own_s / (own_s + later_s)
+
+
+def _slice_of(group: PointGroup) -> Slice:
+    return group.points[0].workload, group.late

@@ -1,0 +1,136 @@
+"""The fake GPU in place of a real one: for a test, or for a process that ends with it."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+import torch
+
+import probes
+from probes.device.device import Device
+from probes.memory.side import TrackedCase, serve, track_case
+from probes.memory.tracker import Tracked
+from probes.timing.trial import Point
+from tests.probes.fake_cuda.driver import FakeGpu, functions_of
+from tests.probes.fake_cuda.nvml import FakeNvml
+from tests.probes.fake_cuda.scaled_mm import checked_scaled_mm
+from tests.probes.fake_cuda.small import FaultyPoints, SmallBuild, small_model
+from tests.probes.fake_cuda.virtual_time import VirtualTime
+
+IDLE_BYTES = 2**12
+MOST_COPIES = 24
+"""Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
+
+
+def serve_small(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
+    """`probes.memory.side.serve` in a process of its own, of models as small as those that the fake GPU runs."""
+    with fake_cuda(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("probes.memory.side.track_case", _track_small)
+        serve(pipe, device, seed, cases)
+
+
+def _track_small(case: TrackedCase, device: Device, seed: int) -> Tracked:
+    return track_case(replace(case, model=small_model(case.model)), device, seed)
+
+
+@contextmanager
+def fake_cuda(faulty: FaultyPoints | None = None) -> Iterator[FakeGpu]:
+    """An H200 in this process, until the block ends."""
+    gpu = FakeGpu(VirtualTime())
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), gpu.memory:
+        warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
+        _replace_time(patch, gpu.clock)
+        _replace_torch(patch, gpu)
+        _replace_nvml(patch, FakeNvml(gpu))
+        _replace_builds(patch, gpu, faulty or FaultyPoints())
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        gc.freeze()  # else each collection after a group goes through all of torch
+        try:
+            yield gpu
+        finally:
+            gc.unfreeze()
+
+
+def _modules() -> list[Any]:
+    names = [found.name for found in pkgutil.walk_packages(probes.__path__, "probes.")]
+    return [importlib.import_module(name) for name in names]
+
+
+def _replace_time(patch: pytest.MonkeyPatch, clock: VirtualTime) -> None:
+    """Every module of the probes reads the virtual time, its threads wait on it."""
+    stand_in = clock.time_module()
+    for module in _modules():
+        if getattr(module, "time", None) is time:
+            patch.setattr(module, "time", stand_in)
+    patch.setattr("probes.sensors.sampler.threading", clock.threading_module())
+    defaults = vars(importlib.import_module("probes.sensors.nvml").NvmlSensor)["__init__"]
+    patch.setattr(defaults, "__defaults__", (*defaults.__defaults__[:-1], stand_in.monotonic))
+
+
+def _replace_torch(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
+    for name, stand_in in functions_of(gpu).items():
+        patch.setattr(torch.cuda, name, stand_in, raising=False)
+    patch.setattr(torch, "_scaled_mm", checked_scaled_mm)
+    patch.setattr(torch, "compile", lambda function, **_: function)
+    patch.setattr(torch.nn.Module, "compile", lambda module, **_: None)
+    patch.setattr(torch, "autocast", _class_on_cpu(torch.autocast))
+    patch.setattr(torch.amp, "GradScaler", _class_on_cpu(torch.amp.GradScaler))
+    for name in ("get_autocast_dtype", "is_autocast_enabled"):
+        patch.setattr(torch, name, _on_cpu(getattr(torch, name)))
+    patch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
+    patch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    patch.setattr(Device, "torch", property(lambda _: torch.device("cpu")))
+
+
+def _class_on_cpu(base: Any) -> Any:
+    """A class of a kind of device, made for the one that the tensors really are on."""
+
+    def init(self: Any, kind: str = "cuda", *arguments: Any, **settings: Any) -> None:
+        base.__init__(self, "cpu", *arguments, **settings)
+
+    return type(base.__name__, (base,), {"__init__": init})
+
+
+def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a kind of device, asked for the one that the tensors really are on."""
+    return lambda kind="cuda", *arguments, **settings: function("cpu", *arguments, **settings)
+
+
+def _replace_nvml(patch: pytest.MonkeyPatch, nvml: FakeNvml) -> None:
+    patch.setattr("probes.sensors.nvml.load_nvml", lambda: nvml)
+
+
+class _SmallBuilds:
+    """Stands for the field `build` of every point."""
+
+    def __init__(self, field: Any, gpu: FakeGpu, faulty: FaultyPoints) -> None:
+        self._field, self._gpu, self._faulty = field, gpu, faulty
+
+    def __get__(self, point: Point | None, _owner: type | None = None) -> Any:
+        if point is None:
+            return self
+        build = self._field.__get__(point)
+        return build if isinstance(build, SmallBuild) else SmallBuild(point, build, self._gpu, self._faulty)
+
+    def __set__(self, point: Point, build: Callable[[Device], Any]) -> None:
+        self._field.__set__(point, build)
+
+
+def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoints) -> None:
+    patch.setattr(Point, "build", _SmallBuilds(vars(Point)["build"], gpu, faulty))
+    patch.setattr("probes.memory.side.serve", serve_small)
+    patch.setattr("probes.workloads.idle.HELD_BYTES", IDLE_BYTES)
+    patch.setattr("probes.workloads.gemm.MOST_COPIES", MOST_COPIES)
+    sizes = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "embedding_size": 16}
+    patch.setattr("transformers.ResNetConfig", partial(importlib.import_module("transformers").ResNetConfig, **sizes))
