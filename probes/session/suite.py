@@ -24,8 +24,9 @@ from probes.sensors import open_sensor
 from probes.sensors.interface import Trace
 from probes.session.group import Bench, run_group, trial_of
 from probes.session.listener import Listener, Progress, Silence
+from probes.timing.device_gate import DeviceGate
 from probes.timing.protocol import Rules
-from probes.timing.quiet import DeviceGate, Gate, LoadGate
+from probes.timing.quiet import Gate, LoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
 from probes.workloads.canary import canary_point
 
