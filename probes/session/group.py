@@ -16,7 +16,7 @@ from probes.device.clock import CpuClock, no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
 from probes.energy.window import device_state, energy_use, measure_window, power_draw, slowed_down
-from probes.memory.peaks import is_out_of_memory, live_bytes, peak_of, release
+from probes.memory.peaks import Baseline, baseline, is_out_of_memory, of_process, peak_of, release, return_cached
 from probes.record.figures import Figures
 from probes.sensors.interface import Sensor, State, Trace
 from probes.timing.graphs import captured_if_short
@@ -116,17 +116,20 @@ def _missing(point: Point) -> str | None:
 
 
 def _build(point: Point, bench: Bench) -> _Built:
-    before = 0.0 if point.kind == "idle" else live_bytes(bench.device)  # idle is read before there is a context
+    before = baseline(bench.device) if point.memory else Baseline()
     point.recipe.activate()
     trial = point.build(bench.device)
     built = _Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
     if point.memory:
+        return_cached(bench.device)
         began = time.perf_counter()
         trial.step(no_mark)  # the first step compiles, and makes gradients and states
         bench.device.clock.synchronize()
         built.first_step_s = time.perf_counter() - began
         trial.step(no_mark)
-        built.memory = peak_of(bench.device, trial.step, before_bytes=before, held_bytes=trial.held_bytes)
+        memory = peak_of(bench.device, trial.step, before=before, held_bytes=trial.held_bytes)
+        state = bench.sensor.state() if bench.sensor and bench.device.kind == "cuda" else None
+        built.memory = of_process(memory, state.process_bytes if state else None)
     if point.graph and bench.device.kind == "cuda":
         built.subject.trial = captured_if_short(trial, bench.device.clock)
     return built
