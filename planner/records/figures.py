@@ -30,7 +30,7 @@ class TimeStatistics:
     optimizer_median_s: float | None = None
     """Median of the optimizer update."""
     burst_median_s: float | None = None
-    """Median before heat and power limits settled, where the regime is `sustained`."""
+    """Median before heat and power limits settled, where the regime is `sustained`; all others are of the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,13 @@ class Sampling:
     stop_reason: str | None = None
     """`ci`: the interval converged; `cap`: the time limit was reached; `window`: one energy window."""
     regime: str | None = None
-    """`sustained` (hot, inside an energy window) or `burst`."""
+    """`sustained`: hot, without a pause, so that the clock is the one that the power limit allows in the long run (all
+    points with an energy window, and all whole steps on a GPU); `burst`: in turns with others, so that it recovers."""
     quality: str | None = None
     """One of `QUALITIES`."""
     other_load_ratio: float | None = None
-    """Share of the machine that other processes used while the samples were taken."""
+    """Share of the host's CPUs that other processes used while the samples were taken; on a GPU 1 where another
+    process was on the device."""
     canary_ratio: float | None = None
     """The canary before this point over the first canary of the run."""
     attempts: int | None = None
@@ -72,7 +74,11 @@ class PeakMemory:
     active_peak_bytes: float | None = None
     """Peak of the caching allocator's active blocks."""
     reserved_peak_bytes: float | None = None
-    """What the caching allocator held from the driver; None where other points lived in it at the same time."""
+    """What the caching allocator took from the driver for this point, cached and broken-up memory included."""
+    process_bytes: float | None = None
+    """Device memory of the whole process by the driver's count, when the step was over."""
+    context_bytes: float | None = None
+    """Of it what the caching allocator does not hold: CUDA context, loaded kernels, libraries, captured graphs."""
     forward_peak_bytes: float | None = None
     """Peak during the forward pass."""
     backward_peak_bytes: float | None = None
@@ -117,14 +123,15 @@ class EnergyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerDraw:
-    """Power over the energy window; keys begin with `power_`."""
+    """Power over the energy window, or of a burst; keys begin with `power_`."""
 
     mean_w: float | None = None
     """Mean, from the best source at hand."""
     p95_w: float | None = None
     """95th percentile of the instantaneous field."""
     instant_mean_w: float | None = None
-    """Mean of the instantaneous power field over the same window."""
+    """Mean of the instantaneous power field over the same window. Of a burst, over readings while it was timed: some
+    hold part of what ran up to 100 ms before."""
     average_mean_w: float | None = None
     """Mean of the driver's one-second average field over the same window."""
     idle_w: float | None = None
@@ -133,7 +140,7 @@ class PowerDraw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
-    """Temperatures, clocks and the power limit while the point was measured."""
+    """Temperatures, clocks and the power limit while the point was timed: over its window, or its own batches."""
 
     temperature_start_c: float | None = None
     """Core temperature at the start."""

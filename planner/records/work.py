@@ -70,7 +70,8 @@ class RunSetup:
     grad_accumulation: bool | None = None
     """True: gradients were added to existing ones (the second and later micro-batches of a step)."""
     attention_backend: str | None = None
-    """Family of attention kernels that torch chose."""
+    """Family of attention kernels that torch chose: `flash`, `cudnn`, `efficient` or `math`; `…_expanded_kv` where keys
+    and values were repeated to the number of query heads; `…_cpu` on a CPU."""
     data_distribution: str | None = None
     """`normal` for random data; never zeros, which run faster."""
     seed: int | None = None

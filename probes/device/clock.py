@@ -92,7 +92,27 @@ class CpuClock:
 
 
 class CudaClock:
-    """CUDA events in the stream; the host waits once per batch."""
+    """CUDA events in the stream; the host waits once per batch.
+
+    ```
+    host     sync │ launch: untimed, samples 1 2 3 … │ wait for two thirds │ at_work │ sync
+    device          ░untimed░███ 1 ███│███ 2 ███│███ 3 ███│ …
+    ```
+
+    After the wait that precedes a batch the device's queue is empty: a step launched then starts while the host is only
+    just ahead, as in no training loop. One untimed step fills the queue as the work itself fills it; a spinning kernel
+    (`torch.cuda._sleep`) would let launch-bound work run ahead of its own launches. A single long step goes without: it
+    would cost as much again, while the host is ahead of it after its first kernels.
+    """
+
+    def __init__(self, at_work: Callable[[Runs], None] | None = None) -> None:
+        """Make a clock.
+
+        Args:
+            at_work: called once per batch with the trial while the device is still busy with it; what it takes shows
+                in no sample.
+        """
+        self._at_work = at_work
 
     def synchronize(self) -> None:
         """Wait for the device."""
@@ -121,11 +141,17 @@ class CudaClock:
 
         self.synchronize()
         began = time.perf_counter()
+        if samples * iterations > 1:
+            trial.step(no_mark)
         for _ in range(samples):
             last = start = event()
             for _ in range(iterations):
                 trial.step(mark)
             regions.append((start, event()))
+        if self._at_work is not None:
+            if samples > 1:
+                regions[2 * samples // 3 - 1][1].synchronize()
+            self._at_work(trial)
         self.synchronize()
         wall = time.perf_counter() - began
         phases: dict[str, list[float]] = defaultdict(list)

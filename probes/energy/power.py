@@ -68,7 +68,8 @@ def power_over(readings: Sequence[Reading], start_s: float, end_s: float) -> Pow
         return _reading(counter, p95, instant, average, window, len(ticks), period, "counter", quality, reason)
     if instant is not None:
         why = "the energy counter is missing or does not tick; the mean of the power field is used"
-        return _reading(instant, p95, instant, average, end_s - start_s, len(ticks), None, "instant", "single", why)
+        quality = "single" if end_s - start_s >= MIN_WINDOW_S else "short"
+        return _reading(instant, p95, instant, average, end_s - start_s, len(ticks), None, "instant", quality, why)
     why = "neither the energy counter nor the power field could be read"
     return _reading(None, None, None, average, end_s - start_s, len(ticks), None, "none", None, why)
 
@@ -80,10 +81,10 @@ def counter_ticks(readings: Sequence[Reading]) -> list[tuple[float, float]]:
 
 
 def _quality(counter_w: float, instant_w: float | None, window_s: float, ticks: int) -> str:
-    if instant_w is not None and abs(counter_w / instant_w - 1.0) > AGREEMENT_RATIO:
-        return "inconsistent"
     if window_s < MIN_WINDOW_S or ticks < MIN_TICKS:
         return "short"
+    if instant_w is not None and abs(counter_w / instant_w - 1.0) > AGREEMENT_RATIO:
+        return "inconsistent"
     return "ok" if instant_w is not None else "single"
 
 

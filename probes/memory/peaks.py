@@ -1,30 +1,66 @@
 """Peak memory of a step: CUDA's allocator statistics, and on a CPU the allocator's own events.
 
-Both count live tensors to the byte. What the process holds beyond them (context, caching, libraries) is not in it.
+Both count live tensors to the byte. On a GPU also what the allocator takes from the driver for them (`reserved`), and
+what the process holds beyond that: context, libraries, loaded kernels (`of_process`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from planner.records.figures import PeakMemory
 from probes.device.device import Device
 
-LIBRARY_BYTES = 2**28
-"""What is live without any trial is less: workspaces of the matrix libraries."""
-
+SMALL_BYTES = 2**20
+"""Requests up to this size come from segments of their own kind (PyTorch's caching allocator)."""
 
 Mark = Callable[[str], None]
 
 
-def live_bytes(device: Device) -> float:
-    """Bytes of live tensors now; 0 on a CPU, where only changes can be seen."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What is held before a trial is made; on a CPU nothing, as only changes can be seen there."""
+
+    allocated_bytes: float = 0.0
+    """Live tensors, `plugs` included."""
+    reserved_bytes: float = 0.0
+    """What the caching allocator holds."""
+    plugs: tuple[Any, ...] = ()
+    """Tensors that fill the holes which other trials leave: the trial has to take its memory from the driver, as it
+    would alone. To be dropped when its peak is known."""
+
+
+def baseline(device: Device) -> Baseline:
+    """Return unused memory to the driver, fill what is left of it, and note what is held."""
     if device.kind != "cuda":
-        return 0.0
+        return Baseline()
     import torch
 
-    torch.cuda.synchronize()
-    return float(torch.cuda.memory_allocated())
+    return_cached(device)
+    holes = [
+        block["size"]
+        for segment in torch.cuda.memory_snapshot()
+        if tuple(segment["segment_pool_id"]) == (0, 0) and segment["stream"] == torch.cuda.current_stream().cuda_stream
+        for block in segment["blocks"]
+        if block["state"] == "inactive" and block["size"] > SMALL_BYTES
+    ]
+    plugs = tuple(torch.empty(size, dtype=torch.uint8, device=device.torch) for size in sorted(holes, reverse=True))
+    return Baseline(
+        allocated_bytes=float(torch.cuda.memory_allocated()),
+        reserved_bytes=float(torch.cuda.memory_reserved()),
+        plugs=plugs,
+    )
+
+
+def return_cached(device: Device) -> None:
+    """Return what the allocator caches to the driver: after a trial is made, what only making it needed."""
+    if device.kind == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
 
 
 def warm_libraries(device: Device) -> None:
@@ -40,23 +76,39 @@ def warm_libraries(device: Device) -> None:
         (x @ x).float().sum().backward()
 
 
-def peak_of(device: Device, step: Callable[[Mark], None], *, before_bytes: float, held_bytes: float) -> PeakMemory:
+def peak_of(device: Device, step: Callable[[Mark], None], *, before: Baseline, held_bytes: float) -> PeakMemory:
     """Run a step once and read its peak, in bytes above what was live before the trial was made.
 
     Args:
         device: where it runs.
         step: takes a mark that it calls at the end of each phase.
-        before_bytes: `live_bytes` before the trial was made (CUDA).
+        before: `baseline` before the trial was made.
         held_bytes: what the trial holds between steps, by its own count (CPU, where nobody else knows).
     """
     if device.kind == "cuda":
-        return _peak_cuda(step, before_bytes)
+        return _peak_cuda(step, before)
     return _peak_cpu(step, held_bytes)
 
 
-def _peak_cuda(step: Callable[[Mark], None], before_bytes: float) -> PeakMemory:
+def of_process(memory: PeakMemory, process_bytes: float | None) -> PeakMemory:
+    """The memory of a step with that of its process on a GPU, read right after it.
+
+    Args:
+        memory: of the step.
+        process_bytes: by the driver's count; None where it is not told.
+    """
+    if process_bytes is None:
+        return memory
     import torch
 
+    context_bytes = max(process_bytes - float(torch.cuda.memory_reserved()), 0.0)
+    return replace(memory, process_bytes=process_bytes, context_bytes=context_bytes)
+
+
+def _peak_cuda(step: Callable[[Mark], None], before: Baseline) -> PeakMemory:
+    import torch
+
+    before_bytes = before.allocated_bytes
     phases: dict[str, float] = {}
     torch.cuda.synchronize()
     whole = {"peak": 0.0, "active": 0.0, "reserved": 0.0}
@@ -83,7 +135,7 @@ def _peak_cuda(step: Callable[[Mark], None], before_bytes: float) -> PeakMemory:
         allocated_peak_bytes=whole["peak"] - before_bytes,
         persistent_bytes=float(torch.cuda.memory_allocated()) - before_bytes,
         active_peak_bytes=whole["active"] - before_bytes,
-        reserved_peak_bytes=whole["reserved"] if before_bytes < LIBRARY_BYTES else None,
+        reserved_peak_bytes=whole["reserved"] - before.reserved_bytes,
         alloc_retries=int(end.get("num_alloc_retries", 0) - start.get("num_alloc_retries", 0)),
         ooms=int(end.get("num_ooms", 0) - start.get("num_ooms", 0)),
         forward_peak_bytes=phases.get("forward"),

@@ -30,7 +30,7 @@ class Figures:
     energy: EnergyUse = field(default_factory=EnergyUse)
     """Energy of one iteration."""
     power: PowerDraw = field(default_factory=PowerDraw)
-    """Power over the energy window."""
+    """Power over the energy window, or of a burst."""
     device_state: DeviceState = field(default_factory=DeviceState)
     """Temperatures, clocks and the power limit."""
     numerics: Numerics = field(default_factory=Numerics)

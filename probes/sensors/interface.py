@@ -35,6 +35,9 @@ class State:
     """Enforced limit, whoever set it."""
     processes: int | None = None
     """Compute processes on the device; ours is left out where it goes by its own number (not in a container)."""
+    process_bytes: float | None = None
+    """Device memory that this process holds: of its own entry, else what the device's use has grown by since the sensor
+    was opened, which is before there is a context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planner.errors import CannotMeasureError
@@ -66,7 +66,7 @@ def handle_by_uuid(nvml: Any, uuid: str) -> Any:
 
 
 class NvmlSensor:
-    """One GPU's energy, power, heat and clocks."""
+    """One GPU's energy, power, heat, clocks and memory."""
 
     name = "nvml"
 
@@ -82,6 +82,7 @@ class NvmlSensor:
         else:
             self._look_for_power(missing)
         self._missing = missing
+        self._used_before_bytes = self._used_bytes()
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -108,6 +109,7 @@ class NvmlSensor:
         sm = self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM)
         memory = self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM)
         limit = self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+        running = self._running()
         return State(
             time_s=self._now(),
             temperature_c=self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
@@ -116,13 +118,13 @@ class NvmlSensor:
             memory_clock_hz=None if memory is None else memory * MEGA,
             clock_event_mask=self._event_mask(),
             power_limit_w=None if limit is None else limit * MILLI,
-            processes=self.processes(),
+            processes=_others(running),
+            process_bytes=self._process_bytes(running),
         )
 
     def processes(self) -> int | None:
         """See `Sensor.processes`."""
-        running = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
-        return None if running is None else sum(process.pid != os.getpid() for process in running)
+        return _others(self._running())
 
     def utilisation_ratio(self) -> float | None:
         """Share of the last sampling period in which a kernel ran; None where the device does not report it."""
@@ -167,6 +169,23 @@ class NvmlSensor:
             return f"the energy counter cannot be read: {error}"
         return "the energy counter reads nothing"
 
+    def _running(self) -> Sequence[Any] | None:
+        running: Sequence[Any] | None = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
+        return running
+
+    def _process_bytes(self, running: Sequence[Any] | None) -> float | None:
+        """See `State.process_bytes`; an entry without memory is one that the system hides (a container, Windows)."""
+        own = [process.usedGpuMemory for process in running or () if process.pid == os.getpid()]
+        if own and own[0] is not None:
+            return float(own[0])
+        used = self._used_bytes()
+        return None if used is None or self._used_before_bytes is None else max(used - self._used_before_bytes, 0.0)
+
+    def _used_bytes(self) -> float | None:
+        """Device memory in use by anybody, the driver included."""
+        memory = self._ask(self._nvml.nvmlDeviceGetMemoryInfo, self._handle)
+        return None if memory is None else float(memory.used)
+
     def _counter(self) -> float | None:
         value = self._ask(self._nvml.nvmlDeviceGetTotalEnergyConsumption, self._handle)
         return None if value is None else float(value)
@@ -199,3 +218,8 @@ class NvmlSensor:
             return function(*arguments)
         except self._nvml.NVMLError:
             return None
+
+
+def _others(running: Sequence[Any] | None) -> int | None:
+    """How many of the processes on a device are not this one."""
+    return None if running is None else sum(process.pid != os.getpid() for process in running)

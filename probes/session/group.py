@@ -5,60 +5,21 @@ Nothing that happens to one point costs another: no memory, no support and error
 
 from __future__ import annotations
 
-import math
-import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
-from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
-from probes.device.clock import Clock, CpuClock, no_mark
+from probes.device.clock import no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
-from probes.energy.window import device_state, energy_use, measure_window, power_draw, slowed_down
-from probes.memory.peaks import is_out_of_memory, live_bytes, peak_of, release
+from probes.energy.watch import Watch, watched
+from probes.memory.peaks import Baseline, baseline, is_out_of_memory, of_process, peak_of, release, return_cached
 from probes.record.figures import Figures
-from probes.sensors.interface import Sensor, State, Trace
+from probes.session.bench import Bench, PointResult
+from probes.session.readout import Built, finish, rested
 from probes.timing.graphs import captured_if_short
-from probes.timing.protocol import Rules, Subject, Timing, measure
-from probes.timing.quiet import Gate
-from probes.timing.statistics import SampleSummary
+from probes.timing.protocol import Subject, Timing, measure
 from probes.timing.trial import Point, PointGroup, Trial
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointResult:
-    """What came of a point, with the trace of its energy window."""
-
-    point: Point
-    figures: Figures
-    trace: Trace | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """Everything that measuring needs besides the points."""
-
-    device: Device
-    gate: Gate | None
-    sensor: Sensor | None
-    no_sensor: str | None
-    """Why there is no sensor."""
-    rng: random.Random
-    rules: Callable[[Point], Rules]
-    clock: Clock | None = None
-    """None: the device's own."""
-    end_s: float = math.inf
-    """On `time.monotonic`: no point is begun after it."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Built:
-    point: Point
-    subject: Subject
-    memory: PeakMemory = field(default_factory=PeakMemory)
-    first_step_s: float = 0.0
 
 
 class _Results(dict[str, PointResult]):
@@ -98,7 +59,7 @@ def run_group(
 
 def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[Point]]:
     """Build and measure points side by side; returns the sittings that it takes for those that could not."""
-    built: list[_Built] = []
+    built: list[Built] = []
     for i, point in enumerate(points):
         if time.monotonic() >= bench.end_s:
             break
@@ -122,48 +83,54 @@ def _missing(point: Point) -> str | None:
     return None
 
 
-def _build(point: Point, bench: Bench) -> _Built:
-    before = 0.0 if point.kind == "idle" else live_bytes(bench.device)  # idle is read before there is a context
+def _build(point: Point, bench: Bench) -> Built:
+    before = baseline(bench.device) if point.memory else Baseline()
     point.recipe.activate()
     trial = point.build(bench.device)
-    built = _Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
+    built = Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
     if point.memory:
+        return_cached(bench.device)
         began = time.perf_counter()
         trial.step(no_mark)  # the first step compiles, and makes gradients and states
         bench.device.clock.synchronize()
         built.first_step_s = time.perf_counter() - began
         trial.step(no_mark)
-        built.memory = peak_of(bench.device, trial.step, before_bytes=before, held_bytes=trial.held_bytes)
+        memory = peak_of(bench.device, trial.step, before=before, held_bytes=trial.held_bytes)
+        state = bench.sensor.state() if bench.sensor and bench.device.kind == "cuda" else None
+        built.memory = of_process(memory, state.process_bytes if state else None)
     if point.graph and bench.device.kind == "cuda":
         built.subject.trial = captured_if_short(trial, bench.device.clock)
     return built
 
 
-def _measure_all(built: list[_Built], bench: Bench, results: _Results) -> list[list[Point]]:
+def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[list[Point]]:
     """Measure together; if that fails, each alone in a sitting of its own, to find out which one it was."""
     resting = [item for item in built if item.point.kind == "idle"]
     timed = [item for item in built if item.point.kind != "idle"]
     for item in resting:
-        _keep(item, lambda item=item: _idle(item, bench), results)  # type: ignore[misc]
+        _keep(item, lambda item=item: rested(item, bench), results)  # type: ignore[misc]
+    watch = Watch(bench.sensor, [item.subject for item in timed]) if bench.sensor else None
     timings: list[Timing] = []
-    failed = _guarded(timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench)) if timed else None)
+    failed = _guarded(
+        timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench, watch)) if timed else None
+    )
     points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
     for item, timing in zip(timed, timings, strict=False):
-        _keep(item, lambda item=item, timing=timing: _finish(item, bench, timing), results)  # type: ignore[misc]
+        _keep(item, lambda item=item, timing=timing: finish(item, bench, timing, watch), results)  # type: ignore[misc]
     built.clear()
     return [[point] for point in points] if failed is not None and len(points) > 1 else []
 
 
-def _time(timed: Sequence[_Built], bench: Bench) -> list[Timing]:
+def _time(timed: Sequence[Built], bench: Bench, watch: Watch | None) -> list[Timing]:
     rules = max((bench.rules(item.point) for item in timed), key=lambda rules: rules.cap_s)
-    return measure(
-        [item.subject for item in timed], bench.clock or bench.device.clock, rules, bench.gate, bench.rng, bench.end_s
-    )
+    gate = bench.gate_of([item.point for item in timed])
+    clock = bench.clock or watched(bench.device, watch)
+    return measure([item.subject for item in timed], clock, rules, gate, bench.rng, bench.end_s)
 
 
-def _keep(built: _Built, run: Callable[[], PointResult], results: _Results) -> None:
+def _keep(built: Built, run: Callable[[], PointResult], results: _Results) -> None:
     finished: list[PointResult] = []
     failed = _guarded(built.point, lambda: finished.append(run()))
     results[built.point.probe_id] = failed or finished[0]
@@ -182,116 +149,6 @@ def _guarded(point: Point | None, run: Callable[[], object]) -> PointResult | No
             raise
         return failure_of(point, error)
     return None
-
-
-def _finish(built: _Built, bench: Bench, timing: Timing) -> PointResult:
-    """Energy window, the trial's outcome, and all figures of one point."""
-    point, trial = built.point, built.subject.trial
-    time_s = time_statistics(timing, trial.steps)
-    sampling = sampling_of(timing, trial.steps)
-    if point.setup.compiled:
-        sampling = replace(sampling, compile_s=max(built.first_step_s, timing.first_call_s))
-    states: tuple[State, ...] = (bench.sensor.state(),) if bench.sensor and bench.device.kind == "cuda" else ()
-    energy, power, trace = EnergyUse(), PowerDraw(), None
-    if point.energy_s and bench.sensor:
-        window = measure_window(
-            trial, point.recipe, bench.device.clock, bench.sensor,
-            window_s=point.energy_s, guess_s=timing.summary.median_s,
-        )  # fmt: skip
-        states, trace = window.states, window.trace
-        if window.timing is not None:
-            time_s = _sustained(time_s, window.timing, trial.steps)
-            samples = window.timing.samples
-            sampling = replace(sampling, samples=samples, regime="sustained", stop_reason="window")
-        energy = energy_use(window.power, bench.sensor.scope, time_s.median_s)
-        power = power_draw(window.power)
-    elif point.energy_s or bench.sensor is None:
-        energy = EnergyUse(source="none", reason=bench.no_sensor)
-    if slowed_down(states):
-        sampling = replace(sampling, quality="throttled")
-    outcome = trial.outcome()
-    figures = Figures(
-        status="ok",
-        reason=outcome.reason,
-        recipe_flags=trial.flags,
-        attention_backend=outcome.attention_backend,
-        params=outcome.params,
-        time=time_s,
-        sampling=sampling,
-        memory=replace(built.memory, optimizer_state_bytes_per_param=outcome.optimizer_state_bytes_per_param),
-        energy=energy,
-        power=power,
-        device_state=device_state(states),
-        numerics=outcome.numerics,
-    )
-    return PointResult(point=point, figures=figures, trace=trace)
-
-
-def _idle(built: _Built, bench: Bench) -> PointResult:
-    if bench.sensor is None:
-        return _failed(built.point, "unsupported", bench.no_sensor or "no sensor")
-    window = measure_window(
-        built.subject.trial, built.point.recipe, CpuClock(), bench.sensor,
-        window_s=built.point.energy_s, guess_s=0.05, idle=True,
-    )  # fmt: skip
-    figures = Figures(
-        status="ok",
-        energy=energy_use(window.power, bench.sensor.scope, None),
-        power=power_draw(window.power, idle=True),
-        device_state=device_state(window.states),
-    )
-    return PointResult(point=built.point, figures=figures, trace=window.trace)
-
-
-def time_statistics(timing: Timing, steps: int = 1) -> TimeStatistics:
-    """Times of one iteration; `steps` is how many iterations one timed step held."""
-    return replace(
-        _statistics(timing.summary, steps),
-        forward_median_s=timing.phases_s.get("forward"),
-        backward_median_s=timing.phases_s.get("backward"),
-        optimizer_median_s=timing.phases_s.get("optimizer"),
-    )
-
-
-def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
-    """How a trial's times were sampled."""
-    return Sampling(
-        samples=timing.summary.samples,
-        samples_gated=timing.samples_gated,
-        rounds=timing.rounds,
-        attempts=timing.attempts,
-        iterations_per_sample=timing.iterations_per_sample * steps,
-        stop_reason=timing.stop_reason,
-        regime="burst",
-        warmup_s=timing.warmup_s,
-        quality=timing.quality,
-        other_load_ratio=timing.other_load_ratio,
-        canary_ratio=timing.canary_ratio,
-    )
-
-
-def _statistics(summary: SampleSummary, steps: int) -> TimeStatistics:
-    """The median, its interval and the spread."""
-    return TimeStatistics(
-        median_s=summary.median_s / steps,
-        ci_low_s=summary.ci_low_s / steps,
-        ci_high_s=summary.ci_high_s / steps,
-        iqr_s=summary.iqr_s / steps,
-        p05_s=summary.p05_s / steps,
-        p95_s=summary.p95_s / steps,
-        min_s=summary.min_s / steps,
-    )
-
-
-def _sustained(burst: TimeStatistics, window: SampleSummary, steps: int) -> TimeStatistics:
-    """Statistics of an energy window, with the phases and the median from before it."""
-    return replace(
-        _statistics(window, steps),
-        forward_median_s=burst.forward_median_s,
-        backward_median_s=burst.backward_median_s,
-        optimizer_median_s=burst.optimizer_median_s,
-        burst_median_s=burst.median_s,
-    )
 
 
 def _failed(point: Point, status: str, reason: str) -> PointResult:

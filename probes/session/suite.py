@@ -25,12 +25,14 @@ from probes.record.options import BUDGETS_S, Options
 from probes.record.provenance import provenance
 from probes.sensors import open_sensor
 from probes.sensors.interface import Trace
-from probes.session.group import Bench, PointResult, run_group, trial_of
+from probes.session.bench import Bench, PointResult
+from probes.session.group import run_group, trial_of
 from probes.session.listener import Listener, Progress, Silence
 from probes.session.slices import TimeSlices
 from probes.session.slow import too_slow
+from probes.timing.device_gate import DeviceGate
 from probes.timing.protocol import Rules
-from probes.timing.quiet import DeviceGate, Gate, LoadGate
+from probes.timing.quiet import Gate, LoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
 from probes.workloads.canary import canary_clock, canary_point
 from probes.workloads.expected import OTHER_CAP_S, THOROUGH_PATIENCE, gpu_cap_s, warmup_s
@@ -319,7 +321,8 @@ class Session:
             return
         point = canary_point(self.plan)
         self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
-        heat_soak(trial_of(point, self.device), point.recipe, self.device.clock, self.sensor)
+        soak_c = heat_soak(trial_of(point, self.device), point.recipe, self.device.clock, self.sensor)
+        self.bench = replace(self.bench, soak_c=soak_c)
         release()
 
     def _canary(self) -> None:

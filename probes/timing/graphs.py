@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
 from probes.device.clock import Clock, Mark, no_mark
 from probes.timing.trial import Trial, TrialOutcome
 
@@ -17,21 +21,13 @@ class GraphTrial:
     """A trial whose step replays `CAPTURED` steps of another."""
 
     def __init__(self, trial: Trial) -> None:
-        import torch
+        """Capture the steps.
 
+        Raises:
+            RuntimeError: they cannot be captured.
+        """
         self.trial = trial
-        # A stream of its own, for warming up and for capturing: cuBLAS keeps a workspace per stream, and some versions
-        # of torch free the workspaces of a stream with any graph that was captured on it (pytorch#193402).
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                trial.step(no_mark)
-        torch.cuda.current_stream().wait_stream(stream)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream):
-            for _ in range(CAPTURED):
-                trial.step(no_mark)
+        self.graph = captured(lambda: trial.step(no_mark), CAPTURED)
 
     @property
     def steps(self) -> int:
@@ -69,3 +65,53 @@ def captured_if_short(trial: Trial, clock: Clock) -> Trial:
         return GraphTrial(trial)
     except RuntimeError:  # not everything can be captured; then launching shows, as it does in eager training
         return trial
+
+
+def captured(run: Callable[[], object], times: int = 1) -> Any:
+    """A `torch.cuda.CUDAGraph` of a call, repeated.
+
+    Args:
+        run: the call; it has run on the device before, so that nothing is compiled or allocated for good meanwhile.
+        times: how often the graph holds it.
+
+    Raises:
+        RuntimeError: it cannot be captured; streams, random numbers and memory are as before.
+    """
+    import torch
+
+    # A stream of its own, for warming up and for capturing: cuBLAS keeps a workspace per stream, and some versions
+    # of torch free the workspaces of a stream with any graph that was captured on it (pytorch#193402).
+    stream, current = torch.cuda.Stream(), torch.cuda.current_stream()
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    current.wait_stream(stream)
+    generators = [(generator, generator.clone_state()) for generator in torch.cuda.default_generators]
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    try:
+        with torch.cuda.graph(graph, pool=pool, stream=stream):
+            for _ in range(times):
+                run()
+    except BaseException:
+        # `torch.cuda.graph` ends the capture before it leaves its stream, and an invalid capture raises there: the
+        # stream would stay current, the generators would believe that they are captured, and the allocator would go
+        # on keeping the graph's memory apart.
+        torch.cuda.set_stream(current)
+        for generator, state in generators:
+            generator.graphsafe_set_state(state)
+        graph.reset()
+        _release(pool)
+        raise
+    return graph
+
+
+def _release(pool: tuple[int, int]) -> None:
+    """Give the memory of a capture that failed back to the allocator."""
+    import torch
+
+    device = torch.cuda.current_device()
+    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+        # torch has no public function for it, and either may have been done already, depending on where it failed.
+        with suppress(AttributeError, RuntimeError):
+            getattr(torch._C, name)(device, pool)

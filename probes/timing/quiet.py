@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -92,43 +91,3 @@ class LoadGate:
     def accepts(self, ratio: float | None) -> bool:
         """Whether samples of a window may be trusted. An unknown load is accepted; the record marks it as unknown."""
         return ratio is None or ratio <= self.accepted_ratio
-
-
-class DeviceGate:
-    """Other processes on a GPU. Utilisation does not distinguish our work from theirs, so processes are counted."""
-
-    window_s = WINDOW_S
-    """Counting takes milliseconds, in which the device rests: not after each batch."""
-
-    def __init__(self, processes: Callable[[], int | None]) -> None:
-        """Count processes now, before our own has a context on the device.
-
-        Args:
-            processes: how many compute processes the device has, ours left out where it can be identified; None where
-                the device does not report them.
-        """
-        self._processes = processes
-        self._others = processes()
-        self._expected: int | None = None
-
-    @property
-    def others(self) -> int:
-        """Processes that were there before ours."""
-        return self._others or 0
-
-    def open(self) -> object:
-        """Count again the first time, now that ours is there; some systems do not show a process to itself."""
-        if self._expected is None:
-            self._expected = self._processes()
-        return None
-
-    def judge(self, start: object) -> float | None:
-        """1 where another process is or was there, 0 where none is, None where unknown."""
-        now = self._processes()
-        if now is None or self._expected is None:
-            return None
-        return 1.0 if self.others or now > self._expected else 0.0
-
-    def accepts(self, ratio: float | None) -> bool:
-        """See `Gate.accepts`."""
-        return ratio is None or ratio <= ACCEPTED_RATIO

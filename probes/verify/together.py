@@ -12,7 +12,7 @@ from dataclasses import replace
 from planner.measured.device import measured_rates
 from planner.records.measurement import Measurement
 from probes.memory.tracker import Tracked
-from probes.session.group import PointResult
+from probes.session.bench import PointResult
 from probes.session.suite import Session
 from probes.timing.trial import Point, PointGroup
 from probes.verify.cases import VerifyCase

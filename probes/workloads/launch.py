@@ -8,6 +8,7 @@ from functools import partial
 from planner.records.work import RunSetup
 from probes.device.device import Device
 from probes.precisions import recipe_by_id
+from probes.timing.graphs import captured
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan
 from probes.workloads.expected import group_s
 
@@ -53,11 +54,7 @@ def _build(mode: str, device: Device) -> CallTrial:
 
     if mode == "host":
         return CallTrial(call=kernels, steps=KERNELS)
-    kernels()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kernels()
+    graph = captured(kernels)
 
     def replay() -> None:
         graph.replay()

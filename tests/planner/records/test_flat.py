@@ -59,7 +59,7 @@ LINE = st.fixed_dictionaries(
 
 def test_the_keys_are_those_of_the_first_version_each_once() -> None:
     assert sorted(column.key for column in columns()) == sorted(KEYS)
-    assert len(set(KEYS)) == 137
+    assert len(set(KEYS)) == 139
 
 
 @given(values=LINE)

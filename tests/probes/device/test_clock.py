@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.device import clock
-from probes.device.clock import CpuClock, Mark, no_mark
+from probes.device.clock import CpuClock, CudaClock, Mark, no_mark
 
 
 class Work:
@@ -49,3 +49,90 @@ def test_a_trial_without_phases_has_none(work):
             work.step(no_mark)
 
     assert CpuClock().batch(Plain(), samples=1, iterations=1).phases_s == {}
+
+
+class Device:
+    """`torch.cuda`'s events on a device that works off a queue; the host takes no time to launch, but 1 ms to wait."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        torch = pytest.importorskip("torch")
+        self.host_s = self.done_s = 0.0
+        monkeypatch.setattr(torch.cuda, "synchronize", self.wait)
+        monkeypatch.setattr(torch.cuda, "Event", lambda **_: Event(self))
+        monkeypatch.setattr(clock.time, "perf_counter", lambda: self.host_s)
+
+    def launch(self, seconds: float, *, host_s: float) -> None:
+        """Put a kernel in the queue, which takes the host some time."""
+        self.host_s += host_s
+        self.done_s = max(self.done_s, self.host_s) + seconds
+
+    def wait(self) -> None:
+        self.host_s = max(self.host_s, self.done_s) + 1e-3
+
+
+class Event:
+    """A moment in the queue."""
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.at_s = device, 0.0
+
+    def record(self) -> None:
+        self.at_s = max(self.device.done_s, self.device.host_s)
+
+    def synchronize(self) -> None:
+        self.device.host_s = max(self.device.host_s, self.at_s)
+
+    def elapsed_time(self, end: Event) -> float:
+        return 1e3 * (end.at_s - self.at_s)
+
+
+class Step:
+    """Ten small kernels and a large one: 1.1 ms on the device, 0.2 ms on the host before the large one is launched."""
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.steps = device, 0
+
+    def step(self, mark: Mark) -> None:
+        self.steps += 1
+        for _ in range(10):
+            self.device.launch(1e-5, host_s=2e-5)
+        self.device.launch(1e-3, host_s=0.0)
+        mark("forward")
+
+
+def test_a_batch_begins_with_a_step_that_is_not_timed_so_that_the_queue_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device = Device(monkeypatch)
+    trial = Step(device)
+
+    batch = CudaClock().batch(trial, samples=2, iterations=1)
+
+    # from an empty queue the first sample would take 0.2 ms of launching, 10 µs of the last small kernel and 1 ms
+    assert batch.samples_s == pytest.approx((1.1e-3, 1.1e-3))
+    assert batch.phases_s == {"forward": pytest.approx((1.1e-3, 1.1e-3))}
+    assert trial.steps == 3
+
+
+def test_a_single_step_is_not_preceded_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Step(Device(monkeypatch))
+
+    CudaClock().batch(trial, samples=1, iterations=1)
+
+    assert trial.steps == 1
+
+
+@pytest.mark.parametrize(("samples", "busy_s"), [(9, 3.3e-3), (2, 1.1e-3), (1, 1.01e-3)])
+def test_what_is_read_at_work_is_read_while_the_device_is_busy(
+    monkeypatch: pytest.MonkeyPatch, samples: int, busy_s: float
+) -> None:
+    device = Device(monkeypatch)
+    left_s: list[float] = []
+
+    def look(_trial: object) -> None:
+        left_s.append(device.done_s - device.host_s)
+
+    CudaClock(look).batch(Step(device), samples=samples, iterations=1)
+
+    # a third of the samples is still to be done; of a single step what the host has got ahead of
+    assert left_s == [pytest.approx(busy_s)]

@@ -107,3 +107,11 @@ def test_ticks_before_and_after_the_window_do_not_count() -> None:
     ]
 
     assert power_over([*quiet, *busy], 2.5, 6.5).mean_w == pytest.approx(700.0, rel=1e-3)
+
+
+def test_a_short_window_is_short_by_the_power_field_alone_too_and_whatever_it_says() -> None:
+    alone = power_over(trace(650.0, 5.0, field_w=640.0, counter=False), 1.0, 2.0)
+    differing = power_over(trace(650.0, 5.0, field_w=600.0), 1.0, 2.0)
+
+    assert (alone.source, alone.quality) == ("instant", "short")
+    assert differing.quality == "short"  # ten ticks more or less explain it

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 from planner.records.figures import DeviceState
-from probes.device.clock import CpuClock
-from probes.energy.window import device_state, energy_use, heat_soak, measure_window, power_draw, slowed_down
+from probes.device.clock import Batch, CpuClock
+from probes.energy import window as windows
+from probes.energy.window import (
+    SENSED_EVERY_S,
+    SENSED_S,
+    WindowRules,
+    device_state,
+    energy_use,
+    heat_soak,
+    measure_rest,
+    measure_window,
+    meets_the_same_phases,
+    power_draw,
+    slowed_down,
+)
 from probes.precisions import recipe_by_id
 from probes.sensors import ReplaySensor
 from probes.sensors.interface import Reading, State, Trace
 from probes.timing.trial import CallTrial
 
 WATTS = 420.0
+FP32 = recipe_by_id("fp32")
 STATES = (
     State(time_s=0.0, temperature_c=50.0, sm_clock_hz=1.98e9, clock_event_mask=0, power_limit_w=700.0),
     State(time_s=0.5, temperature_c=61.0, sm_clock_hz=1.5e9, clock_event_mask=4, power_limit_w=700.0),
@@ -37,7 +54,9 @@ def sensor() -> ReplaySensor:
 def test_energy_per_iteration_is_power_times_its_time() -> None:
     trial = CallTrial(call=lambda: time.sleep(2e-3))
 
-    window = measure_window(trial, recipe_by_id("fp32"), CpuClock(), sensor(), window_s=1.0, guess_s=2e-3)
+    window = measure_window(
+        trial, FP32, CpuClock(), sensor(), WindowRules(window_s=1.0), guess_s=2e-3, rng=random.Random(0)
+    )
 
     energy, power = energy_use(window.power, "board", 0.002), power_draw(window.power)
     assert window.timing is not None
@@ -51,7 +70,7 @@ def test_energy_per_iteration_is_power_times_its_time() -> None:
 def test_an_idle_window_has_a_power_and_no_energy_per_iteration() -> None:
     idle = CallTrial(call=lambda: time.sleep(0.01))
 
-    window = measure_window(idle, recipe_by_id("fp32"), CpuClock(), sensor(), window_s=0.5, guess_s=0.01, idle=True)
+    window = measure_rest(idle, FP32, sensor(), 0.5)
 
     assert window.timing is None
     assert energy_use(window.power, "board", None).j_per_iteration is None
@@ -78,5 +97,153 @@ def test_a_power_cap_is_normal_and_a_thermal_or_external_brake_is_a_slow_down(ma
 
 def test_heating_without_a_sensor_takes_its_whole_time() -> None:
     trial = CallTrial(call=lambda: time.sleep(1e-3))
+    began = time.monotonic()
 
-    assert heat_soak(trial, recipe_by_id("fp32"), CpuClock(), None, limit_s=0.3) >= 0.09
+    assert heat_soak(trial, FP32, CpuClock(), None, limit_s=0.3) is None
+    assert time.monotonic() - began >= 0.09
+
+
+class Simulated:
+    """A device with a time of its own: a clock whose batches move it on, and the temperature that work brings."""
+
+    name, scope = "simulated", "board"
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step_s: float, missing: tuple[str, ...] = ()) -> None:
+        self.now_s, self.step_s, self.worked_s = 100.09, step_s, 0.0
+        self.missing = dict.fromkeys(missing, "not told")
+        self.batches: list[tuple[float, int]] = []
+        self.pauses: list[float] = []
+        self.temperature: Callable[[float], float] = lambda worked_s: 60.0
+        for module in (windows, windows.run_steadily):
+            times = getattr(module, "time", None) or module.__globals__["time"]
+            monkeypatch.setattr(times, "monotonic", lambda: self.now_s)
+            monkeypatch.setattr(times, "sleep", self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def batch(self, trial: object, *, samples: int, iterations: int) -> Batch:
+        count = samples * iterations
+        self.batches.append((self.now_s, count))
+        self.now_s += count * self.step_s
+        self.worked_s += count * self.step_s
+        return Batch(samples_s=(self.step_s,) * samples, phases_s={}, wall_s=count * self.step_s)
+
+    def synchronize(self) -> None:
+        return
+
+    def read(self) -> Reading:
+        return Reading(time_s=self.now_s, energy_j=None, power_instant_w=WATTS, power_average_w=None)
+
+    def state(self) -> State:
+        return State(time_s=self.now_s, temperature_c=self.temperature(self.worked_s))
+
+    def processes(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        return
+
+
+def run(device: Simulated, soak_c: float | None = None) -> float:
+    """One window of 3 s; returns the time before it."""
+    began_s = device.now_s
+    rules = WindowRules(window_s=3.0, soak_c=soak_c)
+    measure_window(
+        CallTrial(call=lambda: None), FP32, device, device, rules, guess_s=device.step_s, rng=random.Random(0)
+    )
+    return device.now_s - began_s - 3.0
+
+
+@pytest.mark.parametrize(
+    ("temperature", "soak_c", "before_s"),
+    [
+        (lambda worked_s: 70.0, 70.0, 1.2),  # hot already
+        (lambda worked_s: 50.0 + min(round(5.0 * worked_s), 20), 70.0, 3.6),  # 69 degrees after 3.7 s
+        (lambda worked_s: 60.0, 70.0, 1.2),  # draws less than the soak: as hot as it gets
+        (lambda worked_s: 40.0 + round(1.0 * worked_s), 70.0, 8.4),  # not within the limit
+        (lambda worked_s: 40.0 + round(5.0 * worked_s), None, 1.2),  # never soaked
+    ],
+    ids=["hot", "cooled down", "cooler by itself", "too cold", "no soak"],
+)
+def test_a_device_that_has_cooled_down_is_brought_back_to_its_soak_first(
+    monkeypatch: pytest.MonkeyPatch, temperature: Callable[[float], float], soak_c: float | None, before_s: float
+) -> None:
+    device = Simulated(monkeypatch, step_s=0.01)
+    device.temperature = temperature
+
+    # settling goes in pieces of 1.2 s and batches of a quarter of a second, of which the last may go beyond
+    assert before_s <= run(device, soak_c) < before_s + 6 * 0.35 + 0.35
+
+
+@pytest.mark.parametrize(
+    ("step_s", "same"),
+    [
+        (0.02, False),  # seen whole
+        (0.1, True),  # in time with the sensor
+        (0.1004, True),  # drifts by 12 ms in 3 s
+        (0.103, False),  # drifts by 90 ms
+        (0.05, True),
+        (0.0713, False),
+        (0.2, True),  # two phases of 25 ms
+        (0.4, False),
+    ],
+)
+def test_steps_in_time_with_the_sensor_are_seen_at_the_same_phases(step_s: float, same: bool) -> None:
+    assert meets_the_same_phases(step_s, 3.0) is same
+
+
+def seen_w(device: Simulated) -> float:
+    """What a sensor that looks at 25 of every 100 ms reads of a step with 700 W in its first half and 400 W after."""
+    starts = np.array([at_s for at_s, _ in device.batches])
+    moments = np.arange(np.ceil(starts[5] / SENSED_EVERY_S), starts[-1] / SENSED_EVERY_S)[:, None] * SENSED_EVERY_S
+    moments = (moments + np.linspace(0.0, SENSED_S, 26)).ravel()
+    begun = np.searchsorted(starts, moments, side="right") - 1
+    phase = (moments - starts[begun]) % device.step_s / device.step_s
+    return float(np.mean(np.where(phase < 0.5, 700.0, 400.0)))
+
+
+def test_pauses_show_the_sensor_the_whole_of_a_step_that_is_in_time_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Simulated(monkeypatch, step_s=0.1)
+    run(device)
+    monkeypatch.setattr(windows, "LONGEST_PAUSE_S", 0.0)
+    unmoved = Simulated(monkeypatch, step_s=0.1)
+    run(unmoved)
+
+    # the mean is 550 W
+    assert seen_w(unmoved) in (400.0, 700.0)
+    assert seen_w(device) == pytest.approx(550.0, rel=0.15)
+    assert sum(device.pauses) < 0.05 * 3.0
+
+
+@pytest.mark.parametrize(("step_s", "missing"), [(0.0713, ()), (0.02, ()), (0.1, ("power",))])
+def test_a_window_without_need_has_no_pauses(
+    monkeypatch: pytest.MonkeyPatch, step_s: float, missing: tuple[str, ...]
+) -> None:
+    device = Simulated(monkeypatch, step_s=step_s, missing=missing)
+
+    run(device)
+
+    assert sum(device.pauses) == 0.0
+
+
+def test_batches_of_a_window_differ_in_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Simulated(monkeypatch, step_s=0.01)
+
+    run(device)
+
+    counts = [count for at_s, count in device.batches if at_s > 101.3]
+    assert min(counts) >= 18  # 25 is the usual length, over at most 1.3
+    assert max(counts) <= 36
+    assert len(set(counts)) > 4
+
+
+def test_a_window_without_a_sensor_has_times_and_no_power() -> None:
+    trial = CallTrial(call=lambda: time.sleep(1e-3))
+    rules = WindowRules(window_s=0.2, settle_s=0.05)
+
+    window = measure_window(trial, FP32, CpuClock(), None, rules, guess_s=1e-3, rng=random.Random(0))
+
+    assert window.timing is not None
+    assert (window.power.source, window.states) == ("none", ())

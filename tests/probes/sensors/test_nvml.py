@@ -14,6 +14,7 @@ from probes.sensors import NvmlSensor, open_sensor
 from probes.sensors.nvml import load_nvml
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
+MIB = 2**20
 ENERGY, POWER_AVERAGE, POWER_INSTANT, MEMORY_TEMPERATURE = 83, 185, 186, 82
 
 
@@ -43,6 +44,8 @@ class StandIn:
         self.name = "NVIDIA H200"
         self.mig = 0
         self.pids = [1]
+        self.memory_by_pid: dict[int, int | None] = {}
+        self.used_bytes = 600 * MIB
         self.virtualization = pynvml.NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
 
     def _or_fail(self, name: str, value: Any) -> Any:
@@ -86,7 +89,11 @@ class StandIn:
         return self._or_fail("limit", 700_000)
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:  # noqa: N802
-        return self._or_fail("processes", [SimpleNamespace(pid=pid) for pid in self.pids])
+        entries = [SimpleNamespace(pid=pid, usedGpuMemory=self.memory_by_pid.get(pid)) for pid in self.pids]
+        return self._or_fail("processes", entries)
+
+    def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
+        return self._or_fail("memory", SimpleNamespace(used=self.used_bytes))
 
     def nvmlDeviceGetTemperature(self, handle: str, which: int) -> int:  # noqa: N802
         return self._or_fail("temperature", 58)
@@ -130,6 +137,30 @@ def test_our_own_process_is_not_counted_among_those_on_the_device() -> None:
     nvml.pids = [os.getpid(), 4711]
 
     assert sensor(nvml).processes() == 1
+
+
+def test_the_memory_of_our_process_is_that_of_its_own_entry() -> None:
+    nvml = StandIn()
+    nvml.pids = [4711, os.getpid()]
+    nvml.memory_by_pid = {4711: 9000 * MIB, os.getpid(): 1536 * MIB}
+
+    assert sensor(nvml).state().process_bytes == 1536 * MIB
+
+
+@pytest.mark.parametrize(("pids", "memory"), [([], {}), ([77], {77: None}), ([os.getpid()], {os.getpid(): None})])
+def test_where_our_entry_is_hidden_our_memory_is_what_the_device_s_use_has_grown_by(
+    pids: list[int], memory: dict[int, int | None]
+) -> None:
+    nvml = StandIn()
+    nvml.pids, nvml.memory_by_pid = pids, memory
+    opened = sensor(nvml)
+    nvml.used_bytes += 530 * MIB  # a context, and tensors
+
+    assert opened.state().process_bytes == 530 * MIB
+
+
+def test_memory_that_the_driver_does_not_tell_is_unknown() -> None:
+    assert sensor(StandIn(memory=not_supported())).state().process_bytes is None
 
 
 def test_the_device_is_found_by_uuid_with_or_without_its_prefix() -> None:

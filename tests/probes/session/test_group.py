@@ -13,7 +13,8 @@ from probes.device.device import Device  # noqa: E402
 from probes.device.faults import DeviceLost, cleaned  # noqa: E402
 from probes.record.figures import Figures  # noqa: E402
 from probes.sensors.interface import Sensor  # noqa: E402
-from probes.session.group import Bench, run_group  # noqa: E402
+from probes.session.bench import Bench  # noqa: E402
+from probes.session.group import run_group  # noqa: E402
 from probes.timing.protocol import Rules  # noqa: E402
 from probes.timing.trial import CallTrial, Point, PointGroup, TrialOutcome  # noqa: E402
 from tests.probes.build import CPU, call, point  # noqa: E402

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import time
 import weakref
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,31 +27,77 @@ def test_a_long_trial_is_left_alone() -> None:
     assert captured_if_short(trial, CpuClock()) is trial
 
 
+class Graph:
+    """A graph of a device that is not there."""
+
+    was_reset = False
+
+    def replay(self) -> None:
+        return
+
+    def reset(self) -> None:
+        self.was_reset = True
+
+
+class Generator:
+    """Random numbers of a device: a capture changes their state."""
+
+    def __init__(self, state: str = "free") -> None:
+        self.state = state
+
+    def clone_state(self) -> Generator:
+        return Generator(self.state)
+
+    def graphsafe_set_state(self, state: Generator) -> None:
+        self.state = state.state
+
+
 class Capture:
-    """`torch.cuda`'s graphs and streams without a device: says which stream was current and which was captured."""
+    """`torch.cuda`'s graphs and streams without a device: which stream is current, and which were captured.
+
+    A capture that fails behaves as in torch 2.11 to 2.13: `capture_end` raises before the stream is set back, and what
+    the capture changed in the generators and the allocator stays.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.warmed: list[Any] = []
         self.captured: list[Any] = []
-        stream = SimpleNamespace(wait_stream=lambda _: None)
+        self.graphs: list[Graph] = []
+        self.pools: list[tuple[str, int, tuple[int, int]]] = []
+        self.current: Any = SimpleNamespace(wait_stream=lambda _: None)
+        self.generator = Generator()
         stand_ins: dict[str, Any] = {
             "Stream": lambda: SimpleNamespace(wait_stream=lambda _: None),
-            "current_stream": lambda: stream,
+            "current_stream": lambda: self.current,
+            "current_device": lambda: 0,
+            "set_stream": lambda stream: setattr(self, "current", stream),
             "stream": self._enter,
-            "CUDAGraph": lambda: SimpleNamespace(replay=lambda: None),
+            "CUDAGraph": self._graph,
             "graph": self._capture,
+            "graph_pool_handle": lambda: (0, len(self.graphs) + 1),
             "synchronize": lambda: None,
+            "default_generators": (self.generator,),
         }
         for name, value in stand_ins.items():
             monkeypatch.setattr(torch.cuda, name, value)
+        for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+            note = lambda device, pool, name=name: self.pools.append((name, device, pool))  # noqa: E731
+            monkeypatch.setattr(torch._C, name, note, raising=False)
 
     def _enter(self, stream: Any) -> Any:
         self.warmed.append(stream)
         return nullcontext()
 
-    def _capture(self, _graph: Any, stream: Any = None) -> Any:
+    def _graph(self) -> Graph:
+        self.graphs.append(Graph())
+        return self.graphs[-1]
+
+    @contextmanager
+    def _capture(self, _graph: Any, pool: tuple[int, int], stream: Any) -> Iterator[None]:
         self.captured.append(stream)
-        return nullcontext()
+        before, self.current, self.generator.state = self.current, stream, "captured"
+        yield  # what the block raises is raised here, and nothing below is done
+        self.current, self.generator.state = before, "free"
 
 
 def test_each_graph_is_warmed_up_and_captured_on_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,3 +126,32 @@ def test_a_graph_of_launches_keeps_the_tensor_that_it_writes_to(monkeypatch: pyt
 
     trial.call()
     assert references[0]() is not None
+
+
+def test_after_a_capture_that_fails_everything_is_as_before_and_the_trial_runs_without_a_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = Capture(monkeypatch)
+    first = seen.current
+
+    def product() -> None:
+        if seen.generator.state == "captured":
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+
+    trial = CallTrial(call=product)
+
+    assert captured_if_short(trial, CpuClock()) is trial
+    assert seen.current is first
+    assert seen.generator.state == "free"
+    assert [graph.was_reset for graph in seen.graphs] == [True]
+    assert seen.pools == [("_cuda_endAllocateToPool", 0, (0, 2)), ("_cuda_releasePool", 0, (0, 2))]
+
+
+def test_a_graph_that_was_captured_keeps_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Capture(monkeypatch)
+
+    trial = captured_if_short(CallTrial(call=lambda: None), CpuClock())
+
+    assert isinstance(trial, GraphTrial)
+    assert trial.flags == ("cuda_graph",)
+    assert (seen.pools, seen.graphs[0].was_reset) == ([], False)

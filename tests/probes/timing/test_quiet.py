@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from probes.timing.quiet import CpuReading, DeviceGate, LoadGate, other_load_ratio, read_cpu
+from probes.timing.quiet import CpuReading, LoadGate, other_load_ratio, read_cpu
 
 
 def reading(busy_s: float, total_s: float, own_s: float) -> CpuReading:
@@ -59,31 +59,3 @@ def test_a_busy_process_beside_us_is_seen(a_busy_neighbour: None) -> None:
     # One core of however many: with two it is half the machine. Our own process slept.
     assert load is not None
     assert not gate.accepts(load)
-
-
-def counts(*values: int | None) -> Iterator[int | None]:
-    yield from values
-
-
-def test_a_process_that_comes_to_the_gpu_later_closes_the_gate() -> None:
-    processes = counts(0, 1, 1, 2)  # before our context, after it, while quiet, with a second process
-    gate = DeviceGate(lambda: next(processes))
-
-    start = gate.open()
-
-    assert gate.judge(start) == 0.0
-    assert gate.judge(start) == 1.0
-    assert not gate.accepts(1.0)
-
-
-def test_a_process_that_was_on_the_gpu_before_us_keeps_the_gate_closed() -> None:
-    processes = counts(1, 2, 2)
-    gate = DeviceGate(lambda: next(processes))
-
-    assert gate.judge(gate.open()) == 1.0
-
-
-def test_a_gpu_that_does_not_tell_its_processes_leaves_the_load_unknown() -> None:
-    gate = DeviceGate(lambda: None)
-
-    assert gate.judge(gate.open()) is None

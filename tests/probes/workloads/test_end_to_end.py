@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from probes.device.clock import no_mark  # noqa: E402
-from probes.memory.peaks import peak_of  # noqa: E402
+from probes.memory.peaks import Baseline, peak_of  # noqa: E402
 from probes.memory.tracker import track  # noqa: E402
 from probes.models.cases import ModelCase, counts_of, params_of  # noqa: E402
 from probes.workloads.end_to_end import build_model_trial  # noqa: E402
@@ -88,7 +88,7 @@ def test_the_peak_by_bookkeeping_is_what_the_allocator_saw(recipe: str, recomput
         trial = build_model_trial(case, recipe, 0, CPU)
         trial.step(no_mark)
         trial.step(no_mark)
-        measured = peak_of(CPU, trial.step, before_bytes=0.0, held_bytes=trial.held_bytes)
+        measured = peak_of(CPU, trial.step, before=Baseline(), held_bytes=trial.held_bytes)
 
     tracked = track(lambda: build_model_trial(case, recipe, 0, CPU), CPU)
 

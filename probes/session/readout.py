@@ -1,0 +1,193 @@
+"""From a point that was timed to its figures: its energy window or sustained run, and what its trial tells at the end.
+
+```
+on a GPU            timed in turns with others      afterwards                      the record holds
+kernels             burst, clock and watts read     -                               burst
+…, with energy_s    burst                           settled, then 3 s or longer     sustained, with energy
+whole steps         burst                           settled, then a second or more  sustained
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
+from probes.energy.watch import Watch
+from probes.energy.window import (
+    SETTLE_S,
+    Window,
+    WindowRules,
+    device_state,
+    energy_use,
+    measure_rest,
+    measure_window,
+    power_draw,
+    slowed_down,
+)
+from probes.record.figures import Figures
+from probes.sensors.interface import State
+from probes.session.bench import Bench, PointResult
+from probes.timing.protocol import Subject, Timing
+from probes.timing.statistics import SampleSummary
+from probes.timing.trial import Point, Trial
+
+WHOLE_STEPS = ("block", "end_to_end", "verify")
+"""Kinds that predictions of steps are fitted to and compared with: on a GPU all of one regime, sustained."""
+SUSTAINED_SETTLE_S = 0.5
+"""Before a sustained run without an energy window: some periods of the power sensor (0.1 s), after which the limiter
+has found its clock. The device is hot from the rounds before; no average of the driver's has to run out."""
+SUSTAINED_S = 1.0
+"""Shortest sustained run: ten periods of the power sensor."""
+SUSTAINED_SAMPLES = 5
+"""Samples that a sustained run should hold, as many as `mpplan check` asks for."""
+LONGEST_SUSTAINED_S = 3.0
+"""No sustained run is longer than an energy window."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Built:
+    """A point with its trial, on the way to its figures."""
+
+    point: Point
+    subject: Subject
+    memory: PeakMemory = field(default_factory=PeakMemory)
+    first_step_s: float = 0.0
+
+    @property
+    def trial(self) -> Trial:
+        """What is timed."""
+        return self.subject.trial
+
+
+def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> PointResult:
+    """All figures of one point, after its energy window or sustained run where it has one."""
+    point, trial = built.point, built.trial
+    time_s = time_statistics(timing, trial.steps)
+    sampling = sampling_of(timing, trial.steps)
+    if point.setup.compiled:
+        sampling = replace(sampling, compile_s=max(built.first_step_s, timing.first_call_s))
+    states, power = _burst(built, bench, watch)
+    energy = EnergyUse(source="none", reason=bench.no_sensor) if bench.sensor is None else EnergyUse()
+    trace = None
+    rules = _window_rules(point, bench, timing.summary.median_s)
+    if rules is not None:
+        window, time_s, sampling = _in_window(built, bench, rules, timing, sampling)
+        states = window.states
+        if bench.sensor is not None:
+            energy, power = energy_use(window.power, bench.sensor.scope, time_s.median_s), power_draw(window.power)
+            trace = window.trace if point.energy_s else None
+    if slowed_down(states):
+        sampling = replace(sampling, quality="throttled")
+    outcome = trial.outcome()
+    figures = Figures(
+        status="ok",
+        reason=outcome.reason,
+        recipe_flags=trial.flags,
+        attention_backend=outcome.attention_backend,
+        params=outcome.params,
+        time=time_s,
+        sampling=sampling,
+        memory=replace(built.memory, optimizer_state_bytes_per_param=outcome.optimizer_state_bytes_per_param),
+        energy=energy,
+        power=power,
+        device_state=device_state(states),
+        numerics=outcome.numerics,
+    )
+    return PointResult(point=point, figures=figures, trace=trace)
+
+
+def _burst(built: Built, bench: Bench, watch: Watch | None) -> tuple[tuple[State, ...], PowerDraw]:
+    """What the device ran at while a point was timed; its state now where nobody watched."""
+    if bench.sensor is None or bench.device.kind != "cuda":
+        return (), PowerDraw()
+    states = watch.states_of(built.trial) if watch else ()
+    return states or (bench.sensor.state(),), watch.power_of(built.trial) if watch else PowerDraw()
+
+
+def _window_rules(point: Point, bench: Bench, step_s: float) -> WindowRules | None:
+    """The window that a point gets whose steps take `step_s`; None where its burst is all that is wanted."""
+    if point.energy_s and bench.sensor is not None:
+        return WindowRules(window_s=point.energy_s, settle_s=SETTLE_S, soak_c=bench.soak_c)
+    if bench.device.kind == "cuda" and point.kind in WHOLE_STEPS:
+        window_s = min(max(SUSTAINED_S, SUSTAINED_SAMPLES * step_s), LONGEST_SUSTAINED_S)
+        return WindowRules(window_s=window_s, settle_s=SUSTAINED_SETTLE_S, soak_c=bench.soak_c)
+    return None
+
+
+def _in_window(
+    built: Built, bench: Bench, rules: WindowRules, timing: Timing, sampling: Sampling
+) -> tuple[Window, TimeStatistics, Sampling]:
+    """A window with its times, phases included, and how they were sampled: other load is judged over the window too."""
+    point, steps, burst_s = built.point, built.trial.steps, timing.summary.median_s
+    gate = bench.gate_of([point])
+    start = gate.open() if gate else None
+    window = measure_window(
+        built.trial, point.recipe, bench.device.clock, bench.sensor, rules, guess_s=burst_s, rng=bench.rng
+    )
+    load = gate.judge(start) if gate else None
+    if window.timing is None:
+        return window, time_statistics(timing, steps), sampling
+    sampling = replace(
+        sampling,
+        samples=window.timing.samples,
+        regime="sustained",
+        stop_reason="window",
+        quality="ok" if gate is None or gate.accepts(load) else "contended",
+        other_load_ratio=load,
+    )
+    times = replace(_with_phases(window.timing, window.phases_s, steps), burst_median_s=burst_s / steps)
+    return window, times, sampling
+
+
+def rested(built: Built, bench: Bench) -> PointResult:
+    """The power of a device that does nothing."""
+    if bench.sensor is None:
+        figures = Figures(status="unsupported", reason=bench.no_sensor or "no sensor")
+        return PointResult(point=built.point, figures=figures)
+    window = measure_rest(built.trial, built.point.recipe, bench.sensor, built.point.energy_s)
+    figures = Figures(
+        status="ok",
+        energy=energy_use(window.power, bench.sensor.scope, None),
+        power=power_draw(window.power, idle=True),
+        device_state=device_state(window.states),
+    )
+    return PointResult(point=built.point, figures=figures, trace=window.trace)
+
+
+def time_statistics(timing: Timing, steps: int = 1) -> TimeStatistics:
+    """Times of one iteration; `steps` is how many iterations one timed step held."""
+    return _with_phases(timing.summary, timing.phases_s, steps)
+
+
+def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
+    """How a trial's times were sampled."""
+    return Sampling(
+        samples=timing.summary.samples,
+        samples_gated=timing.samples_gated,
+        rounds=timing.rounds,
+        attempts=timing.attempts,
+        iterations_per_sample=timing.iterations_per_sample * steps,
+        stop_reason=timing.stop_reason,
+        regime="burst",
+        warmup_s=timing.warmup_s,
+        quality=timing.quality,
+        other_load_ratio=timing.other_load_ratio,
+        canary_ratio=timing.canary_ratio,
+    )
+
+
+def _with_phases(summary: SampleSummary, phases_s: dict[str, float], steps: int) -> TimeStatistics:
+    """The median, its interval and the spread; phases are of single iterations."""
+    return TimeStatistics(
+        median_s=summary.median_s / steps,
+        ci_low_s=summary.ci_low_s / steps,
+        ci_high_s=summary.ci_high_s / steps,
+        iqr_s=summary.iqr_s / steps,
+        p05_s=summary.p05_s / steps,
+        p95_s=summary.p95_s / steps,
+        min_s=summary.min_s / steps,
+        forward_median_s=phases_s.get("forward"),
+        backward_median_s=phases_s.get("backward"),
+        optimizer_median_s=phases_s.get("optimizer"),
+    )

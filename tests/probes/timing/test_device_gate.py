@@ -1,0 +1,97 @@
+"""The gate of a GPU: another process on the device, or a host that is too busy to launch kernels in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from probes.timing.device_gate import LAUNCH_BOUND_KINDS, DeviceGate
+from probes.timing.quiet import CpuReading, Gate
+
+
+def counts(*values: int | None) -> Iterator[int | None]:
+    yield from values
+
+
+def gate_of(*processes: int | None, others_s: float = 0.0) -> DeviceGate:
+    """A gate on a host of 16 CPUs, of which others use `others_s` CPU seconds in each second between two readings."""
+    numbers, passed = counts(*processes), counts(*range(100))
+
+    def host() -> CpuReading:
+        at_s = float(next(passed) or 0)
+        return CpuReading(busy_s=(others_s + 1.0) * at_s, total_s=16.0 * at_s, own_s=at_s, wall_s=at_s)
+
+    return DeviceGate(lambda: next(numbers), host)
+
+
+def test_a_process_that_comes_to_the_gpu_later_closes_the_gate() -> None:
+    gate = gate_of(0, 1, 1, 2)  # before our context, after it, while quiet, with a second process
+
+    start = gate.open()
+
+    assert gate.judge(start) == 0.0
+    assert gate.judge(start) == 1.0
+    assert not gate.accepts(1.0)
+    assert not gate.for_kinds(["block"]).accepts(1.0)
+
+
+def test_a_process_that_was_on_the_gpu_before_us_keeps_the_gate_closed() -> None:
+    gate = gate_of(1, 2, 2)
+
+    assert gate.judge(gate.open()) == 1.0
+    assert gate.others == 1
+
+
+def test_a_process_that_comes_between_two_groups_is_not_taken_for_ours() -> None:
+    gate = gate_of(0, 1, 1, 2)
+
+    first, second = gate.for_kinds(["block"]), gate.for_kinds(["gemm"])
+
+    assert first.judge(first.open()) == 0.0
+    assert second.judge(second.open()) == 1.0
+
+
+def test_the_host_s_load_is_reported_where_the_gpu_does_not_tell_its_processes() -> None:
+    gate = gate_of(None, None, None, others_s=4.0)
+
+    assert gate.judge(gate.open()) == pytest.approx(4 / 16)
+
+
+def test_a_load_that_nobody_tells_is_unknown_and_accepted() -> None:
+    gate = DeviceGate(lambda: None, lambda: None)
+
+    assert gate.judge(gate.open()) is None
+    assert gate.for_kinds(["launch"]).accepts(None)
+
+
+@pytest.mark.parametrize(
+    ("others_s", "launch_bound", "device_bound"),
+    [(2.0, True, True), (4.0, True, True), (4.1, False, True), (15.0, False, True)],
+)
+def test_a_busy_host_closes_the_gate_for_what_is_launch_bound_alone(
+    others_s: float, launch_bound: bool, device_bound: bool
+) -> None:
+    gate = gate_of(0, 0, 0, others_s=others_s)
+    load = gate.judge(gate.open())
+
+    assert load == pytest.approx(min(others_s / 16, 0.99))
+    for kind in LAUNCH_BOUND_KINDS:
+        assert gate.for_kinds([kind]).accepts(load) is launch_bound
+    assert gate.for_kinds(["gemm", "attention"]).accepts(load) is device_bound
+
+
+def test_a_host_that_is_busy_all_over_is_not_taken_for_a_process_on_the_gpu() -> None:
+    gate = gate_of(0, 0, 0, others_s=16.0)
+    load = gate.judge(gate.open())
+
+    assert load is not None
+    assert load < 1.0
+    assert gate.accepts(load)
+
+
+def test_both_gates_are_judged_over_the_same_length() -> None:
+    gate = gate_of(0)
+    strict: Gate = gate.for_kinds(["verify"])
+
+    assert strict.window_s == gate.window_s == 0.25
