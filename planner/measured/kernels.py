@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from planner.evidence import Evidence
 from planner.kernels.fit import rising
-from planner.kernels.surface import Axis, Surface
+from planner.kernels.surface import Axis, Surface, Value
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
@@ -159,8 +159,17 @@ def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
     return fits
 
 
+def attention_columns(flop: Value, length: Value) -> tuple[Value, Value]:
+    """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length.
+
+    The second is linear in tokens, heads and their size: the blocks at the diagonal, and queries, keys and values as
+    traffic. What a kernel costs whatever its size is known from launches (`MeasuredRates.kernel_s`).
+    """
+    return flop, flop / length
+
+
 def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, LinearFit]:
-    """Attention by kind of compute and phase; columns forward flop, 1; shapes `(length,)`."""
+    """Attention by kind of compute and phase; columns as `attention_columns`; shapes `(length,)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
         timed = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.setup.recipe or "") == compute])
@@ -168,7 +177,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
         known = [(m, t) for m, t in zip(timed, times, strict=True) if t]
         if known:
             fits[compute] = fit_linear(
-                np.array([[(m.counts.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
+                np.array([attention_columns((m.counts.flop_model or 0.0) / 3.0, m.shape.seq_len or 1) for m, _ in known]),
                 np.array([t for _, t in known], dtype=np.float64),
                 np.array([[m.shape.seq_len] for m, _ in known], dtype=np.float64),
                 [m.probe_id for m, _ in known],
@@ -198,22 +207,28 @@ def measured_surface(fit: LinearFit, compute: str, evidence: Evidence) -> Surfac
     )  # fmt: skip
 
 
-def measured_attention(fit: LinearFit, compute: str, evidence: Evidence) -> Surface:
+def measured_attention(fit: LinearFit, compute: str, floor_s: float, evidence: Evidence) -> Surface:
     """The forward attention of a record as a surface: its fit over FLOP and length, for any number of heads.
 
-    Records hold one size of a head, and as many heads as fill the device: the rate of other sizes is taken to be the
-    same, and few heads cost the fixed time of a kernel and no more.
+    Records hold one size of a head, and as many heads as fill the device: the rate of other sizes and of few heads is
+    taken to be the same.
+
+    Args:
+        fit: forward.
+        compute: kind of compute, for the surface's name.
+        floor_s: no kernel takes less.
+        evidence: the record.
     """
     d, heads, length = (
         grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
     )
     flop = 2.0 * d * heads * length**2
-    seconds = fit.all_seconds(np.column_stack([flop, np.ones_like(flop)]), length[:, None])
+    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length)), length[:, None])
     shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(
         id=f"{evidence.id}:attention:{compute}", axes=MEASURED_ATTENTION_AXES,
-        log_rate=np.log(flop).reshape(shape) - log_s, floor_s=fit.coefficients[1], spread=fit.spread, stack_spread=0.0,
+        log_rate=np.log(flop).reshape(shape) - log_s, floor_s=floor_s, spread=fit.spread, stack_spread=0.0,
         evidence=evidence,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, product_seconds
+from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, attention_columns, product_seconds
 from planner.measured.rates import MeasuredRates
 from planner.measured.workloads import PointWork, Product
 from planner.performance.compute import FLASH_BACKWARD, FORWARD_SHARE
@@ -99,8 +99,8 @@ def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[fl
     if fits is None:
         forward_s = work.attention_flop / _nominal(rates)
         return forward_s, FLASH_BACKWARD * forward_s
-    columns = (work.attention_flop / work.layers, 1.0)
-    forward_s, backward_s = (work.layers * fit.seconds(columns, (work.attention_tokens,)) for fit in fits)
+    columns = attention_columns(work.attention_flop, work.attention_tokens)
+    forward_s, backward_s = (fit.seconds(columns, (work.attention_tokens,)) for fit in fits)
     return forward_s, backward_s
 
 
