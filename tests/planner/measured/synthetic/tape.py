@@ -71,7 +71,9 @@ class Tape:
         compute = style.compute if low else style.high
         narrow = compute.startswith("fp8")
         if style.autocast:
-            self.elementwise(6.0 * n * k, *((6.0 * m * k,) if casts_input else ()))
+            self.elementwise(6.0 * n * k, twice=False)  # the way back is that of the gradient
+            if casts_input:
+                self.elementwise(6.0 * m * k)
         if narrow:
             self._cast(self.forward, m * k, n * k)
             self._cast(self.backward, m * n, n * k, turned=True)
@@ -98,7 +100,9 @@ class Tape:
         """Fused attention; in FP32 its keys and values are copied to as many heads as the queries have."""
         style = self.style
         if style.operand == "float32" and kv_heads < heads:
-            self.elementwise(4.0 * batch * (heads + kv_heads) * d * length, 4.0 * batch * (heads + kv_heads) * d * length)
+            self.elementwise(
+                4.0 * batch * (heads + kv_heads) * d * length, 4.0 * batch * (heads + kv_heads) * d * length
+            )
         sizes = (batch, heads, d, length)
         self.forward.append(attention(self.gpu, style.operand, *sizes, host_s=self.host_s, causal=causal))
         self.backward.append(
