@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.measured.clocks import clock_ratio, median_clock_hz
 from planner.measured.kernels import COMPUTE, HIGH, log_mean, quiet_first, usable
 from planner.measured.phases import phase_seconds
 from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue
@@ -17,20 +18,25 @@ from planner.records.measurement import Measurement
 
 GRADIENT_BYTES = {"fp32": 12.0, "tf32": 12.0, "fp16": 14.0, "bf16-autocast": 14.0, "bf16-pure": 6.0}
 """Traffic of a weight gradient per parameter: written, read and added to the accumulated one; 12 where not listed."""
-CAST_BYTES = 6.0
-"""FP8: each operand of the three products is read in 16 bits for its maximum and its cast, and written in 8."""
 
 
-def composed_seconds(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float] | None:
-    """Forward and backward time of a point's work as the sum of its kernels; None where a kernel was not measured."""
+def composed_seconds(
+    rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: float | None = None
+) -> tuple[float, float] | None:
+    """Forward and backward time of a point's work as the sum of its kernels; None where a kernel was not measured.
+
+    Args:
+        rates: of the same record.
+        work: of the point.
+        recipe: of the point.
+        clock_hz: of the device while the point ran; None: the one that the rates are for.
+    """
     compute = COMPUTE.get(recipe)
     if compute is None or rates.copy_bytes_per_s is None or not _measured(rates, work, compute):
         return None
-    forward, backward = phase_seconds(rates, work, recipe)
-    casts_s = _cast_elements(work, compute) * CAST_BYTES / rates.copy_bytes_per_s.value
+    forward, backward = phase_seconds(rates, work, recipe, clock_hz)
     gradients_s = work.weights * GRADIENT_BYTES.get(recipe, 12.0) / rates.copy_bytes_per_s.value
-    again = 1.0 if work.recompute else 0.0
-    return forward.total + casts_s / 3.0, backward.total + gradients_s + (2.0 + again) * casts_s / 3.0
+    return forward.total, backward.total + gradients_s
 
 
 def _measured(rates: MeasuredRates, work: PointWork, compute: str) -> bool:
@@ -39,25 +45,38 @@ def _measured(rates: MeasuredRates, work: PointWork, compute: str) -> bool:
     return compute in rates.product_fits and high in rates.product_fits and attention
 
 
-def _cast_elements(work: PointWork, compute: str) -> float:
-    """Elements of the operands that are cast to FP8, over the three products of each layer."""
-    if compute not in HIGH:
-        return 0.0
-    return sum(p.count * (p.m * p.k + p.m * p.n + p.n * p.k) for p in work.products if p.low)
-
-
 def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:
     """Layers measured whole over the sum of their kernels, by how they were run."""
     ratios: dict[LayerRun, list[tuple[float, str]]] = {}
-    for point in quiet_first(usable(points, "block")):
-        recipe, work = point.setup.recipe or "", work_of(point)
-        composed = composed_seconds(rates, work, recipe) if work else None
-        if composed and point.time.median_s:
+    blocks = quiet_first(usable(points, "block"))
+    for point in blocks:
+        work = work_of(point)
+        ratio = _ratio(rates, point, work, blocks) if work else None
+        if ratio is not None:
             run = LayerRun(
-                recipe=recipe, compiled=bool(point.setup.compiled), recomputed=point.setup.recompute == "full"
+                recipe=point.setup.recipe or "",
+                compiled=bool(point.setup.compiled),
+                recomputed=point.setup.recompute == "full",
             )
-            ratios.setdefault(run, []).append((point.time.median_s / sum(composed), point.probe_id))
+            ratios.setdefault(run, []).append((ratio, point.probe_id))
     return {run: _mean(listed) for run, listed in ratios.items()}
+
+
+def _ratio(rates: MeasuredRates, point: Measurement, work: PointWork, blocks: Sequence[Measurement]) -> float | None:
+    """A layer's time over the sum of its kernels, which is at the clock that products sustain.
+
+    A burst is brought to the clock that layers of its recipe sustain first.
+    """
+    recipe, clock_hz = point.setup.recipe or "", point.device_state.sm_clock_median_hz
+    composed = composed_seconds(rates, work, recipe)
+    if composed is None:
+        return None
+    held_hz = median_clock_hz(blocks, lambda other: other.setup.recipe == recipe)
+    slower = 1.0
+    if clock_ratio(point, held_hz) is not None:
+        held, burst = (composed_seconds(rates, work, recipe, clock) for clock in (held_hz, clock_hz))
+        slower = sum(held or (1.0,)) / sum(burst or (1.0,))
+    return slower * (point.time.median_s or 0.0) / sum(composed)
 
 
 def _mean(ratios: Sequence[tuple[float, str]]) -> MeasuredValue:

@@ -13,14 +13,23 @@ from dataclasses import replace
 from planner.errors import InputFileError
 from planner.evidence import Evidence, EvidenceKind
 from planner.measured.composition import composition_ratios
-from planner.measured.kernels import COMPUTE, LinearFit, fit_attention, fit_products, log_mean, quiet_first, usable
-from planner.measured.rates import Activity, ActivityKind, MeasuredRates, MeasuredValue, Values
+from planner.measured.kernels import (
+    COMPUTE,
+    LinearFit,
+    fit_attention,
+    fit_products,
+    log_mean,
+    quiet_first,
+    sustained_clock_hz,
+    usable,
+)
+from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
 from planner.records.store import gpu_of
 
-CASTS = ("cast_fp8_tensorwise", "cast_fp8_rowwise")
-"""Memory-bound operations that only FP8 has."""
+CASTS = {"cast_fp8_tensorwise": "fp8", "cast_fp8_rowwise": "fp8-rowwise"}
+"""Memory-bound operations that only FP8 has, by the recipe that makes them."""
 TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
 """Relative standard deviation of a mean power: where counter and power field agree, and where only one was read."""
 
@@ -52,6 +61,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         attention_backward_flop_per_s=_inverse(backward, 0, scale=FLASH_BACKWARD),
         copy_bytes_per_s=_copy(points),
         memory_bytes_per_s=_memory_ops(points),
+        cast_s=_casts(points),
         kernel_s=_launch(points, "graph"),
         launch_s=_launch(points, "host"),
         optimizer_s_per_param=_optimizers(points),
@@ -59,6 +69,9 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         power_w=_powers(points),
         composition_ratio={},
         product_fits=products,
+        sustained_clock_hz={
+            compute: clock_hz for compute in products if (clock_hz := sustained_clock_hz(points, compute)) is not None
+        },
         power_limit_w=last.device_state.power_limit_w,
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
@@ -135,6 +148,17 @@ def _memory_ops(points: Sequence[Measurement]) -> Values:
             probe_ids = tuple(point.probe_id for point in operations)
             rates[mode] = MeasuredValue(value=value, relative_sd=spread, probe_ids=probe_ids)
     return rates
+
+
+def _casts(points: Sequence[Measurement]) -> dict[LayerRun, MeasuredValue]:
+    """Seconds per element that is cast to FP8."""
+    return {
+        LayerRun(recipe=CASTS[role], compiled=bool(point.setup.compiled)): _value(
+            (point.time.median_s or 0.0) / (point.shape.tokens * point.shape.hidden), point
+        )
+        for point in usable(points, "memory_op")
+        if (role := point.setup.role) in CASTS and point.shape.tokens and point.shape.hidden
+    }
 
 
 def _launch(points: Sequence[Measurement], role: str) -> MeasuredValue | None:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from planner.evidence import Evidence
 from planner.kernels.fit import rising
-from planner.kernels.surface import Axis, Surface
+from planner.kernels.surface import Axis, Surface, Value
+from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
@@ -83,7 +84,7 @@ def fit_linear(
     probe_ids: Sequence[str],
     sds: Sequence[float | None],
     *,
-    pull: float = 0.0,
+    pull: float | Sequence[float] = 0.0,
 ) -> LinearFit:
     """Least squares of relative errors with coefficients that are not negative.
 
@@ -93,11 +94,12 @@ def fit_linear(
         shapes: `[point, dimension]`, positive.
         probe_ids: `[point]`.
         sds: relative standard errors of the points; None where unknown.
-        pull: weight of a pull of every coefficient towards 1, for columns that are themselves predictions in seconds.
+        pull: weight of a pull of coefficients towards 1, one for all or `[column]`, for columns that are themselves
+            predictions in seconds.
     """
     relative, target = columns / seconds[:, None], np.ones(len(seconds))
-    if pull > 0:
-        towards = pull * np.diag(relative.mean(axis=0))
+    if np.any(np.asarray(pull) > 0):
+        towards = np.diag(np.asarray(pull) * relative.mean(axis=0))
         relative, target = np.vstack([relative, towards]), np.concatenate([target, towards.sum(axis=1)])
     coefficients = _non_negative(relative, target)
     residuals = np.log(seconds / np.maximum(columns @ coefficients, 1e-300))
@@ -144,35 +146,77 @@ def quiet_first(points: Sequence[Measurement]) -> list[Measurement]:
 
 
 def fit_products(points: Sequence[Measurement]) -> dict[str, LinearFit]:
-    """Matrix products by kind of compute; columns flop, operand bytes, 1; shapes `(M, N, K)`."""
+    """Matrix products by kind of compute at its sustained clock; columns flop, operand bytes, 1; shapes `(m, n, k)`."""
     fits = {}
     for compute in dict.fromkeys(COMPUTE.values()):
-        products = quiet_first([m for m in usable(points, "gemm") if COMPUTE.get(m.setup.recipe or "") == compute])
+        products = quiet_first([m for m in usable(points, "gemm") if computes_in(m, compute)])
         if products:
+            clocks = _clock_ratios(products, points, compute)
+            flop = [(m.counts.flop_model or 0.0) / (clock or 1.0) for m, clock in zip(products, clocks, strict=True)]
             fits[compute] = fit_linear(
-                np.array([[m.counts.flop_model or 0.0, m.counts.bytes_min or 0.0, 1.0] for m in products]),
+                np.column_stack([flop, [m.counts.bytes_min or 0.0 for m in products], np.ones(len(products))]),
                 np.array([m.time.median_s for m in products], dtype=np.float64),
-                np.array([[m.shape.gemm_m, m.shape.gemm_n, m.shape.gemm_k] for m in products], dtype=np.float64),
+                np.array([_product_shape(m) for m in products]),
                 [m.probe_id for m in products],
-                [m.time_relative_sd for m in products],
+                [known_sd(m, clock) for m, clock in zip(products, clocks, strict=True)],
             )
     return fits
 
 
+def _product_shape(point: Measurement) -> tuple[float, float, float]:
+    """`(m, n, k)` of the product `[m, k] x [k, n]` that a point runs: a gradient's are those of its layer, permuted."""
+    m, n, k = (float(size or 1) for size in (point.shape.gemm_m, point.shape.gemm_n, point.shape.gemm_k))
+    return {"dgrad": (m, k, n), "wgrad": (n, k, m)}.get(point.setup.role or "", (m, n, k))
+
+
+def computes_in(point: Measurement, compute: str) -> bool:
+    """Whether the products of a point's linear layers are of a kind of compute."""
+    return COMPUTE.get(point.setup.recipe or "") == compute
+
+
+def sustained_clock_hz(points: Sequence[Measurement], compute: str) -> float | None:
+    """Clock that a kind of compute holds: of products alone where they ran hot for seconds, else of whole layers."""
+    for kind in ("power", "block"):
+        clock_hz = median_clock_hz(points, lambda m, kind=kind: m.kind == kind and computes_in(m, compute))  # type: ignore[misc]
+        if clock_hz is not None:
+            return clock_hz
+    return None
+
+
+def _clock_ratios(chosen: Sequence[Measurement], points: Sequence[Measurement], compute: str) -> list[float | None]:
+    """Of some points of one kind of compute, their clock over the one that it sustains in the same record."""
+    sustained_hz = sustained_clock_hz(points, compute)
+    return [clock_ratio(point, sustained_hz) for point in chosen]
+
+
+def attention_columns(flop: Value, length: Value) -> tuple[Value, Value]:
+    """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length.
+
+    The second is linear in tokens, heads and their size: the blocks at the diagonal, and queries, keys and values as
+    traffic. What a kernel costs whatever its size is known from launches (`MeasuredRates.kernel_s`).
+    """
+    return flop, flop / length
+
+
 def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, LinearFit]:
-    """Attention by kind of compute and phase; columns forward flop, 1; shapes `(length,)`."""
+    """Attention by kind of compute and phase; columns as `attention_columns`; shapes `(length,)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
-        timed = quiet_first([m for m in usable(points, "attention") if COMPUTE.get(m.setup.recipe or "") == compute])
+        timed = quiet_first([m for m in usable(points, "attention") if computes_in(m, compute)])
         times = [m.time.forward_median_s if phase == "forward" else m.time.backward_median_s for m in timed]
         known = [(m, t) for m, t in zip(timed, times, strict=True) if t]
         if known:
+            clocks = _clock_ratios([m for m, _ in known], points, compute)
+            flop = [
+                (m.counts.flop_model or 0.0) / 3.0 / (clock or 1.0) for (m, _), clock in zip(known, clocks, strict=True)
+            ]
+            lengths = np.array([m.shape.seq_len or 1 for m, _ in known], dtype=np.float64)
             fits[compute] = fit_linear(
-                np.array([[(m.counts.flop_model or 0.0) / 3.0, 1.0] for m, _ in known]),
+                np.column_stack(attention_columns(np.array(flop), lengths)),
                 np.array([t for _, t in known], dtype=np.float64),
-                np.array([[m.shape.seq_len] for m, _ in known], dtype=np.float64),
+                lengths[:, None],
                 [m.probe_id for m, _ in known],
-                [m.time_relative_sd for m, _ in known],
+                [known_sd(m, clock) for (m, _), clock in zip(known, clocks, strict=True)],
             )
     return fits
 
@@ -198,22 +242,28 @@ def measured_surface(fit: LinearFit, compute: str, evidence: Evidence) -> Surfac
     )  # fmt: skip
 
 
-def measured_attention(fit: LinearFit, compute: str, evidence: Evidence) -> Surface:
+def measured_attention(fit: LinearFit, compute: str, floor_s: float, evidence: Evidence) -> Surface:
     """The forward attention of a record as a surface: its fit over FLOP and length, for any number of heads.
 
-    Records hold one size of a head, and as many heads as fill the device: the rate of other sizes is taken to be the
-    same, and few heads cost the fixed time of a kernel and no more.
+    Records hold one size of a head, and as many heads as fill the device: the rate of other sizes and of few heads is
+    taken to be the same.
+
+    Args:
+        fit: forward.
+        compute: kind of compute, for the surface's name.
+        floor_s: no kernel takes less.
+        evidence: the record.
     """
     d, heads, length = (
         grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
     )
     flop = 2.0 * d * heads * length**2
-    seconds = fit.all_seconds(np.column_stack([flop, np.ones_like(flop)]), length[:, None])
+    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length)), length[:, None])
     shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(
         id=f"{evidence.id}:attention:{compute}", axes=MEASURED_ATTENTION_AXES,
-        log_rate=np.log(flop).reshape(shape) - log_s, floor_s=fit.coefficients[1], spread=fit.spread, stack_spread=0.0,
+        log_rate=np.log(flop).reshape(shape) - log_s, floor_s=floor_s, spread=fit.spread, stack_spread=0.0,
         evidence=evidence,
     )  # fmt: skip
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, product_seconds
-from planner.measured.rates import MeasuredRates
+from planner.measured.clocks import clock_ratio_of
+from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, attention_columns, product_seconds
+from planner.measured.rates import LayerRun, MeasuredRates
 from planner.measured.workloads import PointWork, Product
 from planner.performance.compute import FLASH_BACKWARD, FORWARD_SHARE
 
@@ -30,6 +31,8 @@ class PhaseSeconds:
     """Attention of the layers."""
     traffic: float
     """Memory-bound work of the layers."""
+    casts: float
+    """Casts of their operands to FP8."""
     end_products: float
     """Matrix products of the ends: output layer, heads."""
     end_traffic: float
@@ -38,69 +41,136 @@ class PhaseSeconds:
     @property
     def total(self) -> float:
         """All kinds of work."""
-        return self.products + self.attention + self.traffic + self.end_products + self.end_traffic
+        return self.products + self.attention + self.traffic + self.casts + self.end_products + self.end_traffic
 
 
-def phase_seconds(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[PhaseSeconds, PhaseSeconds]:
+def phase_seconds(
+    rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: float | None = None
+) -> tuple[PhaseSeconds, PhaseSeconds]:
     """Forward and backward phase of a point in a recipe of the probes.
 
-    The two backward products of a layer take as long as two forward ones; with checkpointing the backward phase runs
-    the layers' forward pass once more. What the record did not measure takes a nominal rate.
+    Backward, each product has two of the same arithmetic; with checkpointing the backward phase runs the layers'
+    forward pass once more. What the record did not measure takes a nominal rate.
+
+    Args:
+        rates: of the same record.
+        work: of the point.
+        recipe: of the point.
+        clock_hz: of the device while the point ran, which arithmetic follows; None: the one that the rates are for.
     """
-    products, end_products = (_products_s(rates, listed, recipe) for listed in (work.products, work.edge_products))
-    attention_forward, attention_backward = _attention_s(rates, work, recipe)
-    pass_s = pass_seconds(rates, recipe)
-    layer_traffic, end_traffic = work.element_passes * pass_s, work.edge_passes * pass_s
+    products, end_products = (
+        _products_s(rates, listed, recipe, clock_hz) for listed in (work.products, work.edge_products)
+    )
+    attention_forward, attention_backward = _attention_s(rates, work, recipe, clock_hz)
+    layer_traffic = work.element_passes * pass_seconds(rates, recipe, compiled=work.compiled)
+    end_traffic = work.edge_passes * pass_seconds(rates, recipe)
+    casts = _casts_s(rates, work, recipe)
     again = 1.0 if work.recompute else 0.0
     backward_share = 1.0 - FORWARD_SHARE
     forward = PhaseSeconds(
-        products=products,
+        products=products[0],
         attention=attention_forward,
         traffic=FORWARD_SHARE * layer_traffic,
-        end_products=end_products,
+        casts=casts[0],
+        end_products=end_products[0],
         end_traffic=FORWARD_SHARE * end_traffic,
     )
     backward = PhaseSeconds(
-        products=(2.0 + again) * products,
+        products=products[1] + again * products[0],
         attention=attention_backward + again * attention_forward,
         traffic=(backward_share + again * FORWARD_SHARE) * layer_traffic,
-        end_products=2.0 * end_products,
+        casts=casts[1] + again * casts[0],
+        end_products=end_products[1],
         end_traffic=backward_share * end_traffic,
     )
     return forward, backward
 
 
-def pass_seconds(rates: MeasuredRates, recipe: str) -> float:
+def pass_seconds(rates: MeasuredRates, recipe: str, *, compiled: bool = False) -> float:
     """Time of one read or write of an element by memory-bound work, which keeps at least 16 bits per element."""
     element_bytes = max(ELEMENT_BYTES.get(COMPUTE.get(recipe, recipe), 2.0), 2.0)
-    bandwidth = rates.memory_bytes_per_s.get("eager") or rates.copy_bytes_per_s
-    return element_bytes / (bandwidth.value if bandwidth else NOMINAL_BYTES_PER_S)
+    bandwidth = rates.memory_bytes_per_s.get("compiled" if compiled else "eager")
+    return element_bytes / (bandwidth.value if bandwidth else copy_bytes_per_s(rates))
 
 
-def _products_s(rates: MeasuredRates, products: Sequence[Product], recipe: str) -> float:
+def copy_bytes_per_s(rates: MeasuredRates) -> float:
+    """Bandwidth of plain copies; a nominal one in a record without it."""
+    return rates.copy_bytes_per_s.value if rates.copy_bytes_per_s else NOMINAL_BYTES_PER_S
+
+
+def _slower(rates: MeasuredRates, compute: str, clock_hz: float | None) -> float:
+    """Time of arithmetic at a clock over that at the clock which the rates are for."""
+    return clock_ratio_of(rates.sustained_clock_hz.get(compute), clock_hz) or 1.0
+
+
+def _products_s(
+    rates: MeasuredRates, products: Sequence[Product], recipe: str, clock_hz: float | None
+) -> tuple[float, float]:
+    """Forward and backward: the gradients of input and weight are products of the same sizes, permuted."""
     compute = COMPUTE.get(recipe, recipe)
-    total_s = 0.0
+    forward_s = backward_s = 0.0
     for product in products:
         kind = compute if product.low else HIGH.get(compute, compute)
         fit = rates.product_fits.get(kind)
+        m, n, k = product.m, product.n, product.k
         if fit is None:
-            total_s += product.flop / _nominal(rates)
+            forward_s += product.flop / _nominal(rates)
+            backward_s += 2.0 * product.flop / _nominal(rates)
         else:
-            total_s += product.count * product_seconds(fit, kind, product.m, product.n, product.k)
-    return total_s
+            times = product.count * _slower(rates, kind, clock_hz)
+            forward_s += times * product_seconds(fit, kind, m, n, k)
+            backward_s += times * (product_seconds(fit, kind, m, k, n) + product_seconds(fit, kind, n, k, m))
+    return forward_s, backward_s
 
 
-def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float]:
+EAGER_CAST_BYTES = 33.0
+"""Traffic of an eager cast to FP8 per element of 16 bits, kernel by kernel: absolute 2 + 2, maximum 2, to FP32 2 + 4,
+divide 4 + 4, clamp 4 + 4, to FP8 4 + 1 (`probes/precisions/linear/products.py`, `quantise`)."""
+FUSED_CAST_BYTES = {"fp8": 5.0, "fp8-rowwise": 3.0, "mxfp8": 3.0}
+"""The same where it is fused: read for the maximum of the whole tensor or kept since the maximum of its row, then read
+and written."""
+TURNED_BYTES = 2.0
+"""Of FP8 values that are copied into the other layout, per element, in eager code."""
+
+
+def _casts_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, float]:
+    """Forward and backward casts to FP8: every product casts both of its operands anew.
+
+    Eager, each operand of the backward pass but the gradient that arrives is copied into the other layout as well.
+    """
+    if COMPUTE.get(recipe, recipe) not in HIGH:
+        return 0.0, 0.0
+    inputs, weights, outputs = (
+        sum(p.count * size(p) for p in work.products if p.low)
+        for size in (lambda p: p.m * p.k, lambda p: p.n * p.k, lambda p: p.m * p.n)
+    )
+    turned_s = 0.0 if work.compiled else TURNED_BYTES * (inputs + weights + outputs) / copy_bytes_per_s(rates)
+    element_s = _cast_s(rates, recipe, compiled=work.compiled)
+    return element_s * (inputs + weights), element_s * (inputs + weights + 2.0 * outputs) + turned_s
+
+
+def _cast_s(rates: MeasuredRates, recipe: str, *, compiled: bool) -> float:
+    """Time of casting an element, as measured; else its least traffic at the bandwidth of copies."""
+    measured = rates.cast_s.get(LayerRun(recipe=recipe, compiled=compiled))
+    if measured is not None:
+        return measured.value
+    moved = FUSED_CAST_BYTES.get(recipe, FUSED_CAST_BYTES["fp8"]) if compiled else EAGER_CAST_BYTES
+    return moved / copy_bytes_per_s(rates)
+
+
+def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: float | None) -> tuple[float, float]:
     """Forward and backward of all layers."""
     if not work.attention_flop:
         return 0.0, 0.0
     compute = COMPUTE.get(recipe, recipe)
-    fits = rates.attention_fits.get(HIGH.get(compute, compute))
+    high = HIGH.get(compute, compute)
+    fits = rates.attention_fits.get(high)
     if fits is None:
         forward_s = work.attention_flop / _nominal(rates)
         return forward_s, FLASH_BACKWARD * forward_s
-    columns = (work.attention_flop / work.layers, 1.0)
-    forward_s, backward_s = (work.layers * fit.seconds(columns, (work.attention_tokens,)) for fit in fits)
+    columns = attention_columns(work.attention_flop, work.attention_tokens)
+    slower = _slower(rates, high, clock_hz)
+    forward_s, backward_s = (slower * fit.seconds(columns, (work.attention_tokens,)) for fit in fits)
     return forward_s, backward_s
 
 

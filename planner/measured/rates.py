@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from planner.measured.kernels import LinearFit
@@ -111,5 +111,9 @@ class MeasuredRates:
     """By compute."""
     attention_fits: dict[str, tuple[LinearFit, LinearFit]]
     """Forward and backward, by compute."""
+    cast_s: dict[LayerRun, MeasuredValue] = field(default_factory=dict)
+    """Seconds of casting one element of an operand to FP8, by recipe, eager or compiled."""
+    sustained_clock_hz: dict[str, float] = field(default_factory=dict)
+    """Clock that the rates of products and attention are for, by compute; missing where none was read."""
     power_limit_w: float | None = None
     """Enforced when the last point was measured; None where it could not be read."""

@@ -1,34 +1,63 @@
 """The time of a training step that was not run, from small ones that were: kernels give the shape, anchors the scale.
 
-For one recipe and one implementation of a model, forward and backward are fitted to anchors as non-negative
-multiples of what the kernels of the same record predict (products, attention, memory traffic, a fixed cost per
-layer), with a weak pull towards 1; what is left over at anchors is carried to near shapes.
+For one recipe and one implementation of a model, forward and backward are fitted to anchors as non-negative multiples
+of what the kernels of the same record predict, with a weak pull towards 1. A few anchors carry a few multiples: which
+kinds of work share one is chosen by leaving each anchor out (`GROUPINGS`). On a GPU a step takes as long as the device
+or the host, whichever is slower. What is left over at anchors is carried to near shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.measured.kernels import LinearFit, fit_linear, quiet_first
-from planner.measured.phases import PhaseSeconds, pass_seconds, phase_seconds
+from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
+from planner.measured.kernels import COMPUTE, HIGH, Floats, LinearFit, fit_linear, quiet_first
+from planner.measured.phases import copy_bytes_per_s, phase_seconds
 from planner.measured.rates import MeasuredRates
 from planner.measured.workloads import DescribedWork, PointWork, work_of
 from planner.records.measurement import Measurement
 
-PULL = 0.1
-"""Weight of the pull towards 1: a component that is off by its whole expected share costs as much as a 10 % residual
-of that share."""
-KERNELS_FORWARD, KERNELS_BACKWARD = 15.0, 30.0
-"""Kernels per layer of eager code, about; only the scale of the fixed cost's column."""
-WEIGHT_PASSES_FORWARD, WEIGHT_PASSES_BACKWARD = 3.0, 5.0
-"""Reads and writes of every weight: cast to the compute type; gradient written, cast, read and added."""
+COMPILED_KERNELS = (10.0, 20.0)
+"""Kernels of a compiled layer, forward and backward, about."""
+EAGER_CAST_KERNELS, COMPILED_CAST_KERNELS = 8.0, 2.0
+"""Kernels of one cast to FP8."""
+END_KERNELS = 60.0
+"""Of embedding, output layer, loss and update of eager code, about."""
+OPERATION_LAUNCHES = 1.8
+"""Host time of an operation, with dispatch and autograd, over that of a bare kernel; assumed."""
+HOST_BOUND = 0.97
+"""Share of a step's time from which on it is the host that takes it."""
+AUTOCAST = ("fp16", "bf16-autocast")
+"""Recipes whose weights are cast to 16 bits in the forward pass."""
+CAST_BYTES = 6.0
+"""Of a weight read in 32 bits and written in 16, or of its gradient the other way round."""
+IN_PLACE = ("fp32", "tf32", "bf16-pure")
+"""Recipes whose gradients stay in the type in which they are made."""
 NOMINAL_LAUNCH_S = 5e-6
 """Time to launch a kernel in a record without it; only the scale of the fixed cost's column."""
 RECOMPUTE_APART = 2.7
 """Distance of a checkpointed step from a plain one, as a factor of shape."""
+
+PRODUCTS, ATTENTION, TRAFFIC, CASTS, FIXED, END_PRODUCTS, END_TRAFFIC = range(7)
+"""Kinds of work of a phase, in seconds."""
+ARITHMETIC, BOTH_TRAFFICS = (PRODUCTS, CASTS, END_PRODUCTS), (TRAFFIC, END_TRAFFIC)
+LAYERS, ENDS = (PRODUCTS, CASTS, ATTENTION, TRAFFIC), (END_PRODUCTS, END_TRAFFIC)
+Grouping = tuple[tuple[int, ...], ...]
+GROUPINGS: tuple[Grouping, ...] = (
+    ((*LAYERS, *ENDS),),
+    ((*LAYERS, FIXED), ENDS),
+    ((*ARITHMETIC, ATTENTION), BOTH_TRAFFICS),
+    (ARITHMETIC, (ATTENTION,), (TRAFFIC,), (END_TRAFFIC,)),
+    (ARITHMETIC, (ATTENTION,), (TRAFFIC,), (FIXED,), (END_TRAFFIC,)),
+)
+"""Kinds of work that share a multiple, fewest multiples first."""
+PULLS = {PRODUCTS: 0.1, ATTENTION: 0.1, END_PRODUCTS: 0.1, TRAFFIC: 0.03, FIXED: 0.03, END_TRAFFIC: 0.03}
+"""Weight of the pull of a multiple towards 1, by the first kind of work in it: at 0.1, being off by its whole expected
+share costs as much as a 10 % residual of that share. Products and attention were measured as such; how much memory
+traffic and how many kernels a library needs is a guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +69,56 @@ class StepTime:
     optimizer_s: float
     closure: float
     """Whole step over the sum of its phases, at the anchors."""
+    host_s: float = 0.0
+    """What the host needs to launch the step; 0 where it launches nothing ahead."""
+
+    @property
+    def device_s(self) -> float:
+        """The whole step where the host is never late."""
+        return (self.forward_s + self.backward_s + self.optimizer_s) * self.closure
 
     @property
     def total_s(self) -> float:
-        """The whole step."""
-        return (self.forward_s + self.backward_s + self.optimizer_s) * self.closure
+        """The whole step: the device's work or the host's, whichever is longer."""
+        return max(self.device_s, self.host_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A step as its kernels predict it, and as it was measured where it is an anchor."""
+
+    forward: Floats
+    """Seconds by kind of work, `[kind]`."""
+    backward: Floats
+    launches: float
+    """Kernels that the host launches, about."""
+    shape: tuple[float, ...]
+    """Position, for carrying residuals to near shapes."""
+    forward_s: float = 0.0
+    """Measured, as all that follows."""
+    backward_s: float = 0.0
+    update_s: float = 0.0
+    probe_id: str = ""
+    relative_sd: float | None = None
+
+    @property
+    def total_s(self) -> float:
+        """All phases as measured."""
+        return self.forward_s + self.backward_s + self.update_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceFit:
+    """How forward and backward scale on the device."""
+
+    grouping: Grouping
+    forward: LinearFit
+    backward: LinearFit
+
+    def seconds(self, step: _Step) -> tuple[float, float]:
+        """Forward and backward of a step."""
+        forward_s = self.forward.seconds(_grouped(step.forward, self.grouping), step.shape)
+        return forward_s, self.backward.seconds(_grouped(step.backward, self.grouping), step.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +126,11 @@ class StepFit:
     """How steps of one recipe and implementation scale."""
 
     recipe: str
-    forward: LinearFit
-    backward: LinearFit
+    device: _DeviceFit
+    launch_s: float
+    """Host time of a launch; 0 on a CPU, whose launches are part of the work."""
+    clock_hz: float | None
+    """What the anchors that ran hot held."""
     optimizer: LinearFit | None
     closure: float
     probe_ids: tuple[str, ...]
@@ -63,15 +140,17 @@ class StepFit:
         work = work_of(target)
         if work is None:
             return None
-        where = _shape(target)
-        update = 0.0
+        step = _described(target, work, rates, self.recipe, self.clock_hz)
+        forward_s, backward_s = self.device.seconds(step)
+        update_s = 0.0
         if self.optimizer is not None and work.params:
-            update = self.optimizer.seconds((work.params, work.layers), (work.params,))
+            update_s = self.optimizer.seconds((work.params, work.layers), (work.params,))
         return StepTime(
-            forward_s=self.forward.seconds(_forward(rates, work, self.recipe), where),
-            backward_s=self.backward.seconds(_backward(rates, work, self.recipe), where),
-            optimizer_s=update,
+            forward_s=forward_s,
+            backward_s=backward_s,
+            optimizer_s=update_s,
             closure=self.closure,
+            host_s=self.launch_s * step.launches,
         )
 
 
@@ -87,24 +166,71 @@ def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | 
     if not timed:
         return None
     recipe = timed[0][0].setup.recipe or ""
-    shapes = np.array([_shape(point) for point, _ in timed])
-    ids = [point.probe_id for point, _ in timed]
-    sds = [point.time_relative_sd for point, _ in timed]
-    pull = PULL if rates.product_fits else 0.0  # a nominal rate is nothing to be pulled towards
-
-    def fit(columns: Sequence[Sequence[float]], seconds: Sequence[float]) -> LinearFit:
-        return fit_linear(np.array(columns), np.array(seconds), shapes, ids, sds, pull=pull)
-
+    clock_hz = median_clock_hz([point for point, _ in timed], lambda _: True)
+    steps = [_anchor(point, work, rates, recipe, clock_hz) for point, work in timed]
+    launch_s = _launch_s(steps, rates) if timed[0][0].device.kind == "cuda" else 0.0
+    # A nominal rate is nothing to be pulled towards.
+    device = _chosen(_bound_by_device(steps, launch_s), pulled=bool(rates.product_fits))
     return StepFit(
         recipe=recipe,
-        forward=fit([_forward(rates, w, recipe) for _, w in timed], [m.time.forward_median_s or 0.0 for m, _ in timed]),
-        backward=fit(
-            [_backward(rates, w, recipe) for _, w in timed], [m.time.backward_median_s or 0.0 for m, _ in timed]
-        ),
+        device=device,
+        launch_s=launch_s,
+        clock_hz=clock_hz,
         optimizer=_fit_update(timed),
         closure=float(np.median([_closure(point) for point, _ in timed])),
-        probe_ids=tuple(ids),
+        probe_ids=tuple(step.probe_id for step in steps),
     )
+
+
+def _launch_s(steps: Sequence[_Step], rates: MeasuredRates) -> float:
+    """Host time of a launch: what is usual over a bare kernel, but no step was shorter than its launches."""
+    if rates.launch_s is None:
+        return 0.0
+    return min(OPERATION_LAUNCHES * rates.launch_s.value, min(step.total_s / step.launches for step in steps))
+
+
+def _bound_by_device(steps: Sequence[_Step], launch_s: float) -> list[_Step]:
+    """The anchors that the host did not hold up, if there are at least two; otherwise all."""
+    free = [step for step in steps if launch_s * step.launches < HOST_BOUND * step.total_s]
+    return free if len(free) >= 2 else list(steps)
+
+
+def _chosen(steps: Sequence[_Step], *, pulled: bool) -> _DeviceFit:
+    """The multiples that meet left-out anchors best."""
+    groupings = [grouping for grouping in GROUPINGS if len(grouping) <= len(steps)]
+    return _fit(steps, min(groupings, key=lambda g: _left_out_error(steps, g, pulled=pulled)), pulled=pulled)
+
+
+def _left_out_error(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> float:
+    """Mean square error of the logarithm of each anchor's forward and backward time, fitted to the others."""
+    if len(steps) == 1:
+        return 0.0
+    misses = []
+    for left_out in steps:
+        fit = _fit([step for step in steps if step is not left_out], grouping, pulled=pulled)
+        misses.append(np.log(sum(fit.seconds(left_out)) / (left_out.forward_s + left_out.backward_s)))
+    return float(np.mean(np.square(misses)))
+
+
+def _fit(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> _DeviceFit:
+    shapes = np.array([step.shape for step in steps])
+    ids, sds = [step.probe_id for step in steps], [step.relative_sd for step in steps]
+    pull = [PULLS[group[0]] if pulled else 0.0 for group in grouping]
+
+    def fit(kinds: Sequence[Floats], seconds: Sequence[float]) -> LinearFit:
+        columns = np.array([_grouped(of, grouping) for of in kinds])
+        return fit_linear(columns, np.array(seconds), shapes, ids, sds, pull=pull)
+
+    return _DeviceFit(
+        grouping=grouping,
+        forward=fit([step.forward for step in steps], [step.forward_s for step in steps]),
+        backward=fit([step.backward for step in steps], [step.backward_s for step in steps]),
+    )
+
+
+def _grouped(kinds: Floats, grouping: Grouping) -> list[float]:
+    """Columns of a fit: seconds of the kinds of work that share a multiple."""
+    return [float(kinds[list(group)].sum()) for group in grouping]
 
 
 def _fit_update(timed: Sequence[tuple[Measurement, PointWork]]) -> LinearFit | None:
@@ -136,30 +262,51 @@ def _shape(point: DescribedWork) -> tuple[float, ...]:
     )
 
 
-def _forward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, ...]:
-    """Columns of the forward phase, in seconds."""
-    seconds = phase_seconds(rates, work, recipe)[0]
-    return _columns(seconds, rates, work, recipe, kernels=KERNELS_FORWARD, weight_passes=WEIGHT_PASSES_FORWARD)
+def _anchor(point: Measurement, work: PointWork, rates: MeasuredRates, recipe: str, held_hz: float | None) -> _Step:
+    """An anchor at its own clock, or at the one that others of its family held where it has none."""
+    known = clock_ratio(point, held_hz) is not None
+    clock_hz = point.device_state.sm_clock_median_hz if known else held_hz
+    return replace(
+        _described(point, work, rates, recipe, clock_hz),
+        forward_s=point.time.forward_median_s or 0.0,
+        backward_s=point.time.backward_median_s or 0.0,
+        update_s=point.time.optimizer_median_s or 0.0,
+        probe_id=point.probe_id,
+        relative_sd=known_sd(point, 1.0 if known else None),
+    )
 
 
-def _backward(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float, ...]:
-    """Columns of the backward phase, in seconds."""
-    seconds = phase_seconds(rates, work, recipe)[1]
-    kernels = KERNELS_BACKWARD + (KERNELS_FORWARD if work.recompute else 0.0)
-    return _columns(seconds, rates, work, recipe, kernels=kernels, weight_passes=WEIGHT_PASSES_BACKWARD)
+def _described(
+    point: DescribedWork, work: PointWork, rates: MeasuredRates, recipe: str, clock_hz: float | None
+) -> _Step:
+    """A step by kind of work and phase, at a clock."""
+    kernels = _kernels(work, recipe)
+    gap = rates.kernel_s or rates.launch_s  # only a GPU has both; the host's launches are no part of its work
+    forward, backward = (
+        np.array([
+            phase.products, phase.attention, phase.traffic + copied / copy_bytes_per_s(rates), phase.casts,
+            count * (gap.value if gap else NOMINAL_LAUNCH_S), phase.end_products, phase.end_traffic,
+        ])
+        for phase, copied, count in zip(
+            phase_seconds(rates, work, recipe, clock_hz), _weight_bytes(work, recipe), kernels, strict=True
+        )
+    )  # fmt: skip
+    return _Step(forward=forward, backward=backward, launches=sum(kernels) + END_KERNELS, shape=_shape(point))
 
 
-def _columns(
-    seconds: PhaseSeconds,
-    rates: MeasuredRates,
-    work: PointWork,
-    recipe: str,
-    *,
-    kernels: float,
-    weight_passes: float,
-) -> tuple[float, ...]:
-    """Products, attention, traffic and launches of the layers; products and traffic of the ends."""
-    traffic = seconds.traffic + weight_passes * work.weights * pass_seconds(rates, recipe)
-    launch_s = rates.launch_s.value if rates.launch_s else NOMINAL_LAUNCH_S
-    launches = kernels * work.layers * launch_s
-    return (seconds.products, seconds.attention, traffic, launches, seconds.end_products, seconds.end_traffic)
+def _kernels(work: PointWork, recipe: str) -> tuple[float, float]:
+    """Kernels of the layers, forward and backward, about."""
+    each = COMPILED_KERNELS if work.compiled else work.eager_kernels
+    forward, backward = (work.layers * count for count in each)
+    if COMPUTE.get(recipe, recipe) in HIGH:
+        cast = COMPILED_CAST_KERNELS if work.compiled else EAGER_CAST_KERNELS
+        casts = cast * sum(product.count for product in work.products if product.low)
+        forward, backward = forward + 2.0 * casts, backward + 4.0 * casts
+    return forward, backward + (forward if work.recompute else 0.0)
+
+
+def _weight_bytes(work: PointWork, recipe: str) -> tuple[float, float]:
+    """Traffic of copies of the layers' weights forward, and of their gradients backward."""
+    forward = CAST_BYTES if recipe in AUTOCAST else 0.0
+    backward = 0.0 if recipe in IN_PLACE else CAST_BYTES
+    return forward * work.weights, backward * work.weights

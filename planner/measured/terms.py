@@ -128,7 +128,8 @@ def _surfaces(rates: MeasuredRates, recipe: Recipe, evidence: Evidence) -> dict[
         if compute in rates.product_fits
     }
     if _backward_ratio(rates, other) is not None:  # a surface is forward alone
-        surfaces["attention_flop_per_s"] = measured_attention(rates.attention_fits[other][0], other, evidence)
+        floor_s = rates.kernel_s.value if rates.kernel_s else 0.0
+        surfaces["attention_flop_per_s"] = measured_attention(rates.attention_fits[other][0], other, floor_s, evidence)
     return surfaces
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.models.convnet import resnet
@@ -49,6 +49,16 @@ class Product:
         return 2.0 * self.m * self.n * self.k * self.count
 
 
+OWN_KERNELS, DECODER_KERNELS, ENCODER_KERNELS, CONVOLUTION_KERNELS = (
+    (15.0, 30.0),
+    (45.0, 90.0),
+    (25.0, 50.0),
+    (4.0, 8.0),
+)
+"""Kernels that eager code launches for a layer, forward and backward, about: of the probe's own layers, of the
+library's decoder (norms and rotary embedding step by step) and encoder, of a convolution with its batch norm."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointWork:
     """What one iteration of a block or whole-model point does."""
@@ -70,11 +80,30 @@ class PointWork:
     layers: float
     params: float
     """All parameters that an update touches; 0 where there is no update."""
-    recompute: bool
+    eager_kernels: tuple[float, float] = OWN_KERNELS
+    """Of a layer, forward and backward, about."""
+    recompute: bool = False
+    compiled: bool = False
+    """The layers run through `torch.compile`; the ends never do."""
+    adds_up: bool = False
+    """Gradients of the weights are added to existing ones."""
 
 
 def work_of(point: DescribedWork) -> PointWork | None:
     """The work of a block or end-to-end point; None for other points or incomplete lines."""
+    work = _work(point)
+    if work is None:
+        return None
+    setup = point.setup
+    return replace(
+        work,
+        recompute=setup.recompute == "full",
+        compiled=bool(setup.compiled),
+        adds_up=bool(setup.grad_accumulation) or point.kind == "block",
+    )
+
+
+def _work(point: DescribedWork) -> PointWork | None:
     model = point.shape.model or ""
     whole = point.kind in ("end_to_end", "verify")
     if point.kind == "block" or (whole and model.startswith("llama")):
@@ -114,9 +143,9 @@ def _decoder_work(point: DescribedWork, *, whole: bool) -> PointWork | None:
     passes += COLLECTIVE_PASSES * rows * h if split > 1 else 0.0
     return PointWork(
         products=(
-            Product(m=rows, n=qkv, k=h, count=layers),
+            *_shared_input(rows, h, (n_q * d, n_kv * d, n_kv * d), layers, fused=not whole),
             Product(m=rows, n=h, k=n_q * d, count=layers),
-            Product(m=expert_rows, n=2 * f, k=h, count=groups * layers),
+            *_shared_input(expert_rows, h, (f, f), groups * layers, fused=not whole),
             Product(m=expert_rows, n=h, k=f, count=groups * layers),
         ),
         edge_products=(Product(m=rows, n=vocab, k=h, low=False),) if vocab else (),
@@ -127,8 +156,15 @@ def _decoder_work(point: DescribedWork, *, whole: bool) -> PointWork | None:
         weights=layers * (h * (qkv + n_q * d) + 3.0 * h * f * max(experts, 1.0)),
         layers=layers,
         params=float(point.counts.params or 0) if whole else 0.0,
-        recompute=point.setup.recompute == "full",
+        eager_kernels=DECODER_KERNELS if whole else OWN_KERNELS,
     )
+
+
+def _shared_input(rows: float, inner: float, widths: tuple[float, ...], count: float, *, fused: bool) -> list[Product]:
+    """Products of one input: in one, as the probe's own layers make them, or one by one, as the library's models do."""
+    if fused:
+        return [Product(m=rows, n=sum(widths), k=inner, count=count)]
+    return [Product(m=rows, n=width, k=inner, count=count) for width in widths]
 
 
 def _encoder_work(point: DescribedWork) -> PointWork | None:
@@ -151,7 +187,7 @@ def _encoder_work(point: DescribedWork) -> PointWork | None:
         weights=layers * (4.0 * h * h + 2.0 * h * f),
         layers=layers,
         params=float(point.counts.params or 0),
-        recompute=point.setup.recompute == "full",
+        eager_kernels=ENCODER_KERNELS,
     )
 
 
@@ -184,5 +220,5 @@ def _image_work(point: DescribedWork) -> PointWork | None:
         weights=sum(product.n * product.k for product in products),
         layers=float(len(products)),
         params=float(point.counts.params or network.params),
-        recompute=False,
+        eager_kernels=CONVOLUTION_KERNELS,
     )

@@ -13,6 +13,8 @@ from tests.planner.recorded import H200, a_measurement, kernels
 SHAPE = {"hidden": 2048, "heads": 32, "kv_heads": 8, "head_dim": 64, "ffn_hidden": 8192, "vocab": 128256}
 PER_TOKEN_LAYER_S, PER_TOKEN_HEAD_S, PER_LAYER_S, PER_PARAM_S = 2e-7, 8e-7, 3e-4, 1e-11
 """The made-up machine: linear in tokens and layers, a fixed cost per layer, and one per updated parameter."""
+FORWARD_ATTENTION_S, BACKWARD_ATTENTION_S = 2.0 * 32 * 64 / 400e12, 2.5 * 2.0 * 32 * 64 / 350e12
+"""Per layer and squared token: as recorded.py's kernels, with heads of 64."""
 
 
 def params(layers: int) -> int:
@@ -22,6 +24,8 @@ def params(layers: int) -> int:
 def step(layers: int, length: int, *, recompute: bool = False, noise: float = 0.0, **changes: object) -> Measurement:
     forward = layers * length * PER_TOKEN_LAYER_S + length * PER_TOKEN_HEAD_S + layers * PER_LAYER_S
     backward = 2.0 * forward + (layers * (length * PER_TOKEN_LAYER_S + PER_LAYER_S) if recompute else 0.0)
+    forward += layers * length**2 * FORWARD_ATTENTION_S
+    backward += layers * length**2 * (BACKWARD_ATTENTION_S + (FORWARD_ATTENTION_S if recompute else 0.0))
     update = params(layers) * PER_PARAM_S
     factor = 1.0 + noise
     values: dict[str, object] = {
@@ -36,26 +40,32 @@ def step(layers: int, length: int, *, recompute: bool = False, noise: float = 0.
 
 @pytest.fixture(scope="module")
 def rates() -> MeasuredRates:
-    # no attention in the made-up machine's law, so no attention among its kernels
-    return measured_rates([point for point in kernels() if point.kind != "attention"])
+    return measured_rates(kernels())
 
 
 ANCHORS = [step(2, 2048), step(4, 2048), step(2, 4096), step(4, 4096), step(2, 2048, recompute=True)]
 
 
 @pytest.mark.parametrize(
-    "target",
-    [step(16, 2048), step(16, 8192), step(28, 4096), step(16, 4096, recompute=True)],
+    ("target", "within"),
+    [
+        (step(16, 2048), 0.025),
+        (step(16, 8192), 0.055),
+        (step(28, 4096), 0.025),
+        (step(16, 4096, recompute=True), 0.025),
+    ],
     ids=["deeper", "longer", "deepest", "recomputed"],
 )
-def test_a_deeper_or_longer_step_is_predicted_within_a_few_percent(target: Measurement, rates: MeasuredRates) -> None:
+def test_a_deeper_or_longer_step_is_predicted_within_a_few_percent(
+    target: Measurement, within: float, rates: MeasuredRates
+) -> None:
     fit = fit_step(ANCHORS, rates)
     assert fit is not None
 
     predicted = fit.seconds(target, rates)
 
     assert predicted is not None
-    assert predicted.total_s == pytest.approx(target.time.median_s, rel=0.025)
+    assert predicted.total_s == pytest.approx(target.time.median_s, rel=within)
 
 
 def test_an_anchor_is_met_closely(rates: MeasuredRates) -> None:
@@ -99,4 +109,4 @@ def test_without_kernels_anchors_alone_still_carry_depth() -> None:
     predicted = fit.seconds(step(16, 2048), bare)
 
     assert predicted is not None
-    assert predicted.total_s == pytest.approx(step(16, 2048).time.median_s, rel=1e-6)
+    assert predicted.total_s == pytest.approx(step(16, 2048).time.median_s, rel=0.01)
