@@ -74,7 +74,9 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
 def gpu_of(point: Measurement) -> str | None:
     """Catalogue id of the device that a line was measured on; None where no row matches."""
     device = point.device
-    return catalogue_id(device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w)
+    return point.imported.catalogue_gpu or catalogue_id(
+        device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w
+    )
 
 
 def summarise(record: StoredRecord) -> RecordSummary:
@@ -107,8 +109,13 @@ def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none."""
-    trusted = [record for record in records if record.gpu == gpu and record.facts.trustworthy]
+    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none.
+
+    An imported record is used where it is named, and never instead of one that mpplan measured.
+    """
+    trusted = [
+        record for record in records if record.gpu == gpu and record.facts.trustworthy and record.facts.imported is None
+    ]
     return max(trusted, key=lambda record: (not record.shipped, record.facts.date or ""), default=None)
 
 
