@@ -113,3 +113,5 @@ class MeasuredRates:
     """Forward and backward, by compute."""
     power_limit_w: float | None = None
     """Enforced when the last point was measured; None where it could not be read."""
+    imported: str | None = None
+    """Tools and files that the points were imported from; None: mpplan measured them."""

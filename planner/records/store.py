@@ -28,7 +28,8 @@ from planner.records.summary import (
     facts_of,
 )
 
-_SUFFIXES = (".jsonl", ".jsonl.gz")
+RECORD_SUFFIXES = (".jsonl", ".jsonl.gz")
+"""Endings of the files of records."""
 _SHOWN_NAMES = 10
 
 
@@ -190,7 +191,7 @@ def remove_record(record: RecordSummary) -> None:
 
 
 def _name(path: Path) -> str:
-    for suffix in reversed(_SUFFIXES):
+    for suffix in reversed(RECORD_SUFFIXES):
         if path.name.endswith(suffix):
             return path.name.removesuffix(suffix)
     return path.stem
@@ -204,7 +205,7 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
     """
     try:
         with os.scandir(directory) as listed:
-            entries = [e for e in listed if e.name.endswith(_SUFFIXES) and ".trace.jsonl" not in e.name]
+            entries = [e for e in listed if e.name.endswith(RECORD_SUFFIXES) and ".trace.jsonl" not in e.name]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
