@@ -207,6 +207,7 @@ def _point(point: Measurement) -> dict[str, Any]:
         "time_s": point.time.median_s,
         "time_relative_sd": point.time_relative_sd,
         "power_w": point.power.mean_w,
+        "power_relative_sd": point.imported.power_sd_ratio,
         "energy_j": point.energy.j_per_iteration,
         "samples": point.sampling.samples,
         "doubts": list(point.imported.doubts),

@@ -50,7 +50,23 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
             f"{name}:1: device_name: expected a record of {' or '.join(gpus)}, found `{record.device_name}`",
             hint=f"pass a record of one of them, or leave out {RECORDS.flag}",
         )
+    _must_have_kernels(record, name)
     return (record,)
+
+
+def _must_have_kernels(record: StoredRecord, name: str) -> None:
+    """An imported record may tell of training or of the network alone, which give no rate of the GPU.
+
+    Raises:
+        InputFileError: it does.
+    """
+    points = record.file.measurements
+    if all(point.imported.tool is not None and point.kind in ("training", "collective") for point in points):
+        raise InputFileError(
+            f"{name}:1: kind: expected kernels, found training or collectives that another tool measured",
+            hint="collectives: pass it as `--network-file`; training: `mpplan calibrate` learns from the rows of "
+            "`mpplan records import --runs`",
+        )
 
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:

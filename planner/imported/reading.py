@@ -68,7 +68,9 @@ class ImportedPoint:
     energy: EnergyUse = field(default_factory=EnergyUse)
     power: PowerDraw = field(default_factory=PowerDraw)
     sd_ratio: float
-    """Relative standard deviation that its doubts stand for, beside that of the samples."""
+    """Relative standard deviation of its time that its doubts stand for, beside that of the samples."""
+    power_sd_ratio: float | None = None
+    """The same of its mean power; None where none was read."""
     doubts: tuple[str, ...] = ()
     """Its own; those of the file come first."""
 

@@ -153,6 +153,7 @@ def _lines(file: ImportedFile, device: ImportedDevice, run_id: str, begun: int) 
             imported=replace(
                 origin,
                 sd_ratio=point.sd_ratio,
+                power_sd_ratio=point.power_sd_ratio,
                 doubts=(*reading.doubts, *point.doubts, *unknown)[:MOST_DOUBTS],
             ),
         )

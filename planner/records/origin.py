@@ -24,7 +24,9 @@ class Origin:
     gpu: str | None = None
     """Catalogue id of the GPU, by the name in the file or as the user said; None where no row bears the name."""
     sd_ratio: float | None = None
-    """Relative standard deviation that the doubts add to that of the samples."""
+    """Relative standard deviation that the doubts add to that of the times sampled."""
+    power_sd_ratio: float | None = None
+    """Relative standard deviation of the mean power, and of the energy; None where no power was read."""
     doubts: tuple[str, ...] = ()
     """What makes the figures less sure than measured ones, in words."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from json import dumps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -175,19 +175,24 @@ def _own_doubts(imported: Imported, sha256: str) -> list[str]:
 
 
 def _points(imported: Imported) -> str:
-    headers = ("point", "ms", "± %", "W", "J", "samples")
+    headers = ("point", "ms", "± %", "W", "± %", "J", "samples")
     rows: list[tuple[str, ...]] = []
     for point in imported.measurements[:SHOWN_POINTS]:
-        sd: Any = point.time_relative_sd
         rows.append(
             (
                 point.probe_id,
                 figure(point.time.median_s, MILLI),
-                figure(None if sd is None else 196.0 * sd, digits=2),
+                _range(point.time_relative_sd),
                 figure(point.power.mean_w),
+                _range(point.imported.power_sd_ratio),
                 figure(point.energy.j_per_iteration),
                 "-" if point.sampling.samples is None else str(point.sampling.samples),
             )
         )
     more = len(imported.measurements) - SHOWN_POINTS
     return table(headers, rows) + (f"… and {more} points more\n" if more > 0 else "")
+
+
+def _range(relative_sd: float | None) -> str:
+    """Half of a 95 % range, in percent."""
+    return figure(None if relative_sd is None else 196.0 * relative_sd, digits=2)

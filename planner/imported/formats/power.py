@@ -23,6 +23,8 @@ METERED_SD = 0.10
 time (arXiv 2312.02741); a probe's power of one source alone is taken to be as sure (`planner.measured.device`)."""
 UNTIMED_SD = 0.20
 """The same where the samples could not be laid beside the steps: start-up and pauses count as training."""
+STEP_SD = 0.02
+"""Of the time of a step: repeated runs of one configuration differ by a few percent."""
 FEWEST_SAMPLES = 5
 """Of each GPU, within the steps."""
 
@@ -114,7 +116,8 @@ def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str)
             instant_mean_w=mean_w if log.field == "instant" else None,
             average_mean_w=mean_w if log.field == "average" else None,
         ),
-        sd_ratio=UNTIMED_SD if inside is None else METERED_SD,
+        sd_ratio=STEP_SD,
+        power_sd_ratio=UNTIMED_SD if inside is None else METERED_SD,
         doubts=tuple(doubts),
     )
 

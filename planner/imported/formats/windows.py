@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.imported.formats.power import METERED_SD, shape_of
+from planner.imported.formats.power import METERED_SD, STEP_SD, shape_of
 from planner.imported.reading import ImportedPoint, Training, statistics_of
 from planner.records.figures import EnergyUse, PowerDraw, Sampling
 from planner.records.work import RunSetup
@@ -53,5 +53,6 @@ def window_point(role: str, name: str, windows: Sequence[Window], training: Trai
         power=PowerDraw(
             mean_w=mean_w, p95_w=float(np.quantile([w.gpu_j / w.gpus / w.seconds for w in windows], 0.95))
         ),
-        sd_ratio=METERED_SD,
+        sd_ratio=STEP_SD,
+        power_sd_ratio=METERED_SD,
     )  # fmt: skip
