@@ -24,6 +24,7 @@ BY_FORMAT: dict[str, tuple[SourceFile, ...]] = {
     "torch-trace": (SourceFile(name="trace.json", content=of_products().written()),),
 }
 EVERY = [(form, file) for form in FORMATS for file in BY_FORMAT[form.name]]
+STRANGERS = [*(file for _, file in EVERY), sample("megatron.log"), *map(text_file, ("", "{}", "[1]", "\n,,\n#\n"))]
 NAMED = [f"{form.name}-{file.name}" for form, file in EVERY]
 
 
@@ -54,8 +55,7 @@ def test_what_is_read_are_points_of_known_kinds_with_doubts_and_a_spread(form: I
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-@pytest.mark.parametrize("file", [*(file for _, file in EVERY), sample("megatron.log"), text_file(""),
-                                  text_file("{}"), text_file("[1]"), text_file("\n,,\n#\n")], ids=lambda file: file.name)  # fmt: skip
+@pytest.mark.parametrize("file", STRANGERS, ids=lambda file: file.name)
 def test_a_file_of_another_tool_is_refused_and_breaks_nothing(form: ImportFormat, file: SourceFile) -> None:
     if file in BY_FORMAT[form.name]:
         return

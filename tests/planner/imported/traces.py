@@ -1,4 +1,4 @@
-"""Traces of the PyTorch profiler for tests: events as Kineto exports them, of kernels whose times follow a made-up law."""
+"""Traces of the PyTorch profiler for tests: events as Kineto exports them, of kernels that follow a made-up law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power beside steps: which samples count, what energy a step has, and when two logs cannot be laid beside each other."""
+"""Power beside steps: which samples count, what energy a step has, and when two logs cannot be compared."""
 
 from __future__ import annotations
 
