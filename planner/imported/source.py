@@ -8,7 +8,6 @@ import math
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,14 +27,18 @@ _NAME_CHARACTERS = 120
 """Of a file's name in a record."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceFile:  # no slots: the text is decoded once, and only where it is needed
-    """One file that the user named."""
+class SourceFile:
+    """One file that the user named; it is unpacked and decoded once, and only where that is needed."""
 
-    name: str
-    """Without its folder."""
-    content: bytes
-    """As it lies on the disk."""
+    def __init__(self, *, name: str, content: bytes) -> None:
+        """Take a file.
+
+        Args:
+            name: without its folder.
+            content: as it lies on the disk.
+        """
+        self.name = name
+        self.content = content
 
     @cached_property
     def sha256(self) -> str:

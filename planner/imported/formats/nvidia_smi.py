@@ -32,7 +32,7 @@ _UNIT = re.compile(r"\s*\[[^]]*\]$")
 _BLENDED = "no column tells GPUs apart: all samples are taken to be of one"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Samples:
     watts: list[float] = field(default_factory=list)
     gpus: list[str] = field(default_factory=list)

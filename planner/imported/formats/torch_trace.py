@@ -37,6 +37,8 @@ FEWEST_ALONE = 3
 """Undisturbed calls of a shape that suffice to leave the others out."""
 LEAST_COPY_BYTES = 256e6
 """Smaller copies may come from a cache."""
+CUDA_MAJOR, CUDA_MINOR = 1000, 10
+"""Of CUDART_VERSION."""
 SHOWN_KERNELS = 3
 PRECISIONS = {
     "bf16-pure": "bf16", "fp16": "fp16", "fp32": "fp32", "tf32": "tf32", "fp8": "fp8", "fp8-rowwise": "fp8",
@@ -91,9 +93,12 @@ def _whole(value: Any) -> int | None:
 
 
 def _cuda(document: Mapping[str, Any]) -> str | None:
-    """`12.8` of 12080 (CUDART_VERSION: 1000 major + 10 minor)."""
+    """`12.8` of 12080."""
     version = _whole(document.get("cuda_runtime_version"))
-    return None if not version else f"{version // 1000}.{version % 1000 // 10}"
+    if not version:
+        return None
+    major, rest = divmod(version, CUDA_MAJOR)
+    return f"{major}.{rest // CUDA_MINOR}"
 
 
 def _date(document: Mapping[str, Any]) -> str | None:

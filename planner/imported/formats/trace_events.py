@@ -75,7 +75,7 @@ class Kernels:
     """Time of all kernels."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Events:
     operators: dict[int, Operator] = field(default_factory=dict)
     """By external id."""

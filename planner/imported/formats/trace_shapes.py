@@ -19,7 +19,7 @@ _SCALE = 2
 """Where `_scaled_mm` has the scale of its first operand."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProductShape:
     """A matrix product `[m, k] x [k, n]` in one recipe."""
 
@@ -76,7 +76,7 @@ def product_of(call: Call) -> ProductShape | None:
     recipe = _recipe(call, operator.types[first : first + 2])
     if len(left) != 2 or len(right) != 2 or left[1] != right[0] or recipe is None:
         return None
-    return ProductShape(left[0], right[1], left[1], recipe)
+    return ProductShape(m=left[0], n=right[1], k=left[1], recipe=recipe)
 
 
 def _recipe(call: Call, types: tuple[str, ...]) -> str | None:
