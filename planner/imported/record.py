@@ -20,6 +20,8 @@ from planner.records.origin import Origin
 RUN_ID_DIGITS = 32
 """Of a hash; a probe's run has a random id of as many."""
 NO_ROW = "no GPU of the catalogue bears the name `{name}`: no plan can use the points"
+GPU_W = (5.0, 5000.0)
+"""Power of one GPU: more than asleep, and no more than the most that the catalogue allows for one."""
 MOST_DOUBTS = 20
 """Words of one line."""
 
@@ -114,16 +116,36 @@ def to_measurements(files: Sequence[ImportedFile], device: ImportedDevice, mppla
         files: at least one.
         device: their GPU.
         mpplan_version: of the program that imports.
+
+    Raises:
+        InputFileError: a power is none of a GPU.
     """
     digest = hashlib.sha256("".join(file.source.sha256 for file in files).encode())
     written = datetime.now(UTC).isoformat(timespec="milliseconds")
     measurements: list[Measurement] = []
     for file in files:
+        _check_power(file)
         measurements += _lines(file, device, digest.hexdigest()[:RUN_ID_DIGITS], len(measurements))
     return [
         replace(line, timestamp_utc=written, software=replace(line.software, mpplan_version=mpplan_version))
         for line in measurements
     ]
+
+
+def _check_power(file: ImportedFile) -> None:
+    """A power that no GPU draws is a slip of units: milliwatts, kilojoules, the power of a node.
+
+    Raises:
+        InputFileError: there is one.
+    """
+    low, high = GPU_W
+    for point in file.reading.points:
+        mean_w = point.power.mean_w
+        if mean_w is not None and not low <= mean_w <= high:
+            raise InputFileError(
+                f"{file.source.name}:1: expected {low:g} to {high:g} W a GPU, found a mean of {mean_w:.4g} W",
+                hint="look at the units and the number of GPUs in the file",
+            )
 
 
 def _lines(file: ImportedFile, device: ImportedDevice, run_id: str, begun: int) -> list[Measurement]:

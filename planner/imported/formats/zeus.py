@@ -64,10 +64,12 @@ def _read(source: SourceFile, beside: Beside) -> Reading:
 def _from_csv(source: SourceFile) -> tuple[str | None, list[Window]]:
     """When the first window began, and all windows."""
     rows = csv.reader(source.text.splitlines())
-    names = next(rows, [])
-    energies = [name for name in names if _ENERGY.fullmatch(name.strip())]
-    if not energies:
-        raise source.fail(1, "gpu0_energy: expected a column of this name", HINT)
+    names = [name.strip() for name in next(rows, [])]
+    energies = [name for name in names if _ENERGY.fullmatch(name)]
+    needed = ("start_time", "window_name", "elapsed_time", energies[0] if energies else "gpu0_energy")
+    missing = next((name for name in needed if name not in names), None)
+    if missing is not None:
+        raise source.fail(1, f"{missing}: expected a column of this name", HINT)
     windows, start = [], None
     try:
         for cells in rows:

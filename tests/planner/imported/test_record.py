@@ -15,7 +15,7 @@ from planner.measured.device import evidence_of, measured_rates
 from planner.records.check import check_record
 from planner.records.jsonl import read_measurements
 from planner.records.store import newest_record, open_record, summarise
-from tests.planner.imported.readings import beside, sample
+from tests.planner.imported.readings import beside, sample, text_file
 from tests.planner.imported.traces import H100, Trace, add_attention, of_products
 from tests.planner.recorded import BANDWIDTH, H200, RATE, a_measurement, write_record
 
@@ -64,6 +64,15 @@ def test_a_file_of_another_gpu_than_was_named_is_refused(gpu: str) -> None:
 def test_files_of_two_gpus_make_no_record() -> None:
     with pytest.raises(InputFileError, match="expected files of one GPU"):
         device_of([trace(), trace("NVIDIA H200")], None)
+
+
+@pytest.mark.parametrize("energy_j", ["1.2", "1200000"])  # kilojoules and millijoules for joules, of a second
+def test_a_power_that_no_gpu_draws_is_a_slip_of_units_and_refused(energy_j: str) -> None:
+    text = f"start_time,window_name,elapsed_time,gpu0_energy\n1,step,1.0,{energy_j}\n"
+    files = [imported(text_file(text, "zeus.csv"))]
+
+    with pytest.raises(InputFileError, match=r"zeus\.csv:1: expected 5 to 5000 W a GPU"):
+        to_measurements(files, device_of(files, "h100-sxm5-80gb"), "0.1.0")
 
 
 def test_the_lines_say_their_source_and_no_more_of_it_than_that(tmp_path: Path) -> None:

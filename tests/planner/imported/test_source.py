@@ -49,7 +49,7 @@ def test_an_archive_that_unpacks_without_end_is_refused(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "1e999", "", "1_0", "²", "0x10", "9" * 5000, True, None, -0.5,
-                                   float("nan"), float("inf"), 10**400, [1], "1 W"])  # fmt: skip
+                                   float("nan"), float("inf"), 10**400, [1], "1 W", "1e-300"])  # fmt: skip
 def test_what_is_no_amount_is_none(value: object) -> None:
     assert as_number(value) is None
 

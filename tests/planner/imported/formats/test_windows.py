@@ -42,6 +42,7 @@ def test_windows_shorter_than_the_counter_are_left_out() -> None:
         ),
         ("start_time,window_name,elapsed_time,gpu0_energy\n1,step,1,nan\n", "f:2: gpu0_energy"),
         ("start_time,window_name,elapsed_time,gpu0_energy\n1,step,1\n", "f:2: expected 4 cells"),
+        ("start_time,window_name,gpu0_energy\n1,step,5\n", "f:1: elapsed_time: expected a column"),
         ("start_time,window_name,elapsed_time,cpu_energy\n1,step,1,1\n", "f:1: gpu0_energy: expected a column"),
         ("start_time,window_name,elapsed_time,gpu0_energy\n1,step,1,0\n", "f:1: expected windows with the energy"),
         ('{"time": 1, "gpu_energy": {}}', "f:1: gpu_energy"),
