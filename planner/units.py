@@ -26,6 +26,7 @@ KWH_J = 3.6e6
 MWH_J = 3.6e9
 TONNE_KG = 1e3
 MICRO = 1e-6
+NANO = 1e-9
 PICO = 1e-12
 MILLI = 1e-3
 MEGA = 1e6

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from mpplan.api.imports import SCHEMA as IMPORT_SCHEMA
 from mpplan.ui.schema import FOLDER, file_of
 from planner.answer.document import ESTIMATE_SCHEMA, PARTS
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS, Answer, Plan
@@ -14,6 +15,7 @@ from planner.evidence import Estimate
 from planner.models.shape import ModelShape
 from planner.question.asked import InputValue
 from planner.records.flat import columns
+from planner.records.measurement import KINDS
 from planner.records.measurement import SCHEMA as PROBE_SCHEMA
 from planner.validation.validate import SCHEMA as VALIDATE_SCHEMA
 from probes.verify.document import SCHEMA as VERIFY_SCHEMA
@@ -237,6 +239,22 @@ def probe(definitions: Definitions) -> Schema:
     return record(keys, optional=tuple(key for key in keys if key not in needed))
 
 
+def imports(definitions: Definitions) -> Schema:
+    """What `mpplan records import --json` prints."""
+    file = record(
+        {"file": TEXT, "tool": TEXT, "version": or_null(TEXT), "sha256": TEXT, "date": or_null(TEXT), "gives": TEXT,
+         "doubts": array(TEXT)}
+    )  # fmt: skip
+    figures = ("time_s", "time_relative_sd", "power_w", "power_relative_sd", "energy_j")
+    point = record(
+        {"probe_id": TEXT, "kind": {"enum": list(KINDS)}, "precision": or_null(TEXT),
+         **dict.fromkeys(figures, or_null(AMOUNT)), "samples": or_null(COUNT), "doubts": array(TEXT)}
+    )  # fmt: skip
+    return record({"schema": {"const": IMPORT_SCHEMA}, "record": or_null(TEXT), "device_name": TEXT,
+                   "gpu": or_null(TEXT), "files": array(file), "points": array(point),
+                   "rows": array(table(TEXT))})  # fmt: skip
+
+
 DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     ESTIMATE_SCHEMA: estimate,
     COMPARISON_SCHEMA: comparison,
@@ -245,6 +263,7 @@ DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     CALIBRATION_SCHEMA: calibration,
     VERIFY_SCHEMA: verify,
     PROBE_SCHEMA: probe,
+    IMPORT_SCHEMA: imports,
 }
 """The documents that have a schema, by their `schema` line."""
 

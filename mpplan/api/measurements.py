@@ -50,7 +50,23 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
             f"{name}:1: device_name: expected a record of {' or '.join(gpus)}, found `{record.device_name}`",
             hint=f"pass a record of one of them, or leave out {RECORDS.flag}",
         )
+    _must_have_kernels(record, name)
     return (record,)
+
+
+def _must_have_kernels(record: StoredRecord, name: str) -> None:
+    """An imported record may tell of training or of the network alone, which give no rate of the GPU.
+
+    Raises:
+        InputFileError: it does.
+    """
+    points = record.file.measurements
+    if all(point.imported.tool is not None and point.kind in ("training", "collective") for point in points):
+        raise InputFileError(
+            f"{name}:1: kind: expected kernels, found training or collectives that another tool measured",
+            hint="collectives: pass it as `--network-file`; training: `mpplan calibrate` learns from the rows of "
+            "`mpplan records import --runs`",
+        )
 
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
@@ -69,7 +85,7 @@ class ChosenRecords:
         """That they were used, and which of their lines could not be."""
         used = tuple(
             Message.of(
-                "warning.shipped_record" if record.shipped else "warning.own_record",
+                _notice(record),
                 gpu=gpu,
                 record=record.name,
                 points=record.verdict.points,
@@ -83,6 +99,14 @@ class ChosenRecords:
             if record.file.unused_lines
         )
         return (*used, *damaged)
+
+
+def _notice(record: StoredRecord) -> str:
+    """The key of the message that a record was used."""
+    if record.shipped:
+        return "warning.shipped_record"
+    imported = any(point.imported.tool is not None for point in record.file.measurements)
+    return "warning.imported_record" if imported else "warning.own_record"
 
 
 def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
@@ -100,7 +124,7 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
 
 def own_devices(shelf: RecordShelf) -> OwnDevices:
     """The GPU that this machine's records make the default, and its CPU as a catalogue row."""
-    own = [record for record in shelf.listed if not record.shipped]
+    own = [record for record in shelf.listed if not record.shipped and record.facts.imported is None]
     gpu = next((record.gpu for record in own if record.gpu not in (None, CPU_LOCAL) and record.facts.trustworthy), None)
     local = shelf.newest(CPU_LOCAL) or _of_any_trust(shelf, own)
     return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)

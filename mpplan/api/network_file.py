@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.errors import Message
+from planner.imported.collectives import collective_runs
 from planner.measured.nccl_runs import CollectiveRun, read_nccl_tests
 from planner.measured.network_terms import network_terms
 from planner.planning.estimate import Measured
@@ -14,6 +15,8 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import user_path
+from planner.records.jsonl import read_measurements
+from planner.records.store import RECORD_SUFFIXES
 from planner.training.policies import why_unsupported
 
 
@@ -35,13 +38,15 @@ class WithNetwork:
 
 
 def read_network(name: str) -> NetworkFile:
-    """Read the file that the user named.
+    """Read the file that the user named: what nccl-tests printed, or a record that it was imported into.
 
     Raises:
         UsageError: it cannot be read.
         InputFileError: it is not what nccl-tests prints, or of a run that is damaged, cut off or wrong.
     """
     path = user_path(name)
+    if path.name.endswith(RECORD_SUFFIXES):
+        return NetworkFile(name=path.name, runs=collective_runs(read_measurements(path).latest(), path.name))
     return NetworkFile(name=path.name, runs=read_nccl_tests(path))
 
 

@@ -73,6 +73,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
             compute: clock_hz for compute in products if (clock_hz := sustained_clock_hz(points, compute)) is not None
         },
         power_limit_w=last.device_state.power_limit_w,
+        imported=_imported(points),
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
     return replace(rates, composition_ratio=composition_ratios(rates, points))
@@ -80,15 +81,22 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
 
 def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED) -> Evidence:
     """The record as one source."""
+    measured = f"{rates.device_name} measured with torch {rates.torch_version or 'of unknown version'}"
     return Evidence(
         id=f"record:{rates.run_id[:8]}",
         kind=kind,
-        what=f"{rates.device_name} measured with torch {rates.torch_version or 'of unknown version'}",
-        source=f"mpplan probe, run {rates.run_id[:8]}",
+        what=measured if rates.imported is None else f"{rates.device_name}: imported, not measured by mpplan",
+        source=rates.imported or f"mpplan probe, run {rates.run_id[:8]}",
         date=rates.date,
         gpu=rates.gpu,
         public=kind is EvidenceKind.SHIPPED,
     )
+
+
+def _imported(points: Sequence[Measurement]) -> str | None:
+    """Tools and files, of points that were imported."""
+    files = dict.fromkeys(f"{p.imported.tool} ({p.imported.file})" for p in points if p.imported.tool is not None)
+    return ", ".join(files) or None
 
 
 def _inverse(fits: dict[str, LinearFit], column: int, scale: float = 1.0) -> Values:

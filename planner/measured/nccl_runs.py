@@ -78,17 +78,29 @@ def read_nccl_tests(path: Path) -> tuple[CollectiveRun, ...]:
         InputFileError: it holds no table, or one that is damaged, cut off, of wrong results or of a single size.
     """
     with open_file(path) as file:
-        content = file.read(LARGEST_BYTES + 1)
-    start = f"{path.name}:1"
+        return parse_nccl_tests(file.read(LARGEST_BYTES + 1), path.name)
+
+
+def parse_nccl_tests(content: bytes, name: str) -> tuple[CollectiveRun, ...]:
+    """The runs in the content of a file, as `read_nccl_tests`.
+
+    Args:
+        content: all of it.
+        name: of the file, as errors name it.
+
+    Raises:
+        InputFileError: as `read_nccl_tests`.
+    """
+    start = f"{name}:1"
     if b"\0" in content:
         raise invalid(start, "expected the text that nccl-tests prints, found a binary file")
     if len(content) > LARGEST_BYTES:
         raise invalid(start, f"expected the output of nccl-tests, found more than {LARGEST_BYTES // 10**6} MB")
-    reader = _Reader(path.name)
+    reader = _Reader(name)
     for number, line in enumerate(content.decode("utf-8", errors="replace").split("\n"), 1):
         text = _PREFIX.sub("", line.strip(), count=1)
         if text:
-            reader.take(f"{path.name}:{number}", text)
+            reader.take(f"{name}:{number}", text)
     reader.expect_ended()
     return reader.runs()
 

@@ -117,3 +117,5 @@ class MeasuredRates:
     """Clock that the rates of products and attention are for, by compute; missing where none was read."""
     power_limit_w: float | None = None
     """Enforced when the last point was measured; None where it could not be read."""
+    imported: str | None = None
+    """Tools and files that the points were imported from; None: mpplan measured them."""

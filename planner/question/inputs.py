@@ -224,7 +224,7 @@ NETWORK_FILE = Input(
     name="network_file",
     group=InputGroup.MACHINES,
     metavar="FILE",
-    help="What nccl-tests printed on your nodes: the network as measured.",
+    help="What nccl-tests printed on your nodes, or its imported record.",
     parse=parse_text,
 )
 POWER_LIMIT = Input(

@@ -25,7 +25,8 @@ class Finding:
     """One fault of a record."""
 
     id: str
-    """contended, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary, empty."""
+    """contended, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary, empty,
+    imported."""
     what: str
     """What is wrong, with the number of points."""
     serious: bool
@@ -49,7 +50,7 @@ def check_record(file: MeasurementFile) -> Verdict:
     """Look for everything that makes the figures of a record doubtful."""
     points = file.latest()
     timed = [point for point in points if point.status == "ok" and point.time.median_s is not None]
-    findings = [*_damaged(file), *_faults(points, timed, _drifted(file, timed))]
+    findings = [*_imported(points), *_damaged(file), *_faults(points, timed, _drifted(file, timed))]
     if not timed:
         findings.append(_finding("empty", "no point has a time", (), serious=True))
     elif not any(point.kind == "canary" for point in timed):
@@ -61,10 +62,27 @@ def check_record(file: MeasurementFile) -> Verdict:
     )
 
 
+def _imported(points: Sequence[Measurement]) -> list[Finding]:
+    """That another tool measured, and each of its doubts."""
+    imported = [point for point in points if point.imported.tool is not None]
+    if not imported:
+        return []
+    tools = ", ".join(sorted({str(point.imported.tool) for point in imported}))
+    findings = [_finding("imported", f"{_count(len(imported))} imported from {tools}, not measured by mpplan", ())]
+    for doubt in dict.fromkeys(doubt for point in imported for doubt in point.imported.doubts):
+        doubted = [point for point in imported if doubt in point.imported.doubts]
+        findings.append(_finding("imported", doubt, doubted if len(doubted) < len(imported) else ()))
+    return findings
+
+
 def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted: list[Measurement]) -> list[Finding]:
     contended = [point for point in timed if point.sampling.quality == "contended"]
     throttled = [point for point in timed if point.sampling.quality == "throttled"]
-    few = [point for point in timed if (point.sampling.samples or 0) < MIN_SAMPLES]
+    few = [
+        point
+        for point in timed
+        if point.kind != "collective" and (point.sampling.samples or 0) < MIN_SAMPLES  # nccl-tests prints means of many
+    ]
     inconsistent = [point for point in points if point.energy.quality == "inconsistent"]
     retried = [point for point in points if point.memory.alloc_retries]
     tests: list[tuple[str, list[Measurement], str]] = [
@@ -115,7 +133,7 @@ def _drifted(file: MeasurementFile, timed: Sequence[Measurement]) -> list[Measur
 
 
 def _wide(point: Measurement) -> bool:
-    sd = point.time_relative_sd
+    sd = point.sampled_relative_sd
     return sd is not None and 1.96 * sd > MAX_CI_RATIO
 
 

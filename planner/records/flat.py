@@ -14,7 +14,10 @@ from functools import cache, lru_cache
 
 from planner.records.measurement import Measurement
 
-PREFIXES = {"time": "time_", "memory": "memory_", "energy": "energy_", "power": "power_", "predicted": "predicted_"}
+PREFIXES = {
+    "time": "time_", "memory": "memory_", "energy": "energy_", "power": "power_", "predicted": "predicted_",
+    "imported": "imported_",
+}  # fmt: skip
 """Group to the prefix of its keys; none where not listed."""
 
 KEYS = {
@@ -29,7 +32,7 @@ KEYS = {
 """Group and field to its key, where the prefix does not give it."""
 
 
-_SHARED = ("device", "software")
+_SHARED = ("device", "software", "imported")
 """Groups that are the same in every line of a record."""
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 SCHEMA = "mpplan.index/1"
 FILE_NAME = "index.json"
-RULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "summary.py")
+RULES = ("check.py", "flat.py", "jsonl.py", "lines.py", "measurement.py", "origin.py", "summary.py")
 """Modules of this package that decide what a summary says."""
 SETTLED_NS = 2_000_000_000
 """A file written less than two seconds ago may be written again with the same times: it is not remembered."""

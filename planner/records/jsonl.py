@@ -84,7 +84,7 @@ def read_measurements(path: Path) -> MeasurementFile:
             problems.take(outcome)
         else:
             parsed.append((number, outcome))
-    kept = _one_run(_one_device(parsed, problems), problems)
+    kept = _one_run(_one_device(_one_maker(parsed, problems), problems), problems)
     for number, point in kept:
         if point.sampling.quality == "contended":
             problems.add(number, _contended(point), "quality", used=True)
@@ -241,6 +241,20 @@ def _device(point: Measurement) -> tuple[str, str | None]:
 
 
 Numbered = list[tuple[int, Measurement]]
+
+
+def _one_maker(parsed: Numbered, problems: Problems) -> Numbered:
+    """A file holds what mpplan measured, or what it imported, never both."""
+    imported = [point.imported.tool is not None for _, point in parsed]
+    most = 2 * sum(imported) > len(parsed)
+    kept = []
+    for (number, point), is_imported in zip(parsed, imported, strict=True):
+        if is_imported is most:
+            kept.append((number, point))
+        else:
+            what = "imported from another tool among measured lines" if is_imported else "measured among imported lines"
+            problems.add(number, what, "imported_tool")
+    return kept
 
 
 def _one_device(parsed: Numbered, problems: Problems) -> Numbered:

@@ -8,6 +8,7 @@ device UUID. `planner/records/jsonl.py` reads and writes the lines, whose keys a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import hypot
 
 from planner.records.figures import (
     DeviceState,
@@ -20,6 +21,7 @@ from planner.records.figures import (
     TimeStatistics,
 )
 from planner.records.machine import DeviceIdentity, SoftwareVersions
+from planner.records.origin import Origin
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
 SCHEMA = "mpplan.probe/1"
@@ -44,8 +46,10 @@ KINDS = (
     "meter",
     "limit",
     "verify",
+    "collective",
+    "training",
 )
-"""Kinds of points."""
+"""Kinds of points; `collective` and `training` (steps, epochs or runs that another tool metered) are imported."""
 
 QUALITIES = ("ok", "contended", "drift", "throttled")
 """How far the times of a line can be trusted."""
@@ -97,6 +101,8 @@ class Measurement:
     """The device that was measured."""
     software: SoftwareVersions = field(default_factory=SoftwareVersions)
     """Versions and settings."""
+    imported: Origin = field(default_factory=Origin)
+    """The file of another tool that the line is from."""
     timestamp_utc: str | None = None
     """ISO 8601 time at which the line was written."""
     monotonic_s: float | None = None
@@ -109,7 +115,13 @@ class Measurement:
 
     @property
     def time_relative_sd(self) -> float | None:
-        """Relative standard error of the median: half the interval over 1.96; variance tripled where contended."""
+        """Relative standard error of the median, with what an imported line's doubts add to it."""
+        sampled, doubted = self.sampled_relative_sd, self.imported.sd_ratio
+        return sampled if doubted is None else hypot(sampled or 0.0, doubted)
+
+    @property
+    def sampled_relative_sd(self) -> float | None:
+        """The same by the samples alone: half the interval over 1.96; variance tripled where contended."""
         median_s, low_s, high_s = self.time.median_s, self.time.ci_low_s, self.time.ci_high_s
         if median_s is None or low_s is None or high_s is None:
             return None

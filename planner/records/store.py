@@ -28,7 +28,8 @@ from planner.records.summary import (
     facts_of,
 )
 
-_SUFFIXES = (".jsonl", ".jsonl.gz")
+RECORD_SUFFIXES = (".jsonl", ".jsonl.gz")
+"""Endings of the files of records."""
 _SHOWN_NAMES = 10
 
 
@@ -74,7 +75,9 @@ def open_record(path: Path, *, shipped: bool = False) -> StoredRecord:
 def gpu_of(point: Measurement) -> str | None:
     """Catalogue id of the device that a line was measured on; None where no row matches."""
     device = point.device
-    return catalogue_id(device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w)
+    return point.imported.catalogue_gpu or catalogue_id(
+        device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w
+    )
 
 
 def summarise(record: StoredRecord) -> RecordSummary:
@@ -107,8 +110,13 @@ def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none."""
-    trusted = [record for record in records if record.gpu == gpu and record.facts.trustworthy]
+    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none.
+
+    An imported record is used where it is named, and never instead of one that mpplan measured.
+    """
+    trusted = [
+        record for record in records if record.gpu == gpu and record.facts.trustworthy and record.facts.imported is None
+    ]
     return max(trusted, key=lambda record: (not record.shipped, record.facts.date or ""), default=None)
 
 
@@ -183,7 +191,7 @@ def remove_record(record: RecordSummary) -> None:
 
 
 def _name(path: Path) -> str:
-    for suffix in reversed(_SUFFIXES):
+    for suffix in reversed(RECORD_SUFFIXES):
         if path.name.endswith(suffix):
             return path.name.removesuffix(suffix)
     return path.stem
@@ -197,7 +205,7 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
     """
     try:
         with os.scandir(directory) as listed:
-            entries = [e for e in listed if e.name.endswith(_SUFFIXES) and ".trace.jsonl" not in e.name]
+            entries = [e for e in listed if e.name.endswith(RECORD_SUFFIXES) and ".trace.jsonl" not in e.name]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -33,13 +33,18 @@ class RecordFacts:
     trustworthy: bool = False
     unused_lines: int = 0
     """Lines that could not be used."""
+    imported: str | None = None
+    """The tool that measured; None: mpplan."""
+    imported_gpu: str | None = None
+    """Catalogue id of the GPU of an imported record."""
     problem: str | None = None
     """Why nothing of the file can be used; None where some of it can, and where it is empty."""
 
     @property
     def gpu(self) -> str | None:
         """Catalogue id of the device, `cpu-local` for a CPU; None where no row matches."""
-        return catalogue_id(self.device_kind, self.device_name, self.memory_total_bytes, self.power_limit_w)
+        described = catalogue_id(self.device_kind, self.device_name, self.memory_total_bytes, self.power_limit_w)
+        return self.imported_gpu or described
 
 
 def catalogue_id(
@@ -86,6 +91,8 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         points=verdict.points,
         trustworthy=verdict.trustworthy,
         unused_lines=file.unused_lines,
+        imported=last.imported.tool,
+        imported_gpu=last.imported.catalogue_gpu,
     )
 
 

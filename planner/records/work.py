@@ -45,6 +45,12 @@ class WorkShape:
     """Columns of a matrix product's result."""
     gemm_k: int | None = None
     """Inner dimension of a matrix product."""
+    ranks: int | None = None
+    """GPUs that took part in a collective, or that a training point's power is the mean of."""
+    nodes: int | None = None
+    """Hosts that the ranks of a collective are on, each with as many."""
+    message_bytes: float | None = None
+    """Message of a collective as nccl-tests counts it: the whole buffer of one rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.imports import OF_TOOLS
+
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests/corpus/files"
 LONGEST_S = 60
@@ -171,7 +173,10 @@ FORMATS = {
     "tariff": Format(
         name="tariff.toml", valid=_documented("docs/pricing.md", "[[period]]"), commands=_estimate("--tariff", "FILE")
     ),
-    "network": Format(name="nccl.txt", valid=_nccl, commands=_estimate("--network-file", "FILE")),
+    "network": Format(
+        name="nccl.txt", valid=_nccl,
+        commands=(*_estimate("--network-file", "FILE"), ("records", "import", "FILE", "-o", "out.jsonl")),
+    ),
     "record": Format(
         name="record.jsonl", valid=_lines("tests/planner/records/probe_lines.jsonl", 12),
         commands=(("check", "FILE"), ("check", "FILE", "--json"), (*ASKED, "--records", "FILE")),
@@ -185,6 +190,7 @@ FORMATS = {
         name="prices.csv", valid=_lines("pricing/data/gpu_prices.csv", 8),
         commands=(("prices", "check", "FILE"), ("prices", "import", "FILE"), ("prices", "list")),
     ),
+    **{kind: Format(name=name, valid=valid, commands=commands) for kind, (name, valid, commands) in OF_TOOLS.items()},
 }  # fmt: skip
 """Every format, by a short name."""
 
@@ -223,7 +229,7 @@ def _inserted(content: bytes, draw: random.Random) -> bytes:
 
 
 def _marked(content: bytes, draw: random.Random) -> bytes:
-    text = content.decode()
+    text = content.decode(errors="replace")
     return draw.choice((b"\xef\xbb\xbf" + content, text.encode("utf-16"), text.encode("utf-32"), b"", b"\0" * 1000))
 
 

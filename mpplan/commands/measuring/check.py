@@ -51,6 +51,8 @@ def check(record: File, json: options.JsonFlag = False, strict: options.StrictFl
 
 def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     """The command that measures the doubtful points of a record again."""
+    if any(point.imported.tool is not None for point in file.measurements):
+        return "another tool measured this: `mpplan probe` on such a machine has none of these doubts"
     kinds = [
         kind for finding in verdict.findings for kind in finding.kinds if kind not in ("canary", "verify", "support")
     ]

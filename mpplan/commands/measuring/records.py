@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mpplan.commands.measuring.records_import import import_record
 from mpplan.ui import options
 from mpplan.ui.console import note
 from mpplan.ui.listing import details, figure, table
@@ -19,7 +20,8 @@ from planner.units import GIB, MILLI, TERA
 
 SCHEMA = "mpplan.records/1"
 
-records_app = typer.Typer(help="List, show and remove measurement records.", no_args_is_help=True)
+records_app = typer.Typer(help="List, show, import and remove measurement records.", no_args_is_help=True)
+records_app.command("import")(import_record)
 
 Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record.")]
 Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the name is enough, where only one has it.")]
@@ -48,7 +50,7 @@ def list_all(json: options.JsonFlag = False) -> None:
             (record.facts.date or "-")[:16].replace("T", " "),
             str(record.facts.points),
             "yes" if record.facts.trustworthy else "no",
-            "shipped" if record.shipped else "own",
+            record.facts.imported or ("shipped" if record.shipped else "own"),
         )
         for record in records
     ]
@@ -97,6 +99,9 @@ def _head(record: StoredRecord) -> list[tuple[str, str]]:
         ("points", str(record.verdict.points)),
         ("trusted", "yes" if record.verdict.trustworthy else "no"),
     ]
+    if first is not None and first.imported.tool is not None:
+        origins = dict.fromkeys((p.imported.tool, p.imported.file, p.imported.sha256) for p in record.file.measurements)
+        pairs += [("imported", f"{tool}: {file}, SHA-256 {sha256}") for tool, file, sha256 in origins]
     if first is not None:
         versions = [
             ("torch", first.software.torch_version),
@@ -134,7 +139,7 @@ def _listed(record: RecordSummary) -> dict[str, Any]:
         problem = {"line": 0, "key": None, "what": str(error), "used": False}
         return {
             "name": record.name, "path": str(record.path), "shipped": record.shipped, "gpu": None, "device_name": None,
-            "date": None, "points": 0, "trustworthy": False, "findings": [], "problems": [problem],
+            "date": None, "points": 0, "trustworthy": False, "findings": [], "problems": [problem], "imported": None,
         }  # fmt: skip
 
 
@@ -150,4 +155,5 @@ def _entry(record: StoredRecord) -> dict[str, Any]:
         "trustworthy": record.verdict.trustworthy,
         "findings": [asdict(finding) for finding in record.verdict.findings],
         "problems": [asdict(problem) for problem in record.file.problems],
+        "imported": next((point.imported.tool for point in record.file.measurements), None),
     }

@@ -1,0 +1,123 @@
+"""CodeCarbon's `emissions.csv`: a row per tracked run (`EmissionsData`, codecarbon/output_methods of 3.3).
+
+Of its columns these are read: `duration` (s), `gpu_energy` (kWh of all tracked GPUs), `gpu_count`, `gpu_model`
+(`8 x NVIDIA H100 80GB HBM3`), `timestamp`, `codecarbon_version`, `tracking_mode`. Where the run took place is not kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planner.imported.formats.base import ImportFormat
+from planner.imported.formats.windows import Window, window_point
+from planner.imported.moments import parse_moment
+from planner.imported.reading import Beside, ImportedPoint, Reading, statistics_of
+from planner.imported.source import SourceFile, clean_name
+from planner.units import KWH_J
+
+HINT = "pass the `emissions.csv` that CodeCarbon wrote, of a run on GPUs"
+COLUMNS = ("duration", "gpu_energy", "gpu_count")
+MOST_RUNS = 1000
+_MODEL = re.compile(r"(\d{1,4}) x (.+)")
+
+DOUBTS = (
+    "energy of the GPUs' own counters: the host is an estimate of CodeCarbon's and is not taken",
+    "the whole tracked run: start-up, evaluation and pauses count",
+    "all GPUs of the machine are counted: where CodeCarbon tracked some of them, each drew more",
+)
+BY_MEAN = "the energy of a step is the run's mean power times the step's time"
+
+
+def _recognises(head: str) -> bool:
+    names = head.partition("\n")[0].split(",")
+    return all(name in names for name in (*COLUMNS, "codecarbon_version"))
+
+
+def _read(source: SourceFile, beside: Beside) -> Reading:
+    rows = _rows(source)
+    models = {_model(row) for _, row in rows} - {None}
+    if len(models) > 1:
+        raise source.fail(1, "gpu_model: expected runs on one kind of GPU, found several", "split the file by GPU")
+    windows = [_window(source, line, row) for line, row in rows]
+    points = [
+        _with_steps(window_point("run", f"run{number}/gpus{window.gpus}", [window], beside.training), beside)
+        for number, window in enumerate(windows, 1)
+    ]
+    first = rows[0][1]
+    start = parse_moment(first.get("timestamp", ""))
+    return Reading(
+        points=tuple(points),
+        doubts=(*DOUBTS, *([BY_MEAN, *beside.steps.doubts] if beside.steps else [])),
+        tool_version=clean_name(first.get("codecarbon_version", "")) or None,
+        device_name=next((str(model) for model in models), None),
+        date=None if start is None else start.iso(),
+    )
+
+
+def _rows(source: SourceFile) -> list[tuple[int, dict[str, str]]]:
+    """The runs that used GPUs, with their lines."""
+    reader = csv.reader(source.text.splitlines())
+    names = next(reader, [])
+    missing = next((name for name in COLUMNS if name not in names), None)
+    if missing is not None:
+        raise source.fail(1, f"{missing}: expected a column of this name", HINT)
+    rows = []
+    try:
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                raise source.fail(reader.line_num, f"expected {len(names)} cells, found {len(cells)}", HINT)
+            row = dict(zip(names, (cell.strip() for cell in cells), strict=True))
+            if row["gpu_energy"] and source.number(reader.line_num, "gpu_energy", row["gpu_energy"]) > 0:
+                rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise source.fail(reader.line_num, f"expected CSV: {error}", HINT) from None
+    if not 0 < len(rows) <= MOST_RUNS:
+        raise source.fail(1, f"expected 1 to {MOST_RUNS} runs with energy of GPUs, found {len(rows)}", HINT)
+    return rows
+
+
+def _model(row: Mapping[str, str]) -> str | None:
+    model = _MODEL.fullmatch(row.get("gpu_model", ""))
+    return clean_name(model[2]) if model else None
+
+
+def _window(source: SourceFile, line: int, row: Mapping[str, str]) -> Window:
+    gpus = source.number(line, "gpu_count", row["gpu_count"], above_zero=True)
+    if gpus != int(gpus):
+        raise source.fail(line, f"gpu_count: expected a whole number, found `{gpus:g}`", HINT)
+    return Window(
+        name="run",
+        seconds=source.number(line, "duration", row["duration"], above_zero=True),
+        gpu_j=source.number(line, "gpu_energy", row["gpu_energy"]) * KWH_J,
+        gpus=int(gpus),
+    )
+
+
+def _with_steps(point: ImportedPoint, beside: Beside) -> ImportedPoint:
+    """The point of a run as that of its steps, where their times are known."""
+    if beside.steps is None:
+        return point
+    time = statistics_of(beside.steps.steady_s)
+    step_j = (point.power.mean_w or 0.0) * (time.median_s or 0.0)
+    return replace(
+        point,
+        setup=replace(point.setup, role="step"),
+        time=time,
+        sampling=replace(point.sampling, samples=len(beside.steps.steady_s)),
+        energy=replace(point.energy, j_per_iteration=step_j),
+    )
+
+
+CODECARBON = ImportFormat(
+    name="codecarbon",
+    what="CodeCarbon's `emissions.csv`",
+    gives="mean power of a run, and with `--steps` the energy of a step, which `mpplan calibrate` learns from",
+    takes_steps=True,
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,169 @@
+"""Power that a tool sampled while steps ran: the energy of a step, by the samples from its first to its last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.errors import InputFileError, UsageError
+from planner.imported.moments import Clock
+from planner.imported.reading import Beside, ImportedPoint, Training, statistics_of
+from planner.imported.source import SourceFile
+from planner.imported.steps.log import StepLog
+from planner.records.figures import EnergyUse, PowerDraw, Sampling
+from planner.records.work import RunSetup, WorkShape
+
+Floats = npt.NDArray[np.float64]
+
+METERED_SD = 0.10
+"""Relative standard deviation of a mean power of one driver field: on A100 and H100 the field sees a quarter of the
+time (arXiv 2312.02741); a probe's power of one source alone is taken to be as sure (`planner.measured.device`)."""
+UNTIMED_SD = 0.20
+"""The same where the samples could not be laid beside the steps: start-up and pauses count as training."""
+STEP_SD = 0.02
+"""Of the time of a step: repeated runs of one configuration differ by a few percent."""
+FEWEST_SAMPLES = 5
+"""Of each GPU, within the steps."""
+
+BOARD = "power of the board as the driver reads it: the host, fans and power supplies are not in it"
+DRIVER_FIELD = "the driver's power field sees part of the time only, on A100 and H100 about a quarter"
+NO_TIMES = "the steps could not be laid beside the power by their times: start-up and pauses count as training"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PowerLog:
+    """Samples of the power of one or more GPUs."""
+
+    watts: Floats
+    """`[sample]`."""
+    gpu: npt.NDArray[np.intp]
+    """Which GPU, counted from 0 in the order in which they appear, `[sample]`."""
+    clock: Clock | None
+    """When each was taken; None where the log has no times."""
+    field: str
+    """`instant`, `average` (over a second) or `counter` (differences of an energy counter); empty where not known."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that were metered."""
+        return int(self.gpu.max()) + 1
+
+    def period_s(self) -> float | None:
+        """Median time between two samples of a GPU; None where it is not known."""
+        if self.clock is None:
+            return None
+        gaps = np.concatenate([np.diff(self.clock.seconds[self.gpu == gpu]) for gpu in range(self.gpus)])
+        return float(np.median(gaps)) if len(gaps) else None
+
+
+def numbered(names: Sequence[str]) -> npt.NDArray[np.intp]:
+    """The number of each name, counted from 0 in the order in which they first appear, `[name]`."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([order[name] for name in names], dtype=np.intp)
+
+
+def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str) -> ImportedPoint:
+    """The mean power and the energy of a step, on each GPU.
+
+    Args:
+        source: the file of the log.
+        log: its samples.
+        beside: the steps, and what was trained.
+        hint: how to write a log that has what is missing.
+
+    Raises:
+        UsageError: no log of steps was given, or one has a zone and the other none.
+        InputFileError: too few samples lie within the steps.
+    """
+    steps = beside.steps
+    if steps is None:
+        raise UsageError(
+            f"`{source.name}` is a log of power: the steps that ran are missing",
+            hint="name their log with `--steps LOG` (Megatron-LM, nanotron, torchtitan, Hugging Face, CSV, JSON Lines)",
+        )
+    inside = _within(log, steps, beside.utc_offset_s)
+    by_gpu = [log.watts[(log.gpu == gpu) if inside is None else (log.gpu == gpu) & inside] for gpu in range(log.gpus)]
+    fewest = min(len(watts) for watts in by_gpu)
+    if fewest < FEWEST_SAMPLES:
+        raise InputFileError(
+            f"{source.name}: expected {FEWEST_SAMPLES} samples of each GPU or more within the steps, found {fewest}",
+            hint=hint,
+        )
+    mean_w = float(np.mean([watts.mean() for watts in by_gpu]))
+    time = statistics_of(steps.steady_s)
+    doubts = [*steps.doubts, *_doubts(log, inside is None, beside.training)]
+    return ImportedPoint(
+        name=_name(beside.training),
+        kind="training",
+        setup=RunSetup(role="step", precision=beside.training.precision),
+        shape=shape_of(beside.training, log.gpus),
+        time=time,
+        sampling=Sampling(samples=len(steps.steady_s), regime="sustained"),
+        energy=EnergyUse(
+            j_per_iteration=mean_w * (time.median_s or 0.0),
+            window_s=_window_s(log, inside),
+            tick_period_s=log.period_s(),
+            source=log.field or None,
+            quality="single",
+            scope="board",
+        ),
+        power=PowerDraw(
+            mean_w=mean_w,
+            p95_w=float(np.quantile(np.concatenate(by_gpu), 0.95)),
+            instant_mean_w=mean_w if log.field == "instant" else None,
+            average_mean_w=mean_w if log.field == "average" else None,
+        ),
+        sd_ratio=STEP_SD,
+        power_sd_ratio=UNTIMED_SD if inside is None else METERED_SD,
+        doubts=tuple(doubts),
+    )
+
+
+def shape_of(training: Training, metered: int | None) -> WorkShape:
+    """What was trained, as sizes of a point."""
+    return WorkShape(model=training.model, seq_len=training.seq_len, tokens=training.tokens_per_gpu, ranks=metered)
+
+
+def _name(training: Training) -> str:
+    return "/".join(["step", *(part for part in (training.model, training.precision) if part)])
+
+
+def _within(log: PowerLog, steps: StepLog, utc_offset_s: float | None) -> npt.NDArray[np.bool_] | None:
+    """Which samples lie between the end of the first step and that of the last; None where times are missing.
+
+    Raises:
+        UsageError: only one of the logs knows its zone.
+    """
+    if log.clock is None or steps.ends is None or len(steps.ends.seconds) < 2:
+        return None
+    clock, ends = log.clock.in_utc(utc_offset_s), steps.ends.in_utc(utc_offset_s)
+    if clock.zoned is not ends.zoned:
+        local, known = ("steps", "power log") if clock.zoned else ("power log", "steps")
+        raise UsageError(
+            f"the times of the {local} have no zone, those of the {known} do",
+            hint="say how far local time was ahead of UTC, like `--utc-offset +01:00`",
+        )
+    first, last = float(ends.seconds.min()), float(ends.seconds.max())
+    return np.asarray((clock.seconds >= first) & (clock.seconds <= last))
+
+
+def _window_s(log: PowerLog, inside: npt.NDArray[np.bool_] | None) -> float | None:
+    if log.clock is None:
+        return None
+    seconds = log.clock.seconds if inside is None else log.clock.seconds[inside]
+    return float(seconds.max() - seconds.min())
+
+
+def _doubts(log: PowerLog, untimed: bool, training: Training) -> list[str]:
+    doubts = [BOARD] if log.field == "counter" else [BOARD, DRIVER_FIELD]
+    period_s = log.period_s()
+    if period_s is not None:
+        doubts.append(f"sampled every {period_s:.3g} s")
+    if untimed:
+        doubts.append(NO_TIMES)
+    if training.gpus is not None and training.gpus != log.gpus:
+        doubts.append(f"{log.gpus} of {training.gpus} GPUs were metered")
+    return doubts

@@ -1,0 +1,130 @@
+"""Operators of PyTorch that a plan has a rate of: matrix products and fused causal attention, by their input shapes.
+
+Inputs stand where the operators' schemas have them (aten/src/ATen/native/native_functions.yaml of PyTorch 2.13; earlier
+versions agree in what is read).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.imported.formats.trace_events import Call
+
+FLOAT8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2")
+RECIPES = {"c10::BFloat16": "bf16-pure", "c10::Half": "fp16"}
+"""Type of both operands to the record's recipe of such a product."""
+PRODUCTS = {"aten::mm": 0, "aten::addmm": 1, "aten::_addmm_activation": 1, "aten::_scaled_mm": 0}
+"""Operators, and where their first operand stands; the second one follows."""
+_SCALE = 2
+"""Where `_scaled_mm` has the scale of its first operand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductShape:
+    """A matrix product `[m, k] x [k, n]` in one recipe."""
+
+    m: int
+    n: int
+    k: int
+    recipe: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """Causal attention of whole sequences in one recipe."""
+
+    batch: int
+    length: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    recipe: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AttentionOperator:
+    query: int
+    """Where the query stands; keys follow."""
+    causal: int
+    """Where it says whether attention is causal: `True`, or a kind of mask above 0."""
+    lengths: tuple[int, ...]
+    """Where the lengths of packed sequences stand, which must be absent."""
+    heads_first: bool
+    """Whether the axes are batch, head, length, size (else batch, length, head, size)."""
+
+
+FORWARD = {
+    "aten::_flash_attention_forward": _AttentionOperator(query=0, causal=8, lengths=(3, 4), heads_first=False),
+    "aten::_efficient_attention_forward": _AttentionOperator(query=0, causal=9, lengths=(3, 4, 5), heads_first=False),
+    "aten::_cudnn_attention_forward": _AttentionOperator(query=0, causal=10, lengths=(3, 4, 5), heads_first=True),
+}
+"""The innermost operators of attention, whose kernels are attention alone; a bias counts as packed."""
+BACKWARD = {
+    "aten::_flash_attention_backward": _AttentionOperator(query=1, causal=11, lengths=(6, 7), heads_first=False),
+    "aten::_efficient_attention_backward": _AttentionOperator(query=1, causal=14, lengths=(4, 6, 7), heads_first=False),
+    "aten::_cudnn_attention_backward": _AttentionOperator(query=1, causal=14, lengths=(8, 9, 10), heads_first=True),
+}
+
+
+def product_of(call: Call) -> ProductShape | None:
+    """The product that a call is; None where it is none, or where its type is not known."""
+    operator = call.operator
+    first = PRODUCTS.get(operator.name)
+    if first is None or len(operator.dims) < first + 2 or len(operator.types) < first + 2:
+        return None
+    left, right = operator.dims[first : first + 2]
+    recipe = _recipe(call, operator.types[first : first + 2])
+    if len(left) != 2 or len(right) != 2 or left[1] != right[0] or recipe is None:
+        return None
+    return ProductShape(m=left[0], n=right[1], k=left[1], recipe=recipe)
+
+
+def _recipe(call: Call, types: tuple[str, ...]) -> str | None:
+    if call.operator.name == "aten::_scaled_mm":
+        return _scaled_recipe(call) if all(name in FLOAT8 for name in types) else None
+    if types == ("float", "float"):
+        return float_recipe(call.kernels)
+    return RECIPES.get(types[0]) if types[0] == types[1] else None
+
+
+def _scaled_recipe(call: Call) -> str | None:
+    """By the scale of the first operand: one number, one a row, or one for 32 elements."""
+    operator = call.operator
+    if len(operator.dims) <= _SCALE or len(operator.types) <= _SCALE:
+        return None
+    if operator.types[_SCALE] == "c10::Float8_e8m0fnu":
+        return "mxfp8"
+    scale, rows = operator.dims[_SCALE], operator.dims[0][0] if operator.dims[0] else 0
+    if all(size == 1 for size in scale):
+        return "fp8"
+    return "fp8-rowwise" if scale in ((rows, 1), (rows,)) else None
+
+
+def float_recipe(kernels: tuple[str, ...]) -> str | None:
+    """Which arithmetic a product of FP32 tensors ran in, by the names of its kernels; None where they do not say."""
+    text = " ".join(kernels).lower()
+    if "tf32" in text:
+        return "tf32"
+    return "fp32" if "sgemm" in text or "ffma" in text or "simt" in text else None
+
+
+def attention_of(call: Call, known: dict[str, _AttentionOperator]) -> AttentionShape | None:
+    """The attention that a call is, forward or backward; None where it is none, is not causal or is packed."""
+    operator = call.operator
+    form = known.get(operator.name)
+    if form is None or max(form.causal, *form.lengths) >= len(operator.dims) or form.causal >= len(operator.values):
+        return None
+    query, key = operator.dims[form.query : form.query + 2]
+    recipe = RECIPES.get(operator.types[form.query]) if form.query < len(operator.types) else None
+    packed = any(operator.dims[place] for place in form.lengths)
+    if len(query) != 4 or len(key) != 4 or packed or recipe is None or not _is_causal(operator.values[form.causal]):
+        return None
+    batch, heads, length, size = query if form.heads_first else (query[0], query[2], query[1], query[3])
+    kv_heads, kv_length = (key[1], key[2]) if form.heads_first else (key[2], key[1])
+    if kv_length != length or kv_heads > heads:
+        return None
+    return AttentionShape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, head_dim=size, recipe=recipe)
+
+
+def _is_causal(value: str) -> bool:
+    return value == "True" or (value.isdecimal() and value != "0")

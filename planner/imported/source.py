@@ -1,0 +1,175 @@
+"""A file of another tool as it is read: its name, its bytes, its text, and where in it something is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from planner.errors import InputFileError
+from planner.files import LARGEST_BYTES, read_bytes
+from planner.text import one_line, shortened
+
+HEAD_CHARACTERS = 65_536
+"""Of the beginning, by which a format is recognised."""
+LARGEST_AMOUNT, SMALLEST_AMOUNT = 1e15, 1e-12
+"""No file holds more seconds, watts, joules or bytes of anything, nor less of it unless it has none."""
+_GZIP = b"\x1f\x8b"
+_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
+_LONGEST_NUMBER = 40
+_NAME_CHARACTERS = 120
+"""Of a file's name in a record."""
+
+
+class SourceFile:
+    """One file that the user named; it is unpacked and decoded once, and only where that is needed."""
+
+    def __init__(self, *, name: str, content: bytes) -> None:
+        """Take a file.
+
+        Args:
+            name: without its folder.
+            content: as it lies on the disk.
+        """
+        self.name = name
+        self.content = content
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the content, in hex digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @cached_property
+    def plain(self) -> bytes:
+        """The content, unpacked where it is a gzip archive.
+
+        Raises:
+            InputFileError: a damaged archive, or one of more than `LARGEST_BYTES`.
+        """
+        if not self.content.startswith(_GZIP):
+            return self.content
+        unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        try:
+            plain = unpacker.decompress(self.content, LARGEST_BYTES + 1)
+        except zlib.error as error:
+            raise self.fail(1, f"expected a gzip archive: {error}") from None
+        if len(plain) > LARGEST_BYTES:
+            raise self.fail(1, f"expected at most {LARGEST_BYTES // 2**20} MiB when unpacked", "pass a smaller file")
+        if not unpacker.eof:
+            raise self.fail(1, "expected a whole gzip archive, found one that ends early")
+        if unpacker.unused_data.strip(b"\0"):
+            raise self.fail(1, "expected one gzip archive, found more behind it")
+        return plain
+
+    @cached_property
+    def text(self) -> str:
+        """The content as text, without a byte-order mark.
+
+        Raises:
+            InputFileError: it is not UTF-8, or not text.
+        """
+        if b"\0" in self.plain[:HEAD_CHARACTERS]:
+            raise self.fail(1, "expected text, found a binary file")
+        try:
+            return self.plain.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise self.fail(1, "expected text in UTF-8") from None
+
+    @property
+    def head(self) -> str:
+        """Its first characters, for recognising its format; empty where it is no text."""
+        try:
+            return self.text[:HEAD_CHARACTERS]
+        except InputFileError:
+            return ""
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Numbered lines that hold something, without surrounding blanks."""
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if text := line.strip():
+                yield number, text
+
+    def document(self) -> Any:
+        """The content as one JSON document.
+
+        Raises:
+            InputFileError: it is none, or one of brackets in brackets.
+        """
+        return self.parse_json(self.text, 1)
+
+    def parse_json(self, text: str, line: int) -> Any:
+        """A JSON text of this file.
+
+        Raises:
+            InputFileError: it is none.
+        """
+        try:
+            return json.loads(text, parse_constant=_refuse_constant)
+        except json.JSONDecodeError as error:
+            raise self.fail(line + error.lineno - 1, f"expected JSON: {error.msg}") from None
+        except (ValueError, RecursionError) as error:  # digits by the thousand, NaN, brackets in brackets
+            what = str(error) if isinstance(error, _ConstantError) else "expected JSON of ordinary size"
+            raise self.fail(line, what) from None
+
+    def fail(self, line: int | None, what: str, hint: str | None = None) -> InputFileError:
+        """The error for a line: `file:line: what`."""
+        place = self.name if line is None else f"{self.name}:{line}"
+        return InputFileError(f"{place}: {what}", hint=hint or "pass the file as the tool wrote it")
+
+    def number(self, line: int, key: str, value: object, *, above_zero: bool = False) -> float:
+        """A finite number of at least 0 in a cell, or in a JSON value.
+
+        Raises:
+            InputFileError: it is none.
+        """
+        amount = as_number(value)
+        if amount is None or (above_zero and amount == 0):
+            low = "above 0" if above_zero else "of at least 0"
+            raise self.fail(line, f"{key}: expected a number {low}, found `{shortened(str(value)[:200])}`")
+        return amount
+
+
+class _ConstantError(ValueError):
+    """NaN or an infinity, which JSON does not have and Python reads."""
+
+
+def _refuse_constant(name: str) -> float:
+    raise _ConstantError(f"expected finite numbers, found `{name}`")
+
+
+def as_number(value: object) -> float | None:
+    """A number that is 0 or from `SMALLEST_AMOUNT` to `LARGEST_AMOUNT`; None where a value is none."""
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) > _LONGEST_NUMBER or not _DECIMAL.fullmatch(text):
+            return None
+        value = float(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if value == 0 or SMALLEST_AMOUNT <= value <= LARGEST_AMOUNT else None
+
+
+def read_source(path: Path) -> SourceFile:
+    """Read a file that the user named, once.
+
+    Raises:
+        UsageError: it is missing or cannot be read.
+        InputFileError: it is neither file nor pipe, or larger than `planner.files.LARGEST_BYTES`.
+    """
+    return SourceFile(name=file_name(path), content=read_bytes(path))
+
+
+def file_name(path: Path) -> str:
+    """The last part of a path, of characters that can be written down."""
+    name = path.name.encode("utf-8", "replace").decode()
+    return shortened(name, _NAME_CHARACTERS)
+
+
+def clean_name(text: str, most: int = 60) -> str:
+    """A name that a file holds (of a window, a kernel), on one line and cut where it is long."""
+    return shortened(one_line(text), most)

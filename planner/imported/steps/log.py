@@ -1,0 +1,127 @@
+"""A log of training steps: how long each took and when it ended, whatever program wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.imported.moments import Clock, Moment
+from planner.imported.source import SourceFile
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_TO_DROP_ONE = 3
+"""Lines of a log from which on the first, which warms up and compiles, is left out."""
+WITH_DATA = "steps hold whatever the program does between two of them: loading data, logging, checkpoints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepLog:
+    """The steps of one training run."""
+
+    program: str
+    """What trained, as `framework` of a file of runs names it; empty where the log does not say."""
+    durations_s: Floats
+    """Seconds per step, one entry for each line of the log, `[line]`."""
+    ends: Clock | None = None
+    """When each line was written, `[line]`; None where the log has no times."""
+    sequences_per_step: float | None = None
+    """Global batch; None where the log does not say."""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def steady_s(self) -> Floats:
+        """Durations without the first line, where there are enough."""
+        return self.durations_s[1:] if len(self.durations_s) >= FEWEST_TO_DROP_ONE else self.durations_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFormat:
+    """One way in which programs log their steps."""
+
+    name: str
+    """Of the program, or of the kind of file."""
+    recognises: Callable[[str], bool]
+    """Whether the first characters of a file are of this format."""
+    read: Callable[[SourceFile], StepLog]
+    """Raises `InputFileError` where the file has no step, or a line of one is damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedStep:
+    """One line of a log."""
+
+    line: int
+    number: int | None = None
+    """Of the step."""
+    duration_s: float | None = None
+    """Seconds per step; None: by the times of this line and the one before."""
+    end: Moment | None = None
+    sequences: float | None = None
+
+
+def step_log(source: SourceFile, program: str, logged: Sequence[LoggedStep], doubts: tuple[str, ...]) -> StepLog:
+    """The log that these lines make; a step that several ranks log counts once.
+
+    Raises:
+        InputFileError: there is no step, times run backwards, or a step has neither a duration nor a time.
+    """
+    steps = _once_each(logged)
+    if not steps:
+        raise source.fail(1, "expected steps of training, found none")
+    timed = all(step.end is not None for step in steps)
+    if timed:
+        _check_order(source, steps)
+    if any(step.duration_s is None for step in steps):
+        durations = _between(source, steps, timed=timed)
+        steps = steps[1:]
+    else:
+        durations = [step.duration_s or 0.0 for step in steps]
+    ends = Clock.of([step.end for step in steps if step.end is not None]) if timed else None
+    batches = {step.sequences for step in steps}
+    return StepLog(
+        program=program,
+        durations_s=np.array(durations, dtype=np.float64),
+        ends=ends,
+        sequences_per_step=batches.pop() if len(batches) == 1 else None,
+        doubts=(WITH_DATA, *doubts),
+    )
+
+
+def _once_each(logged: Sequence[LoggedStep]) -> list[LoggedStep]:
+    """The first line of each step; lines without a number are all kept."""
+    numbered: dict[int, LoggedStep] = {}
+    for step in logged:
+        if step.number is not None:
+            numbered.setdefault(step.number, step)
+    return [step for step in logged if step.number is None or numbered[step.number] is step]
+
+
+def _check_order(source: SourceFile, steps: Sequence[LoggedStep]) -> None:
+    for before, after in pairwise(steps):
+        if before.end is None or after.end is None:
+            continue
+        if before.end.zoned is not after.end.zoned:
+            raise source.fail(after.line, "expected times that all have a zone, or none")
+        if after.end.seconds < before.end.seconds:
+            raise source.fail(after.line, f"expected a time after that of line {before.line}")
+
+
+def _between(source: SourceFile, steps: Sequence[LoggedStep], *, timed: bool) -> list[float]:
+    """Seconds per step between successive lines, by their times."""
+    if not timed or len(steps) < 2:
+        raise source.fail(steps[0].line, "expected the duration of each step, or the times of two or more")
+    durations = []
+    for before, after in pairwise(steps):
+        assert before.end is not None
+        assert after.end is not None
+        apart = 1 if before.number is None or after.number is None else after.number - before.number
+        elapsed_s = after.end.seconds - before.end.seconds
+        if apart < 1 or elapsed_s <= 0:
+            raise source.fail(after.line, f"expected a later step and time than those of line {before.line}")
+        durations.append(elapsed_s / apart)
+    return durations
