@@ -1,7 +1,7 @@
 """Peak memory of many steps, tracked in a process of its own while the GPU measures.
 
 Bookkeeping on fake tensors takes the host seconds for each model, in which a GPU would rest and cool down. The other
-process keeps one thread busy. Its fake tensors are of the GPU, so that it holds a context there, and runs nothing on it.
+process keeps one thread busy. Its fake tensors are of the GPU, so that it holds a context there; it runs nothing on it.
 """
 
 from __future__ import annotations

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from zipfile import ZipFile
 
 import pytest
 
+from benchmarks.h200.fitness import unfit
 from planner.records.jsonl import read_measurements
 from tests.planner.recorded import H200, a_measurement, write_record
 
@@ -91,44 +94,99 @@ def test_every_claim_of_the_table_has_a_way_to_measure_it() -> None:
     assert ids == list(script("measure_claims").HOW)
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-def test_a_command_that_runs_out_of_time_leaves_a_whole_record_in_few_files(
+def fit_record(path: Path, *, energy_source: str = "counter", fp8: str = "ok") -> Path:
+    """What a quick suite on an H200 leaves, in short."""
+    support = dict.fromkeys(("fp32", "tf32", "fp16", "bf16-autocast", "bf16-fsdp"), "ok") | {"fp8": fp8}
+    lines = [
+        a_measurement(
+            probe_id=f"support/{name}", kind="support", recipe=name, status=status, time_median_s=None,
+            reason=None if status == "ok" else "a small product failed: no kernel", **H200,
+        )
+        for name, status in support.items()
+    ]  # fmt: skip
+    kinds = ("bandwidth", "attention", "power", "gemm", "block", "end_to_end")
+    sources = {"energy_source": energy_source, "energy_reason": "the energy counter does not tick"}
+    lines += [a_measurement(probe_id=kind, kind=kind, **(sources if kind == "power" else {}), **H200) for kind in kinds]
+    return write_record(path, *lines)
+
+
+def test_a_machine_with_every_recipe_and_the_energy_counter_is_fit(tmp_path: Path) -> None:
+    assert unfit(fit_record(tmp_path / "r.jsonl"), "cuda") == []
+
+
+def test_a_machine_without_the_counter_or_a_recipe_stops_the_campaign_and_says_why(tmp_path: Path) -> None:
+    by_field = fit_record(tmp_path / "r.jsonl", energy_source="instant")
+    without_fp8 = fit_record(tmp_path / "s.jsonl", fp8="unsupported")
+
+    assert unfit(by_field, "cuda") == [
+        "energy comes from `instant`, not from the counter: the energy counter does not tick"
+    ]
+    assert unfit(without_fp8, "cuda") == [
+        "fp8 is `unsupported` where `ok` is expected: a small product failed: no kernel"
+    ]
+    assert unfit(tmp_path / "none.jsonl", "cuda") == ["the quick suite wrote no record; the log says why"]
+
+
+def campaign(command: str, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, str(FOLDER / "campaign.py"), command, "--out", str(out), "--device", "cpu", *more]
+    return subprocess.run(words, capture_output=True, text=True, timeout=900, check=False)
+
+
+def a_wheel(folder: Path) -> Path:
+    """A package that no machine has, as a wheel (PEP 427)."""
+    folder.mkdir()
+    info = "mpplan_rehearsal-1.0.dist-info"
+    with ZipFile(folder / "mpplan_rehearsal-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("mpplan_rehearsal.py", "BROUGHT = True\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: mpplan-rehearsal\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return folder
+
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+@needs_torch
+def test_a_rehearsal_of_the_smoke_brings_its_wheels_and_writes_into_its_folder_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    out, home = tmp_path / "out", tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+
+    done = campaign("smoke", out, "--minutes", "0.6", "--wheels", str(a_wheel(tmp_path / "wheels")))
+
+    assert done.returncode == 0, done.stdout
+    assert (out / "packages" / "mpplan_rehearsal.py").exists()
+    assert json.loads((out / "doctor.json").read_text(encoding="utf-8"))["schema"] == "mpplan.doctor/1"
+    kept = read_measurements(out / "quick.jsonl.gz")
+    assert kept.measurements == read_measurements(out / "quick.jsonl").measurements
+    assert not list(home.iterdir())
+
+
+@needs_torch
+def test_a_step_that_is_cut_off_leaves_a_whole_record_and_goes_on_when_it_is_run_again(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, str(FOLDER / "session.py"), "verify", "--out", str(out)]
 
-    done = subprocess.run(
-        [*command, "--device", "cpu", "--minutes", "0.7"], capture_output=True, text=True, timeout=600, check=False
-    )
+    first = campaign("plans", out, "--minutes", "0.4")
+    before = read_measurements(out / "suite-1.jsonl")
+    second = campaign("plans", out, "--minutes", "0.5")
+    after = read_measurements(out / "suite-1.jsonl")
 
-    assert done.returncode == 0
-    files = list(out.iterdir())
-    assert len(files) <= 8
-    assert all(path.stat().st_size <= 16 * 2**20 for path in files)
-    record = read_measurements(out / "verify.jsonl")
-    assert record.measurements
-    assert not [problem for problem in record.problems if not problem.used]
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert before.measurements
+    assert not before.damage
+    assert after.measurements[: len(before.measurements)] == before.measurements
 
 
-def test_a_first_record_of_another_gpu_does_not_cost_the_verification(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = script("session")
-    first = tmp_path / "suite-1.jsonl"
-    first.write_text("a record\n", encoding="utf-8")
-    session = module.Session(tmp_path / "out", "cuda", 8.0, first)
-    asked: list[tuple[str, ...]] = []
+@needs_torch
+def test_a_verification_on_another_device_than_the_records_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    write_record(out / "suite-1.jsonl", timed("gemm/a", 1.0))
 
-    def probe(name: str, record: Path, *more: str) -> int:
-        asked.append(more)
-        return 2 if "--resume" in more else 0  # as `mpplan probe` refuses a record of another device
+    done = campaign("verify", out, "--minutes", "0.5")
 
-    monkeypatch.setattr(session, "run", lambda *command, **settings: 0)
-    monkeypatch.setattr(session, "probe", probe)
-
-    module.verify(session)
-
-    assert ["--resume" in more for more in asked] == [True, False]
-    assert not (tmp_path / "out" / "verify.jsonl").exists()  # made anew by the probe
+    assert done.returncode == 2
+    assert "stop: the record is of another GPU" in done.stdout

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     path = tmp_path_factory.mktemp("fake") / "r.jsonl"
     faulty = FaultyPoints(out_of_memory={OUT_OF_MEMORY}, uncapturable={UNCAPTURABLE})
     with fake_cuda(faulty) as gpu:
@@ -61,7 +60,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         verify_s = session.elapsed_s - suite_s
         stray = gpu.stream is not gpu.default_stream
         session.close()
-    yield Run(
+    return Run(
         outcome=outcome, lines=session.ledger.known, suite_s=suite_s, verify_s=verify_s, expected_s=expected,
         took_s=took, gpu=gpu, left_on_a_stream=stray,
     )  # fmt: skip
@@ -145,7 +144,7 @@ def test_every_target_is_predicted_and_run(run: Run) -> None:
 
 
 def test_memory_is_predicted_to_three_percent(run: Run) -> None:
-    # the only figure of the fake GPU that is real: bytes that the small models' tensors take, tracked in another process
+    # the one real figure here: bytes of the small models' tensors, as measured and as tracked in another process
     summary = verify_document(run.lines.values())["summary"]["memory"]
 
     assert summary["n"] == 13

@@ -1,0 +1,1 @@
+"""Scripts of a measuring campaign on one GPU."""

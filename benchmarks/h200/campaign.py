@@ -1,0 +1,127 @@
+"""The measurements of a GPU that is at hand for forty minutes, as commands of at most ten, each worth something alone.
+
+    python benchmarks/h200/campaign.py smoke    --out DIR [--wheels WHEELS]
+    python benchmarks/h200/campaign.py plans    --out DIR
+    python benchmarks/h200/campaign.py products --out DIR
+    python benchmarks/h200/campaign.py verify   --out DIR
+    python benchmarks/h200/campaign.py again    --out DIR
+
+All write to the same folder and nowhere else. A record is flushed line by line, so that a command may be cut off at any
+point; run again, it goes on. A rehearsal on the CPU runs the same code: `--device cpu --minutes 2`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1])]  # the package is not installed where the campaign runs
+
+from benchmarks.h200.fitness import unfit  # noqa: E402
+from benchmarks.h200.workplace import Workplace, say  # noqa: E402
+
+REFUSED = 2
+"""Exit code of `mpplan probe` for a record that it does not go on with; also the campaign's own."""
+UNFIT = 4
+"""Exit code where what the machine reports makes the rest worthless."""
+MINUTES = {"smoke": 3.0, "plans": 9.5, "products": 9.5, "verify": 9.5, "again": 9.5}
+"""Of each command on a GPU."""
+FOR_PLANS = "idle,bandwidth,launch,attention,memory-ops,power,optimizer,block"
+FOR_PRODUCTS = "gemm,end-to-end"
+DRIVER_QUERY = (
+    "name,driver_version,vbios_version,power.limit,clocks.max.sm,memory.total,mig.mode.current,ecc.mode.current"
+)
+
+
+def smoke(place: Workplace) -> int:
+    """Is this machine fit for the rest: driver, `mpplan doctor`, a quick suite, versions."""
+    if place.device == "cuda":
+        place.run("driver", "nvidia-smi", f"--query-gpu={DRIVER_QUERY}", "--format=csv", limit_s=30.0)
+    place.python("doctor", "-m", "mpplan", "doctor", "--json", limit_s=60.0, stdout=place.out / "doctor.json")
+    record = place.out / "quick.jsonl"
+    place.probe("quick suite", record, "--suite", "quick", "--resume", limit_s=min(100.0, place.left_s - 10.0))
+    reasons = unfit(record, place.device)
+    for reason in reasons:
+        say(f"stop: {reason}")
+    return UNFIT if reasons else 0
+
+
+def plans(place: Workplace) -> int:
+    """What plans need most: idle, bandwidth, launch, attention, memory operations, power, optimizers, layers."""
+    return place.probe("what plans need", place.record, "--workload", FOR_PLANS, "--resume")
+
+
+def products(place: Workplace) -> int:
+    """Products and whole steps into the same record, the meter against a trace, the limits by a loop of its own."""
+    meter_s = 24.0 if place.device == "cuda" else 2.0
+    code = place.probe("products", place.record, "--workload", FOR_PRODUCTS, "--resume", reserve_s=3 * meter_s + 90.0)
+    if code == REFUSED:
+        return code
+    out = place.out
+    limits = ("--device", place.device, "--record", str(place.record))
+    place.python("limits", str(HERE / "measure_limits.py"), str(out / "limits.json"), *limits, reserve_s=3 * meter_s)
+    meter = ("--device", place.device, "--seconds", f"{meter_s:.0f}")
+    place.python("meter", str(HERE / "measure_meter.py"), str(out / "meter.json"), *meter)
+    return code
+
+
+def verify(place: Workplace) -> int:
+    """Models that were not probed, predicted from the record and run; on the GPU of the record, or not at all."""
+    code = place.probe("verification", place.record, "--workload", "canary", "--resume", "--verify")
+    if code == REFUSED:
+        say("stop: the record is of another GPU, driver or torch than this one; begin with `plans` in a new folder")
+    return code
+
+
+def again(place: Workplace) -> int:
+    """A second suite in another process, its agreement with the first, and the claims that one GPU can judge."""
+    second = place.out / "suite-2.jsonl"
+    code = place.probe("second suite", second, "--resume", reserve_s=45.0)
+    agreement = (str(place.record), str(second), str(place.out / "agreement.json"))
+    place.python("agreement", str(HERE / "compare_records.py"), *agreement)
+    place.python("claims", str(HERE / "measure_claims.py"), str(place.record), str(place.out / "claims.json"))
+    return code
+
+
+COMMANDS: dict[str, Callable[[Workplace], int]] = {
+    "smoke": smoke,
+    "plans": plans,
+    "products": products,
+    "verify": verify,
+    "again": again,
+}
+
+
+def main() -> int:
+    """Run one command; its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--out", type=Path, required=True, help="the one folder that is written")
+    parser.add_argument("--record", type=Path, help="an earlier record to go on with, where --out holds none")
+    parser.add_argument("--wheels", type=Path, help="wheels of what the machine may lack")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--minutes", type=float, help="most time of the command")
+    asked = parser.parse_args()
+    minutes = asked.minutes or MINUTES[asked.command]
+    place = Workplace(asked.out, asked.device, minutes, name=asked.command, record=asked.record)
+    try:
+        place.install(asked.wheels)
+        code = COMMANDS[asked.command](place)
+    finally:
+        place.pack()
+    place.note(_summary(asked.command, code))
+    return code
+
+
+def _summary(command: str, code: int) -> str:
+    document: dict[str, Any] = {"command": command, "exit_code": code}
+    return json.dumps(document)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""One folder, one device and one deadline: where the commands of a campaign run and leave what they found."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+END_S = 20.0
+"""For a command to end by itself once it is told to."""
+INSTALL_LIMIT_S = 120.0
+
+
+def say(text: str) -> None:
+    """A line at once, so that a log that is cut off holds it."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class Workplace:
+    """Runs commands in time, with everything that they write inside one folder."""
+
+    def __init__(self, out: Path, device: str, minutes: float, *, name: str, record: Path | None = None) -> None:
+        """Make the folder.
+
+        Args:
+            out: the folder.
+            device: `cuda` or `cpu`.
+            minutes: until the deadline.
+            name: of the command, for the log.
+            record: an earlier record; copied into the folder where that holds none.
+        """
+        self.end = time.monotonic() + 60.0 * minutes
+        self.out, self.device = out.resolve(), device
+        self.log = self.out / f"{name}.log"
+        self.record = self.out / "suite-1.jsonl"
+        self.out.mkdir(parents=True, exist_ok=True)
+        if record is not None and not self.record.exists():
+            shutil.copyfile(record, self.record)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds to the deadline."""
+        return self.end - time.monotonic()
+
+    @property
+    def packages(self) -> Path:
+        """Where what the machine lacks is installed."""
+        return self.out / "packages"
+
+    def install(self, wheels: Path | None) -> None:
+        """Install the wheels whose packages the machine lacks; without a network, into this folder."""
+        missing = [path for path in sorted(wheels.glob("*.whl")) if _is_missing(path)] if wheels else []
+        if missing:
+            target = ("--target", str(self.packages), "--no-index", "--no-deps", "--no-compile", "--upgrade")
+            names = [str(path.resolve()) for path in missing]
+            self.python("install", "-m", "pip", "install", "--quiet", *target, *names, limit_s=INSTALL_LIMIT_S)
+
+    def probe(self, name: str, record: Path, *more: str, reserve_s: float = 20.0, limit_s: float | None = None) -> int:
+        """`mpplan probe` into a record, with the time that is left as its budget; its exit code."""
+        left_s = self.left_s - reserve_s if limit_s is None else limit_s
+        budget = ("--budget", f"{max(left_s, 5.0):.0f}s")
+        device = ("--device", "cpu" if self.device == "cpu" else "gpu")
+        resume = [word for word in more if word != "--resume" or record.exists()]
+        return self.python(
+            name, "-m", "mpplan", "probe", *device, *budget, "-o", str(record), *resume, reserve_s=reserve_s / 2
+        )
+
+    def python(
+        self,
+        name: str,
+        *words: str,
+        reserve_s: float = 5.0,
+        limit_s: float | None = None,
+        stdout: Path | None = None,
+    ) -> int:
+        """A Python command; see `run`."""
+        return self.run(name, sys.executable, *words, reserve_s=reserve_s, limit_s=limit_s, stdout=stdout)
+
+    def run(
+        self,
+        name: str,
+        *command: str,
+        reserve_s: float = 5.0,
+        limit_s: float | None = None,
+        stdout: Path | None = None,
+    ) -> int:
+        """Run a command with its output in the log, stopped in time; its exit code, 127 where it is not there."""
+        limit = max(min(self.left_s - reserve_s, limit_s or float("inf")), 1.0)
+        say(f"== {name}: at most {limit:.0f} s")
+        self.note(f"== {name}")
+        try:
+            with self.log.open("ab") as log, (stdout or self.log).open("ab" if stdout is None else "wb") as into:
+                process = subprocess.Popen(command, stdout=into, stderr=log, env=self.environment(), cwd=self.out)
+                code = _wait(process, limit)
+        except OSError as error:
+            self.note(f"{command[0]}: {error.strerror}")
+            code = 127
+        say(f"== {name}: exit {code}, {self.left_s:.0f} s left")
+        return code
+
+    def environment(self) -> dict[str, str]:
+        """Variables of a command: finds the packages, and writes caches and data into the folder."""
+        path = os.pathsep.join(filter(None, [str(ROOT), str(self.packages), os.environ.get("PYTHONPATH")]))
+        cache, scratch = self.out / "cache", self.out / "tmp"
+        scratch.mkdir(exist_ok=True)
+        places = {
+            "XDG_DATA_HOME": self.out / "data",
+            "XDG_CACHE_HOME": cache,
+            "TORCHINDUCTOR_CACHE_DIR": cache / "inductor",
+            "TRITON_CACHE_DIR": cache / "triton",
+            "CUDA_CACHE_PATH": cache / "cuda",
+            "HF_HOME": cache / "huggingface",
+            "TMPDIR": scratch,
+        }
+        fixed = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
+        return os.environ | fixed | {name: str(place) for name, place in places.items()}
+
+    def note(self, text: str) -> None:
+        """Add a line to the log."""
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(text + "\n")
+
+    def pack(self) -> None:
+        """Write a compressed copy of each record and trace beside it, as they are to be kept; list what there is."""
+        for path in sorted(self.out.glob("*.jsonl")):
+            with path.open("rb") as source, gzip.open(path.with_name(f"{path.name}.gz"), "wb") as target:
+                shutil.copyfileobj(source, target)
+        shutil.rmtree(self.out / "tmp", ignore_errors=True)
+        for path in sorted(path for path in self.out.iterdir() if path.is_file()):
+            say(f"{path.stat().st_size:>10} {path.name}")
+
+
+def _is_missing(wheel: Path) -> bool:
+    """Whether no version of a wheel's package is installed (PEP 427: the name ends at the first hyphen)."""
+    try:
+        importlib.metadata.version(wheel.name.split("-", 1)[0])
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    return False
+
+
+def _wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
+    """Wait for a command; past the limit it is told to end, which the probe does with what it has."""
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+    except BaseException:
+        process.terminate()
+        process.wait(END_S)
+        raise
+    try:
+        return process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
