@@ -14,6 +14,7 @@ from planner.errors import InputFileError
 from planner.evidence import Evidence, EvidenceKind
 from planner.measured.composition import composition_ratios
 from planner.measured.kernels import COMPUTE, LinearFit, fit_attention, fit_products, log_mean, quiet_first, usable
+from planner.measured.memory import context_bytes, fragmentation_ratios
 from planner.measured.rates import Activity, ActivityKind, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
@@ -60,6 +61,8 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         composition_ratio={},
         product_fits=products,
         power_limit_w=last.device_state.power_limit_w,
+        context_bytes=context_bytes(points),
+        fragmentation_ratios=fragmentation_ratios(points),
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
     return replace(rates, composition_ratio=composition_ratios(rates, points))

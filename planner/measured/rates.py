@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from planner.measured.kernels import LinearFit
@@ -113,3 +113,7 @@ class MeasuredRates:
     """Forward and backward, by compute."""
     power_limit_w: float | None = None
     """Enforced when the last point was measured; None where it could not be read."""
+    context_bytes: MeasuredValue | None = None
+    """Device memory of a process beyond what its allocator holds."""
+    fragmentation_ratios: Values = field(default_factory=dict)
+    """Reserved beyond allocated memory over allocated memory, by mode: eager, compiled."""
