@@ -23,6 +23,7 @@ from planner.measured.kernels import (
     sustained_clock_hz,
     usable,
 )
+from planner.measured.memory import context_bytes, fragmentation_ratios
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
@@ -74,6 +75,8 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         },
         power_limit_w=last.device_state.power_limit_w,
         imported=_imported(points),
+        context_bytes=context_bytes(points),
+        fragmentation_ratios=fragmentation_ratios(points),
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
     return replace(rates, composition_ratio=composition_ratios(rates, points))

@@ -119,3 +119,7 @@ class MeasuredRates:
     """Enforced when the last point was measured; None where it could not be read."""
     imported: str | None = None
     """Tools and files that the points were imported from; None: mpplan measured them."""
+    context_bytes: MeasuredValue | None = None
+    """Device memory of a process beyond what its allocator holds."""
+    fragmentation_ratios: Values = field(default_factory=dict)
+    """Reserved beyond allocated memory over allocated memory, by mode: eager, compiled."""

@@ -84,6 +84,10 @@ def _composition(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
     return next((rates.composition_ratio[run] for run in runs if run in rates.composition_ratio), None)
 
 
+def _fragmentation(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
+    return rates.fragmentation_ratios.get("compiled" if recipe.stack == "fsdp-compile" else "eager")
+
+
 def _power(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> MeasuredValue | None:
     return rates.power_w.get(Activity(kind=kind, of=of))
 
@@ -109,6 +113,8 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
         "power_memory_w": _power(rates, ActivityKind.MEMORY),
     }
+    if not recipe.fused:  # a stack with its own kernels and buffers has a context and a heap of its own
+        values |= {"context_bytes": rates.context_bytes, "fragmentation_ratio": _fragmentation(rates, recipe)}
     if linear is not None:
         # The fit of the products is a plain sum of arithmetic, traffic and a fixed time.
         values["operand_bytes_per_s"] = rates.operand_bytes_per_s.get(compute) or _exactly(float("inf"))

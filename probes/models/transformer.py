@@ -33,20 +33,55 @@ def _matching_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[
 
 
 BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}
-"""`torch.nn.attention.SDPBackend` by number."""
+"""`torch.nn.attention.SDPBackend` by number.
+
+FP32 has only `efficient` on a GPU. From compute capability 8.0 on it makes each FP32 product of three TF32 products,
+whatever torch's TF32 switch says (`OpMultiplyAddFastF32` in PyTorch's `mem_eff_attention/gemm_kernel_utils.h`): FP32
+and TF32 attention are the same kernel at the same speed.
+"""
 
 
 def attention_backend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> str | None:
     """Which family of kernels `causal_attention` uses, as torch chooses; None where this version does not report it.
 
-    It depends on the versions: on Hopper torch prefers cuDNN's from some release of cuDNN on.
+    It depends on the versions: on Hopper torch prefers cuDNN's from some release of cuDNN on. `_expanded_kv` is added
+    where keys and values are written out for each query head first, `_cpu` on a CPU.
     """
     choose = getattr(torch, "_fused_sdp_choice", None)
     if choose is None:
         return None
-    k, v, gqa = _matching_heads(q, k, v)
-    name = BACKENDS.get(int(choose(q, k, v, is_causal=True, enable_gqa=gqa)))
-    return f"{name}_cpu" if name and not q.is_cuda else name
+    keys, values, gqa = _matching_heads(q, k, v)
+    name = BACKENDS.get(int(choose(q, keys, values, is_causal=True, enable_gqa=gqa)))
+    if name is None:
+        return None
+    return name + ("_expanded_kv" if keys.shape[1] > k.shape[1] else "") + ("" if q.is_cuda else "_cpu")
+
+
+ENOUGH_TOKENS = 2048
+"""torch chooses by types, heads and their size; beyond a few tokens not by length, whose tensors may not fit beside
+trials that fill the device."""
+
+
+def backend_of_heads(
+    heads: int, kv_heads: int, head_dim: int, length: int, *, dtype: str, device: torch.device
+) -> str | None:
+    """`attention_backend` of one sequence, for models whose queries and keys nobody sees.
+
+    Args:
+        heads: query heads.
+        kv_heads: key and value heads.
+        head_dim: size of a head.
+        length: tokens.
+        dtype: name of the type that attention runs in: autocast's, else that of the activations.
+        device: where.
+    """
+    q, k, v = (
+        torch.empty(
+            1, count, min(length, ENOUGH_TOKENS), head_dim, dtype=getattr(torch, dtype), device=device
+        ).requires_grad_()
+        for count in (heads, kv_heads, kv_heads)
+    )
+    return attention_backend(q, k, v)
 
 
 class _Gather(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here

@@ -226,6 +226,7 @@ class _BlockTrial:
 
         module = build_stack(case.shape, case.layers, case.seq_len, recompute=case.recompute, device=device.torch)
         self.module = module
+        self.case = case
         self.training = Training(module, recipe, device.kind)
         self.flags = self.training.flags
         if case.compiled:
@@ -254,8 +255,15 @@ class _BlockTrial:
         mark("backward")
 
     def outcome(self) -> TrialOutcome:
-        """Nothing to add."""
-        return TrialOutcome()
+        """The family of attention kernels that ran."""
+        from probes.models.transformer import backend_of_heads
+
+        shape, recipe = self.case.shape, self.training.recipe
+        dtype = recipe.autocast or recipe.held
+        heads = (shape.local_heads, shape.local_kv_heads, shape.head_dim)
+        return TrialOutcome(
+            attention_backend=backend_of_heads(*heads, self.case.seq_len, dtype=dtype, device=self.x.device)
+        )
 
 
 def _build(case: BlockCase, recipe_id: str, device: Device) -> Trial:

@@ -115,6 +115,7 @@ class _ModelTrial:
         from probes.models.whole import build_model, make_batch
         from probes.precisions.training import Training, fused_adamw
 
+        self.case = case
         self.module = build_model(case, seed, device.torch)
         self.training = Training(self.module, recipe, device.kind)
         self.flags = self.training.flags
@@ -143,7 +144,7 @@ class _ModelTrial:
         mark("optimizer")
 
     def outcome(self) -> TrialOutcome:
-        """Loss by step, where it stayed finite, and parameters as they are."""
+        """Loss by step, where it stayed finite, parameters as they are, and the family of attention kernels."""
         import math
 
         trace = tuple(float(loss) for loss in self.losses)
@@ -151,7 +152,21 @@ class _ModelTrial:
         return TrialOutcome(
             reason=None if finite else "the loss left the finite range within the first steps",
             params=params_of(self.module),
+            attention_backend=self._attention_backend(),
             numerics=Numerics(loss_trace=trace if finite else (), loss_scale=self.training.loss_scale),
+        )
+
+    def _attention_backend(self) -> str | None:
+        """Of models with our causal attention; the libraries' own attention of the others is not asked."""
+        from probes.models.transformer import backend_of_heads
+
+        sizes = shape_of(self.case)
+        if self.case.family != "llama" or sizes.heads is None or sizes.kv_heads is None or sizes.head_dim is None:
+            return None
+        recipe, device = self.training.recipe, self.batch["input_ids"].device
+        dtype = recipe.autocast or recipe.held
+        return backend_of_heads(
+            sizes.heads, sizes.kv_heads, sizes.head_dim, self.case.seq_len, dtype=dtype, device=device
         )
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from probes.models.moe import Experts, ends_of_groups  # noqa: E402
 from probes.models.shapes import TINY  # noqa: E402
 from probes.models.stack import build_stack  # noqa: E402
-from probes.models.transformer import attention_backend, causal_attention, randomise, rotate  # noqa: E402
+from probes.models.transformer import attention_backend, backend_of_heads, causal_attention, randomise, rotate  # noqa: E402
 
 CPU = torch.device("cpu")
 LENGTH = 32
@@ -112,3 +112,52 @@ def test_the_kernel_of_attention_is_the_one_that_torch_chooses() -> None:
 
     assert attention_backend(q, k, k) == "flash_cpu"
     assert attention_backend(q.double(), k.double(), k.double()[..., :32]) == "math_cpu"  # values of another size
+
+
+class OnGpu:
+    """What attention asks of a tensor on a GPU."""
+
+    is_cuda = True
+
+    def __init__(self, heads: int, dtype: object) -> None:
+        self.shape, self.dtype = (1, heads, 128, 64), dtype
+
+    def repeat_interleave(self, times: int, dim: int) -> OnGpu:
+        assert dim == 1
+        return OnGpu(self.shape[1] * times, self.dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "autocast", "kv_heads", "kernel", "expected"),
+    [
+        (torch.float32, False, 2, 2, "efficient_expanded_kv"),
+        (torch.float32, False, 8, 2, "efficient"),  # as many keys as queries: nothing to write out
+        (torch.float32, True, 2, 3, "cudnn"),  # autocast runs it in BF16
+        (torch.bfloat16, False, 2, 1, "flash"),
+    ],
+)
+def test_fp32_attention_with_grouped_queries_is_named_with_its_expanded_keys(
+    monkeypatch: pytest.MonkeyPatch, dtype: object, autocast: bool, kv_heads: int, kernel: int, expected: str
+) -> None:
+    asked: list[tuple[int, bool]] = []
+
+    def choose(q: OnGpu, k: OnGpu, v: OnGpu, *, is_causal: bool, enable_gqa: bool) -> int:
+        assert is_causal
+        asked.append((k.shape[1], enable_gqa))
+        return kernel
+
+    monkeypatch.setattr(torch, "_fused_sdp_choice", choose)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: autocast)
+    monkeypatch.setattr(torch, "get_autocast_dtype", lambda kind: torch.bfloat16)
+
+    named = attention_backend(OnGpu(8, dtype), OnGpu(kv_heads, dtype), OnGpu(kv_heads, dtype))
+
+    assert named == expected
+    expanded = dtype is torch.float32 and not autocast
+    assert asked == [(8 if expanded else kv_heads, not expanded and kv_heads < 8)]
+
+
+def test_a_kernel_that_torch_does_not_tell_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch, "_fused_sdp_choice")
+
+    assert backend_of_heads(8, 2, 64, 128, dtype="float32", device=CPU) is None

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, QWEN3_30B_EP8
+from probes.models.shapes import LLAMA_8B, LLAMA_70B_TP8, QWEN3_30B_EP8, TINY
 from probes.precisions import recipe_by_id
 from probes.workloads.block import BlockCase, block_counts, block_point
-from tests.probes.build import H200, plan
+from tests.probes.build import CPU, H200, plan
 
 CASE = BlockCase(shape=LLAMA_8B, layers=4, seq_len=8192)
 ATTENTION = 4 * 2 * 8192**2 * 4096
@@ -63,3 +63,13 @@ def test_fp8_is_not_measured_at_sizes_that_its_units_do_not_take() -> None:
 
     assert block_point(plan(H200), odd, recipe_by_id("fp8")).unsupported is not None
     assert block_point(plan(H200), odd, recipe_by_id("bf16-fsdp")).unsupported is None
+
+
+@pytest.mark.parametrize("recipe", ["fp32", "bf16-autocast", "bf16-fsdp"])
+def test_a_layer_says_which_attention_it_ran(recipe: str) -> None:
+    pytest.importorskip("torch")
+    case = BlockCase(shape=TINY, layers=1, seq_len=64)
+
+    outcome = block_point(plan(), case, recipe_by_id(recipe)).build(CPU).outcome()
+
+    assert outcome.attention_backend == "flash_cpu"

@@ -42,6 +42,7 @@ def test_a_training_step_of_each_family_runs_in_its_phases_and_records_its_loss(
     assert phases[:3] == ["forward", "backward", "optimizer"]
     assert len(outcome.numerics.loss_trace) == 3
     assert outcome.params == params_of(trial.module)
+    assert outcome.attention_backend == ("flash_cpu" if case.family == "llama" else None)
 
 
 def test_training_on_one_batch_lowers_its_loss() -> None:
