@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -14,3 +17,12 @@ settings.register_profile(
     "fuzz", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("steady")
+
+ROOT = Path(__file__).parent
+SHORT_MODULES = ROOT / "pricing"
+"""The folder whose modules are the shortest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the shortest modules last: no worker is left with a long one while the others have nothing to do."""
+    items.sort(key=lambda item: SHORT_MODULES in item.path.parents)

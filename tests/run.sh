@@ -5,20 +5,25 @@
 #   sh tests/run.sh -k words        further words go to pytest
 # All cores are used; a module's tests stay on one of them, so that slow fixtures are made once. The threads of numpy and
 # torch would wait for each other on top of that (a Cholesky factor of 150 rows took ten times as long): each process has
-# one. Modules stay in the order of their folders: by default those with the fewest tests come last, which are the slowest.
-# Packages are compiled on all cores, pip would take one; not so the 2,500 files of models of which three are imported.
+# one. Modules keep the order of tests/conftest.py: by default those with the fewest tests come last, which are the slowest.
+# Packages are compiled on all cores, pip would take one; not so what no test imports: 2,500 files of models, of which three
+# are, and the packages' own tests, a quarter of all source.
 # A first import in a test must not compile them: a warning there is an error, and torchao's source has one.
 # Needs Python 3.11 or later with venv; the browser set-up needs apt as root or through sudo.
 set -eu
 cd "$(dirname "$0")/.."
 venv=${VENV:-.venv}
+unread='site-packages/(transformers/models|torch/testing/_internal|.*/tests?)/'
 
 [ -x "$venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
-"$venv/bin/python" -W ignore -m compileall -qq -j 0 -x 'transformers/models/' "$venv/lib" || true # templates are no Python
+browser=""
 if [ -f tests/browser_setup.sh ]; then
-    sh tests/browser_setup.sh
+    sh tests/browser_setup.sh & # it mostly waits for the net
+    browser=$!
 fi
+"$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
+"$venv/bin/python" -W ignore -m compileall -qq -j 0 -x "$unread" "$venv/lib" || true # templates are no Python
+[ -z "$browser" ] || wait "$browser"
 unset PYTHONDONTWRITEBYTECODE # where a container sets it, every process of the program compiles it anew
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 exec "$venv/bin/python" -m pytest -n auto --dist loadscope --no-loadscope-reorder "$@"

@@ -39,7 +39,9 @@ def worded(value: Any) -> Any:
         return value
     result: dict[str, Any] = {}
     for name, inner in value.items():
-        if is_message(inner):
+        if not isinstance(inner, dict | list):  # most values are
+            result[name] = inner
+        elif is_message(inner):
             result |= {name: clean(word(inner)), f"{name}{SIBLING}": inner}
         elif isinstance(inner, list) and inner and all(is_message(row) for row in inner):
             result |= {name: [clean(word(row)) for row in inner], f"{name}{SIBLING}": inner}

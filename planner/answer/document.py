@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,38 @@ Document = dict[str, Any]
 
 def plain(value: Any) -> Any:
     """A value as plain JSON: objects by their fields, a message as `{"key", "values"}`, tuples as lists."""
+    kind = type(value)
+    if kind in UNCHANGED:  # most values are one of these or a float, so that they are looked at first
+        return value
+    if kind is float:
+        return _shortened(value)
     if isinstance(value, Message):
         return {"key": value.key, "values": {name: plain(inner) for name, inner in value.values}}
     if isinstance(value, Gap):
         return {"key": value.key, "what": plain(value.what), "why": plain(value.why), "effect": plain(value.effect)}
     if isinstance(value, Assumption):
         return {"id": value.id, "text": plain(value.message), "input": value.input}
-    if is_dataclass(value):
-        return {RENAMED.get(field.name, field.name): plain(getattr(value, field.name)) for field in fields(value)}
+    if is_dataclass(kind):
+        return {key: plain(getattr(value, name)) for name, key in _keys(kind)}
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if isinstance(value, float):
-        return round(value, DECIMALS) if LONG <= abs(value) < LONGEST else float(f"{value:.{DIGITS}g}")
-    return value
+    return _shortened(value) if isinstance(value, float) else value
+
+
+UNCHANGED = frozenset({str, int, bool, type(None)})
+"""Types whose values are JSON as they are."""
+
+
+def _shortened(value: float) -> float:
+    return round(value, DECIMALS) if LONG <= abs(value) < LONGEST else float(f"{value:.{DIGITS}g}")
+
+
+@cache
+def _keys(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Names of the fields of a dataclass, each with its key in the document."""
+    return tuple((field.name, RENAMED.get(field.name, field.name)) for field in fields(kind))
 
 
 DIGITS = 10
@@ -62,10 +80,12 @@ def to_document(answer: Answer) -> Document:
         "command": list(answer.command),
         "question": plain(answer.question),
         "model": model,
-        **{name: plain(getattr(answer, name)) for name in PARTS},
-        "plans": [_plan(plan) for plan in answer.plans],
-        "same_deadline": [_plan(plan) for plan in answer.same_deadline],
+        **{name: _plans(answer, name) if name in OF_PLANS else plain(getattr(answer, name)) for name in PARTS},
     }
+
+
+def _plans(answer: Answer, name: str) -> list[Document]:
+    return [_plan(plan) for plan in getattr(answer, name)]
 
 
 def _plan(plan: Plan) -> Document:
@@ -83,6 +103,8 @@ PARTS = (
     "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence", "curve",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
+OF_PLANS = frozenset({"plans", "same_deadline"})
+"""Those of them that are lists of plans."""
 
 
 LARGEST_BYTES = 64_000_000

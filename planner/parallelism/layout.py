@@ -86,11 +86,11 @@ class Layouts:
 
     def take(self, index: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Layouts:
         """The layouts at an index, mask or slice."""
-        return Layouts(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return Layouts(**{name: getattr(self, name)[index] for name in COLUMNS})
 
     def at(self, i: int) -> Layout:
         """One layout as plain Python values."""
-        values = {f.name: int(getattr(self, f.name)[i]) for f in fields(self)}
+        values = {name: int(getattr(self, name)[i]) for name in COLUMNS}
         ckpt = ACT_CKPT[values.pop("act_ckpt")]
         return Layout(act_ckpt=ckpt, **values)
 
@@ -104,3 +104,7 @@ class Layouts:
         }
         codes = np.array([ACT_CKPT.index(layout.act_ckpt) for layout in layouts], dtype=np.int64)
         return cls(act_ckpt=codes, **columns)
+
+
+COLUMNS = tuple(f.name for f in fields(Layouts))
+"""Names of the columns of `Layouts`: a search takes parts of them thousands of times."""

@@ -14,7 +14,7 @@ from planner.models.convnet import network_of
 from planner.parallelism.layout import ACT_CKPT, Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
-from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
+from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
 from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.step import StepTimes, allocator_s, step_times
@@ -62,24 +62,26 @@ class Evaluation:
     carbon_kg: Value
 
 
-def step_of(recipe: Recipe, cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates) -> StepTimes:
+def step_of(
+    recipe: Recipe, cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates, work: Work | None = None
+) -> StepTimes:
     """Itemised step of a transformer or a convolutional network that needs so much memory."""
     if recipe.model.kind == "cnn":
         return network_step(network_of(recipe.model), recipe, cluster, at, rates)
-    step = step_times(recipe, cluster, at, rates)
+    step = step_times(recipe, cluster, at, rates, work)
     return replace(step, allocator=allocator_s(cluster, at, memory_bytes, rates))
 
 
-def memory_of(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
+def memory_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
     """Itemised peak memory of a transformer or a convolutional network."""
     if recipe.model.kind == "cnn":
         return network_memory(network_of(recipe.model), recipe, at, rates)
-    return memory_items(recipe, at, rates)
+    return memory_items(recipe, at, rates, work)
 
 
-def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
     """Mean power of the products over that of products which hold the limit; convolutions are taken to hold it."""
-    return 1.0 if recipe.model.kind == "cnn" else products_draw_ratio(recipe, at, rates)
+    return 1.0 if recipe.model.kind == "cnn" else products_draw_ratio(recipe, at, rates, work)
 
 
 def flop_of(recipe: Recipe) -> float:
@@ -127,11 +129,12 @@ def evaluate(
         memory: what the layouts need, where it is known already.
     """
     flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
-    memory = memory or memory_of(recipe, at, rates)
+    work = None if recipe.model.kind == "cnn" else work_of(recipe, at, rates)  # three parts read it
+    memory = memory or memory_of(recipe, at, rates, work)
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
-    step = step_of(recipe, cluster, at, memory_bytes, rates).at_least(least_s)
+    step = step_of(recipe, cluster, at, memory_bytes, rates, work).at_least(least_s)
     step_s = step.total
     per_gpu = step_tokens / step_s / gpus
     goodput = goodput_ratio(gpus, rates)
@@ -139,7 +142,7 @@ def evaluate(
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
     limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)
-    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates)) / step_s, limit_w)
+    power = np.minimum(gpu_step_j(step, rates, draw_ratio_of(recipe, at, rates, work)) / step_s, limit_w)
     energy = run_energy(power, gpus, busy_s, wall_s, rates, prices.pue)
     facility_kwh = energy.total / KWH_J
     rental = gpu_h * prices.usd_per_gpu_h if prices.usd_per_gpu_h is not None else 0.0 * gpu_h

@@ -46,7 +46,7 @@ class MemoryItems:
     @property
     def total(self) -> Value:
         """What the driver shows as used."""
-        result: Value = sum((getattr(self, f.name) for f in fields(self)), 0.0)
+        result: Value = sum((getattr(self, name) for name in ITEMS), 0.0)
         return result
 
     @property
@@ -61,12 +61,16 @@ class MemoryItems:
 
     def taken(self, index: npt.NDArray[np.intp]) -> MemoryItems:
         """The items of the layouts at an index."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {name: getattr(self, name) for name in ITEMS}
         return MemoryItems(**{name: value[index] if np.ndim(value) else value for name, value in values.items()})
 
     def scaled(self, ratio: Value) -> MemoryItems:
         """Every item times a ratio."""
-        return MemoryItems(**{f.name: getattr(self, f.name) * ratio for f in fields(self)})
+        return MemoryItems(**{name: getattr(self, name) * ratio for name in ITEMS})
+
+
+ITEMS = tuple(f.name for f in fields(MemoryItems))
+"""Names of the items of memory, in their order."""
 
 
 def _alive(gradients: Value, activations: Value, recipe: Recipe, at: Layouts) -> Value:
@@ -125,18 +129,16 @@ def memory_left_out(rates: Rates) -> Value:
     return shared * rates.memory_shape_error_ratio * rates.memory_error_ratio
 
 
-def memory_items(recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
-    """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`."""
-    work = work_of(recipe, at, rates)
+def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
+    """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`; `work` where it is known already."""
+    work = work_of(recipe, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     first = _stage(recipe, at, work, shards, rates, last=False)
     if np.all(at.pp == 1):
         return first
     final = _stage(recipe, at, work, shards, rates, last=True)
     fuller = np.asarray(final.total) > np.asarray(first.total)
-    return MemoryItems(
-        **{f.name: np.where(fuller, getattr(final, f.name), getattr(first, f.name)) for f in fields(MemoryItems)}
-    )
+    return MemoryItems(**{name: np.where(fuller, getattr(final, name), getattr(first, name)) for name in ITEMS})
 
 
 def usable_bytes(gpu: Gpu) -> float:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from planner.kernels.power import ProductPower
 from planner.kernels.surface import Floats, Surface, large_flop_per_s, product_s
 from planner.parallelism.layout import Layouts
-from planner.performance.operations import Array, MatMul, Splits, work_of
+from planner.performance.operations import Array, MatMul, Splits, Work, work_of
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -155,7 +155,7 @@ def cast_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
     return elements * per_element * rates.cast_fusion_ratio / cast_bytes_per_s(recipe, rates)
 
 
-def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
     """Mean power of all products over that of products which hold the power limit, `[layout]`.
 
     Each counts for as long as it runs alone; every layer of the model and its output layer are in the mean. Types whose
@@ -165,8 +165,9 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
         recipe: what is trained.
         at: the layouts.
         rates: mid values or draws.
+        work: of the layouts, where it is known already.
     """
-    work, model = work_of(recipe, at, rates), recipe.model
+    work, model = work_of(recipe, at, rates) if work is None else work, recipe.model
     drawn: Value = 0.0
     held: Value = 0.0
     layers = ((work.dense_layer, model.layers - model.moe_layers), (work.moe_layer, model.moe_layers))

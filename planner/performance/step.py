@@ -56,7 +56,7 @@ class StepTimes:
     @property
     def total(self) -> Value:
         """The step."""
-        result: Value = sum((getattr(self, f.name) for f in fields(self)), 0.0)
+        result: Value = sum((getattr(self, name) for name in ITEMS), 0.0)
         return result
 
     @property
@@ -70,7 +70,11 @@ class StepTimes:
         stretch = np.maximum(1.0, floor_s / self.total)
         if np.all(stretch == 1.0):
             return self
-        return StepTimes(**{f.name: getattr(self, f.name) * stretch for f in fields(self)})
+        return StepTimes(**{name: getattr(self, name) * stretch for name in ITEMS})
+
+
+ITEMS = tuple(f.name for f in fields(StepTimes))
+"""Names of the items of a step, in their order."""
 
 
 def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -> Value:
@@ -130,9 +134,9 @@ def slowest_stage(recipe: Recipe, cluster: Cluster, work: Work, shards: Shards, 
     )  # fmt: skip
 
 
-def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
-    """Itemised step time, `[layout]`, or `[draw]` for one layout."""
-    work = work_of(recipe, at, rates)
+def step_times(recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates, work: Work | None = None) -> StepTimes:
+    """Itemised step time, `[layout]`, or `[draw]` for one layout; `work` where it is known already."""
+    work = work_of(recipe, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     stage = slowest_stage(recipe, cluster, work, shards, at, rates)
     layer, head, comm, n, with_head = stage.layer, stage.head, stage.comm, stage.layers, stage.with_head

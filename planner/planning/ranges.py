@@ -151,12 +151,10 @@ def _contributions(case: Case, target: Value, draws: Draws) -> tuple[Contributio
     if log.size < 2 or float(log.std()) == 0.0:
         return ()
     off = (log - log.mean()) / log.std()
-    shares, shifts = [], draws.shifts(case.rates.parameters)
-    for term in case.rates.terms.values():
-        if term.log_sd > 0:
-            drawn = np.asarray(term.log_change(shifts, draws))
-            r = float(off @ (drawn - drawn.mean())) / (log.size * float(drawn.std()))
-            shares.append((r * r, term))
+    shares = []
+    for name, (away, sd) in case.rates.log_changes(draws).items():
+        r = float(off @ away) / (log.size * sd)
+        shares.append((r * r, case.rates.terms[name]))
     shares.sort(key=lambda pair: pair[0], reverse=True)
     return tuple(
         Contribution(

@@ -63,7 +63,10 @@ class Rates:
 
     def repeated(self, times: int) -> Rates:
         """The same draws over and over, for that many layouts one after the other."""
-        return self.replaced(**{name: np.tile(value, times) for name, value in vars(self).items() if np.ndim(value)})
+        drawn = {name: np.asarray(value) for name, value in vars(self).items() if np.ndim(value)}
+        return self.replaced(
+            **{name: np.broadcast_to(value, (times, *value.shape)).ravel() for name, value in drawn.items()}
+        )
 
     def surface(self, name: str) -> Surface | None:
         """How the rate of that name (a collective: of that operation) differs by shape; None: nobody measured it."""
@@ -231,6 +234,18 @@ class RateSet:
     """The rows that they rest on."""
     drawn: dict[Draws, Rates] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Draws made before: a search asks for the same ones again and again."""
+    spreads: dict[Draws, Mapping[str, tuple[Floats, float]]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What `log_changes` gave before: plans of one precision are drawn alike."""
+
+    def log_changes(self, draws: Draws) -> Mapping[str, tuple[Floats, float]]:
+        """How far the logarithm of each uncertain term is from its mean under draws, `[draw]`, and its spread."""
+        if draws not in self.spreads:
+            shifts = draws.shifts(self.parameters)
+            terms = {name: term for name, term in self.terms.items() if term.log_sd > 0}
+            self.spreads[draws] = {name: _about_mean(term.log_change(shifts, draws)) for name, term in terms.items()}
+        return self.spreads[draws]
 
     def sample(self, draws: Draws | None = None, only: str | None = None) -> Rates:
         """Mid values (`draws=None`) or draws `[draw]`; with `only`, just that term varies."""
@@ -266,6 +281,11 @@ class RateSet:
         """With rows moved from their mid values, and nothing drawn."""
         changed = {name: _changed(term, term.log_change(shifts)) for name, term in self.terms.items()}
         return self._rates(changed)
+
+
+def _about_mean(log_change: Value) -> tuple[Floats, float]:
+    drawn = np.asarray(log_change)
+    return drawn - drawn.mean(), float(drawn.std())
 
 
 def _changed(term: Term, log_change: Value) -> Value:

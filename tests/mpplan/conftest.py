@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpplan.app import main
+from mpplan.ui.progress import Pace
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,8 +38,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Run `mpplan` with these arguments in this process."""
+def run(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run `mpplan` with these arguments in this process; a plan that takes long on a loaded machine does not say so."""
+    monkeypatch.setattr("mpplan.ui.progress.IN_LOG", Pace(first_s=600.0, every_s=600.0))
 
     def runner(*arguments: str) -> Result:
         capsys.readouterr()

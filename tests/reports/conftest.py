@@ -47,6 +47,11 @@ def ask() -> Callable[[str], dict[str, Any]]:
 @pytest.fixture
 def recorded() -> dict[str, Any]:
     """A document that the planner wrote once (`python -m tests.reports.record` writes it anew)."""
+    return read_recorded()
+
+
+def read_recorded() -> dict[str, Any]:
+    """The same, for a fixture that lives longer than a test."""
     found: dict[str, Any] = json.loads(gzip.decompress((HERE / "recorded" / "plan.json.gz").read_bytes()))
     return found
 

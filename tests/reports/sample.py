@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, wraps
 from typing import Any
 
 from mpplan.api.document import to_document
@@ -234,12 +237,24 @@ def answer(**changes: Any) -> Answer:
 
 def document(**changes: Any) -> dict[str, Any]:
     """The answer as its JSON document."""
-    return to_document(answer(**changes))
+    return to_document(answer(**changes)) if changes else _plain_document()
+
+
+def made_once(make: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """A document that is made once, of which each caller has a copy to change: hundreds of tests ask for it."""
+    written = cache(lambda: json.dumps(make()))
+    return wraps(make)(lambda: json.loads(written()))
+
+
+@made_once
+def _plain_document() -> dict[str, Any]:
+    return to_document(answer())
 
 
 NO_FP8 = Message.of("why.no_matrix_path", gpu="NVIDIA A100 SXM4 80GB", arch="Ampere", compute="FP8")
 
 
+@made_once
 def unsupported_document() -> dict[str, Any]:
     """An A100: no FP8; FP32 does not fit."""
     gpu = "a100-sxm4-80gb"
@@ -260,6 +275,7 @@ def unsupported_document() -> dict[str, Any]:
     )
 
 
+@made_once
 def several_gpus_document() -> dict[str, Any]:
     """Three GPUs side by side."""
     kinds = {GPU: (1.0, 2.5), "h200-sxm-141gb": (1.05, 3.2), "b200-sxm-180gb": (2.1, 4.6)}
@@ -285,6 +301,7 @@ def curve() -> tuple[CurvePoint, ...]:
     return tuple(points)
 
 
+@made_once
 def targets_document() -> dict[str, Any]:
     """A deadline and a budget with their probabilities, the counts around the plan, the memory with its range."""
     plans = tuple(

@@ -6,26 +6,30 @@ import json
 
 import pytest
 
-from planner.answer.document import ESTIMATE_SCHEMA, parse_document, read_document, to_document
+from planner.answer.document import ESTIMATE_SCHEMA, Document, parse_document, read_document, to_document
 from planner.answer.plan import MEMORY_ITEMS, METRICS, STEP_ITEMS
 from planner.errors import InputFileError, Message, UsageError
 from planner.planning.estimate import estimate
 from tests.planner.build import prices, question, site
 
 ASKED = question(params="8B", gpus="8", gpu="a100-sxm4-80gb")
-DOCUMENT = to_document(estimate(ASKED, prices(ASKED), site(), version="0.1", command=("estimate",)))
 
 
-def test_it_is_plain_json_and_reads_back_as_it_was():
-    assert parse_document(json.dumps(DOCUMENT, allow_nan=False), "plan.json") == json.loads(json.dumps(DOCUMENT))
+@pytest.fixture(scope="module")
+def document() -> Document:
+    return to_document(estimate(ASKED, prices(ASKED), site(), version="0.1", command=("estimate",)))
 
 
-def test_it_has_the_keys_of_the_design():
+def test_it_is_plain_json_and_reads_back_as_it_was(document):
+    assert parse_document(json.dumps(document, allow_nan=False), "plan.json") == json.loads(json.dumps(document))
+
+
+def test_it_has_the_keys_of_the_design(document):
     # docs/report-schema.md
-    assert DOCUMENT["schema"] == ESTIMATE_SCHEMA == "mpplan.estimate/2"
+    assert document["schema"] == ESTIMATE_SCHEMA == "mpplan.estimate/2"
     for name in ("question", "plans", "same_deadline", "savings", "assumptions", "gaps", "evidence", "unsupported"):
-        assert name in DOCUMENT
-    plan = next(one for one in DOCUMENT["plans"] if one["precision"] == "bf16")
+        assert name in document
+    plan = next(one for one in document["plans"] if one["precision"] == "bf16")
     for name in ("policy", "gpu", "gpus", "layout", "fits", "why_not", "memory_gib", "step_s", *METRICS):
         assert name in plan
     assert set(plan["layout"]) >= {
@@ -36,18 +40,18 @@ def test_it_has_the_keys_of_the_design():
     assert total["low"] < total["mid"] < total["high"]
     assert total["mid"] == pytest.approx(sum(plan["memory_gib"][name] for name in MEMORY_ITEMS))
     assert plan["probability"] == {"deadline": None, "budget": None}
-    assert [point["gpus"] for point in DOCUMENT["curve"] if point["chosen"]] == [8]
+    assert [point["gpus"] for point in document["curve"] if point["chosen"]] == [8]
     assert set(plan["step_s"]) == {*STEP_ITEMS, "total"}
     for name in METRICS:
         assert set(plan[name]) == {"low", "mid", "high", "at_least"}
-    assert set(DOCUMENT["savings"][0]) >= {"view", "metric", "from", "to", "low", "mid", "high"}
-    assert set(DOCUMENT["unsupported"][0]) >= {"precision", "reason"}
-    assert set(DOCUMENT["evidence"][0]) >= {"id", "kind", "gpu", "what", "source", "date", "used_in"}
-    assert set(DOCUMENT["question"]["tokens"]) >= {"value", "source"}
+    assert set(document["savings"][0]) >= {"view", "metric", "from", "to", "low", "mid", "high"}
+    assert set(document["unsupported"][0]) >= {"precision", "reason"}
+    assert set(document["evidence"][0]) >= {"id", "kind", "gpu", "what", "source", "date", "used_in"}
+    assert set(document["question"]["tokens"]) >= {"value", "source"}
 
 
-def test_a_plan_that_does_not_fit_has_null_figures():
-    lacking = [one for one in DOCUMENT["plans"] if not one["fits"]]
+def test_a_plan_that_does_not_fit_has_null_figures(document):
+    lacking = [one for one in document["plans"] if not one["fits"]]
 
     assert all(one[name] is None for one in lacking for name in (*METRICS, "memory_gib", "step_s", "layout"))
     assert all(one["why_not"] for one in lacking)
@@ -73,9 +77,9 @@ def test_what_is_no_such_document_is_an_invalid_file(text, message):
     assert (caught.value.hint == Message.of("hint.document_again")) == ("mpplan.estimate/1" in text)
 
 
-def test_a_file_is_read_or_its_absence_told(tmp_path):
+def test_a_file_is_read_or_its_absence_told(document, tmp_path):
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    path.write_text(json.dumps(document), encoding="utf-8")
 
     assert read_document(path)["plans"][0]["precision"] == "fp32"
     with pytest.raises(UsageError, match="cannot read") as caught:

@@ -73,42 +73,42 @@ DEVICES = (
 )
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
-def test_every_row_lies_within_what_hardware_can_be(gpu):
-    assert 7.5e9 <= gpu.memory_bytes <= 320e9
-    assert 0.1e12 <= gpu.memory_bytes_per_s <= 30e12
-    assert 50 <= gpu.tdp_w <= 2000
-    assert 1e12 <= gpu.peak_flop_per_s["fp32"] <= 2e14
-    assert all(1e13 <= rate <= 2e16 for id_, rate in gpu.peak_flop_per_s.items() if id_ != "fp32")
-    assert gpu.nvlink_bytes_per_s is None or 20e9 <= gpu.nvlink_bytes_per_s <= 1.8e12
-    assert gpu.nic_bytes_per_s is None or 1e9 <= gpu.nic_bytes_per_s <= 100e9
-    assert 15e9 <= gpu.pcie_bytes_per_s <= 130e9
-    assert gpu.host_power_w is None or 1000 <= gpu.host_power_w <= 20_000
-    assert gpu.l2_bytes is None or 2e6 <= gpu.l2_bytes <= 300e6
-    assert gpu.boost_hz is None or 1e9 <= gpu.boost_hz <= 3e9
-    assert (gpu.nvlink_bytes_per_s is None) == (gpu.nvlink_domain_gpus == 1) or gpu.id.startswith("gh200")
+def test_every_row_lies_within_what_hardware_can_be():
+    for gpu in GPUS:
+        assert 7.5e9 <= gpu.memory_bytes <= 320e9, gpu.id
+        assert 0.1e12 <= gpu.memory_bytes_per_s <= 30e12, gpu.id
+        assert 50 <= gpu.tdp_w <= 2000, gpu.id
+        assert 1e12 <= gpu.peak_flop_per_s["fp32"] <= 2e14, gpu.id
+        assert all(1e13 <= rate <= 2e16 for id_, rate in gpu.peak_flop_per_s.items() if id_ != "fp32"), gpu.id
+        assert gpu.nvlink_bytes_per_s is None or 20e9 <= gpu.nvlink_bytes_per_s <= 1.8e12, gpu.id
+        assert gpu.nic_bytes_per_s is None or 1e9 <= gpu.nic_bytes_per_s <= 100e9, gpu.id
+        assert 15e9 <= gpu.pcie_bytes_per_s <= 130e9, gpu.id
+        assert gpu.host_power_w is None or 1000 <= gpu.host_power_w <= 20_000, gpu.id
+        assert gpu.l2_bytes is None or 2e6 <= gpu.l2_bytes <= 300e6, gpu.id
+        assert gpu.boost_hz is None or 1e9 <= gpu.boost_hz <= 3e9, gpu.id
+        assert (gpu.nvlink_bytes_per_s is None) == (gpu.nvlink_domain_gpus == 1) or gpu.id.startswith("gh200"), gpu.id
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
-def test_rates_of_a_row_hang_together(gpu):
-    peak = gpu.peak_flop_per_s
-    if "bf16" in peak and gpu.arch != "CDNA":  # MI100's BF16 units are half as wide
-        assert peak["bf16"] == peak["fp16"]
-    if "fp8" in peak:
-        assert peak["fp8"] / peak["bf16"] == pytest.approx(2, rel=0.03)
-    if "tf32" in peak and gpu.arch != "CDNA3":
-        assert peak["tf32"] / peak["bf16"] == pytest.approx(0.5, rel=0.02)
-    assert all(0.4 <= rate / peak[id_] <= 1.1 for id_, rate in gpu.measured_matmul_flop_per_s.items())
-    if gpu.measured_memory_bytes_per_s:
-        assert 0.6 <= gpu.measured_memory_bytes_per_s / gpu.memory_bytes_per_s <= 1.0
+def test_rates_of_a_row_hang_together():
+    for gpu in GPUS:
+        peak = gpu.peak_flop_per_s
+        if "bf16" in peak and gpu.arch != "CDNA":  # MI100's BF16 units are half as wide
+            assert peak["bf16"] == peak["fp16"], gpu.id
+        if "fp8" in peak:
+            assert peak["fp8"] / peak["bf16"] == pytest.approx(2, rel=0.03), gpu.id
+        if "tf32" in peak and gpu.arch != "CDNA3":
+            assert peak["tf32"] / peak["bf16"] == pytest.approx(0.5, rel=0.02), gpu.id
+        assert all(0.4 <= rate / peak[id_] <= 1.1 for id_, rate in gpu.measured_matmul_flop_per_s.items()), gpu.id
+        if gpu.measured_memory_bytes_per_s:
+            assert 0.6 <= gpu.measured_memory_bytes_per_s / gpu.memory_bytes_per_s <= 1.0, gpu.id
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
-def test_every_row_says_where_it_is_from_and_when(gpu):
-    assert len(gpu.evidence.source) > 10
-    assert re.fullmatch(r"20\d\d(-\d\d){0,2}", gpu.evidence.date or "")
-    assert gpu.evidence.gpu == gpu.id
-    assert gpu.measured_matmul_gpu is None or gpu.measured_matmul_gpu in load_gpus()
+def test_every_row_says_where_it_is_from_and_when():
+    for gpu in GPUS:
+        assert len(gpu.evidence.source) > 10, gpu.id
+        assert re.fullmatch(r"20\d\d(-\d\d){0,2}", gpu.evidence.date or ""), gpu.id
+        assert gpu.evidence.gpu == gpu.id, gpu.id
+        assert gpu.measured_matmul_gpu is None or gpu.measured_matmul_gpu in load_gpus(), gpu.id
 
 
 def test_architectures_lack_the_types_that_they_lack():

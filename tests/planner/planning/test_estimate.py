@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -35,41 +36,43 @@ def mid_days(plan: Plan) -> float:
     return plan.duration_days.mid
 
 
-MAIN = answer(params="70B", precision="fp8")
+@cache
+def main_job() -> Answer:
+    return answer(params="70B", precision="fp8")
 
 
 def test_the_main_job_compares_five_precisions_on_the_same_gpus_and_for_the_same_deadline():
-    assert tuple(plan.precision for plan in MAIN.plans) == ALL
-    assert tuple(plan.precision for plan in MAIN.same_deadline) == ALL
-    assert len({plan.gpus for plan in MAIN.plans}) == 1
-    assert all(plan.fits for plan in MAIN.plans)
-    assert MAIN.deadline_days == 30  # none of --gpus, --deadline, --budget: 30 days
+    assert tuple(plan.precision for plan in main_job().plans) == ALL
+    assert tuple(plan.precision for plan in main_job().same_deadline) == ALL
+    assert len({plan.gpus for plan in main_job().plans}) == 1
+    assert all(plan.fits for plan in main_job().plans)
+    assert main_job().deadline_days == 30  # none of --gpus, --deadline, --budget: 30 days
 
 
 def test_the_asked_precision_decides_how_many_gpus_and_meets_the_deadline_at_its_mid():
-    fp8 = by_precision(MAIN.plans)["fp8"]
+    fp8 = by_precision(main_job().plans)["fp8"]
 
     assert mid_days(fp8) <= 30
     assert fp8.gpus % 8 == 0
-    assert fp8 == by_precision(MAIN.same_deadline)["fp8"]
-    assert all(mid_days(plan) <= 30 * (1 + 1e-9) for plan in MAIN.same_deadline if plan.fits)
+    assert fp8 == by_precision(main_job().same_deadline)["fp8"]
+    assert all(mid_days(plan) <= 30 * (1 + 1e-9) for plan in main_job().same_deadline if plan.fits)
 
 
 def test_strict_fp32_takes_longest_and_fp8_least_on_the_same_gpus_with_more_gpus_for_the_same_deadline():
-    days = [mid_days(plan) for plan in MAIN.plans if plan.precision != "fp16"]
-    counts = [plan.gpus for plan in MAIN.same_deadline if plan.fits and plan.precision != "fp16"]
+    days = [mid_days(plan) for plan in main_job().plans if plan.precision != "fp16"]
+    counts = [plan.gpus for plan in main_job().same_deadline if plan.fits and plan.precision != "fp16"]
 
     assert days == sorted(days, reverse=True)
     assert counts == sorted(counts, reverse=True)
 
 
 def test_savings_are_computed_draw_by_draw():
-    savings = {(s.view, s.frm, s.to, s.metric): s for s in MAIN.savings}
+    savings = {(s.view, s.frm, s.to, s.metric): s for s in main_job().savings}
 
-    assert {s.metric for s in MAIN.savings} == set(LOWER_IS_BETTER)
-    assert all(s.frm != s.to for s in MAIN.savings)
+    assert {s.metric for s in main_job().savings} == set(LOWER_IS_BETTER)
+    assert all(s.frm != s.to for s in main_job().savings)
     one = savings["same_gpus", "bf16", "fp8", "cost_usd"]
-    plans = by_precision(MAIN.plans)
+    plans = by_precision(main_job().plans)
     bf16, fp8 = plans["bf16"].cost_usd, plans["fp8"].cost_usd
     assert bf16 is not None
     assert fp8 is not None
@@ -317,14 +320,14 @@ def test_lora_takes_less_time_and_memory_than_full_fine_tuning():
 
 
 def test_every_figure_says_what_it_rests_on():
-    kinds = {one.kind for one in MAIN.evidence}
-    ids = [one.id for one in MAIN.evidence]
+    kinds = {one.kind for one in main_job().evidence}
+    ids = [one.id for one in main_job().evidence]
 
     assert {EvidenceKind.PUBLISHED, EvidenceKind.DATASHEET, EvidenceKind.ASSUMED} <= kinds
     assert len(ids) == len(set(ids))
-    assert all(one.used_in and one.source for one in MAIN.evidence)
+    assert all(one.used_in and one.source for one in main_job().evidence)
     for metric in ("step_s", "memory_gib", "cost_usd", "energy_mwh", "carbon_tco2e"):
-        assert any(metric in one.used_in for one in MAIN.evidence)
+        assert any(metric in one.used_in for one in main_job().evidence)
 
 
 def test_a_measured_rate_takes_precedence_and_narrows_the_range():

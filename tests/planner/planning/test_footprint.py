@@ -38,10 +38,12 @@ ANSWERS: dict[str, Answer] = {}
 """Each question is answered once: answers are frozen."""
 
 
-def answer(ledger=None, here=None, price_of=price, **asked):
-    key = repr((ledger, here, price_of, sorted(asked.items())))
+def answer(ledger=None, here=None, price_of=price, alone=False, **asked):
+    """The answer to a question; `alone`: without the precisions that nobody asked for, which take most of the time."""
+    key = repr((ledger, here, price_of, alone, sorted(asked.items())))
     if key not in ANSWERS:
         one = question(**({"params": "7B", "gpus": "8"} | asked))
+        one = replace(one, policies=(one.asked,)) if alone else one
         ledgers = {} if ledger is None else dict.fromkeys(prices(one), ledger)
         price_by_gpu = {gpu: price_of(gpu) for gpu in prices(one)}
         ANSWERS[key] = estimate(one, price_by_gpu, here or site(), ledgers=ledgers)
@@ -49,7 +51,7 @@ def answer(ledger=None, here=None, price_of=price, **asked):
 
 
 def plan(*args, **kwargs):
-    return next(one for one in answer(*args, **kwargs).plans if one.precision == "bf16")
+    return next(one for one in answer(*args, alone=True, **kwargs).plans if one.precision == "bf16")
 
 
 def leaves(lines):

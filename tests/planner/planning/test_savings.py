@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import permutations
 
 import pytest
 
-from planner.answer.plan import LOWER_IS_BETTER
+from planner.answer.plan import LOWER_IS_BETTER, Answer, Plan, Saving
 from planner.planning.estimate import estimate
 from tests.planner.build import prices, question, site, unknown_price
 
 ASKED = question(params="8B", precision="bf16", gpus="64")
-ANSWER = estimate(ASKED, prices(ASKED), site())
-PLANS = {plan.precision: plan for plan in ANSWER.plans}
-SAVED = {(s.metric, s.frm, s.to): s for s in ANSWER.savings if s.view == "same_gpus"}
+
+
+@cache
+def answered() -> Answer:
+    return estimate(ASKED, prices(ASKED), site())
+
+
+def plans() -> dict[str, Plan]:
+    return {plan.precision: plan for plan in answered().plans}
+
+
+def savings() -> dict[tuple[str, str, str], Saving]:
+    return {(s.metric, s.frm, s.to): s for s in answered().savings if s.view == "same_gpus"}
 
 
 def test_every_pair_of_precisions_has_its_saving_in_every_figure_and_view():
-    pairs = {(s.view, s.metric, s.frm, s.to) for s in ANSWER.savings}
-    fitting = [plan.precision for plan in ANSWER.plans if plan.fits]
+    pairs = {(s.view, s.metric, s.frm, s.to) for s in answered().savings}
+    fitting = [plan.precision for plan in answered().plans if plan.fits]
 
     assert len(fitting) == 5
     assert {(v, m, f, t) for v, m, f, t in pairs if v == "same_gpus"} == {
@@ -28,7 +39,7 @@ def test_every_pair_of_precisions_has_its_saving_in_every_figure_and_view():
 
 def test_there_and_back_is_the_same_saving():
     # to = (1 - s) from, so that from = to / (1 - s): the other way round it is 1 - 1 / (1 - s), draw by draw
-    there, back = SAVED["cost_usd", "bf16", "fp8"], SAVED["cost_usd", "fp8", "bf16"]
+    there, back = savings()["cost_usd", "bf16", "fp8"], savings()["cost_usd", "fp8", "bf16"]
 
     assert there.low > 0
     assert back.mid == pytest.approx(1 - 1 / (1 - there.mid), rel=1e-9)
@@ -36,13 +47,13 @@ def test_there_and_back_is_the_same_saving():
 
 
 def test_an_amount_is_the_difference_of_the_two_plans_and_its_range_is_that_of_common_draws():
-    saved = SAVED["cost_usd", "bf16", "fp8"]
-    bf16, fp8 = PLANS["bf16"].cost_usd, PLANS["fp8"].cost_usd
+    saved = savings()["cost_usd", "bf16", "fp8"]
+    bf16, fp8 = plans()["bf16"].cost_usd, plans()["fp8"].cost_usd
 
     assert saved.amount.mid == pytest.approx(bf16.mid - fp8.mid, rel=1e-12)
     assert 0 < saved.amount.low < saved.amount.mid < saved.amount.high < bf16.high
-    assert SAVED["gpu_hours", "bf16", "fp8"].amount.mid == pytest.approx(
-        PLANS["bf16"].gpu_hours.mid - PLANS["fp8"].gpu_hours.mid, rel=1e-12
+    assert savings()["gpu_hours", "bf16", "fp8"].amount.mid == pytest.approx(
+        plans()["bf16"].gpu_hours.mid - plans()["fp8"].gpu_hours.mid, rel=1e-12
     )
 
 

@@ -30,9 +30,10 @@ def test_both_languages_word_the_same_messages():
     assert set(templates("en")) == set(templates("zh"))
 
 
-@pytest.mark.parametrize("key", sorted(templates("en")))
-def test_a_message_has_the_same_blanks_in_both_languages(key):
-    assert blanks(templates("zh")[key]) == blanks(templates("en")[key])
+def test_a_message_has_the_same_blanks_in_both_languages():
+    assert {key: blanks(text) for key, text in templates("zh").items()} == {
+        key: blanks(text) for key, text in templates("en").items()
+    }
 
 
 @lru_cache
@@ -105,9 +106,10 @@ NAMES = re.compile(
 )
 
 
-@pytest.mark.parametrize("key", sorted(templates("zh")))
-def test_a_chinese_template_holds_no_english_beyond_names(key):
-    assert re.findall(r"[A-Za-z]{2,}", NAMES.sub("", templates("zh")[key])) == []
+def test_a_chinese_template_holds_no_english_beyond_names():
+    english = {key: re.findall(r"[A-Za-z]{2,}", NAMES.sub("", text)) for key, text in templates("zh").items()}
+
+    assert {key: words for key, words in english.items() if words} == {}
 
 
 @pytest.mark.parametrize(
