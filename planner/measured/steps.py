@@ -157,7 +157,7 @@ class StepFit:
 def fit_step(anchors: Sequence[Measurement], rates: MeasuredRates) -> StepFit | None:
     """Fit the anchors of one recipe and implementation; None where none has usable times."""
     known = [(point, work) for point in anchors if point.usable_time and (work := work_of(point)) is not None]
-    quiet = {point.probe_id for point in quiet_first([point for point, _ in known])}
+    quiet = {point.probe_id for point in _comparable([point for point, _ in known])}
     timed = [
         (point, work)
         for point, work in known
@@ -244,6 +244,13 @@ def _fit_update(timed: Sequence[tuple[Measurement, PointWork]]) -> LinearFit | N
         [m.probe_id for m, _ in updates],
         [m.time_relative_sd for m, _ in updates],
     )
+
+
+def _comparable(points: Sequence[Measurement]) -> list[Measurement]:
+    """The quiet points; beside a canary the others too: each was divided by what the same product took beside it."""
+    if all(point.sampling.clock == "canary" for point in points):
+        return list(points)
+    return quiet_first(points)
 
 
 def _closure(point: Measurement) -> float:

@@ -60,7 +60,9 @@ class Sampling:
     """Share of the host's CPUs that other processes used while the samples were taken; on a GPU 1 where another
     process was on the device."""
     canary_ratio: float | None = None
-    """The canary before this point over the first canary of the run."""
+    """The canary beside this point over its usual time, or the one before it over the first of the run."""
+    clock: str | None = None
+    """`canary`: CPU time, divided by `canary_ratio` sample by sample; None: the device's clock as it went."""
     attempts: int | None = None
     """Times that the point was measured until enough samples were quiet."""
 

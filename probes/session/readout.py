@@ -174,6 +174,7 @@ def sampling_of(timing: Timing, steps: int = 1) -> Sampling:
         quality=timing.quality,
         other_load_ratio=timing.other_load_ratio,
         canary_ratio=timing.canary_ratio,
+        clock="canary" if timing.canary_ratio is not None else None,
     )
 
 

@@ -110,3 +110,17 @@ def test_without_kernels_anchors_alone_still_carry_depth() -> None:
 
     assert predicted is not None
     assert predicted.total_s == pytest.approx(step(16, 2048).time.median_s, rel=0.01)
+
+
+def test_beside_a_canary_a_disturbed_anchor_still_shows_the_depth(rates: MeasuredRates) -> None:
+    beside = {"clock": "canary", "canary_ratio": 1.4}
+    anchors = [
+        step(1, 2048, quality="ok", **beside),
+        step(2, 2048, quality="ok", **beside),
+        step(12, 2048, quality="contended", **beside),
+    ]
+
+    fit = fit_step(anchors, rates)
+
+    assert fit is not None
+    assert anchors[2].probe_id in fit.probe_ids
