@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from planner.answer.document import Document
 from planner.answer.document import to_document as planner_document
@@ -42,7 +42,7 @@ def worded(value: Any) -> Any:
         if not isinstance(inner, dict | list):  # most values are
             result[name] = inner
         elif is_message(inner):
-            result |= {name: clean(word(inner)), f"{name}{SIBLING}": inner}
+            result |= {name: clean(word(cast("dict[str, Any]", inner))), f"{name}{SIBLING}": inner}
         elif isinstance(inner, list) and inner and all(is_message(row) for row in inner):
             result |= {name: [clean(word(row)) for row in inner], f"{name}{SIBLING}": inner}
         else:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from planner.errors import Message
 from planner.imported.collectives import collective_runs
-from planner.measured.nccl_runs import CollectiveRun, read_nccl_tests
-from planner.measured.network_terms import network_terms
+from planner.measured.network.runs import CollectiveRun, read_nccl_tests
+from planner.measured.network.terms import network_terms
 from planner.planning.estimate import Measured
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from planner.errors import InputFileError
-from planner.measured.nccl_rows import USED
-from planner.measured.nccl_runs import CollectiveRun
+from planner.measured.network.rows import USED
+from planner.measured.network.runs import CollectiveRun
 from planner.records.measurement import Measurement
 
 

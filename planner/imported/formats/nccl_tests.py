@@ -7,7 +7,7 @@ import re
 from planner.imported.formats.base import ImportFormat
 from planner.imported.reading import Beside, ImportedPoint, Reading
 from planner.imported.source import SourceFile, clean_name
-from planner.measured.nccl_runs import CollectiveRun, parse_nccl_tests
+from planner.measured.network.runs import CollectiveRun, parse_nccl_tests
 from planner.records.figures import Sampling, TimeStatistics
 from planner.records.machine import SoftwareVersions
 from planner.records.work import RunSetup, WorkShape

@@ -16,7 +16,7 @@ from planner.evidence import Evidence
 from planner.kernels.collectives import bus_bytes, collective_s, large_bytes_per_s
 from planner.kernels.fit import rising
 from planner.kernels.surface import Floats, Surface
-from planner.measured.nccl_runs import CollectiveRun
+from planner.measured.network.runs import CollectiveRun
 
 OPERATIONS = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",

@@ -13,9 +13,9 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import bears_name
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import large_bytes_per_s
-from planner.measured.nccl_runs import CollectiveRun
-from planner.measured.nccl_surfaces import own_surfaces
-from planner.measured.network_fit import FittedTerm, Link, NetworkFit, PlacedRun, Prior, fit_network
+from planner.measured.network.fit import FittedTerm, Link, NetworkFit, PlacedRun, Prior, fit_network
+from planner.measured.network.runs import CollectiveRun
+from planner.measured.network.surfaces import own_surfaces
 from planner.measured.terms import LEAST_SD
 from planner.performance.collectives import place
 from planner.rates.parameters import Z90

@@ -14,7 +14,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from planner.measured.nccl_runs import CollectiveRun
+from planner.measured.network.runs import CollectiveRun
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, send_s
 from planner.rates.terms import Rates, Value
 

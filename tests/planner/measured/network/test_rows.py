@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputFileError
-from planner.measured.nccl_rows import ROOTED, read_header
+from planner.measured.network.rows import ROOTED, read_header
 
 HEADER = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from planner.evidence import EvidenceKind
 from planner.hardware.network import Network
-from planner.measured.nccl_runs import read_nccl_tests
-from planner.measured.network_fit import TIMES
-from planner.measured.network_terms import network_terms
+from planner.measured.network.fit import TIMES
+from planner.measured.network.runs import read_nccl_tests
+from planner.measured.network.terms import network_terms
 from planner.performance.collectives import place
 from planner.rates.ladder import resolve_rates
 from tests.examples import examples

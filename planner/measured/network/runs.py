@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from planner.errors import InputFileError
 from planner.files import open_file
-from planner.measured.nccl_rows import RUN_AGAIN, USED, Table, TableRow, invalid, read_header
+from planner.measured.network.rows import RUN_AGAIN, USED, Table, TableRow, invalid, read_header
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class CollectiveRun:
     """Times of one collective over the same number of GPUs and nodes, by size."""
 
     collective: str
-    """One of `nccl_rows.USED`."""
+    """One of `rows.USED`."""
     ranks: int
     """GPUs that took part."""
     nodes: int

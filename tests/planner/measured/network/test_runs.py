@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputFileError, UsageError
-from planner.measured.nccl_runs import read_nccl_tests
+from planner.measured.network.runs import read_nccl_tests
 from tests.planner.nccl_output import FOOTER, H100, HEADER, output, rank_lines, row
 
 OLD = """\

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from planner.kernels.collectives import collective_s
-from planner.measured.nccl_runs import read_nccl_tests
-from planner.measured.network_terms import network_terms
+from planner.measured.network.runs import read_nccl_tests
+from planner.measured.network.terms import network_terms
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import RateSet
 from planner.units import MIB
