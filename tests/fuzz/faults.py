@@ -16,7 +16,8 @@ ANSWERED = (0, 5, 6, 7)
 """Codes with which there is an answer on stdout."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-_NO_NUMBER = re.compile(r"(?<![\w./-])[-+]?(?:nan|inf|infinity)(?![\w./-])", re.IGNORECASE)
+_NO_NUMBER = re.compile(r"(?<![\w./`-])[-+]?(?:nan|inf|infinity)(?![\w./`-])", re.IGNORECASE)
+"""Between backticks it is what a file says, repeated."""
 
 
 def faults(case: Any, outcome: Any) -> list[str]:
