@@ -139,8 +139,9 @@ def _calibration() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         runs, made = Path(folder) / "runs.csv", Path(folder) / "made.json"
         runs.write_bytes(_lines("planner/catalog/published_runs.csv", 4)())
-        command = (sys.executable, "-m", "mpplan", "calibrate", str(runs), "-o", str(made))
-        subprocess.run(command, check=True, capture_output=True, cwd=ROOT)  # a process: the runner has threads
+        command = (sys.executable, "-m", "mpplan", "calibrate", runs.name, "-o", made.name)
+        here = os.environ | {"PYTHONPATH": str(ROOT)}
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, env=here)  # the runner has threads
         return made.read_bytes()
 
 
