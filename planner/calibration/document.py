@@ -191,6 +191,8 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
     if shipped.joint is None or ids[: len(shipped.joint.ids)] != list(shipped.joint.ids):
         raise ValueError("other parameters than the shipped ones")
     runs, made = int(document["runs"]), str(document["made"])
+    if runs < 1:
+        raise ValueError(f"{runs} runs")
     source = f"{name}: learned from {runs} own run{'' if runs == 1 else 's'} of {document['source']}"
     spreads = np.sqrt((factor**2).sum(axis=1))
     rows = [
@@ -220,7 +222,9 @@ def _learned(entry: Mapping[str, Any]) -> LearnedFact:
     message = entry["words_message"]
     if message["key"] not in LEARNED:
         raise ValueError(f"words {message['key']}")
-    values = {str(name): value if isinstance(value, str) else _figure(value) for name, value in message["values"].items()}
+    values = {
+        str(name): value if isinstance(value, str) else _figure(value) for name, value in message["values"].items()
+    }
     return LearnedFact(
         words=Message(message["key"], tuple(values.items())), before=_figure(entry["before"]["mid"]),
         after=_figure(entry["after"]["mid"]), unit=str(entry["unit"]),

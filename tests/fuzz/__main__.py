@@ -110,7 +110,7 @@ def _kept(surface: ModuleType, case: Any, wrong: list[str]) -> Path:
 
 def _kind(sentence: str) -> str:
     """A sentence without its figures and quoted values: findings that share it are told of once."""
-    return re.sub(r"[`'\"].*?[`'\"]|\d+", "", sentence.split(": ")[0])
+    return re.sub(r"[`'\"].*?[`'\"]|\d+", "", sentence)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -93,6 +93,7 @@ def damaged(document, *path, value):
         (("posterior", "own_sd"), {}),
         (("posterior", "own_sd", "model_error_ratio"), 1e9),
         (("runs",), "three"),
+        (("runs",), 0),
         (("gpus",), 7),
         (("learned", 0, "words_message", "key"), "hint.write_document_again"),
         (("learned", 0), "more"),

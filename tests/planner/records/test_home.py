@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
-from planner.records.home import any_records, data_dir, data_dir, records_dir, user_path
+from planner.records.home import any_records, data_dir, records_dir, user_path
 
 
 def test_the_data_folder_is_the_users_own_choice(monkeypatch, tmp_path):
