@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -32,9 +33,13 @@ def to_document(answer: Answer) -> Document:
 
 
 def worded(value: Any) -> Any:
-    """A JSON value with every message as English text, and the message itself beside it as `x_message`."""
+    """A JSON value with every message as English text, and the message itself beside it as `x_message`.
+
+    What holds no message is the given object: a document of very many rows is not copied.
+    """
     if isinstance(value, list):
-        return [worded(inner) for inner in value]
+        rows = [worded(inner) for inner in value]
+        return value if all(map(operator.is_, rows, value)) else rows
     if not isinstance(value, dict):
         return value
     result: dict[str, Any] = {}
@@ -47,7 +52,7 @@ def worded(value: Any) -> Any:
             result |= {name: [clean(word(row)) for row in inner], f"{name}{SIBLING}": inner}
         else:
             result[name] = worded(inner)
-    return result
+    return value if all(map(operator.is_, result.values(), value.values())) else result
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def _print(text: str) -> None:
         silence(sys.stderr)
 
 
-def one_line(text: str) -> str:
+def message_line(text: str) -> str:
     """Fold a message onto one line, so that `error:` can be grepped and read aloud."""
     return visible(" ".join(text.split()))
 
@@ -40,14 +40,14 @@ def note(text: str, *, quiet: bool = False) -> None:
 def warn(text: str, *, quiet: bool = False) -> None:
     """Print a warning about something that did not stop the work; silent with `--quiet`."""
     if not quiet:
-        _print(f"{_paint('warning:', '33')} {one_line(text)}")
+        _print(f"{_paint('warning:', '33')} {message_line(text)}")
 
 
 def fail(message: str, hint: str | None = None) -> None:
     """Print `error:` and, where there is a next action, `hint:`."""
-    _print(f"{_paint('error:', '1;31')} {one_line(message)}")
+    _print(f"{_paint('error:', '1;31')} {message_line(message)}")
     if hint:
-        _print(f"{_paint('hint:', '36')} {one_line(hint)}")
+        _print(f"{_paint('hint:', '36')} {message_line(hint)}")
 
 
 def show_help(text: str) -> None:

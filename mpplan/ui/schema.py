@@ -38,7 +38,7 @@ def file_of(schema: str) -> Path:
 def check_schema(document: Any, schema: str, name: str) -> None:
     """Check a document against its schema, and fill in the defaults of keys that came later.
 
-    Unknown keys are let be, since a later version may have added them.
+    Unknown keys are ignored, since a later version may have added them.
 
     Args:
         document: parsed; changed in place.
@@ -93,7 +93,7 @@ class _Rule:
     most: float = math.inf
     known: dict[str, _Rule] = field(default_factory=dict)
     others: _Rule | None = None
-    """Of keys that are not `known`; None: they are let be."""
+    """Of keys that are not `known`; None: they are ignored."""
     required: tuple[str, ...] = ()
     defaults: dict[str, str] = field(default_factory=dict)
     """Key to its default as JSON."""

@@ -2,8 +2,8 @@ r"""The one way to the screen: control characters are shown as text on stdout an
 
 Names come from files that others wrote (a model's config.json, records, price rows, runs) and from the command line.
 A terminal obeys what is in them: it retitles its window, fills the clipboard, moves the cursor, turns text around. So
-each control character, and each that changes the direction of text, is printed as `\u001b`, which JSON reads back as
-the character itself. Line ends and tabs stay, and so do the program's own few colours on a terminal.
+each unsafe character (`planner.text.UNSAFE`) is printed as `\u001b`, which JSON reads back as the character itself.
+Line ends and tabs stay, and so do the program's own few colours on a terminal.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-_UNSAFE = (
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # C0 and C1 (ECMA-48) and DEL
-    r"|\r(?!\n)"  # goes back to the start of the line
-    r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # change the direction of text (Unicode UAX 9, section 2)
-    r"|[\u2028\u2029]"  # end a line for some readers
-)
+from planner.text import UNSAFE
+
+_UNSAFE = rf"(?!\t|\r?\n)[{UNSAFE}]"
+"""All but what lays text out; a return without a line feed goes back to the start of the line."""
 _COLOURS = r"\x1b\[(?:0|1|2|33|36|1;31)m"
 """What the program itself writes on a terminal: bold, dim, and the colours of `warning:`, `error:` and `hint:`."""
 _PIPED, _ON_TERMINAL = re.compile(_UNSAFE), re.compile(f"({_COLOURS})|{_UNSAFE}")
 
 
 def visible(text: str) -> str:
-    r"""A text with every character that a terminal would obey as `\uXXXX`."""
+    r"""A text with every unsafe character as `\uXXXX`, but for tabs and line ends.
+
+    Unlike `one_line` and `clean`, it loses nothing: what is printed may be data that another program reads.
+    """
     return text if text.isprintable() else _PIPED.sub(_escaped, text)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -186,10 +187,12 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         raise ValueError("ids and values that do not belong together")
     in_bounds = all(1 / LARGEST_VALUE < value < LARGEST_VALUE for value in values)
     if not in_bounds or not (np.abs(factor) < LARGEST_SD).all():
-        raise ValueError("a number that no calibration learns")
+        raise ValueError(NOT_LEARNED)
     if shipped.joint is None or ids[: len(shipped.joint.ids)] != list(shipped.joint.ids):
         raise ValueError("other parameters than the shipped ones")
     runs, made = int(document["runs"]), str(document["made"])
+    if runs < 1:
+        raise ValueError(f"{runs} runs")
     source = f"{name}: learned from {runs} own run{'' if runs == 1 else 's'} of {document['source']}"
     spreads = np.sqrt((factor**2).sum(axis=1))
     rows = [
@@ -205,7 +208,7 @@ def _read(name: str, document: Mapping[str, Any], shipped: Parameters) -> ReadCa
         source=str(document["source"]),
         runs=runs,
         gpus=tuple(str(gpu) for gpu in document["gpus"]),
-        width_ratio={str(figure): float(ratio) for figure, ratio in document["width_ratio"].items()},
+        width_ratio={str(figure): _figure(ratio) for figure, ratio in document["width_ratio"].items()},
         learned=tuple(_learned(entry) for entry in document["learned"]),
     )
     return ReadCalibration(
@@ -219,11 +222,24 @@ def _learned(entry: Mapping[str, Any]) -> LearnedFact:
     message = entry["words_message"]
     if message["key"] not in LEARNED:
         raise ValueError(f"words {message['key']}")
-    values = {str(name): value if isinstance(value, str) else float(value) for name, value in message["values"].items()}
+    values = {
+        str(name): value if isinstance(value, str) else _figure(value) for name, value in message["values"].items()
+    }
     return LearnedFact(
-        words=Message(message["key"], tuple(values.items())), before=float(entry["before"]["mid"]),
-        after=float(entry["after"]["mid"]), unit=str(entry["unit"]),
+        words=Message(message["key"], tuple(values.items())), before=_figure(entry["before"]["mid"]),
+        after=_figure(entry["after"]["mid"]), unit=str(entry["unit"]),
     )  # fmt: skip
+
+
+NOT_LEARNED = "a number that no calibration learns"
+
+
+def _figure(value: object) -> float:
+    """A figure that is repeated in an answer; JSON in Python reads `NaN`, and `1e999` as infinity."""
+    figure = float(value)  # type: ignore[arg-type]  # as `_spread`
+    if not math.isfinite(figure):
+        raise ValueError(NOT_LEARNED)
+    return figure
 
 
 def _spread(value: object) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
 
 from planner.errors import UsageError
 from planner.rows import CATALOG
+from planner.text import shortened
 
 CPU_LOCAL = "cpu-local"
 """Id of the machine's own CPU, for which no catalogue has a row."""
@@ -20,11 +22,30 @@ def user_path(name: str) -> Path:
     """The path that a user named, with `~` for the home folder; as it is written where that is not known.
 
     Raises:
-        UsageError: no path can be called that.
+        UsageError: no path can be called that, or the system does not let us look there.
     """
     if "\0" in name:
         raise UsageError("a path holds a null character", hint="no file can be named like that")
-    return Path(os.path.expanduser(name))
+    return _within_reach(Path(os.path.expanduser(name)))
+
+
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+
+
+def _within_reach(path: Path) -> Path:
+    """The path, which need not exist, unless the system refuses to look for it: its name is too long, a folder is shut.
+
+    Raises:
+        UsageError: it does; `Path.exists` and its like would raise an `OSError` wherever they are first called.
+    """
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno not in _MISSING:
+            raise UsageError(
+                f"cannot use `{shortened(str(path))}`: {error.strerror}", hint="check the path and its permissions"
+            ) from error
+    return path
 
 
 def data_dir() -> Path:
@@ -35,8 +56,13 @@ def data_dir() -> Path:
     `%LOCALAPPDATA%\mpplan` on Windows.
 
     Raises:
-        UsageError: it would be in the user's home directory, and the system knows of none.
+        UsageError: it would be in the user's home directory, and the system knows of none; or the system does not let
+            us look there.
     """
+    return _within_reach(_data_dir())
+
+
+def _data_dir() -> Path:
     given = os.environ.get("XDG_DATA_HOME", "")
     if given and Path(given).is_absolute():
         return Path(given) / "mpplan"
@@ -59,7 +85,7 @@ def data_dir() -> Path:
 def has_data_dir() -> bool:
     """Whether there is a place for the user's data at all; what only reads goes on without one."""
     try:
-        data_dir()
+        _data_dir()
     except UsageError:
         return False
     return True
@@ -76,5 +102,5 @@ def records_dir() -> Path:
 
 def any_records() -> bool:
     """Whether there is any record at all: asked before anything that reads them is loaded."""
-    places = [records_dir()] if has_data_dir() else []
+    places = [_data_dir() / "records"] if has_data_dir() else []
     return any(os.path.isdir(place) and any(place.glob("*.jsonl*")) for place in (*places, SHIPPED))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from planner.hardware.catalogue import find_gpu
 from planner.hardware.cluster import Cluster, make_cluster
 from planner.hardware.network import describe_network
 from planner.models.shape import ModelShape
-from planner.parallelism.layout import Layouts
+from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
@@ -116,13 +117,19 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
         run=run,
         recipe=replace(recipe, global_batch=batch),
         cluster=cluster,
-        layouts=layouts,
+        layouts=_alone(layout),
         framework=framework,
         filled=tuple(dict.fromkeys(filled)),
         tokens=tokens or recipe.tokens_per_step,
         batch_scale=scale,
         nominal_ratio=seq_len / mean_len,
     )
+
+
+@lru_cache(maxsize=4096)
+def _alone(layout: Layout) -> Layouts:
+    """One layout as arrays of its own: a slice would keep all that were searched, and rows of a sweep share theirs."""
+    return Layouts.of(layout)
 
 
 TUNED_SINCE = 2022

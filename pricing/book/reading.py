@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 
 from planner.errors import InputFileError
@@ -123,7 +124,9 @@ def user_book_path() -> Path:
 
 
 def load_user_book(gpu: str | None = None) -> PriceBook:
-    """The user's own rows, optionally of one GPU only; none where there is no such book. Bad rows are set aside.
+    """The user's own rows, optionally of one GPU only; none where there is no such book, or an empty file.
+
+    Bad rows are set aside.
 
     Raises:
         InputFileError: the book has no header, or is no file.
@@ -133,7 +136,8 @@ def load_user_book(gpu: str | None = None) -> PriceBook:
         return PriceBook(rows=())
     try:
         with open_book(path) as lines:
-            return parse_book(lines, str(path), gpu, shipped_by_id())
+            first = next(lines, "")
+            return parse_book(chain((first,), lines), str(path), gpu, shipped_by_id()) if first else PriceBook(rows=())
     except InputFileError as error:
         raise InputFileError(error.message, hint=MEND) from None
 

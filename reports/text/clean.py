@@ -1,26 +1,30 @@
 """Text from outside (model names, notes, file names, sources) made safe to show, before any format sees it.
 
-Each format escapes for itself; this removes what no format should contain: terminal escape sequences and other
-control characters, marks that reorder text for the reader, and line breaks inside a cell.
+Each format escapes for itself; this removes what no format should contain (`planner.text.UNSAFE`).
 """
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of the text after them (Unicode UAX 9, section 2)."""
+from planner.text import CONTROLS, HALVES, LINE_ENDS, TURNING
+
+_APART, _WITHIN = re.compile(f"[{CONTROLS}{LINE_ENDS}]"), re.compile(f"[{TURNING}{HALVES}]")
+"""What stands between words, and what stands within one."""
 
 
 def clean(value: object) -> str:
-    """One line of harmless text: no control, formatting or unpaired surrogate characters, spaces folded."""
+    """One line of harmless text: what is unsafe is a blank between words and gone within one; blanks are folded.
+
+    Unlike on the screen (`mpplan.ui.sink.visible`), a reader has no use for the number of a character; unlike in a file
+    (`planner.text.one_line`), nothing compares the text, and the joiners that some scripts need stay.
+    """
     text = "" if value is None else str(value)
     if text.isprintable() and "  " not in text and text == text.strip():
-        return text  # nearly all text; the rest is checked character by character
-    kept = (" " if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in text if c not in _BIDI)
-    return " ".join("".join(c for c in kept if unicodedata.category(c) != "Cs").split())
+        return text  # nearly all text
+    return " ".join(_WITHIN.sub("", _APART.sub(" ", text)).split())
 
 
 def clean_tree(value: Any) -> Any:

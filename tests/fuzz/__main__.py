@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -33,6 +33,8 @@ class Tally:
     cases: int = 0
     codes: Counter[int] = field(default_factory=Counter)
     findings: list[tuple[Any, list[str]]] = field(default_factory=list)
+    kept: dict[str, Path] = field(default_factory=dict)
+    """The file of the first finding of each kind."""
     seconds: float = 0.0
 
     def count(self, case: Any, code: int, wrong: list[str]) -> None:
@@ -58,8 +60,8 @@ def surfaces() -> dict[str, ModuleType]:
 
 
 def attack(
-    surface: ModuleType, seed: int, *, seconds: float | None = None, count: int | None = None, workers: int = 1,
-    limit_s: float = LIMIT_S,
+    surface: ModuleType, seed: int, *, seconds: float | None = None, count: int | None = None, first: int = 0,
+    workers: int = 1, limit_s: float = LIMIT_S, keep: bool = False,
 ) -> Tally:  # fmt: skip
     """Run the cases of one surface for a time, or a number of them.
 
@@ -67,22 +69,26 @@ def attack(
         surface: its module.
         seed: of its cases.
         seconds: when to stop; None: by `count` alone.
-        count: how many cases; None: by `seconds` alone.
+        count: where to stop, counted from the first case of the seed; None: by `seconds` alone.
+        first: number of the case to begin with.
         workers: processes; each takes every n-th case.
         limit_s: time of one case.
+        keep: write the first finding of each kind to `tests/corpus/` at once, so that a run may be stopped.
     """
     tally, started = Tally(surface=surface.__name__.rsplit(".", 1)[-1]), time.monotonic()
 
-    def share(first: int) -> None:
+    def share(number: int) -> None:
         worker = Worker(surface, limit_s)
         try:
-            for case in islice(surface.cases(seed), first, count, workers):
+            for case in islice(surface.cases(seed), first + number, count, workers):
                 if seconds is not None and time.monotonic() - started > seconds:
                     return
                 outcome, wrong = worker.run(case)
                 tally.count(case, outcome.code, wrong)
                 if wrong:
                     print(f"! {'; '.join(wrong)[:300]}", file=sys.stderr, flush=True)  # noqa: T201
+                    if keep and _kind(wrong[0]) not in tally.kept:
+                        tally.kept[_kind(wrong[0])] = _kept(surface, case, wrong)
                 if tally.cases % TELL_EVERY == 0:
                     tally.seconds = time.monotonic() - started
                     print(f"… {tally}", file=sys.stderr, flush=True)  # noqa: T201
@@ -95,16 +101,16 @@ def attack(
     return tally
 
 
-def unlike(findings: Iterable[tuple[Any, list[str]]]) -> list[tuple[Any, list[str]]]:
-    """One finding of each kind: those whose sentences differ in more than figures and quoted values."""
-    kinds: dict[str, tuple[Any, list[str]]] = {}
-    for case, wrong in findings:
-        kinds.setdefault(_kind(wrong[0]), (case, wrong))
-    return list(kinds.values())
+def _kept(surface: ModuleType, case: Any, wrong: list[str]) -> Path:
+    """Write a finding beside the others of its surface."""
+    if hasattr(case, "keep"):
+        return Path(case.keep(surface.__name__.rsplit(".", 1)[-1], wrong))
+    return Path(surface.kept(case))
 
 
 def _kind(sentence: str) -> str:
-    return re.sub(r"[`'\"].*?[`'\"]|\d+", "", sentence.split(": ")[0])
+    """A sentence without its figures and quoted values: findings that share it are told of once."""
+    return re.sub(r"[`'\"].*?[`'\"]|\d+", "", sentence)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, help="of all surfaces together; default 60 without --count")
-    parser.add_argument("--count", type=int, help="cases of each surface")
+    parser.add_argument("--count", type=int, help="cases of each surface, with those before --first")
+    parser.add_argument("--first", type=int, default=0, help="number of the case to begin with")
     parser.add_argument("--surface", action="append", choices=sorted(surfaces()))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that one case may take")
@@ -121,12 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seconds = asked.seconds if asked.seconds is not None or asked.count is not None else 60.0
     share = None if seconds is None else seconds / len(chosen)
     found = 0
-    for name, module in chosen.items():
-        tally = attack(module, asked.seed, seconds=share, count=asked.count, workers=asked.workers, limit_s=asked.limit)
+    for module in chosen.values():
+        tally = attack(
+            module, asked.seed, seconds=share, count=asked.count, first=asked.first, workers=asked.workers,
+            limit_s=asked.limit, keep=True,
+        )  # fmt: skip
         print(tally, flush=True)  # noqa: T201 - a program of its own
-        for case, wrong in unlike(tally.findings):
-            kept = case.keep(name, wrong) if hasattr(case, "keep") else module.kept(case)
-            print(f"  {'; '.join(wrong)}\n    {kept}", flush=True)  # noqa: T201
+        for kind, path in tally.kept.items():
+            print(f"  {kind}\n    {path}", flush=True)  # noqa: T201
         found += len(tally.findings)
     return 1 if found else 0
 

@@ -16,7 +16,8 @@ ANSWERED = (0, 5, 6, 7)
 """Codes with which there is an answer on stdout."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-_NO_NUMBER = re.compile(r"(?<![\w./-])[-+]?(?:nan|inf|infinity)(?![\w./-])", re.IGNORECASE)
+_NO_NUMBER = re.compile(r"(?<![\w./`-])[-+]?(?:nan|inf|infinity)(?![\w./`-])", re.IGNORECASE)
+"""Between backticks it is what a file says, repeated."""
 
 
 def faults(case: Any, outcome: Any) -> list[str]:
@@ -105,7 +106,8 @@ def _left(code: int, files: Mapping[str, bytes]) -> Iterator[str]:
     for name, content in files.items():
         if "/.mpplan-" in name or name.endswith((".tmp", ".part")):
             yield f"a temporary file is left: {name}"
-        if name.endswith(".html") and not content.rstrip().endswith(b"</html>") and code in ANSWERED:
+        is_page = name.endswith(".html") and not content.startswith(b"{")  # a name that JSON may be given, too
+        if is_page and not content.rstrip().endswith(b"</html>") and code in ANSWERED:
             yield f"{name} is cut short"
         if code in (2, 3) and name.startswith("here/"):
             yield f"exit {code} and {name} was written"

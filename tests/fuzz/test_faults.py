@@ -47,6 +47,7 @@ def test_an_ordered_range_and_an_error_in_words_are_right():
 
     assert faults(ASKED, Outcome(code=0, out=answer, err="warning: x\n")) == []
     assert faults(ASKED, Outcome(code=2, out=b"", err="error: x\nhint: y\n")) == []
+    assert faults(ASKED, Outcome(code=0, out=b"`nan` is no number", err="", files={"here/x.html": b"{}\n"})) == []
 
 
 def test_a_case_is_kept_and_read_as_it_was(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -89,10 +90,9 @@ def validate(
         validation = predict_and_score(
             rows, progress=counted(len(rows), "rows", quiet=quiet), parameters_of=lambda _: own
         )
-    took_s = time.perf_counter() - started
+    took_s, count = time.perf_counter() - started, len(rows)
+    del rows  # of very many rows the document takes their place
     if json:
-        import json as format_json
-
         from mpplan.api.document import worded
 
         document = worded(to_validation_document(validation))
@@ -100,12 +100,24 @@ def validate(
             from planner.calibration.validation import to_learning_document
 
             document["learning"] = to_learning_document(learned)
-        place.write(format_json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        place.write(_json(document))
     else:
         place.write(("" if learned is None else _learning(learned) + "\n") + _shown(validation, all_rows))
     if not any(row.prediction for row in validation.runs):
         warn("no row could be predicted; every row gives its reason", quiet=quiet)
-    note(f"{len(rows)} rows in {took_s:.1f} s, {len(rows) / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
+    note(f"{count} rows in {took_s:.1f} s, {count / max(took_s, 1e-9):,.0f} rows/s", quiet=quiet)
+
+
+CHUNKS = 100_000
+"""Pieces of JSON, a few letters each, that are joined at a time: all of them take several times what the text takes."""
+
+
+def _json(document: Any) -> str:
+    """A document as `json.dumps` writes it."""
+    import json
+
+    chunks = json.JSONEncoder(ensure_ascii=False, indent=2, allow_nan=False).iterencode(document)
+    return "".join(iter(lambda: "".join(islice(chunks, CHUNKS)), "")) + "\n"
 
 
 def _parameters(calibration: str) -> Parameters:

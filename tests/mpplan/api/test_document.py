@@ -48,6 +48,15 @@ def test_it_is_plain_json():
     assert json.loads(json.dumps(DOCUMENT, allow_nan=False)) == DOCUMENT
 
 
+def test_what_has_no_message_is_not_copied():
+    plain = {"rows": [{"low": 1.0}, {"why": {"key": "why.too_big", "values": {"over_gib": 1.0}}}]}
+
+    rows = worded(plain)["rows"]
+    assert rows[0] is plain["rows"][0]
+    assert rows[1]["why"] == "1.0 GiB too much"
+    assert "why_message" not in plain["rows"][1]
+
+
 def test_values_without_messages_pass_as_they_are():
     value = {"a": [1, None, {"key": "x"}], "values": {}}
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mpplan.ui.console import fail, note, one_line, warn
+from mpplan.ui.console import fail, message_line, note, warn
 
 
 class Terminal(io.StringIO):
@@ -25,13 +25,13 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return stream
 
 
-def test_an_error_is_one_line_and_its_hint_another(capsys):
+def test_an_error_is_message_line_and_its_hint_another(capsys):
     fail("first\n  second", "do\nthis")
 
     assert capsys.readouterr().err == "error: first second\nhint: do this\n"
 
 
-def test_an_error_without_a_hint_is_one_line(capsys):
+def test_an_error_without_a_hint_is_message_line(capsys):
     fail("broken")
 
     assert capsys.readouterr().err == "error: broken\n"
@@ -64,5 +64,5 @@ def test_no_color_and_dumb_terminals_get_none(monkeypatch, name, value):
     assert terminal.getvalue() == "error: broken\n"
 
 
-def test_one_line_folds_every_kind_of_space():
-    assert one_line(" a\n\tb\r\n c ") == "a b c"
+def test_message_line_folds_every_kind_of_space():
+    assert message_line(" a\n\tb\r\n c ") == "a b c"

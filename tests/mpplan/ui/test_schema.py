@@ -19,7 +19,7 @@ STRANGE = (None, "x", -1, 1.5, True, [], {}, [1], {"low": 1}, 10**20)
 
 
 def opened(schema):
-    """The schema as a reader takes it: keys that a later version adds are let be."""
+    """The schema as a reader takes it: keys that a later version adds are ignored."""
     if isinstance(schema, list):
         return [opened(inner) for inner in schema]
     if not isinstance(schema, dict):

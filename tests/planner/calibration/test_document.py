@@ -93,10 +93,13 @@ def damaged(document, *path, value):
         (("posterior", "own_sd"), {}),
         (("posterior", "own_sd", "model_error_ratio"), 1e9),
         (("runs",), "three"),
+        (("runs",), 0),
         (("gpus",), 7),
         (("learned", 0, "words_message", "key"), "hint.write_document_again"),
         (("learned", 0), "more"),
         (("width_ratio",), [1]),
+        (("width_ratio", "time"), float("nan")),
+        (("learned", 0, "before", "mid"), float("inf")),
     ],
 )
 def test_a_damaged_calibration_is_refused_with_the_name_of_its_file(tmp_path, document, path, value):

@@ -87,3 +87,30 @@ def test_a_data_folder_that_cannot_be_looked_into_holds_no_records(monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", "/" + "x" * 300)
 
     assert not any_records()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000])
+def test_a_path_that_the_system_cannot_look_for_is_refused_where_it_is_named(name):
+    with pytest.raises(UsageError, match=r"cannot use `x.*…`: File name too long"):
+        user_path(name)
+
+
+def test_a_path_that_leads_round_in_a_circle_is_refused(tmp_path):
+    (tmp_path / "round").symlink_to("round")
+
+    with pytest.raises(UsageError, match="Too many levels of symbolic links"):
+        user_path(str(tmp_path / "round"))
+
+
+def test_a_path_to_what_is_yet_to_come_is_as_good_as_another(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    for name in ("new", "no/such/folder/new", "file/new"):
+        assert user_path(str(tmp_path / name)) == tmp_path / name
+
+
+def test_a_data_folder_that_the_system_cannot_look_for_is_an_error_in_words(monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "/" + "x" * 300)
+
+    with pytest.raises(UsageError, match="File name too long"):
+        data_dir()

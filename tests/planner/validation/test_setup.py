@@ -55,6 +55,16 @@ def test_what_is_filled_in_is_listed():
     assert "stack: typical" in found.filled
 
 
+def test_runs_of_one_layout_share_it_and_none_keeps_the_layouts_that_were_searched():
+    first, second = prepared(), prepared(global_batch_seqs="8192", id="c")
+    searched = prepared(framework="Megatron-LM", tp="", pp="")
+
+    assert first.layouts.at(0) != second.layouts.at(0)
+    assert prepared(id="d").layouts is first.layouts
+    assert [len(layouts) for layouts in (first.layouts, searched.layouts)] == [1, 1]
+    assert searched.layouts.tp.base is None
+
+
 def test_bert_s_sequences_are_binned_in_pytorch_and_padded_in_tensorflow():
     # half of Wikipedia's tokens at 512 are padding (arXiv 2107.02027); bins of 64 keep a part of it
     binned, padded = prepared(), prepared(framework="TensorFlow 1 (NGC)")

@@ -47,6 +47,16 @@ def test_two_that_add_at_once_lose_no_row(row):
     assert {row.provider for row in load_user_book().rows} == {f"p{at}" for at in range(8)}
 
 
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+def test_an_empty_file_is_a_book_without_rows_that_takes_some(row, content):
+    user_book_path().parent.mkdir(parents=True)
+    user_book_path().write_bytes(content)
+
+    assert load_user_book().rows == ()
+    add_rows([row("2.5", id="new")])
+    assert [str(row.price_per_gpu_h) for row in load_user_book().rows] == ["2.5"]
+
+
 def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left_there(tmp_path, row):
     blocked = tmp_path / "file"
     blocked.write_text("in the way", encoding="utf-8")

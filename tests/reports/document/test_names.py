@@ -87,12 +87,43 @@ def test_no_report_of_a_copy_without_names_has_one(answers, name, form, lang):
     assert names_in(again) == []
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("form", FORMATS)
-def test_no_comparison_without_names_has_one(answers, form):
+def test_no_comparison_without_names_has_one(answers, form, lang):
     pair = (str(answers["quoted"]), str(answers["measured"]))
 
-    assert names_in(run("report", *pair, "--redact", "names", "--format", form)) == []
-    assert names_in(run("report", *pair, "--redact", "names,prices", "--format", form)) == []
+    assert names_in(run("report", *pair, "--redact", "names", "--format", form, "--lang", lang)) == []
+    assert names_in(run("report", *pair, "--redact", "names,prices", "--format", form, "--lang", lang)) == []
+
+
+PRINTER = """#!/bin/sh
+for word do
+    case $word in
+        --print-to-pdf=*) target=${word#*=} ;;
+        file://*) page=${word#file://} ;;
+    esac
+done
+{ echo "$@"; cat "$page"; } > "$target"
+"""
+"""In the place of a browser: the PDF is what it was given, its arguments and the page."""
+
+
+@pytest.fixture
+def printer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser whose PDF can be searched: letters of a real one are numbers of its fonts."""
+    program = tmp_path / "browser"
+    program.write_text(PRINTER, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("MPPLAN_BROWSER", str(program))
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_a_pdf_of_a_copy_without_names_is_printed_from_a_page_that_has_none(answers, printer, lang):
+    pair = (str(answers["quoted"]), str(answers["measured"]))
+
+    assert names_in(run("report", pair[0], "--format", "pdf")) != []
+    for given in (pair[:1], pair[1:], pair):
+        assert names_in(run("report", *given, "--redact", "names", "--format", "pdf", "--lang", lang)) == []
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -106,6 +137,41 @@ def test_no_explanation_of_a_copy_without_names_has_one(answers, figure):
 def test_no_export_of_a_copy_without_names_has_one(answers, form):
     for name in ("quoted", "measured", "booked"):
         assert names_in(run("export", str(answers[f"{name} copy"]), "--format", form)) == []
+
+
+def test_no_parquet_of_a_copy_without_names_has_one(answers, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    bill = tmp_path / "bill.parquet"
+
+    for name in ("quoted", "measured", "booked"):
+        run("export", str(answers[f"{name} copy"]), "-o", str(bill), "--quiet")
+        rows = pq.read_table(bill).to_pylist()
+        assert len(rows) > 10
+        assert names_in(repr(rows)) == []
+        assert SAID.search(bill.read_bytes().decode("latin-1")) is None  # nor do its statistics and metadata
+
+
+def amounts(value: Any, of_money: bool = False) -> Iterator[float]:
+    """Every figure of money in a document that is long enough to be told from another."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from amounts(inner, of_money or "usd" in key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from amounts(inner, of_money)
+    elif of_money and isinstance(value, float) and len(f"{value:.9g}") >= 6:
+        yield value
+
+
+@pytest.mark.parametrize("name", ["quoted", "measured", "booked"])
+def test_no_figure_of_money_is_in_a_copy_without_prices(answers, name):
+    document = json.loads(answers[name].read_text())
+    copy = run("report", str(answers[name]), "--redact", "prices", "--format", "json")
+
+    told = {f"{amount:.9g}" for amount in amounts(document)}
+    figures = {f"{float(number):.9g}" for number in re.findall(r"\d+\.\d+(?:e[-+]?\d+)?", copy)}
+    assert len(told) > 20
+    assert told & figures == set()
 
 
 def test_a_copy_keeps_its_figures_and_the_package_s_own_sources(answers):

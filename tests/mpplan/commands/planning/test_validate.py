@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mpplan.commands.planning.validate import read_runs
+from mpplan.commands.planning.validate import _json, read_runs
 
 ROW = {
     "id": "x-1", "group": "throughput", "model": "Llama3-8B", "precision": "bf16", "gpu": "h100-sxm5-80gb",
@@ -31,6 +31,15 @@ def file(home):
         return "runs.csv"
 
     return write
+
+
+def test_a_long_document_is_written_as_json_writes_it(monkeypatch):
+    document = {"runs": [{"id": f"ä{number}", "error_ratio": None, "mid": number / 7} for number in range(50)]}
+    monkeypatch.setattr("mpplan.commands.planning.validate.CHUNKS", 7)
+
+    assert _json(document) == json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    with pytest.raises(ValueError, match="nan"):
+        _json({"mid": float("nan")})
 
 
 def test_the_document_has_prediction_answer_and_error(run, file):

@@ -148,6 +148,7 @@ BIG = row("all_reduce", 16, 2**30, steady(2**30))
         (WHOLE.replace(": 0 OK", ": 3 FAILED"), ":29: Out of bounds values: expected 0, found 3"),
         (WHOLE.replace(BIG, BIG.replace(" 10777.4", "     nan", 1)), ":28: time: expected a number, found `nan`"),
         (WHOLE.replace(BIG, BIG.replace(" 10777.4", "    0.00", 1)), ":28: time: expected microseconds above 0"),
+        (WHOLE.replace(BIG, BIG.replace(" 10777.4", "  1e-320", 1)), ":28: time: expected microseconds above 0"),
         (WHOLE.replace(BIG, BIG.replace("10777", "17077", 1)), ":28: algbw: expected 62.88 GB/s"),
         (WHOLE.replace(HEADER, ""), ":23: expected the header of the table"),
         (WHOLE.replace(HEADER, HEADER.replace("algbw", "alg bw")), ":24: algbw: expected a column of this name"),

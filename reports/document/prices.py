@@ -1,0 +1,134 @@
+"""A copy of an answer without prices, made from what says nothing of money alone (`reports.document.unpriced`).
+
+Sentences are not searched for prices: each stays or goes by the key of its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reports.document.facts import Doc
+from reports.document.public import HIDDEN
+from reports.document.unpriced import EMPTIED, FIELDS, FIGURES, INPUTS, MESSAGES, TEXTS, VALUES
+from reports.text.language import words_for
+from reports.text.messages import SIBLING, is_message
+
+
+def without_prices(document: Doc) -> Doc:
+    """The part of a cleaned document that says nothing of money."""
+    sources = [_source(row) for row in document["evidence"] if _figures(row)]
+    copy = _Copy(str(row["what"]) for row in sources)
+    views = {name: copy.rows(document.get(name), name) for name in ("plans", "same_deadline", "curve")}
+    counted = {name: [row for row in document.get(name) or () if row["metric"] in FIGURES] for name in COUNTED}
+    worded = {name: [row for row in document.get(name) or () if copy.is_told(row)] for name in WORDED}
+    kept = {name: copy.of(value, name) for name, value in document.items() if name in FIELDS}
+    return {
+        **kept,
+        **views,
+        **{name: copy.rows(rows, name) for name, rows in (counted | worded).items()},
+        "question": {name: copy.input(entry) for name, entry in document["question"].items() if name in INPUTS},
+        "evidence": [copy.of(row, "evidence") for row in sources],
+        **copy.warnings(document),
+    }
+
+
+COUNTED = ("savings", "sensitivity")
+"""Lists with rows of a figure each."""
+WORDED = ("assumptions", "gaps")
+"""Lists with rows that are sentences."""
+
+
+def _figures(source: Doc) -> list[str]:
+    """What a source is used in besides money."""
+    return [name for name in source["used_in"] if name.partition(".")[0] in FIGURES]
+
+
+def _source(row: Doc) -> Doc:
+    return row | {"used_in": _figures(row)}
+
+
+class _Copy:
+    """Copies what says nothing of money of one document."""
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._said = frozenset(said)
+        """What the sources that stay say: a sentence may repeat it."""
+
+    def rows(self, rows: Any, path: str) -> list[Any]:
+        """The rows of a list, none where the document has no such list."""
+        return [self.of(row, path) for row in rows or ()]
+
+    def of(self, value: Any, path: str) -> Any:
+        """What is left of a field."""
+        if isinstance(value, dict):
+            return {name: inner for key, held in value.items() for name, inner in self._field(value, key, held, path)}
+        if isinstance(value, list | tuple):
+            return [self.of(inner, path) for inner in value if path != UNCERTAINTY or _is_of_equations(inner["term"])]
+        if isinstance(value, str):
+            return value if path in TEXTS else HIDDEN
+        return value
+
+    def _field(self, owner: Doc, key: str, value: Any, path: str) -> list[tuple[str, Any]]:
+        """A field of an object with its message; nothing where it is left out."""
+        at = f"{path}.{key}".replace("same_deadline", "plans", 1)
+        if at in EMPTIED:
+            empty = EMPTIED[at]
+            return [(key, list(empty) if isinstance(empty, tuple) else empty)]
+        if key.endswith(SIBLING) or not _is_kept(at):
+            return []
+        message = owner.get(f"{key}{SIBLING}")
+        if is_message(message):
+            return [(key, value), (f"{key}{SIBLING}", message)] if self.is_free(message) else [(key, HIDDEN)]
+        return [(key, self.of(value, at))]
+
+    def input(self, entry: Doc) -> Doc:
+        """An input of the question: its value, and its note where that says nothing of money."""
+        worded = {name: value for name, value in entry.items() if name.removesuffix(SIBLING) in ("value", "source")}
+        note = entry.get(f"note{SIBLING}")
+        if not self.is_free(note):
+            return {**worded, "note": None}
+        return {**worded, "note": entry.get("note"), f"note{SIBLING}": note}
+
+    def is_told(self, row: Doc) -> bool:
+        """Whether every sentence of a row may stay."""
+        messages = [value for name, value in row.items() if name.endswith(SIBLING)]
+        return bool(messages) and all(self.is_free(message) for message in messages)
+
+    def warnings(self, document: Doc) -> Doc:
+        """The warnings that may stay, with their messages; one without a message goes."""
+        texts = document.get("warnings") or []
+        messages = document.get(f"warnings{SIBLING}") or [None] * len(texts)
+        told = [(text, m) for text, m in zip(texts, messages, strict=True) if self.is_free(m)]
+        worded = {f"warnings{SIBLING}": [message for _, message in told]} if told else {}
+        return {"warnings": [text for text, _ in told], **worded}
+
+    def is_free(self, message: Any) -> bool:
+        """Whether there is a message that says nothing of money: its own words, and what it is filled with."""
+        return (
+            is_message(message)
+            and message["key"] in MESSAGES
+            and all(self._is_free_value(k, v) for k, v in message["values"].items())
+        )
+
+    def _is_free_value(self, name: str, value: Any) -> bool:
+        if is_message(value):
+            return self.is_free(value)
+        if isinstance(value, list | tuple):
+            return all(self._is_free_value(name, inner) for inner in value)
+        return not isinstance(value, str) or not value or name in VALUES or value in self._said
+
+
+UNCERTAINTY = "plans.uncertainty"
+
+
+def _is_of_equations(term: str) -> bool:
+    """Whether an uncertain input is one of the equations, which the reports have names for; no price is among them."""
+    return words_for("en").has(f"driver.{term}")
+
+
+def _is_kept(at: str) -> bool:
+    """Whether a field or what it stands in is one of `FIELDS`, or holds one."""
+    steps = at.split(".")
+    inside = any(".".join(steps[:count]) in FIELDS for count in range(1, len(steps) + 1))
+    return inside or any(name.startswith(f"{at}.") for name in FIELDS)

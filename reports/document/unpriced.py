@@ -1,0 +1,108 @@
+"""What of an answer says nothing of money: the one place that decides what a copy without prices still has.
+
+A part, a figure of a plan, an input or a sentence that is not listed here is left out, until somebody lists it. What
+stands inside a listed figure stays, but for its sentences, each of which has to be listed, too.
+"""
+
+from __future__ import annotations
+
+from reports.document.public import PRIVATE_VALUES, PUBLIC_VALUES, WORDS
+
+PRICED_INPUTS = frozenset({
+    "price", "price_like", "provider", "commitment", "as_of", "electricity", "budget", "quote", "own", "beside",
+    "tariff",
+})  # fmt: skip
+"""Inputs that are a price or say where one is from."""
+
+INPUTS = frozenset({
+    "params", "model", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt",
+    "offload", "stack", "attention", "gpu", "gpus", "deadline", "confidence", "max_gpus", "gpus_per_node", "network",
+    "network_file", "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "pue",
+    "power_cap", "grid", "market_grid", "embodied", "region", "records", "calibration", "seed",
+})  # fmt: skip
+"""The other inputs of the question."""
+
+PLAN = frozenset({
+    "precision", "policy", "gpu", "gpus", "nodes", "layout", "fits", "why_not", "memory_gib", "memory_capacity_gib",
+    "memory_risk", "step_s", "step_range_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "mfu_full_attention",
+    "hfu", "model_flop", "goodput_ratio", "duration_days", "gpu_hours", "energy_mwh", "energy_items_mwh",
+    "gpu_power_w", "mean_power_mw", "peak_power_mw", "carbon_tco2e", "carbon_market_tco2e", "embodied_tco2e",
+    "carbon_with_embodied_tco2e", "sci_kg_per_run", "sci_kg_per_1e21_flop", "uncertainty", "lost_layouts",
+    "layouts_evaluated", "products", "attention_kernel", "collectives", "narrow_gain",
+})  # fmt: skip
+"""Fields of a plan."""
+
+FIGURES = PLAN | {"params_total"}
+"""What a source may be used in, a saving counted in and a sensitivity shown of."""
+
+FIELDS = frozenset({
+    "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "accuracy", "verify",
+    "traces", "calibration", "confidence", "run_totals",
+    *(f"plans.{name}" for name in PLAN), "plans.probability.deadline",
+    *(f"curve.{name}" for name in (
+        "gpu", "gpus", "global_batch", "duration_days", "energy_mwh", "in_time", "chosen", "knee",
+    )),
+    *(f"savings.{name}" for name in ("view", "gpu", "metric", "from", "to", "low", "mid", "high", "amount")),
+    *(f"assumptions.{name}" for name in ("id", "text", "change_with")),
+    *(f"gaps.{name}" for name in ("key", "what", "why", "effect")),
+    *(f"evidence.{name}" for name in (
+        "id", "kind", "what", "source", "date", "gpu", "precisions", "terms", "used_in", "public",
+    )),
+    *(f"sensitivity.{name}" for name in (
+        "gpu", "metric", "term", "label", "at_low", "at_high", "low_value", "high_value",
+    )),
+})  # fmt: skip
+"""Fields by their path without numbers; what stands below one is as it is. `same_deadline` is as `plans`."""
+
+EMPTIED = {
+    "plans.cost_usd": None, "plans.cost_lines": (), "plans.probability.budget": None, "curve.cost_usd": None,
+    "curve.in_budget": None,
+}  # fmt: skip
+"""Fields that every answer has, and what a copy has in place of what they say."""
+
+TEXTS = WORDS | {
+    "model.name", "calibration.name", "calibration.source", "traces.name", "accuracy.points.id",
+    "plans.products.evidence", "plans.attention_kernel.evidence", "plans.collectives.evidence",
+    "plans.uncertainty.measure_with", "sensitivity.low_value", "sensitivity.high_value",
+    *(f"verify.cases.{name}" for name in ("name", "recipe", "unit", "quality")),
+    *(f"evidence.{name}" for name in ("id", "what", "source")),
+}  # fmt: skip
+"""Fields whose text stays though no message words it: those of the package, names, and what a source says."""
+
+VALUES = (PUBLIC_VALUES | PRIVATE_VALUES) - {"what", "problem"}
+"""Values of a message whose text is a word or a name; a sentence in a value is what a source says, or unknown."""
+
+MESSAGES = frozenset({
+    "text.brackets", "text.network_rate", "text.network_run", "flag.with_value",
+    *(f"assumption.{name}" for name in (
+        "tokens", "global_batch", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk", "method",
+        "usual_name", "network", "host_share", "goodput", "stops",
+    )),
+    *(f"note.{name}" for name in (
+        "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_size",
+        "critical_batch", "batch_chosen", "policy", "gpu_of_record", "usual", "usual_others", "usual_names",
+        "usual_model", "network_assumed", "fastest_under_cap", "pue", "grid", "grid_market", "grid_given",
+    )),
+    *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
+      for part in ("what", "why", "effect")),
+    *(f"warning.{name}" for name in (
+        "cap", "memory_risk", "years", "own_record", "shipped_record", "records_aside", "records_aside_more",
+        "store_unlisted", "record_damaged", "calibration", "calibration_gpu", "network_file", "network_rate_hidden",
+        "network_gpus_per_node", "network_other_gpu", "network_unused", "unused_line",
+    )),
+    "record.aside",
+    *(f"why.{name}" for name in (
+        "no_matrix_path", "no_block_scales", "no_even_split", "no_batch_splits", "does_not_fit", "too_big", "too_risky",
+        "simpler", "slower_on_average", "slower", "over_cap",
+    )),
+    *(f"narrow.{name}" for name in (
+        "probe", "network_between_nodes", "network_in_node", "run_on_two_nodes", "run_on_one_node", "own_runs",
+    )),
+    *(f"learned.{name}" for name in ("more", "less", "hidden_better", "hidden_worse", "surer")),
+    *(f"error.{name}" for name in (
+        "too_slow", "within_days", "no_even_split", "fits_nowhere", "unsupported", "no_plan_on", "over_deadline",
+        "fits_not_under_cap", "more_power", "tp_heads", "pp_layers", "ep_experts", "cp_sequence", "micro_batch",
+        "gpus_multiple", "dp_batch",
+    )),
+})  # fmt: skip
+"""Sentences that speak of no price, cost, budget or offer."""
