@@ -109,9 +109,7 @@ def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[li
         _keep(item, lambda item=item: rested(item, bench), results)  # type: ignore[misc]
     watch = Watch(bench.sensor, [item.subject for item in timed]) if bench.sensor else None
     timings: list[Timing] = []
-    failed = _guarded(
-        timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench, watch)) if timed else None
-    )
+    failed = _guarded(timed[0].point, lambda: timings.extend(_time(timed, bench, watch))) if timed else None
     points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
@@ -133,7 +131,7 @@ def _keep(built: Built, run: Callable[[], PointResult], results: _Results) -> No
     results[built.point.probe_id] = failed or finished[0]
 
 
-def _guarded(point: Point | None, run: Callable[[], object]) -> PointResult | None:
+def _guarded(point: Point, run: Callable[[], object]) -> PointResult | None:
     """Run something; what went wrong as the point's result, None where nothing did.
 
     Raises:
@@ -142,8 +140,6 @@ def _guarded(point: Point | None, run: Callable[[], object]) -> PointResult | No
     try:
         run()
     except Exception as error:
-        if point is None:
-            raise
         return failure_of(point, error)
     return None
 
