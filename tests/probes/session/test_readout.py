@@ -137,13 +137,13 @@ def test_a_whole_step_on_a_gpu_without_a_sensor_is_sustained_and_has_no_power() 
     assert figures.energy.reason == "no driver"
 
 
-def test_the_power_of_a_short_sustained_run_is_kept_and_not_called_good() -> None:
+def test_the_watts_of_a_short_sustained_run_are_kept_and_make_no_energy() -> None:
     chip = Chip(watts={"a": 640.0})
 
     figures = run(H200, chip, point("a", lambda d: Step("a", chip), kind="block"))["a"]
 
-    assert figures.power.mean_w == pytest.approx(640.0)
-    assert figures.energy.quality == "short"
+    assert figures.power.instant_mean_w == pytest.approx(640.0)
+    assert (figures.power.mean_w, figures.energy.j_per_iteration) == (None, None)
 
 
 @pytest.mark.parametrize(("device", "kind"), [(CPU, "block"), (H200, "gemm"), (H200, "attention")])
