@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
+from planner.records.figures import PeakMemory
 from probes.device.clock import no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
@@ -85,20 +86,21 @@ def _build(point: Point, bench: Bench) -> Built:
     before = baseline(bench.device) if point.memory else Baseline()
     point.recipe.activate()
     trial = point.build(bench.device)
-    built = Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
+    memory, first_step_s = PeakMemory(), 0.0
     if point.memory:
         return_cached(bench.device)
         began = time.perf_counter()
         trial.step(no_mark)  # the first step compiles, and makes gradients and states
         bench.device.clock.synchronize()
-        built.first_step_s = time.perf_counter() - began
+        first_step_s = time.perf_counter() - began
         trial.step(no_mark)
         memory = peak_of(bench.device, trial.step, before=before, held_bytes=trial.held_bytes)
         state = bench.sensor.state() if bench.sensor and bench.device.kind == "cuda" else None
-        built.memory = of_process(memory, state.process_bytes if state else None)
+        memory = of_process(memory, state.process_bytes if state else None)
     if point.graph and bench.device.kind == "cuda":
-        built.subject.trial = captured_if_short(trial, bench.device.clock)
-    return built
+        trial = captured_if_short(trial, bench.device.clock)
+    subject = Subject(trial=trial, recipe=point.recipe)
+    return Built(point=point, subject=subject, memory=memory, first_step_s=first_step_s)
 
 
 def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[list[Point]]:

@@ -45,7 +45,7 @@ LONGEST_SUSTAINED_S = 3.0
 """No sustained run is longer than an energy window."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """A point with its trial, on the way to its figures."""
 
