@@ -132,8 +132,8 @@ class PowerDraw:
     p95_w: float | None = None
     """95th percentile of the instantaneous field."""
     instant_mean_w: float | None = None
-    """Mean of the instantaneous power field over the same window. Of a burst, over readings while it was timed: some
-    hold part of what ran up to 100 ms before."""
+    """Mean of the instantaneous power field over the same window, or over a sustained run too short for an energy. Of a
+    burst, over readings while it was timed: some hold part of what ran up to 100 ms before."""
     average_mean_w: float | None = None
     """Mean of the driver's one-second average field over the same window."""
     idle_w: float | None = None

@@ -126,11 +126,6 @@ class NvmlSensor:
         """See `Sensor.processes`."""
         return _others(self._running())
 
-    def utilisation_ratio(self) -> float | None:
-        """Share of the last sampling period in which a kernel ran; None where the device does not report it."""
-        rates = self._ask(self._nvml.nvmlDeviceGetUtilizationRates, self._handle)
-        return None if rates is None else rates.gpu / 100.0
-
     def close(self) -> None:
         """See `Sensor.close`."""
         self._ask(self._nvml.nvmlShutdown)

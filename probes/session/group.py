@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
+from planner.records.figures import PeakMemory
 from probes.device.clock import no_mark
 from probes.device.device import Device
 from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
@@ -87,20 +88,21 @@ def _build(point: Point, bench: Bench) -> Built:
     before = baseline(bench.device) if point.memory else Baseline()
     point.recipe.activate()
     trial = point.build(bench.device)
-    built = Built(point=point, subject=Subject(trial=trial, recipe=point.recipe))
+    memory, first_step_s = PeakMemory(), 0.0
     if point.memory:
         return_cached(bench.device)
         began = time.perf_counter()
         trial.step(no_mark)  # the first step compiles, and makes gradients and states
         bench.device.clock.synchronize()
-        built.first_step_s = time.perf_counter() - began
+        first_step_s = time.perf_counter() - began
         trial.step(no_mark)
         memory = peak_of(bench.device, trial.step, before=before, held_bytes=trial.held_bytes)
         state = bench.sensor.state() if bench.sensor and bench.device.kind == "cuda" else None
-        built.memory = of_process(memory, state.process_bytes if state else None)
+        memory = of_process(memory, state.process_bytes if state else None)
     if point.graph and bench.device.kind == "cuda":
-        built.subject.trial = captured_if_short(trial, bench.device.clock)
-    return built
+        trial = captured_if_short(trial, bench.device.clock)
+    subject = Subject(trial=trial, recipe=point.recipe)
+    return Built(point=point, subject=subject, memory=memory, first_step_s=first_step_s)
 
 
 def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[list[Point]]:
@@ -111,9 +113,7 @@ def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[li
         _keep(item, lambda item=item: rested(item, bench), results)  # type: ignore[misc]
     watch = Watch(bench.sensor, [item.subject for item in timed]) if bench.sensor else None
     timings: list[Timing] = []
-    failed = _guarded(
-        timed[0].point if timed else None, lambda: timings.extend(_time(timed, bench, watch)) if timed else None
-    )
+    failed = _guarded(timed[0].point, lambda: timings.extend(_time(timed, bench, watch))) if timed else None
     points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
@@ -136,7 +136,7 @@ def _keep(built: Built, run: Callable[[], PointResult], results: _Results) -> No
     results[built.point.probe_id] = failed or finished[0]
 
 
-def _guarded(point: Point | None, run: Callable[[], object]) -> PointResult | None:
+def _guarded(point: Point, run: Callable[[], object]) -> PointResult | None:
     """Run something; what went wrong as the point's result, None where nothing did.
 
     Raises:
@@ -145,8 +145,6 @@ def _guarded(point: Point | None, run: Callable[[], object]) -> PointResult | No
     try:
         run()
     except Exception as error:
-        if point is None:
-            raise
         return failure_of(point, error)
     return None
 

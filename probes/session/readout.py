@@ -4,7 +4,7 @@
 on a GPU            timed in turns with others      afterwards                      the record holds
 kernels             burst, clock and watts read     -                               burst
 …, with energy_s    burst                           settled, then 3 s or longer     sustained, with energy
-whole steps         burst                           settled, then a second or more  sustained
+whole steps         burst                           settled, then a second or more  sustained, with watts
 ```
 """
 
@@ -45,7 +45,7 @@ LONGEST_SUSTAINED_S = 3.0
 """No sustained run is longer than an energy window."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """A point with its trial, on the way to its figures."""
 
@@ -73,10 +73,10 @@ def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> P
     rules = _window_rules(point, bench, timing.summary.median_s)
     if rules is not None:
         window, time_s, sampling = _in_window(built, bench, rules, timing, sampling)
-        states = window.states
-        if bench.sensor is not None:
+        states, power = window.states, PowerDraw(instant_mean_w=window.power.instant_mean_w)
+        if bench.sensor is not None and point.energy_s:
             energy, power = energy_use(window.power, bench.sensor.scope, time_s.median_s), power_draw(window.power)
-            trace = window.trace if point.energy_s else None
+            trace = window.trace
     if slowed_down(states):
         sampling = replace(sampling, quality="throttled")
     outcome = trial.outcome()

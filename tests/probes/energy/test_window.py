@@ -247,3 +247,24 @@ def test_a_window_without_a_sensor_has_times_and_no_power() -> None:
 
     assert window.timing is not None
     assert (window.power.source, window.states) == ("none", ())
+
+
+@pytest.mark.parametrize(
+    ("temperature", "end_c", "soaked_s"),
+    [
+        (lambda worked_s: 40.0 + min(worked_s, 12.0), 52.0, 20.0),  # 45, 50, 52, 52
+        (lambda worked_s: 40.0 + worked_s, 65.0, 25.0),  # still rising at the limit
+    ],
+    ids=["settles", "limit"],
+)
+def test_a_soak_ends_when_the_temperature_stays_or_at_its_limit(
+    monkeypatch: pytest.MonkeyPatch, temperature: Callable[[float], float], end_c: float, soaked_s: float
+) -> None:
+    device = Simulated(monkeypatch, step_s=2e-3)
+    device.temperature = temperature
+    began_s = device.now_s
+
+    soak_c = heat_soak(CallTrial(call=lambda: None), FP32, device, device)
+
+    assert soak_c == pytest.approx(end_c, abs=0.5)
+    assert device.now_s - began_s == pytest.approx(soaked_s, abs=0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -269,6 +270,55 @@ def test_the_deprecated_package_of_the_same_name_is_refused(monkeypatch: pytest.
 
     with pytest.raises(CannotMeasureError, match="not NVIDIA's"):
         load_nvml()
+
+
+def test_without_the_binding_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # what an import of a missing package meets
+
+    with pytest.raises(CannotMeasureError, match="binding is missing") as caught:
+        load_nvml()
+
+    assert caught.value.hint == "pip install nvidia-ml-py"
+
+
+def test_a_binding_that_starts_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[bool] = []
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: started.append(True))
+
+    assert load_nvml() is pynvml
+    assert started == [True]
+
+
+def test_a_handle_of_a_slice_is_a_slice_whatever_the_mode_says() -> None:
+    nvml = StandIn()
+    nvml.nvmlDeviceIsMigDeviceHandle = lambda handle: 1
+
+    assert set(sensor(nvml).missing) == {"energy", "power"}
+
+
+def test_a_driver_without_field_values_is_read_by_its_other_calls() -> None:
+    opened = sensor(StandIn(fields=not_supported()))
+
+    assert opened.read().energy_j == 5000.0
+    assert opened.read().power_instant_w is None
+    assert opened.missing == {"power": "this driver does not report the instantaneous power"}
+    assert opened.state().memory_temperature_c is None
+
+
+def test_a_counter_that_answers_only_when_asked_why_it_did_not_is_said_to_read_nothing() -> None:
+    class Hesitant(StandIn):
+        asked = 0
+
+        def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> int:  # noqa: N802
+            self.asked += 1
+            if self.asked == 1:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
+            return 5_000_000
+
+    opened = sensor(without(Hesitant(), ENERGY))
+
+    assert opened.missing["energy"] == "the energy counter reads nothing"
+    assert opened.read().energy_j is None
 
 
 def test_a_gpu_whose_uuid_torch_does_not_tell_has_no_sensor() -> None:

@@ -60,6 +60,19 @@ def test_energy_only_power_and_heat_are_named_as_missing(tmp_path: Path) -> None
     assert sensor.state().temperature_c is None
 
 
+def test_a_zone_without_a_name_is_no_package(tmp_path: Path) -> None:
+    (zone(tmp_path, "intel-rapl:0", "package-0", 0) / "name").unlink()
+
+    with pytest.raises(CannotMeasureError, match="shows no CPU energy counter"):
+        RaplSensor(tmp_path)
+
+
+def test_a_cpu_s_counter_knows_nothing_of_processes(tmp_path: Path) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 0)
+
+    assert RaplSensor(tmp_path).processes() is None
+
+
 def test_a_machine_without_the_tree_says_so(tmp_path: Path) -> None:
     with pytest.raises(CannotMeasureError, match="shows no CPU energy counter"):
         RaplSensor(tmp_path / "none")

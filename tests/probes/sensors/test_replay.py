@@ -36,6 +36,7 @@ def test_replay_tells_what_was_told_last() -> None:
     now[0] = 3.0
     assert sensor.read().energy_j == pytest.approx(1500.0)
     assert sensor.state().clock_event_mask == 4
+    assert sensor.processes() is None  # not in this trace
 
 
 def test_a_trace_survives_the_record_and_replays_to_the_same_power(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from planner.records.work import RunSetup  # noqa: E402
+from probes.device.clock import no_mark  # noqa: E402
 from probes.device.device import Device  # noqa: E402
 from probes.device.faults import DeviceLost, cleaned  # noqa: E402
 from probes.record.figures import Figures  # noqa: E402
 from probes.sensors.interface import Sensor  # noqa: E402
 from probes.session.bench import Bench  # noqa: E402
-from probes.session.group import run_group  # noqa: E402
+from probes.session.group import run_group, trial_of  # noqa: E402
 from probes.timing.protocol import Rules  # noqa: E402
 from probes.timing.trial import CallTrial, Point, PointGroup, TrialOutcome  # noqa: E402
 from tests.probes.build import CPU, call, point  # noqa: E402
@@ -200,6 +201,21 @@ def test_a_broken_device_ends_the_group() -> None:
         run(point("a", failing(RuntimeError("CUDA error: an illegal memory access was encountered"))))
 
 
+def test_an_error_that_says_itself_that_the_device_is_lost_ends_the_group_too() -> None:
+    with pytest.raises(DeviceLost, match="gone"):
+        run(point("a", failing(DeviceLost("gone"))))
+
+
+def test_a_trial_for_work_outside_of_a_group_is_warm() -> None:
+    calls: list[int] = []
+
+    trial = trial_of(point("a", call(lambda: calls.append(1))), CPU)
+
+    assert len(calls) == 3
+    trial.step(no_mark)
+    assert len(calls) == 4
+
+
 def test_a_reason_holds_no_path() -> None:
     error = RuntimeError("cannot open /srv/someone/.cache/x.so or 'C:\\Users\\someone\\x'\nsecond line")
 
@@ -230,7 +246,9 @@ def test_energy_is_read_in_a_window_and_multiplied_by_the_time_of_an_iteration()
         now=time.monotonic,
     )
 
-    figures = run(point("a", lambda d: work(), energy_s=1.0), sensor=sensor)["a"]
+    waiting = call(lambda: time.sleep(2e-3))  # leaves the sampler its turn on a busy machine
+
+    figures = run(point("a", waiting, energy_s=1.0), sensor=sensor)["a"]
 
     assert figures.power.mean_w == pytest.approx(200.0, rel=0.12)  # ten ticks of 100 ms
     assert figures.energy.j_per_iteration == pytest.approx(figures.power.mean_w * figures.time.median_s)

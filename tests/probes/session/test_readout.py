@@ -10,8 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+from planner.records.work import RunSetup
 from probes.device.clock import Mark
 from probes.device.device import Device
+from probes.energy import window as windows
 from probes.record.figures import Figures
 from probes.sensors.interface import Reading, State
 from probes.session import readout
@@ -22,7 +24,7 @@ from probes.timing.device_gate import DeviceGate
 from probes.timing.protocol import Rules
 from probes.timing.quiet import CpuReading, Gate
 from probes.timing.trial import Point, PointGroup, TrialOutcome
-from tests.probes.build import CPU, H200, NamedTrial, ScriptedGate, point
+from tests.probes.build import CPU, H200, NamedTrial, ScriptedGate, call, point
 from tests.probes.device.events import use_events
 
 
@@ -135,13 +137,13 @@ def test_a_whole_step_on_a_gpu_without_a_sensor_is_sustained_and_has_no_power() 
     assert figures.energy.reason == "no driver"
 
 
-def test_the_power_of_a_short_sustained_run_is_kept_and_not_called_good() -> None:
+def test_the_watts_of_a_short_sustained_run_are_kept_and_make_no_energy() -> None:
     chip = Chip(watts={"a": 640.0})
 
     figures = run(H200, chip, point("a", lambda d: Step("a", chip), kind="block"))["a"]
 
-    assert figures.power.mean_w == pytest.approx(640.0)
-    assert figures.energy.quality == "short"
+    assert figures.power.instant_mean_w == pytest.approx(640.0)
+    assert (figures.power.mean_w, figures.energy.j_per_iteration) == (None, None)
 
 
 @pytest.mark.parametrize(("device", "kind"), [(CPU, "block"), (H200, "gemm"), (H200, "attention")])
@@ -214,3 +216,46 @@ def test_what_a_trial_tells_at_the_end_is_in_its_figures() -> None:
     figures = run(H200, Chip(), point("a", lambda d: Told("a", Chip())))["a"]
 
     assert (figures.attention_backend, figures.params) == ("cudnn", 7)
+
+
+def test_a_device_at_rest_has_a_power_and_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "SETTLE_S", 0.05)
+    chip = Chip(watts={"": 71.0})
+    idle = point("idle/bare", call(lambda: time.sleep(0.01)), kind="idle", energy_s=0.2)
+
+    figures = run(H200, chip, idle)["idle/bare"]
+
+    assert figures.power.idle_w == figures.power.mean_w == pytest.approx(71.0)
+    assert (figures.time.median_s, figures.energy.j_per_iteration) == (None, None)
+    assert figures.device_state.sm_clock_median_hz == 1.2e9
+
+
+def test_power_at_rest_without_a_sensor_is_unsupported_with_the_reason() -> None:
+    figures = run(H200, None, point("idle/bare", call(), kind="idle", energy_s=0.2))["idle/bare"]
+
+    assert figures == Figures(status="unsupported", reason="no driver")
+
+
+def test_a_compiled_point_has_the_time_of_its_first_call() -> None:
+    calls: list[int] = []
+
+    def compiles_at_first() -> None:
+        if not calls:
+            time.sleep(0.2)
+        calls.append(1)
+
+    compiled = point("a", call(compiles_at_first), setup=RunSetup(compiled=True))
+
+    figures = run(CPU, None, compiled)["a"]
+
+    assert figures.sampling.compile_s is not None
+    assert figures.sampling.compile_s >= 0.2
+
+
+def test_a_long_kernel_is_timed_without_a_graph() -> None:
+    chip = Chip()
+
+    figures = run(H200, chip, point("a", lambda d: Step("a", chip), graph=True))["a"]
+
+    assert figures.recipe_flags == ()
+    assert figures.time.median_s == pytest.approx(2e-3)
