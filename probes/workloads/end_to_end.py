@@ -65,7 +65,10 @@ def _cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
         (llama, chosen),
         (replace(llama, layers=2, energy=False), [recipe for recipe in chosen if recipe.id != "bf16-autocast"]),
         (bert, short),
-        (replace(resnet, energy=energy and plan.suite == "thorough"), [recipe for recipe in short if recipe.id != "fp16"]),
+        (
+            replace(resnet, energy=energy and plan.suite == "thorough"),
+            [recipe for recipe in short if recipe.id != "fp16"],
+        ),
         (replace(llama, compiled=True), [recipe for recipe in chosen if recipe.id == "fp8"]),
     ]
 

@@ -139,6 +139,13 @@ def small_shape(shape: LayerShape) -> LayerShape:
     )
 
 
+SMALL_LLAMAS = {
+    "tiny": LayerShape(model="small", hidden=64, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=256),
+    "tiny-wide": LayerShape(model="small-wide", hidden=96, heads=3, kv_heads=1, head_dim=32, ffn=192, vocab=256),
+}
+"""What stands for Llama 1B and 3B."""
+
+
 def small_model(case: ModelCase) -> ModelCase:
     """A model with few layers and short sequences; longer ones stay longer, wider ones wider."""
     if case.family == "resnet":
