@@ -31,6 +31,8 @@ UNFIT = 4
 """Exit code where what the machine reports makes the rest worthless."""
 MINUTES = {"smoke": 3.0, "plans": 9.5, "products": 9.5, "verify": 9.5, "again": 9.5}
 """Of each command on a GPU."""
+QUICK_S = 100.0
+"""Of the quick suite."""
 FOR_PLANS = "idle,bandwidth,launch,attention,memory-ops,power,optimizer,block"
 FOR_PRODUCTS = "gemm,end-to-end"
 DRIVER_QUERY = (
@@ -42,9 +44,11 @@ def smoke(place: Workplace) -> int:
     """Is this machine fit for the rest: driver, `mpplan doctor`, a quick suite, versions."""
     if place.device == "cuda":
         place.run("driver", "nvidia-smi", f"--query-gpu={DRIVER_QUERY}", "--format=csv", limit_s=30.0)
-    place.python("doctor", "-m", "mpplan", "doctor", "--json", limit_s=60.0, stdout=place.out / "doctor.json")
+    place.python(
+        "doctor", "-m", "mpplan", "doctor", "--json", reserve_s=QUICK_S + 15.0, stdout=place.out / "doctor.json"
+    )
     record = place.out / "quick.jsonl"
-    place.probe("quick suite", record, "--suite", "quick", "--resume", limit_s=min(100.0, place.left_s - 10.0))
+    place.probe("quick suite", record, "--suite", "quick", "--resume", limit_s=min(QUICK_S, place.left_s - 10.0))
     reasons = unfit(record, place.device)
     for reason in reasons:
         say(f"stop: {reason}")

@@ -166,6 +166,7 @@ def summary_text(rows: Sequence[SummaryRow]) -> str:
     """The table at the end: each precision against FP32 and TF32."""
     if not rows:
         return "no training step was measured\n"
+    modes = {row.recipe for row in rows if row.mode == "compiled"}
     per_image = "resnet" in rows[0].model
     unit = "images/s" if per_image else "tokens/s"
     headers = (
@@ -175,7 +176,7 @@ def summary_text(rows: Sequence[SummaryRow]) -> str:
     lines = [
         (
             row.precision,
-            row.recipe,
+            f"{row.recipe}, {row.mode}" if row.recipe in modes else row.recipe,
             figure(row.tokens_per_s),
             figure(row.speed_over_fp32, digits=3),
             figure(row.speed_over_tf32, digits=3),

@@ -154,7 +154,7 @@ class _Checker:
             missing = [point for point in points if not self.session.ledger.is_done(point)]
             for _ in range(ANCHOR_TRIES):
                 if missing:
-                    estimate_s = case.estimate_s * len(missing)
+                    estimate_s = sum(cases[point.probe_id].estimate_s for point in missing)
                     name = f"small steps of {case.model.family} in {case.recipe.id}"
                     self.session.measure(PointGroup(name=name, points=missing, estimate_s=estimate_s), estimate_s)
                 missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]

@@ -44,7 +44,8 @@ class EndToEnd:
             ]
             if points:
                 estimate_s = group_s(plan, points) if plan.on_gpu else 1.2 * len(points)
-                groups.append(PointGroup(name=case.name, points=points, estimate_s=estimate_s))
+                late = plan.on_gpu and case.compiled
+                groups.append(PointGroup(name=case.name, points=points, estimate_s=estimate_s, late=late))
         return groups
 
 
@@ -62,9 +63,13 @@ def _cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
         return [(llama, [recipe for recipe in chosen if recipe.id in ("tf32", "bf16-fsdp", "fp8")])]
     return [
         (llama, chosen),
-        (replace(llama, layers=2, energy=False), chosen),
+        (replace(llama, layers=2, energy=False), [recipe for recipe in chosen if recipe.id != "bf16-autocast"]),
         (bert, short),
-        (resnet, [recipe for recipe in short if recipe.id != "fp16"]),
+        (
+            replace(resnet, energy=energy and plan.suite == "thorough"),
+            [recipe for recipe in short if recipe.id != "fp16"],
+        ),
+        (replace(llama, compiled=True), [recipe for recipe in chosen if recipe.id == "fp8"]),
     ]
 
 

@@ -62,6 +62,8 @@ class FakeGpu:
 class FakeStream:
     """A stream; work is done in the order in which it is asked for."""
 
+    cuda_stream = 0
+
     def wait_stream(self, stream: FakeStream) -> None:
         """Nothing is pending."""
         assert isinstance(stream, FakeStream)
@@ -272,5 +274,6 @@ def functions_of(gpu: FakeGpu) -> dict[str, Any]:
         "memory_stats": lambda _device=None: memory.statistics(),
         "reset_peak_memory_stats": lambda _device=None: memory.reset_peak(),
         "empty_cache": memory.empty_cache,
+        "memory_snapshot": list,  # a segment without a hole
         "mem_get_info": lambda _device=None: (int(H200.memory_bytes) - memory.reserved, int(H200.memory_bytes)),
     }

@@ -21,11 +21,12 @@ import probes
 from probes.device.device import Device
 from probes.memory.side import TrackedCase, serve, track_case
 from probes.memory.tracker import Tracked
+from probes.models.cases import LLAMAS
 from probes.timing.trial import Point
 from tests.probes.fake_cuda.driver import FakeGpu, functions_of
 from tests.probes.fake_cuda.nvml import FakeNvml
 from tests.probes.fake_cuda.scaled_mm import checked_scaled_mm
-from tests.probes.fake_cuda.small import FaultyPoints, SmallBuild, small_model
+from tests.probes.fake_cuda.small import SMALL_LLAMAS, FaultyPoints, SmallBuild, small_model
 from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 IDLE_BYTES = 2**12
@@ -130,6 +131,8 @@ class _SmallBuilds:
 def _replace_builds(patch: pytest.MonkeyPatch, gpu: FakeGpu, faulty: FaultyPoints) -> None:
     patch.setattr(Point, "build", _SmallBuilds(vars(Point)["build"], gpu, faulty))
     patch.setattr("probes.memory.side.serve", serve_small)
+    for name, shape in SMALL_LLAMAS.items():
+        patch.setitem(LLAMAS, name, shape)
     patch.setattr("probes.workloads.idle.HELD_BYTES", IDLE_BYTES)
     patch.setattr("probes.workloads.gemm.MOST_COPIES", MOST_COPIES)
     sizes = {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "embedding_size": 16}

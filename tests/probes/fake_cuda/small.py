@@ -139,10 +139,17 @@ def small_shape(shape: LayerShape) -> LayerShape:
     )
 
 
+SMALL_LLAMAS = {
+    "tiny": LayerShape(model="small", hidden=64, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=256),
+    "tiny-wide": LayerShape(model="small-wide", hidden=96, heads=3, kv_heads=1, head_dim=32, ffn=192, vocab=256),
+}
+"""What stands for Llama 1B and 3B."""
+
+
 def small_model(case: ModelCase) -> ModelCase:
     """A model with few layers and short sequences; longer ones stay longer, wider ones wider."""
     if case.family == "resnet":
-        return replace(case, batch=max(case.batch // 64, 1), seq_len=32, energy=False)
+        return replace(case, batch=max(case.batch // 32, 2), seq_len=32)
     size = "tiny-wide" if case.size == "llama-3.2-3b" else "tiny"
     layers = max(1, min(case.layers // 2, 4))
     return replace(case, size=size, layers=layers, batch=min(case.batch, 2), seq_len=max(32, case.seq_len // 128))

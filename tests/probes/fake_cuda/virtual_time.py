@@ -16,6 +16,10 @@ _STUCK_S = 20.0
 """Of real time, after which a thread that neither waits nor ends is an error."""
 
 
+_SHORTEST_WAIT_S = 0.025
+"""A sampler that polls every 10 ms would be woken a hundred times a second; what it reads changes ten times."""
+
+
 class VirtualTime:
     """A clock for `time.monotonic`, `time.perf_counter` and `time.sleep`, and for events with a timeout."""
 
@@ -68,7 +72,7 @@ class VirtualTime:
         """Wait in a thread for a moment, or until `is_over`; whether it is over."""
         key = object()
         with self._change:
-            self._deadlines[key] = self.now_s + seconds
+            self._deadlines[key] = self.now_s + max(seconds, _SHORTEST_WAIT_S)
             self._running -= 1
             self._change.notify_all()
             self._change.wait_for(lambda: is_over() or key not in self._deadlines)

@@ -40,18 +40,27 @@ def test_without_fp32_or_energy_the_comparison_is_unknown() -> None:
     assert (row.speed_over_fp32, row.energy_j_per_token) == (None, None)
 
 
-def test_the_model_with_most_precisions_is_shown_and_recomputed_or_compiled_steps_are_not() -> None:
+def test_the_model_with_most_precisions_is_shown_and_recomputed_steps_are_not() -> None:
     rows = summarise_run(
         [
             step("fp32", 0.8),
             step("bf16-fsdp", 0.1),
             step("fp32", 9.9, layers=2),
-            step("fp8", 0.05, compiled=True),
             step("fp8", 0.2, recompute="full"),
         ]
     )
 
     assert [row.recipe for row in rows] == ["fp32", "bf16-fsdp"]
+
+
+def test_a_compiled_step_stands_before_the_eager_one_of_its_recipe_and_both_are_named() -> None:
+    rows = summarise_run([step("fp32", 0.8), step("fp8", 0.12), step("fp8", 0.08, compiled=True)])
+
+    assert [(row.recipe, row.mode, row.speed_over_fp32) for row in rows] == [
+        ("fp32", "eager", 1.0),
+        ("fp8", "compiled", pytest.approx(10.0)),
+        ("fp8", "eager", pytest.approx(0.8 / 0.12)),
+    ]
 
 
 def test_no_step_means_no_table() -> None:
