@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import exp
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Evidence
 from planner.kernels.fit import rising
-from planner.kernels.surface import Axis, Surface, Value
+from planner.kernels.surface import Axis, Surface
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
+Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 COMPUTE = {
     "fp32": "fp32",
@@ -189,7 +191,7 @@ def _clock_ratios(chosen: Sequence[Measurement], points: Sequence[Measurement], 
     return [clock_ratio(point, sustained_hz) for point in chosen]
 
 
-def attention_columns(flop: Value, length: Value) -> tuple[Value, Value]:
+def attention_columns(flop: Number, length: Number) -> tuple[Number, Number]:
     """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length.
 
     The second is linear in tokens, heads and their size: the blocks at the diagonal, and queries, keys and values as

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.measured.device import measured_rates
+from planner.measured.layers.steps import fit_step
 from planner.measured.rates import MeasuredRates
-from planner.measured.steps import fit_step
 from planner.records.measurement import Measurement
 from tests.planner.recorded import H200, a_measurement, kernels
 

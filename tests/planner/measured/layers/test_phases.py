@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from planner.measured.kernels import LinearFit
-from planner.measured.phases import pass_seconds, phase_seconds
+from planner.measured.layers.phases import pass_seconds, phase_seconds
+from planner.measured.layers.workloads import PointWork, Product
 from planner.measured.rates import MeasuredRates, MeasuredValue
-from planner.measured.workloads import PointWork, Product
 
 FLOP_PER_S, ATTENTION_FLOP_PER_S, BYTES_PER_S = 1e12, 5e11, 1e9
 

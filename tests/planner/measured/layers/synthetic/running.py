@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tests.planner.measured.synthetic.gpu import SyntheticGpu
-from tests.planner.measured.synthetic.single import Kernel
+from tests.planner.measured.layers.synthetic.gpu import SyntheticGpu
+from tests.planner.measured.layers.synthetic.single import Kernel
 
 Floats = npt.NDArray[np.float64]
 
