@@ -117,20 +117,29 @@ def fit_linear(
 
 def _non_negative(relative: Floats, target: Floats) -> Floats:
     """Solve `relative @ c = target` for `c >= 0`; with so few columns every set of active ones can be tried."""
-    count = relative.shape[1]
+    rows, count = relative.shape
+    if rows > count and (all_active := _solved(relative, target)) is not None and (all_active > 0).all():
+        return all_active  # nothing that leaves a column out is closer
     best, best_error = np.zeros(count), float("inf")
-    for size in range(1, min(count, relative.shape[0]) + 1):
+    for size in range(1, min(count, rows) + 1):
         for active in combinations(range(count), size):
             part = relative[:, list(active)]
-            scale = np.linalg.norm(part, axis=0)  # columns differ by many orders of magnitude
-            if not scale.all():
+            solved = _solved(part, target)
+            if solved is None or not (solved >= 0).all():
                 continue
-            solved = np.linalg.lstsq(part / scale, target, rcond=None)[0] / scale
             error = float(np.sum((part @ solved - target) ** 2))
-            if (solved >= 0).all() and error < best_error * (1 - 1e-9):
+            if error < best_error * (1 - 1e-9):
                 best, best_error = np.zeros(count), error
                 best[list(active)] = solved
     return best
+
+
+def _solved(part: Floats, target: Floats) -> Floats | None:
+    """Least squares with columns that differ by many orders of magnitude; None where one is all zero."""
+    scale = np.linalg.norm(part, axis=0)
+    if not scale.all():
+        return None
+    return np.asarray(np.linalg.lstsq(part / scale, target, rcond=None)[0] / scale)
 
 
 def usable(points: Sequence[Measurement], kind: str) -> list[Measurement]:

@@ -18,7 +18,7 @@ STEPS = 4
 HIDDEN = 0.85
 """Part of the shorter of arithmetic and traffic that the longer one hides."""
 LOWEST_CLOCK = 0.4
-HALVINGS = 14
+HALVINGS = 10
 BURST = 0.5
 """How far from the sustained clock to the full one a device is that was cool or idle a moment ago."""
 
@@ -42,23 +42,39 @@ class Ran:
 Phases = dict[str, Sequence[Kernel]]
 
 
-def run_at(gpu: SyntheticGpu, phases: Phases, clock: float, *, graph: bool = False) -> Ran:
-    """A step in a row of its like, at a fixed clock; a graph needs no host."""
-    table = np.array([kernel for kernels in phases.values() for kernel in kernels], dtype=np.float64)
-    ends = np.cumsum([len(kernels) for kernels in phases.values()])
-    arithmetic, traffic = table[:, 0] / clock, table[:, 1]
-    device_s = np.maximum(arithmetic, traffic) + (1.0 - HIDDEN) * np.minimum(arithmetic, traffic) + gpu.kernel_s
-    host_s = np.zeros(len(table)) if graph else table[:, 4]
-    done = _finished(np.tile(host_s, STEPS), np.tile(device_s, STEPS))
-    last = done[-len(table) - 1 :]
-    marks = np.concatenate([last[:1], last[ends]])
-    joules = table[:, 2].sum() * clock ** (gpu.clock_exponent - 1.0) + table[:, 3].sum()
-    seconds = np.diff(marks)
-    return Ran(
-        phases_s=dict(zip(phases, (float(s) for s in seconds), strict=True)),
-        clock_ratio=clock,
-        power_w=gpu.idle_w + joules / float(seconds.sum()),
-    )
+class Timeline:
+    """A step in a row of its like; a graph needs no host."""
+
+    def __init__(self, gpu: SyntheticGpu, phases: Phases, *, graph: bool = False) -> None:
+        self._gpu, self._names = gpu, list(phases)
+        self._table = np.array([kernel for kernels in phases.values() for kernel in kernels], dtype=np.float64)
+        self._ends = np.cumsum([len(kernels) for kernels in phases.values()])
+        self._host_s = np.tile(np.zeros(len(self._table)) if graph else self._table[:, 4], STEPS)
+
+    def at(self, clock: float) -> Ran:
+        """At a fixed clock over the full one."""
+        arithmetic, traffic = self._table[:, 0] / clock, self._table[:, 1]
+        longer, shorter = np.maximum(arithmetic, traffic), np.minimum(arithmetic, traffic)
+        done = _finished(self._host_s, np.tile(longer + (1.0 - HIDDEN) * shorter + self._gpu.kernel_s, STEPS))
+        last = done[-len(self._table) - 1 :]
+        seconds = np.diff(np.concatenate([last[:1], last[self._ends]]))
+        joules = self._table[:, 2].sum() * clock ** (self._gpu.clock_exponent - 1.0) + self._table[:, 3].sum()
+        return Ran(
+            phases_s=dict(zip(self._names, (float(s) for s in seconds), strict=True)),
+            clock_ratio=clock,
+            power_w=self._gpu.idle_w + joules / float(seconds.sum()),
+        )
+
+    def sustained(self) -> Ran:
+        """At the highest clock that keeps the mean power within the limit."""
+        full = self.at(1.0)
+        if full.power_w <= self._gpu.limit_w:
+            return full
+        low, high = LOWEST_CLOCK, 1.0
+        for _ in range(HALVINGS):
+            clock = 0.5 * (low + high)
+            low, high = (low, clock) if self.at(clock).power_w > self._gpu.limit_w else (clock, high)
+        return self.at(low)
 
 
 def _finished(host_s: Floats, device_s: Floats) -> Floats:
@@ -68,21 +84,12 @@ def _finished(host_s: Floats, device_s: Floats) -> Floats:
 
 
 def sustained(gpu: SyntheticGpu, phases: Phases, *, graph: bool = False) -> Ran:
-    """A step at the highest clock that keeps the mean power within the limit."""
-    full = run_at(gpu, phases, 1.0, graph=graph)
-    if full.power_w <= gpu.limit_w:
-        return full
-    low, high = LOWEST_CLOCK, 1.0
-    for _ in range(HALVINGS):
-        clock = 0.5 * (low + high)
-        if run_at(gpu, phases, clock, graph=graph).power_w > gpu.limit_w:
-            high = clock
-        else:
-            low = clock
-    return run_at(gpu, phases, low, graph=graph)
+    """A step among its like, hot."""
+    return Timeline(gpu, phases, graph=graph).sustained()
 
 
 def burst(gpu: SyntheticGpu, phases: Phases, *, graph: bool = False) -> Ran:
     """A step among others that let the device rest: between the sustained clock and the full one."""
-    held = sustained(gpu, phases, graph=graph).clock_ratio
-    return run_at(gpu, phases, held + BURST * (1.0 - held), graph=graph)
+    timeline = Timeline(gpu, phases, graph=graph)
+    held = timeline.sustained().clock_ratio
+    return timeline.at(held + BURST * (1.0 - held))
