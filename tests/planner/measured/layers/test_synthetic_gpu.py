@@ -48,9 +48,7 @@ def test_rates_of_bursts_are_those_that_the_power_limit_sustains(gpu: SyntheticG
     assert rates.best_matmul_flop_per_s["bf16"].value > 1.02 * sustained
     fit = rates.product_fits["bf16"]
     moved = 3 * 2.0 * 8192**2
-    assert fit.seconds((2.0 * 8192**3, moved, 1.0), (8192, 8192, 8192)) == pytest.approx(
-        power.time.median_s, rel=0.03
-    )
+    assert fit.seconds((2.0 * 8192**3, moved, 1.0), (8192, 8192, 8192)) == pytest.approx(power.time.median_s, rel=0.03)
 
 
 def test_eager_and_compiled_layers_in_fp8_are_close_to_the_sum_of_their_kernels_each() -> None:
