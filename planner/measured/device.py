@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from planner.errors import InputFileError
 from planner.evidence import Evidence, EvidenceKind
-from planner.measured.composition import composition_ratios
 from planner.measured.kernels import (
     COMPUTE,
     LinearFit,
@@ -23,16 +22,17 @@ from planner.measured.kernels import (
     sustained_clock_hz,
     usable,
 )
+from planner.measured.layers.composition import composition_ratios
+from planner.measured.layers.layer_power import layer_powers
+from planner.measured.layers.power import measured_powers
 from planner.measured.memory import context_bytes, fragmentation_ratios
-from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue, Values
+from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
 from planner.records.store import gpu_of
 
 CASTS = {"cast_fp8_tensorwise": "fp8", "cast_fp8_rowwise": "fp8-rowwise"}
 """Memory-bound operations that only FP8 has, by the recipe that makes them."""
-TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
-"""Relative standard deviation of a mean power: where counter and power field agree, and where only one was read."""
 
 
 def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
@@ -67,19 +67,20 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         launch_s=_launch(points, "host"),
         optimizer_s_per_param=_optimizers(points),
         optimizer_state_bytes_per_param=_states(points),
-        power_w=_powers(points),
+        power_w=measured_powers(points),
         composition_ratio={},
         product_fits=products,
         sustained_clock_hz={
             compute: clock_hz for compute in products if (clock_hz := sustained_clock_hz(points, compute)) is not None
         },
+        full_clock_hz=max((point.device_state.sm_clock_median_hz or 0.0 for point in points), default=0.0) or None,
         power_limit_w=last.device_state.power_limit_w,
         imported=_imported(points),
         context_bytes=context_bytes(points),
         fragmentation_ratios=fragmentation_ratios(points),
         attention_fits={key: (forward[key], backward[key]) for key in forward if key in backward},
     )
-    return replace(rates, composition_ratio=composition_ratios(rates, points))
+    return replace(rates, composition_ratio=composition_ratios(rates, points), layer_power=layer_powers(rates, points))
 
 
 def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED) -> Evidence:
@@ -195,30 +196,3 @@ def _states(points: Sequence[Measurement]) -> Values:
         and point.setup.optimizer
         and point.memory.optimizer_state_bytes_per_param is not None
     }
-
-
-def _powers(points: Sequence[Measurement]) -> dict[Activity, MeasuredValue]:
-    """Mean power by activity; windows that were too short or inconsistent are left out."""
-    powers: dict[Activity, MeasuredValue] = {}
-    for point in points:
-        if point.power.mean_w is None or point.energy.quality in ("inconsistent", "short"):
-            continue
-        activity = _activity(point)
-        if activity is not None:
-            sd = SINGLE_SOURCE_SD if point.energy.quality == "single" else TWO_SOURCES_SD
-            powers[activity] = MeasuredValue(value=point.power.mean_w, relative_sd=sd, probe_ids=(point.probe_id,))
-    return powers
-
-
-def _activity(point: Measurement) -> Activity | None:
-    """What a window's power belongs to; None where it is no activity that plans are made of."""
-    role, recipe = point.setup.role, point.setup.recipe
-    if point.kind == "idle":
-        return Activity(kind=ActivityKind.IDLE if role == "bare" else ActivityKind.CONTEXT)
-    if point.kind == "power" and role == "copy":
-        return Activity(kind=ActivityKind.MEMORY)
-    if point.kind == "power":
-        return Activity(kind=ActivityKind.MATMUL, of=COMPUTE.get(recipe or "", recipe))
-    if point.kind == "block" and point.setup.recompute == "none" and not point.setup.compiled:
-        return Activity(kind=ActivityKind.BLOCK, of=recipe)
-    return Activity(kind=ActivityKind.OPTIMIZER, of=point.setup.optimizer) if point.kind == "optimizer" else None

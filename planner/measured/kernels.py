@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import exp
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Evidence
 from planner.kernels.fit import rising
-from planner.kernels.surface import Axis, Surface, Value
+from planner.kernels.surface import Axis, Surface
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.records.measurement import Measurement
 
 Floats = npt.NDArray[np.float64]
+Number = TypeVar("Number", float, npt.NDArray[np.float64])
 
 COMPUTE = {
     "fp32": "fp32",
@@ -115,20 +117,29 @@ def fit_linear(
 
 def _non_negative(relative: Floats, target: Floats) -> Floats:
     """Solve `relative @ c = target` for `c >= 0`; with so few columns every set of active ones can be tried."""
-    count = relative.shape[1]
+    rows, count = relative.shape
+    if rows > count and (all_active := _solved(relative, target)) is not None and (all_active > 0).all():
+        return all_active  # nothing that leaves a column out is closer
     best, best_error = np.zeros(count), float("inf")
-    for size in range(1, min(count, relative.shape[0]) + 1):
+    for size in range(1, min(count, rows) + 1):
         for active in combinations(range(count), size):
             part = relative[:, list(active)]
-            scale = np.linalg.norm(part, axis=0)  # columns differ by many orders of magnitude
-            if not scale.all():
+            solved = _solved(part, target)
+            if solved is None or not (solved >= 0).all():
                 continue
-            solved = np.linalg.lstsq(part / scale, target, rcond=None)[0] / scale
             error = float(np.sum((part @ solved - target) ** 2))
-            if (solved >= 0).all() and error < best_error * (1 - 1e-9):
+            if error < best_error * (1 - 1e-9):
                 best, best_error = np.zeros(count), error
                 best[list(active)] = solved
     return best
+
+
+def _solved(part: Floats, target: Floats) -> Floats | None:
+    """Least squares with columns that differ by many orders of magnitude; None where one is all zero."""
+    scale = np.linalg.norm(part, axis=0)
+    if not scale.all():
+        return None
+    return np.asarray(np.linalg.lstsq(part / scale, target, rcond=None)[0] / scale)
 
 
 def usable(points: Sequence[Measurement], kind: str) -> list[Measurement]:
@@ -189,7 +200,7 @@ def _clock_ratios(chosen: Sequence[Measurement], points: Sequence[Measurement], 
     return [clock_ratio(point, sustained_hz) for point in chosen]
 
 
-def attention_columns(flop: Value, length: Value) -> tuple[Value, Value]:
+def attention_columns(flop: Number, length: Number) -> tuple[Number, Number]:
     """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length.
 
     The second is linear in tokens, heads and their size: the blocks at the diagonal, and queries, keys and values as

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from planner.measured.kernels import LinearFit
+from planner.records.work import RunSetup
 
 
 class ActivityKind(Enum):
@@ -46,6 +47,11 @@ class LayerRun:
     recomputed: bool = False
     """True: with full activation checkpointing."""
 
+    @classmethod
+    def of(cls, setup: RunSetup) -> LayerRun:
+        """How a point's layers were run."""
+        return cls(recipe=setup.recipe or "", compiled=bool(setup.compiled), recomputed=setup.recompute == "full")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredValue:
@@ -57,6 +63,19 @@ class MeasuredValue:
     """Relative standard deviation."""
     probe_ids: tuple[str, ...]
     """Points of the record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPower:
+    """Mean power of layers that were run as a whole, and what they do meanwhile."""
+
+    power_w: MeasuredValue
+    products_ratio: float
+    """Share of the matrix products in the sum of the kernels."""
+    attention_ratio: float
+    """Share of attention."""
+    memory_ratio: float
+    """Share of all memory-bound work."""
 
 
 Values = dict[str, MeasuredValue]
@@ -113,8 +132,12 @@ class MeasuredRates:
     """Forward and backward, by compute."""
     cast_s: dict[LayerRun, MeasuredValue] = field(default_factory=dict)
     """Seconds of casting one element of an operand to FP8, by recipe, eager or compiled."""
+    layer_power: dict[LayerRun, LayerPower] = field(default_factory=dict)
+    """Power of layers measured whole."""
     sustained_clock_hz: dict[str, float] = field(default_factory=dict)
     """Clock that the rates of products and attention are for, by compute; missing where none was read."""
+    full_clock_hz: float | None = None
+    """Highest clock that any point ran at; None where none was read."""
     power_limit_w: float | None = None
     """Enforced when the last point was measured; None where it could not be read."""
     imported: str | None = None

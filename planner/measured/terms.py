@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -75,13 +75,59 @@ def _optimizer(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
     return MeasuredValue(value=rate, relative_sd=measured.relative_sd, probe_ids=measured.probe_ids)
 
 
+def _run(recipe: Recipe, measured: Container[LayerRun]) -> LayerRun | None:
+    """How the probe ran layers that are run alike; None where it did not.
+
+    FP8 is cast in single kernels where nothing fuses them, so that eager layers stand for an eager stack alone.
+    """
+    compiled = recipe.stack != "eager"
+    runs = [LayerRun(recipe=name, compiled=compiled) for name in RECIPES.get(recipe.policy.precision, ())]
+    return next((run for run in runs if run in measured), None)
+
+
 def _composition(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
     """Whole layers over the sum of their kernels; only for the stacks that the probe runs."""
-    if recipe.fused:
+    run = None if recipe.fused else _run(recipe, rates.composition_ratio)
+    return None if run is None else rates.composition_ratio[run]
+
+
+CASTS_PER_OPERAND = 2.0
+"""Times that each operand of a layer's three products is cast: every product casts both of its own."""
+
+
+def _casts(rates: MeasuredRates, recipe: Recipe, memory: MeasuredValue | None) -> MeasuredValue | None:
+    """Traffic of casts over that of separate kernels, so that they take as long as measured; as `_composition`."""
+    run = None if recipe.fused else _run(recipe, rates.cast_s)
+    if run is None or memory is None or not recipe.policy.cast_bytes_per_element:
         return None
-    compiled = recipe.stack == "fsdp-compile"
-    runs = [LayerRun(recipe=name, compiled=compiled) for name in RECIPES.get(recipe.policy.precision, ())]
-    return next((rates.composition_ratio[run] for run in runs if run in rates.composition_ratio), None)
+    cast = rates.cast_s[run]
+    moved_bytes = CASTS_PER_OPERAND * cast.value * memory.value
+    spread = float(np.hypot(cast.relative_sd, memory.relative_sd))
+    ratio = moved_bytes / recipe.policy.cast_bytes_per_element
+    return MeasuredValue(value=ratio, relative_sd=spread, probe_ids=cast.probe_ids)
+
+
+def _layer_power(
+    rates: MeasuredRates, recipe: Recipe, values: Mapping[str, MeasuredValue | None], base: Mapping[str, Term]
+) -> MeasuredValue | None:
+    """Power of whole layers over what the equations add up for their kinds of work (`performance.run.gpu_step_j`)."""
+    eager = (LayerRun(recipe=name) for name in RECIPES.get(recipe.policy.precision, ()))
+    run = _run(recipe, rates.layer_power) or next((run for run in eager if run in rates.layer_power), None)
+    if run is None:
+        return None
+    layer = rates.layer_power[run]
+
+    def watts(name: str) -> float:
+        value = values.get(name)
+        return base[name].value if value is None else value.value
+
+    modelled_w = (
+        layer.products_ratio * watts("power_linear_w") * base["product_power_ratio"].value
+        + layer.attention_ratio * watts("power_attention_w")
+        + layer.memory_ratio * watts("power_memory_w")
+    )
+    power = layer.power_w
+    return MeasuredValue(value=power.value / modelled_w, relative_sd=power.relative_sd, probe_ids=power.probe_ids)
 
 
 def _fragmentation(rates: MeasuredRates, recipe: Recipe) -> MeasuredValue | None:
@@ -96,7 +142,7 @@ def _exactly(value: float) -> MeasuredValue:
     return MeasuredValue(value=value, relative_sd=0.0, probe_ids=())
 
 
-def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | None]:
+def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> dict[str, MeasuredValue | None]:
     compute, other = _compute(recipe), recipe.policy.other_compute
     linear = rates.matmul_flop_per_s.get(compute)
     values: dict[str, MeasuredValue | None] = {
@@ -121,6 +167,8 @@ def _values(rates: MeasuredRates, recipe: Recipe) -> dict[str, MeasuredValue | N
         values["matmul_overlap_ratio"] = _exactly(0.0)
     if values["memory_bytes_per_s"] is not None and values["memory_bytes_per_s"] is not rates.copy_bytes_per_s:
         values["fusion_ratio"] = _exactly(1.0)  # the measured bandwidth is over the fused minimum already
+    values["cast_fusion_ratio"] = _casts(rates, recipe, values["memory_bytes_per_s"])
+    values["power_stack_error_ratio"] = _layer_power(rates, recipe, values, base)
     return values
 
 
@@ -164,6 +212,6 @@ def measured_terms(
             evidence=evidence,
             measured_limit_w=rates.power_limit_w,
         )
-        for name, value in _values(rates, recipe).items()
+        for name, value in _values(rates, recipe, base).items()
         if value is not None
     }

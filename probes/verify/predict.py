@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.measured.kernels import LinearFit, fit_linear
+from planner.measured.layers.step_energy import fit_energy
+from planner.measured.layers.steps import fit_step
+from planner.measured.layers.workloads import DescribedWork
 from planner.measured.rates import MeasuredRates
-from planner.measured.steps import fit_step
-from planner.measured.workloads import DescribedWork
 from planner.records.figures import PredictedFigures
 from planner.records.measurement import Measurement
 
@@ -28,16 +29,29 @@ def predict(
         anchors: measured points with their own tracked peaks.
         rates: kernels of the same record.
     """
-    fit = fit_step([anchor for anchor, _ in anchors], rates)
-    step = fit.seconds(target, rates) if fit else None
-    time_s = step.total_s if step else None
-    power_w = mean_power([anchor for anchor, _ in anchors])
+    time_s, energy_j = _time_and_energy(target, [anchor for anchor, _ in anchors], rates)
     return PredictedFigures(
         time_s=time_s,
         memory_bytes=predict_memory(tracked_bytes, anchors),
-        energy_j=time_s * power_w if time_s is not None and power_w is not None else None,
+        energy_j=energy_j,
         probe_ids=tuple(anchor.probe_id for anchor, _ in anchors),
     )
+
+
+def _time_and_energy(
+    target: DescribedWork, anchors: Sequence[Measurement], rates: MeasuredRates
+) -> tuple[float | None, float | None]:
+    """Seconds and joules of one iteration: by kind of work under the power limit, else at the mean power of anchors."""
+    fit = fit_step(anchors, rates)
+    step = fit.seconds(target, rates) if fit else None
+    if fit is None or step is None:
+        return None, None
+    energy = fit_energy(fit, anchors, rates)
+    by_kind = energy.at_limit(target) if energy else None
+    if by_kind is not None:
+        return by_kind.time_s, by_kind.energy_j
+    power_w = mean_power(anchors)
+    return step.total_s, None if power_w is None else step.total_s * power_w
 
 
 def predict_memory(tracked_bytes: float | None, anchors: Sequence[tuple[Measurement, float | None]]) -> float | None:

@@ -10,6 +10,7 @@ import pytest
 
 from planner.measured.kernels import (
     LinearFit,
+    attention_columns,
     fit_attention,
     fit_linear,
     fit_products,
@@ -18,7 +19,7 @@ from planner.measured.kernels import (
     quiet_first,
     usable,
 )
-from tests.planner.recorded import BANDWIDTH, FIXED_S, RATE, SHAPES, attention, gemm
+from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, attention, gemm
 
 
 def fit_of(
@@ -133,6 +134,31 @@ def test_attention_is_fitted_over_its_forward_flop(phase, seconds_per_flop):
 
     assert set(found) == {"bf16"}
     assert found["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0), rel=1e-6, abs=1e-12)
+
+
+def test_a_cost_per_token_is_not_charged_to_fewer_tokens():
+    # every point has 16 384 tokens, as in the suite: 1 us for each 1 024 of them
+    def point(length):
+        batch, flop = 16384 // length, 2.0 * 32 * 128 * 16384 * length
+        seconds = flop / 400e12 + 16e-6
+        return a_measurement(
+            probe_id=f"attention/s{length}", kind="attention", recipe="bf16-autocast", seq_len=length,
+            micro_batch=batch, flop_model=3.0 * flop, time_median_s=3 * seconds, time_forward_median_s=seconds, **H200,
+        )  # fmt: skip
+
+    fit = fit_attention([point(length) for length in (2048, 8192, 16384)], "forward")["bf16"]
+    flop = 2.0 * 32 * 128 * 2048**2
+
+    assert fit.seconds(attention_columns(flop, 2048.0), (2048,)) == pytest.approx(flop / 400e12 + 2e-6, rel=1e-6)
+
+
+def test_the_gradients_of_a_layer_are_placed_at_the_shapes_of_their_own_products():
+    fit = fit_products([gemm(8192, 4096, 1024, role=role) for role in ("forward", "dgrad", "wgrad")])["bf16"]
+
+    # [m, n] x [n, k] for the input's, [n, m] x [m, k] for the weight's
+    assert np.exp(fit.points) == pytest.approx(
+        np.array([[8192, 4096, 1024], [8192, 1024, 4096], [4096, 1024, 8192]]), rel=1e-9
+    )
 
 
 def test_points_measured_beside_other_load_count_only_where_there_are_not_two_quiet_ones():

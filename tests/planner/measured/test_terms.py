@@ -4,7 +4,7 @@ import pytest
 
 from planner.evidence import EvidenceKind
 from planner.measured.device import measured_rates
-from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
+from planner.measured.rates import Activity, ActivityKind, LayerPower, LayerRun, MeasuredRates, MeasuredValue
 from planner.measured.terms import LEAST_SD, measured_terms
 from planner.rates.ladder import resolve_rates
 from planner.used.kernels import attention_used, products_used
@@ -153,3 +153,46 @@ def test_products_and_attention_of_a_record_win_over_the_shipped_surfaces():
 
     assert sources(shipped) == {"kernels:matmul:h200-sxm-141gb:bf16", "kernels:attention:h200-sxm-141gb:bf16"}
     assert sources(own) == {"record:0d0e5f0e"}
+
+
+FP8_LAYERS = {
+    LayerRun(recipe="fp8"): value(1.3),
+    LayerRun(recipe="fp8", compiled=True): value(1.1),
+}
+
+
+@pytest.mark.parametrize(("stack", "ratio", "cast_s"), [("eager", 1.3, 9e-12), ("fsdp-compile", 1.1, 3e-12)])
+def test_fp8_takes_compiled_layers_and_casts_but_for_an_eager_stack(stack, ratio, cast_s):
+    casts = {LayerRun(recipe="fp8"): value(9e-12), LayerRun(recipe="fp8", compiled=True): value(3e-12)}
+    rates = replace(EMPTY, composition_ratio=FP8_LAYERS, cast_s=casts, memory_bytes_per_s={
+        "eager": value(2e12), "compiled": value(3e12)})  # fmt: skip
+    measured = terms(rates, policy="fp8", stack=stack)
+    bandwidth = measured["memory_bytes_per_s"].value
+
+    assert measured["framework_ratio"].value == ratio
+    # the equations have 6 bytes for each element of the three operands, of which each is cast twice
+    assert measured["cast_fusion_ratio"].value * 6 / bandwidth == pytest.approx(2 * cast_s)
+
+
+def test_stacks_with_kernels_of_their_own_keep_their_layers_and_casts():
+    rates = replace(EMPTY, composition_ratio=FP8_LAYERS, cast_s=FP8_LAYERS, copy_bytes_per_s=value(3e12))
+
+    assert {"framework_ratio", "cast_fusion_ratio"}.isdisjoint(terms(rates, policy="fp8", stack="tuned"))
+
+
+def test_the_power_of_whole_layers_scales_what_their_kinds_of_work_draw():
+    layer = LayerPower(power_w=value(560.0), products_ratio=0.5, attention_ratio=0.1, memory_ratio=0.4)
+    rates = replace(
+        EMPTY, layer_power={LayerRun(recipe="bf16-fsdp"): layer},
+        power_w={
+            Activity(kind=ActivityKind.MATMUL, of="bf16"): value(690.0),
+            Activity(kind=ActivityKind.MEMORY): value(430.0),
+        },
+    )  # fmt: skip
+    asked = recipe(stack="eager")
+    base = resolve_rates(cluster(), asked).terms
+    measured = measured_terms(rates, asked, base)
+
+    products_w = 690.0 * base["product_power_ratio"].value
+    modelled_w = 0.5 * products_w + 0.1 * base["power_attention_w"].value + 0.4 * 430.0
+    assert measured["power_stack_error_ratio"].value == pytest.approx(560.0 / modelled_w)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.measured.workloads import PointWork, Product, work_of
+from planner.measured.layers.workloads import PointWork, Product, work_of
 from tests.planner.recorded import H200, a_measurement
 
 LLAMA_8B = {

@@ -15,9 +15,9 @@ import numpy as np
 
 from planner.measured.clocks import clock_ratio, known_sd, median_clock_hz
 from planner.measured.kernels import COMPUTE, HIGH, Floats, LinearFit, fit_linear, quiet_first
-from planner.measured.phases import copy_bytes_per_s, phase_seconds
+from planner.measured.layers.phases import copy_bytes_per_s, phase_seconds
+from planner.measured.layers.workloads import DescribedWork, PointWork, work_of
 from planner.measured.rates import MeasuredRates
-from planner.measured.workloads import DescribedWork, PointWork, work_of
 from planner.records.measurement import Measurement
 
 COMPILED_KERNELS = (10.0, 20.0)
@@ -69,8 +69,10 @@ class StepTime:
     optimizer_s: float
     closure: float
     """Whole step over the sum of its phases, at the anchors."""
-    host_s: float = 0.0
+    host_s: float
     """What the host needs to launch the step; 0 where it launches nothing ahead."""
+    kinds_s: tuple[float, ...]
+    """Forward and backward by kind of work at the clock that the rates are for, `[kind]`; memory traffic as fitted."""
 
     @property
     def device_s(self) -> float:
@@ -115,6 +117,18 @@ class _DeviceFit:
     forward: LinearFit
     backward: LinearFit
 
+    def kinds_s(self, step: _Step) -> tuple[float, ...]:
+        """Forward and backward by kind of work, `[kind]`: arithmetic as measured alone, memory traffic as fitted.
+
+        Where a product takes longer than alone, it waits; more time in traffic is more traffic.
+        """
+        total = step.forward + step.backward
+        for number, group in enumerate(self.grouping):
+            for kind in set(group) & {TRAFFIC, END_TRAFFIC}:
+                forward, backward = (fit.coefficients[number] for fit in (self.forward, self.backward))
+                total[kind] = forward * step.forward[kind] + backward * step.backward[kind]
+        return tuple(float(seconds) for seconds in total)
+
     def seconds(self, step: _Step) -> tuple[float, float]:
         """Forward and backward of a step."""
         forward_s = self.forward.seconds(_grouped(step.forward, self.grouping), step.shape)
@@ -135,12 +149,18 @@ class StepFit:
     closure: float
     probe_ids: tuple[str, ...]
 
-    def seconds(self, target: DescribedWork, rates: MeasuredRates) -> StepTime | None:
-        """Time of a step that was not run; None where its work is unknown."""
+    def seconds(self, target: DescribedWork, rates: MeasuredRates, clock_hz: float | None = None) -> StepTime | None:
+        """Time of a step that was not run; None where its work is unknown.
+
+        Args:
+            target: the step.
+            rates: of the same record.
+            clock_hz: at which it runs; None: what the anchors held.
+        """
         work = work_of(target)
         if work is None:
             return None
-        step = _described(target, work, rates, self.recipe, self.clock_hz)
+        step = _described(target, work, rates, self.recipe, clock_hz or self.clock_hz)
         forward_s, backward_s = self.device.seconds(step)
         update_s = 0.0
         if self.optimizer is not None and work.params:
@@ -151,6 +171,7 @@ class StepFit:
             optimizer_s=update_s,
             closure=self.closure,
             host_s=self.launch_s * step.launches,
+            kinds_s=self.device.kinds_s(_described(target, work, rates, self.recipe, None)),
         )
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.kernels import COMPUTE, ELEMENT_BYTES, HIGH, attention_columns, product_seconds
+from planner.measured.layers.workloads import PointWork, Product
 from planner.measured.rates import LayerRun, MeasuredRates
-from planner.measured.workloads import PointWork, Product
 from planner.performance.compute import FLASH_BACKWARD, FORWARD_SHARE
 
 NOMINAL_FLOP_PER_S = 1e12
@@ -140,10 +140,10 @@ def _casts_s(rates: MeasuredRates, work: PointWork, recipe: str) -> tuple[float,
     """
     if COMPUTE.get(recipe, recipe) not in HIGH:
         return 0.0, 0.0
-    inputs, weights, outputs = (
-        sum(p.count * size(p) for p in work.products if p.low)
-        for size in (lambda p: p.m * p.k, lambda p: p.n * p.k, lambda p: p.m * p.n)
-    )
+    low = [product for product in work.products if product.low]
+    inputs = sum(product.count * product.m * product.k for product in low)
+    weights = sum(product.count * product.n * product.k for product in low)
+    outputs = sum(product.count * product.m * product.n for product in low)
     turned_s = 0.0 if work.compiled else TURNED_BYTES * (inputs + weights + outputs) / copy_bytes_per_s(rates)
     element_s = _cast_s(rates, recipe, compiled=work.compiled)
     return element_s * (inputs + weights), element_s * (inputs + weights + 2.0 * outputs) + turned_s

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from planner.measured.kernels import LinearFit
-from planner.measured.phases import pass_seconds, phase_seconds
-from planner.measured.rates import MeasuredRates, MeasuredValue
-from planner.measured.workloads import PointWork, Product
+from planner.measured.layers.phases import pass_seconds, phase_seconds
+from planner.measured.layers.workloads import PointWork, Product
+from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue
 
 FLOP_PER_S, ATTENTION_FLOP_PER_S, BYTES_PER_S = 1e12, 5e11, 1e9
 
@@ -90,3 +90,59 @@ def test_measured_memory_bound_operations_are_preferred_to_copies() -> None:
     rates = replace(RATES, memory_bytes_per_s={"eager": known(0.5 * BYTES_PER_S)})
 
     assert pass_seconds(rates, "fp32") == pytest.approx(8 / BYTES_PER_S)
+
+
+LOW = replace(WORK, products=(Product(m=100.0, n=50.0, k=200.0, count=2.0),), edge_products=())
+"""Two products with operands of 40 000 (input), 20 000 (weight) and 10 000 elements (output)."""
+FP8 = replace(RATES, product_fits=dict.fromkeys(("bf16", "fp8"), RATES.product_fits["bf16"]))
+
+
+def casts(rates: MeasuredRates = FP8, **changes: bool) -> tuple[float, float]:
+    forward, backward = phase_seconds(rates, replace(LOW, **changes), "fp8")
+    return forward.casts, backward.casts
+
+
+def test_every_product_casts_both_of_its_operands_as_measured() -> None:
+    cast_s = {LayerRun(recipe="fp8"): known(1e-9), LayerRun(recipe="fp8", compiled=True): known(2e-10)}
+    rates = replace(FP8, cast_s=cast_s)
+
+    # forward input and weight; backward the gradient and the weight, then the gradient and the input; eager code also
+    # copies the other layout of three of them, 2 bytes an element at 1 GB/s
+    assert casts(rates) == pytest.approx((60e-6, 80e-6 + 2 * 70_000 / BYTES_PER_S))
+    assert casts(rates, compiled=True) == pytest.approx((60_000 * 2e-10, 80_000 * 2e-10))
+
+
+def test_casts_that_nobody_measured_take_their_traffic() -> None:
+    # kernel by kernel 33 bytes an element; fused two reads of 2 bytes and one byte written
+    assert casts() == pytest.approx((60_000 * 33 / BYTES_PER_S, (80_000 * 33 + 2 * 70_000) / BYTES_PER_S))
+    assert casts(compiled=True) == pytest.approx((60_000 * 5 / BYTES_PER_S, 80_000 * 5 / BYTES_PER_S))
+
+
+def test_checkpointing_casts_the_operands_of_the_forward_products_again() -> None:
+    plain, again = casts(), casts(recompute=True)
+
+    assert again == pytest.approx((plain[0], plain[1] + plain[0]))
+
+
+def test_only_fp8_casts_its_operands() -> None:
+    assert [phase.casts for phase in phase_seconds(RATES, LOW, "bf16-autocast")] == [0.0, 0.0]
+
+
+def test_arithmetic_follows_the_clock_and_memory_traffic_does_not() -> None:
+    rates = replace(RATES, sustained_clock_hz={"bf16": 1.6e9})
+    held, _ = phase_seconds(rates, WORK, "bf16-autocast")
+    faster, _ = phase_seconds(rates, WORK, "bf16-autocast", 2.0e9)
+
+    assert faster.products == pytest.approx(0.8 * held.products)
+    assert faster.attention == pytest.approx(0.8 * held.attention)
+    assert faster.traffic == held.traffic
+
+
+def test_compiled_layers_move_their_memory_as_compiled_operations_do_and_their_ends_as_eager_ones() -> None:
+    bandwidths = {"eager": known(BYTES_PER_S), "compiled": known(2 * BYTES_PER_S)}
+    rates = replace(RATES, memory_bytes_per_s=bandwidths)
+    eager, _ = phase_seconds(rates, WORK, "bf16-autocast")
+    compiled, _ = phase_seconds(rates, replace(WORK, compiled=True), "bf16-autocast")
+
+    assert compiled.traffic == pytest.approx(0.5 * eager.traffic)
+    assert compiled.end_traffic == eager.end_traffic

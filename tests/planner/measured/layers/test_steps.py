@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.measured.device import measured_rates
+from planner.measured.layers.steps import fit_step
 from planner.measured.rates import MeasuredRates
-from planner.measured.steps import fit_step
 from planner.records.measurement import Measurement
 from tests.planner.recorded import H200, a_measurement, kernels
 
@@ -124,3 +126,33 @@ def test_beside_a_canary_a_disturbed_anchor_still_shows_the_depth(rates: Measure
 
     assert fit is not None
     assert anchors[2].probe_id in fit.probe_ids
+
+
+def launches(launch_s: float) -> list[Measurement]:
+    facts = {"kind": "launch", "recipe": None, "precision": None}
+    return [
+        a_measurement(probe_id=f"launch/{role}", role=role, time_median_s=seconds, **(facts | H200))
+        for role, seconds in (("host", launch_s), ("graph", 2e-6))
+    ]
+
+
+def test_a_step_takes_as_long_as_the_host_needs_to_launch_it_where_that_is_longer() -> None:
+    # 135 kernels a layer and 60 of the ends, each 1.8 times as dear as a bare one
+    rates = measured_rates([*kernels(), *launches(15e-6)])
+    fit = fit_step(ANCHORS, rates)
+    assert fit is not None
+
+    tiny = fit.seconds(step(16, 256), rates)
+
+    assert tiny is not None
+    assert tiny.total_s == tiny.host_s > tiny.device_s
+    assert fit.launch_s == pytest.approx(min(1.8 * 15e-6, (ANCHORS[0].time.median_s or 0.0) / (2 * 135 + 60)))
+
+
+def test_on_a_cpu_launches_are_part_of_the_work() -> None:
+    on_cpu = [replace(point, device=replace(point.device, kind="cpu")) for point in ANCHORS]
+    rates = measured_rates([*kernels(), *launches(15e-6)])
+    fit = fit_step(on_cpu, rates)
+    assert fit is not None
+
+    assert fit.launch_s == 0.0

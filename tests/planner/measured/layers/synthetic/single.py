@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from tests.planner.measured.synthetic.gpu import SyntheticGpu
+from tests.planner.measured.layers.synthetic.gpu import SyntheticGpu
 
 TILES = ((128, 256, 1.0), (128, 128, 0.93), (64, 128, 0.78), (64, 64, 0.6))
 """Rows, columns and relative rate of the tiles that a product may be cut into."""

@@ -8,10 +8,10 @@ from planner.measured.kernels import COMPUTE, HIGH
 from planner.models.convnet import resnet
 from planner.records.work import WorkShape
 from probes.timing.trial import Point
-from tests.planner.measured.synthetic.gpu import SyntheticGpu
-from tests.planner.measured.synthetic.running import Phases
-from tests.planner.measured.synthetic.single import Kernel, nothing, stream
-from tests.planner.measured.synthetic.tape import Style, Tape
+from tests.planner.measured.layers.synthetic.gpu import SyntheticGpu
+from tests.planner.measured.layers.synthetic.running import Phases
+from tests.planner.measured.layers.synthetic.single import Kernel, nothing, stream
+from tests.planner.measured.layers.synthetic.tape import Style, Tape
 
 UPDATE_BYTES, COPY_BYTES = 40.0, 6.0
 """Per parameter: norm and scaling of the gradient (12), AdamW with 32-bit states (28); the copy back from masters."""

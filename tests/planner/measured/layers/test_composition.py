@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner.measured.composition import composed_seconds
 from planner.measured.device import measured_rates
-from planner.measured.phases import phase_seconds
+from planner.measured.layers.composition import composed_seconds
+from planner.measured.layers.phases import phase_seconds
+from planner.measured.layers.workloads import work_of
 from planner.measured.rates import LayerRun
-from planner.measured.workloads import work_of
 from planner.records.measurement import Measurement
 from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, gemm, kernels
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from planner.measured.clocks import clock_ratio, median_clock_hz
 from planner.measured.kernels import COMPUTE, HIGH, log_mean, quiet_first, usable
-from planner.measured.phases import phase_seconds
+from planner.measured.layers.phases import phase_seconds
+from planner.measured.layers.workloads import PointWork, work_of
 from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue
-from planner.measured.workloads import PointWork, work_of
 from planner.records.measurement import Measurement
 
 GRADIENT_BYTES = {"fp32": 12.0, "tf32": 12.0, "fp16": 14.0, "bf16-autocast": 14.0, "bf16-pure": 6.0}
@@ -53,12 +53,7 @@ def composition_ratios(rates: MeasuredRates, points: Sequence[Measurement]) -> d
         work = work_of(point)
         ratio = _ratio(rates, point, work, blocks) if work else None
         if ratio is not None:
-            run = LayerRun(
-                recipe=point.setup.recipe or "",
-                compiled=bool(point.setup.compiled),
-                recomputed=point.setup.recompute == "full",
-            )
-            ratios.setdefault(run, []).append((ratio, point.probe_id))
+            ratios.setdefault(LayerRun.of(point.setup), []).append((ratio, point.probe_id))
     return {run: _mean(listed) for run, listed in ratios.items()}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.planner.measured.synthetic.gpu import SyntheticGpu
-from tests.planner.measured.synthetic.single import Kernel, attention, nothing, product, stream
+from tests.planner.measured.layers.synthetic.gpu import SyntheticGpu
+from tests.planner.measured.layers.synthetic.single import Kernel, attention, nothing, product, stream
 
 CAST_PASSES = (4.0, 2.0, 0.0, 0.0, 6.0, 8.0, 8.0, 5.0)
 """Bytes per element of the kernels of an eager cast to FP8 of 16-bit values: absolute, maximum, two for the scale, to

@@ -22,14 +22,16 @@ from probes.verify.cases import VerifyCase, anchors, targets
 from probes.verify.predict import predict
 from probes.workloads import WORKLOADS
 from probes.workloads.end_to_end import model_point
-from tests.planner.measured.synthetic.gpu import SyntheticGpu
-from tests.planner.measured.synthetic.running import Phases, Ran, burst, sustained
-from tests.planner.measured.synthetic.single import Kernel, attention, nothing, product, stream
-from tests.planner.measured.synthetic.tape import CAST_PASSES, FUSED_CAST_PASSES
-from tests.planner.measured.synthetic.work import params_of, phases_of
+from tests.planner.measured.layers.synthetic.gpu import SyntheticGpu
+from tests.planner.measured.layers.synthetic.running import Phases, Ran, burst, sustained
+from tests.planner.measured.layers.synthetic.single import Kernel, attention, nothing, product, stream
+from tests.planner.measured.layers.synthetic.tape import CAST_PASSES, FUSED_CAST_PASSES
+from tests.planner.measured.layers.synthetic.work import params_of, phases_of
 
 NOISE = 0.003
 """Standard deviation of the logarithm of a measured time or power."""
+STEPS = ("block", "end_to_end", "verify")
+"""Kinds of points that are timed without a pause, at the clock that the power limit allows."""
 NOT_SIMULATED = ("optimizer", "canary")
 """Workloads that no prediction of a step rests on: their updates are fitted to anchors."""
 OPERATION_PASSES = {
@@ -74,9 +76,9 @@ def measured(gpu: SyntheticGpu, point: Point) -> Measurement:
     if point.kind == "idle":
         return _line(gpu, point, None, power_w=gpu.idle_w)
     phases = _kernels(gpu, point)
-    if point.energy_s:
+    if point.energy_s or point.kind in STEPS:
         ran = sustained(gpu, phases, graph=graph)
-        return _line(gpu, point, ran, power_w=ran.power_w)
+        return _line(gpu, point, ran, power_w=ran.power_w if point.energy_s else None)
     return _line(gpu, point, burst(gpu, phases, graph=graph), power_w=None)
 
 
@@ -161,7 +163,9 @@ def _line(gpu: SyntheticGpu, point: Point, ran: Ran | None, power_w: float | Non
         shape=point.shape,
         counts=counts,
         time=time,
-        sampling=Sampling(regime="sustained" if point.energy_s else "burst", quality="ok", samples=50),
+        sampling=Sampling(
+            regime="sustained" if point.energy_s or point.kind in STEPS else "burst", quality="ok", samples=50
+        ),
         power=PowerDraw(mean_w=watts),
         energy=EnergyUse(
             j_per_iteration=watts * time.median_s if watts and time.median_s else None,

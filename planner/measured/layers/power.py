@@ -1,0 +1,44 @@
+"""Mean power by activity, from the energy windows of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.measured.kernels import COMPUTE
+from planner.measured.rates import Activity, ActivityKind, MeasuredValue
+from planner.records.measurement import Measurement
+
+TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
+"""Relative standard deviation of a mean power: where counter and power field agree, and where only one was read."""
+
+
+def measured_powers(points: Sequence[Measurement]) -> dict[Activity, MeasuredValue]:
+    """Mean power by activity; windows that were too short or inconsistent are left out."""
+    powers: dict[Activity, MeasuredValue] = {}
+    for point in points:
+        activity, power = _activity(point), measured_power(point)
+        if activity is not None and power is not None:
+            powers[activity] = power
+    return powers
+
+
+def measured_power(point: Measurement) -> MeasuredValue | None:
+    """Mean power over a point's window; None where it has none, or one that was too short or inconsistent."""
+    if point.power.mean_w is None or point.energy.quality in ("inconsistent", "short"):
+        return None
+    sd = SINGLE_SOURCE_SD if point.energy.quality == "single" else TWO_SOURCES_SD
+    return MeasuredValue(value=point.power.mean_w, relative_sd=sd, probe_ids=(point.probe_id,))
+
+
+def _activity(point: Measurement) -> Activity | None:
+    """What a window's power belongs to; None where it is no activity that plans are made of."""
+    role, recipe = point.setup.role, point.setup.recipe
+    if point.kind == "idle":
+        return Activity(kind=ActivityKind.IDLE if role == "bare" else ActivityKind.CONTEXT)
+    if point.kind == "power" and role == "copy":
+        return Activity(kind=ActivityKind.MEMORY)
+    if point.kind == "power":
+        return Activity(kind=ActivityKind.MATMUL, of=COMPUTE.get(recipe or "", recipe))
+    if point.kind == "block" and point.setup.recompute == "none" and not point.setup.compiled:
+        return Activity(kind=ActivityKind.BLOCK, of=recipe)
+    return Activity(kind=ActivityKind.OPTIMIZER, of=point.setup.optimizer) if point.kind == "optimizer" else None

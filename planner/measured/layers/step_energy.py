@@ -1,0 +1,133 @@
+"""The energy of a training step that was not run, and the clock that the power limit leaves it.
+
+Every kind of work has the power that the same record measured it at alone, less what the device draws at rest; anchors
+with an energy window say how much of it a step draws. Where that is more than the power limit allows, the clock falls:
+arithmetic takes longer and less energy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.measured.clocks import clock_ratio_of
+from planner.measured.kernels import COMPUTE, HIGH, log_mean
+from planner.measured.layers.steps import (
+    ATTENTION,
+    CASTS,
+    END_PRODUCTS,
+    END_TRAFFIC,
+    PRODUCTS,
+    TRAFFIC,
+    StepFit,
+    StepTime,
+)
+from planner.measured.layers.workloads import DescribedWork
+from planner.measured.rates import Activity, ActivityKind, MeasuredRates
+from planner.rates.parameters import shipped_parameters
+from planner.records.measurement import Measurement
+
+ATTENTION_KERNELS = {"tf32": "fp32"}
+"""Kind of products that fused attention makes, where it is not that of the other products: TF32 leaves it in FP32."""
+LEAST_CLOCK = 0.4
+"""Lowest clock over the full one that is looked at."""
+HALVINGS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnergy:
+    """A step with its energy."""
+
+    time_s: float
+    energy_j: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyFit:
+    """How the energy of steps of one recipe and implementation scales."""
+
+    steps: StepFit
+    rates: MeasuredRates
+    idle_w: float
+    scale: float
+    """What anchors draw beyond idle power, over what their kinds of work draw alone."""
+
+    def at_limit(self, target: DescribedWork) -> StepEnergy | None:
+        """Time and energy of a step at the highest clock that the power limit allows; None: its work is unknown."""
+        full_hz, limit_w = self.rates.full_clock_hz, self.rates.power_limit_w
+        step = self._at(target, full_hz)
+        if step is None or full_hz is None or limit_w is None or step.energy_j <= limit_w * step.time_s:
+            return step
+        low_hz, high_hz = LEAST_CLOCK * full_hz, full_hz
+        for _ in range(HALVINGS):
+            clock_hz = 0.5 * (low_hz + high_hz)
+            step = self._at(target, clock_hz)
+            if step is not None and step.energy_j > limit_w * step.time_s:
+                high_hz = clock_hz
+            else:
+                low_hz = clock_hz
+        return self._at(target, low_hz)
+
+    def _at(self, target: DescribedWork, clock_hz: float | None) -> StepEnergy | None:
+        step = self.steps.seconds(target, self.rates, clock_hz)
+        if step is None:
+            return None
+        drawn_j = dynamic_j(step, self.rates, self.steps.recipe, self.idle_w, clock_hz)
+        if drawn_j is None:
+            return None
+        return StepEnergy(time_s=step.total_s, energy_j=self.idle_w * step.total_s + self.scale * drawn_j)
+
+
+def fit_energy(steps: StepFit, anchors: Sequence[Measurement], rates: MeasuredRates) -> EnergyFit | None:
+    """Fit the anchors whose energy was measured well; None where there is none, or a power is missing."""
+    idle = _watts(rates, ActivityKind.CONTEXT) or _watts(rates, ActivityKind.IDLE)
+    if idle is None:
+        return None
+    scales = []
+    for anchor in anchors:
+        power_w, time_s = anchor.power.mean_w, anchor.time.median_s
+        clock_hz = anchor.device_state.sm_clock_median_hz
+        step = steps.seconds(anchor, rates, clock_hz)
+        if power_w is None or time_s is None or step is None or anchor.energy.quality not in ("ok", "single"):
+            continue
+        drawn_j = dynamic_j(step, rates, steps.recipe, idle, clock_hz)
+        if drawn_j:
+            scales.append((power_w - idle) * time_s / drawn_j)
+    if not scales or min(scales) <= 0:
+        return None
+    return EnergyFit(steps=steps, rates=rates, idle_w=idle, scale=log_mean(scales)[0])
+
+
+def dynamic_j(step: StepTime, rates: MeasuredRates, recipe: str, idle_w: float, clock_hz: float | None) -> float | None:
+    """What the kinds of work of a step draw beyond idle power, as if each ran alone; None where a power is missing.
+
+    The energy of arithmetic grows with a power of the clock (`clock_exponent`, less 1 for the time that it saves).
+    """
+    compute = COMPUTE.get(recipe, recipe)
+    high = HIGH.get(compute, compute)
+    memory_w = _watts(rates, ActivityKind.MEMORY)
+    product_w, high_w = (_watts(rates, ActivityKind.MATMUL, kind) for kind in (compute, high))
+    if memory_w is None or product_w is None or high_w is None:
+        return None
+    known = shipped_parameters()
+    kernel_w = _watts(rates, ActivityKind.MATMUL, ATTENTION_KERNELS.get(high, high)) or high_w
+    attention_w = kernel_w * known.find("power_attention").value / known.find("power_at_limit").value
+    exponent = known.find("clock_exponent").value - 1.0
+
+    def arithmetic(kind: int, watts: float, of: str) -> float:
+        faster = clock_ratio_of(clock_hz, rates.sustained_clock_hz.get(of)) or 1.0
+        drawn_w: float = max(watts - idle_w, 0.0) * faster**exponent
+        return step.kinds_s[kind] * drawn_w
+
+    traffic_s = sum(step.kinds_s[kind] for kind in (TRAFFIC, CASTS, END_TRAFFIC)) + step.optimizer_s
+    return (
+        arithmetic(PRODUCTS, product_w, compute)
+        + arithmetic(ATTENTION, attention_w, high)
+        + arithmetic(END_PRODUCTS, high_w, high)
+        + traffic_s * max(memory_w - idle_w, 0.0)
+    )
+
+
+def _watts(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> float | None:
+    value = rates.power_w.get(Activity(kind=kind, of=of))
+    return None if value is None else value.value

@@ -1,0 +1,81 @@
+"""Bursts at the clock that their kind of work sustains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.measured.clocks import BURST_SD, clock_ratio_of, known_sd
+from planner.measured.device import measured_rates
+from planner.measured.kernels import fit_attention, fit_products
+from planner.records.figures import TimeStatistics
+from planner.records.measurement import Measurement
+from tests.planner.recorded import BANDWIDTH, FIXED_S, H200, RATE, SHAPES, a_measurement, gemm
+
+HELD_HZ, BURST_HZ = 1.6e9, 1.8e9
+
+
+def held(recipe: str = "bf16-autocast", kind: str = "power", clock_hz: float = HELD_HZ) -> Measurement:
+    """A window of seconds at the power limit."""
+    return a_measurement(
+        probe_id=f"{kind}/{recipe}", kind=kind, recipe=recipe, regime="sustained", sm_clock_median_hz=clock_hz, **H200
+    )
+
+
+def bursts(clock_hz: float | None = BURST_HZ) -> list[Measurement]:
+    """Products of recorded.py's law whose arithmetic is faster by the ratio of the two clocks."""
+    points = []
+    for m, n, k in SHAPES:
+        flop, moved = 2.0 * m * n * k, 2.0 * (m * k + n * k + m * n)
+        seconds = flop / RATE * HELD_HZ / BURST_HZ + moved / BANDWIDTH + FIXED_S
+        point = gemm(m, n, k, regime="burst", sm_clock_median_hz=clock_hz)
+        points.append(replace(point, time=TimeStatistics(median_s=seconds)))
+    return points
+
+
+def test_the_arithmetic_of_a_burst_is_brought_to_the_sustained_clock_and_its_traffic_is_not() -> None:
+    fit = fit_products([held(), *bursts()])["bf16"]
+
+    assert fit.coefficients == pytest.approx((1 / RATE, 1 / BANDWIDTH, FIXED_S), rel=1e-6)
+
+
+def test_each_kind_of_compute_has_its_own_clock_and_layers_stand_in_for_products() -> None:
+    rates = measured_rates([held(), held("fp8", clock_hz=1.4e9), held("tf32", "block", 1.7e9), *bursts(),
+                            gemm(1024, 1024, 1024, "fp8"), gemm(1024, 1024, 1024, "tf32")])  # fmt: skip
+
+    assert rates.sustained_clock_hz == {"tf32": 1.7e9, "bf16": HELD_HZ, "fp8": 1.4e9}
+    assert rates.full_clock_hz == BURST_HZ
+
+
+def test_a_burst_without_a_clock_stays_as_it_is_and_is_less_sure() -> None:
+    fit = fit_products([held(), *bursts(clock_hz=None)])["bf16"]
+
+    assert fit.coefficients[0] == pytest.approx(HELD_HZ / BURST_HZ / RATE, rel=1e-6)
+    assert fit.spread == pytest.approx(BURST_SD, rel=1e-6)
+
+
+def test_on_a_cpu_nothing_is_known_to_differ_between_bursts_and_sustained_work() -> None:
+    point = a_measurement(regime="burst")
+
+    assert known_sd(point, None) == point.time_relative_sd
+
+
+@pytest.mark.parametrize(("clock_hz", "ratio"), [(1.8e9, 1.125), (1.2e9, 0.75), (0.345e9, None), (None, None)])
+def test_a_clock_that_was_read_at_rest_says_nothing(clock_hz: float | None, ratio: float | None) -> None:
+    assert clock_ratio_of(clock_hz, HELD_HZ) == (None if ratio is None else pytest.approx(ratio))
+    assert clock_ratio_of(HELD_HZ, None) is None
+
+
+def test_attention_bursts_follow_the_clock_of_the_products_of_their_type() -> None:
+    def burst(length: int) -> Measurement:
+        flop = 2.0 * 32 * 128 * length**2
+        return a_measurement(
+            probe_id=f"attention/s{length}", kind="attention", recipe="bf16-autocast", seq_len=length,
+            flop_model=3.0 * flop, time_median_s=1.0, time_forward_median_s=flop / 400e12 * HELD_HZ / BURST_HZ,
+            regime="burst", sm_clock_median_hz=BURST_HZ, **H200,
+        )  # fmt: skip
+
+    fit = fit_attention([held(), *(burst(length) for length in (2048, 8192, 16384))], "forward")["bf16"]
+
+    assert fit.coefficients[0] == pytest.approx(1 / 400e12, rel=1e-6)
