@@ -18,8 +18,8 @@ class EvidenceKind(StrEnum):
     """The ladder of evidence, best first; each step down widens the range."""
 
     MEASURED = "measured"
-    """Measured on this GPU by `mpplan probe` or on the user's nodes by nccl-tests, or learned from their own runs by
-    `mpplan calibrate`."""
+    """Measured on this GPU by `mpplan probe` or on the user's nodes by nccl-tests, imported from a tool that measured
+    there (the source says so), or learned from their own runs by `mpplan calibrate`."""
     SHIPPED = "shipped"
     """Measured elsewhere by this tool and shipped with the package."""
     PUBLISHED = "published"

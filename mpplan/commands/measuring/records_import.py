@@ -11,9 +11,11 @@ from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, figure, table
 from mpplan.ui.output import Output, open_output
+from mpplan.ui.progress import working
 from planner.errors import UsageError
 from planner.question.inputs import GLOBAL_BATCH, PRECISION, SEQ_LEN
 from planner.question.parsers import whole_number
+from planner.records.store import RECORD_SUFFIXES
 from planner.units import MILLI
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ SHOWN_POINTS = 20
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="What nccl-tests, nvidia-smi, dcgmi, Zeus, CodeCarbon or the PyTorch profiler wrote, of one kind of GPU.",
     ),
 ]
@@ -94,16 +96,16 @@ def import_record(
     from planner.imported.moments import parse_utc_offset
 
     record, table_place = _new(output, "--output"), _new(runs, "--runs")
+    if record is not None and record.path is not None and not record.path.name.endswith(RECORD_SUFFIXES):
+        raise UsageError(
+            "--output: a record ends in `.jsonl` or `.jsonl.gz`", hint=f"name it `{record.path.stem}.jsonl`"
+        )
     if record is not None and record.is_stdout and (json or (table_place is not None and table_place.is_stdout)):
         raise UsageError("only one answer can go to stdout", hint="name a file with `-o`")
-    imported = import_files(
-        files,
-        form=form,
-        steps=steps,
-        gpu=gpu,
-        training=_training(model, precision, gpus, seq_len, global_batch),
-        utc_offset_s=None if utc_offset is None else parse_utc_offset(utc_offset),
-    )
+    training = _training(model, precision, gpus, seq_len, global_batch)
+    offset_s = None if utc_offset is None else parse_utc_offset(utc_offset)
+    with working("reading", quiet=quiet):
+        imported = import_files(files, form=form, steps=steps, gpu=gpu, training=training, utc_offset_s=offset_s)
     rows = calibration_rows(imported) if runs is not None else []
     if table_place is not None:
         table_place.write(runs_table(imported))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.imported.source import SourceFile, as_number
+from planner.imported.source import SourceFile, as_number, clean_name
 from planner.units import MICRO
 
 Floats = npt.NDArray[np.float64]
@@ -148,9 +148,12 @@ def _id(details: Mapping[str, Any], *keys: str) -> int | None:
 
 def _span(source: SourceFile, number: int, event: Mapping[str, Any]) -> tuple[float, float]:
     """Start and end in microseconds."""
-    place = f"traceEvents[{number}]"
-    start_us = source.number(1, f"{place}.ts", event.get("ts"))
-    return start_us, start_us + source.number(1, f"{place}.dur", event.get("dur"))
+    start_us, lasts_us = as_number(event.get("ts")), as_number(event.get("dur"))
+    if start_us is None or lasts_us is None:
+        key = "ts" if start_us is None else "dur"
+        found = clean_name(str(event.get(key))[:200])
+        raise source.fail(1, f"traceEvents[{number}].{key}: expected a number of at least 0, found `{found}`", HINT)
+    return start_us, start_us + lasts_us
 
 
 def _operator(source: SourceFile, number: int, event: Mapping[str, Any], details: Mapping[str, Any]) -> Operator:

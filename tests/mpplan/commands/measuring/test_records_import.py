@@ -113,7 +113,7 @@ def test_a_batch_that_the_log_contradicts_is_a_usage_error(run, home) -> None:
         ((POWER,), 2, "the steps that ran are missing"),
         (("missing.csv",), 2, "cannot read `missing.csv`"),
         ((STEPS,), 3, "megatron.log:1: expected the file of a known tool"),
-        ((POWER, "--as", "zeus"), 3, "nvidia-smi.csv:1: gpu0_energy"),
+        ((POWER, "--as", "zeus"), 3, "nvidia-smi.csv:1: start_time: expected a column"),
         ((POWER, "--as", "smi"), 2, "--as: unknown format `smi`"),
         ((POWER, POWER, "--steps", STEPS), 2, "holds the same as `nvidia-smi.csv`"),
         ((str(SAMPLES / "zeus.csv"),), 2, "no file says which GPU was measured"),
@@ -124,6 +124,7 @@ def test_a_batch_that_the_log_contradicts_is_a_usage_error(run, home) -> None:
         ((POWER, "--steps", STEPS, "--utc-offset", "here"), 2, "--utc-offset"),
         ((POWER, "--steps", STEPS, "--precision", "bf17"), 2, "--precision: unknown `bf17`"),
         ((POWER, "--steps", STEPS, "--gpus", "0"), 2, "--gpus"),
+        ((POWER, "--steps", STEPS, "-o", "power.csv"), 2, "a record ends in `.jsonl`"),
         ((POWER, "--steps", STEPS, "-o", "-", "--json"), 2, "only one answer can go to stdout"),
     ],
 )
