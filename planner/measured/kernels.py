@@ -41,6 +41,8 @@ HIGH = {"fp8": "bf16", "fp8-rowwise": "bf16", "mxfp8": "bf16"}
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "fp8-rowwise": 1.0, "mxfp8": 1.0}
 """Bytes of an operand's element; 2 where not listed."""
 
+USUAL_HEAD = 128.0
+"""Size of a head in a record that does not say it."""
 REACH = 0.7
 """Distance in log shape over which a measured residual still counts."""
 PRIOR = 0.15
@@ -210,7 +212,7 @@ def attention_columns(flop: Number, length: Number) -> tuple[Number, Number]:
 
 
 def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, LinearFit]:
-    """Attention by kind of compute and phase; columns as `attention_columns`; shapes `(length,)`."""
+    """Attention by kind of compute and phase; columns as `attention_columns`; shapes `(length, head size)`."""
     fits = {}
     for compute in ("fp32", "tf32", "fp16", "bf16"):
         timed = quiet_first([m for m in usable(points, "attention") if computes_in(m, compute)])
@@ -225,7 +227,7 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
             fits[compute] = fit_linear(
                 np.column_stack(attention_columns(np.array(flop), lengths)),
                 np.array([t for _, t in known], dtype=np.float64),
-                lengths[:, None],
+                np.column_stack([lengths, [m.shape.head_dim or USUAL_HEAD for m, _ in known]]),
                 [m.probe_id for m, _ in known],
                 [known_sd(m, clock) for (m, _), clock in zip(known, clocks, strict=True)],
             )
@@ -256,8 +258,8 @@ def measured_surface(fit: LinearFit, compute: str, evidence: Evidence) -> Surfac
 def measured_attention(fit: LinearFit, compute: str, floor_s: float, evidence: Evidence) -> Surface:
     """The forward attention of a record as a surface: its fit over FLOP and length, for any number of heads.
 
-    Records hold one size of a head, and as many heads as fill the device: the rate of other sizes and of few heads is
-    taken to be the same.
+    Records hold few sizes of a head, and as many heads as fill the device: the rate of other sizes is carried from the
+    nearest, that of few heads taken to be the same.
 
     Args:
         fit: forward.
@@ -269,7 +271,7 @@ def measured_attention(fit: LinearFit, compute: str, floor_s: float, evidence: E
         grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
     )
     flop = 2.0 * d * heads * length**2
-    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length)), length[:, None])
+    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length)), np.column_stack([length, d]))
     shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(
@@ -287,11 +289,11 @@ MEASURED_AXES = (
 """Shapes of a record's surface: a laptop plans small models, too."""
 
 MEASURED_ATTENTION_AXES = (
-    Axis(name="head_dim", first=7, count=1),
+    Axis(name="head_dim", first=6, count=2),
     Axis(name="heads", first=0, count=13),
     Axis(name="length", first=7, count=9),
 )
-"""The same of attention: lengths of 128 to 32 768."""
+"""The same of attention: heads of 64 and 128, lengths of 128 to 32 768."""
 
 
 def log_mean(values: Sequence[float]) -> tuple[float, float]:

@@ -29,20 +29,9 @@ from probes.record.figures import Figures
 from probes.sensors.interface import State
 from probes.session.bench import Bench, PointResult
 from probes.timing.protocol import Subject, Timing
+from probes.timing.regime import SUSTAINED_SETTLE_S, WHOLE_STEPS, sustained_s
 from probes.timing.statistics import SampleSummary
 from probes.timing.trial import Point, Trial
-
-WHOLE_STEPS = ("block", "end_to_end", "verify")
-"""Kinds that predictions of steps are fitted to and compared with: on a GPU all of one regime, sustained."""
-SUSTAINED_SETTLE_S = 0.5
-"""Before a sustained run without an energy window: some periods of the power sensor (0.1 s), after which the limiter
-has found its clock. The device is hot from the rounds before; no average of the driver's has to run out."""
-SUSTAINED_S = 1.0
-"""Shortest sustained run: ten periods of the power sensor."""
-SUSTAINED_SAMPLES = 5
-"""Samples that a sustained run should hold, as many as `mpplan check` asks for."""
-LONGEST_SUSTAINED_S = 3.0
-"""No sustained run is longer than an energy window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +99,7 @@ def _window_rules(point: Point, bench: Bench, step_s: float) -> WindowRules | No
     if point.energy_s and bench.sensor is not None:
         return WindowRules(window_s=point.energy_s, settle_s=SETTLE_S, soak_c=bench.soak_c)
     if bench.device.kind == "cuda" and point.kind in WHOLE_STEPS:
-        window_s = min(max(SUSTAINED_S, SUSTAINED_SAMPLES * step_s), LONGEST_SUSTAINED_S)
-        return WindowRules(window_s=window_s, settle_s=SUSTAINED_SETTLE_S, soak_c=bench.soak_c)
+        return WindowRules(window_s=sustained_s(step_s), settle_s=SUSTAINED_SETTLE_S, soak_c=bench.soak_c)
     return None
 
 

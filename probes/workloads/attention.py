@@ -23,6 +23,9 @@ SHORT_LENGTH = 2048
 Heads = tuple[int, int, int]
 GPU_HEADS: Heads = (32, 8, 128)
 """Query heads, key and value heads, head size: an 8B model's."""
+SMALL_HEADS: Heads = (32, 8, 64)
+"""A 1B model's: kernels of smaller heads run at a lower rate."""
+SMALL_HEADS_LENGTH = 8192
 CPU_HEADS: Heads = (8, 4, 64)
 
 
@@ -43,6 +46,9 @@ class AttentionWorkload:
         if plan.on_gpu and plan.suite != "quick":
             short = [_point(plan, r, SHORT_LENGTH, 1) for r in recipes if r.operand != "float32"]
             groups.append(_group(plan, f"attention {SHORT_LENGTH}, one sequence", short))
+            length = SMALL_HEADS_LENGTH
+            small = [_point(plan, r, length, TOKENS // length, SMALL_HEADS) for r in recipes]
+            groups.append(_group(plan, f"attention {length}, heads of {SMALL_HEADS[2]}", small))
         return [group for group in groups if group.points]
 
 
@@ -61,14 +67,15 @@ def attention_flop(batch: int, heads: int, head_dim: int, length: int) -> float:
     return 2.0 * batch * heads * head_dim * float(length) ** 2
 
 
-def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int) -> Point:
-    heads = GPU_HEADS if plan.on_gpu else CPU_HEADS
+def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int, heads: Heads | None = None) -> Point:
+    own = f"d{heads[2]}" if heads else ""
+    heads = heads or (GPU_HEADS if plan.on_gpu else CPU_HEADS)
     alone = "b1" if plan.on_gpu and batch * length < TOKENS else ""
     forward = attention_flop(batch, heads[0], heads[2], length)
     element = 4 if recipe.operand == "float32" else 2
     moved = batch * length * heads[2] * element * (2 * heads[0] + 2 * heads[1])
     return Point(
-        probe_id=f"attention/s{length}{alone}/{recipe.id}",
+        probe_id=f"attention/s{length}{alone}{own}/{recipe.id}",
         kind="attention",
         workload="attention",
         recipe=recipe,

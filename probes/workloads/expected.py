@@ -17,6 +17,7 @@ from functools import cache
 from planner.hardware.catalogue import match_device
 from probes.device.device import Device
 from probes.timing.graphs import LONG_S
+from probes.timing.regime import SUSTAINED_SETTLE_S, WHOLE_STEPS, sustained_s
 from probes.timing.trial import Point, ProbePlan
 
 STEP_FLOP_PER_S = {"float32": 45e12, "tf32": 330e12, "float16": 600e12, "bfloat16": 600e12}
@@ -48,8 +49,9 @@ SETTLE_S, REHEAT_S = 1.2, 1.0
 START_S = 50.0
 """Import, the check of each recipe, heating the device, canaries."""
 
-GPU_CAPS_S = {"gemm": 0.2, "block": 0.5}
-"""Most measured time by kind of point, where the point itself names none; 0.4 s where not listed."""
+GPU_CAPS_S = {"gemm": 0.2, "block": 0.2, "end_to_end": 0.2, "verify": 0.2}
+"""Most measured time by kind of point, where the point itself names none; 0.4 s where not listed. Whole steps are timed
+again in a sustained run: their bursts are there for comparison."""
 OTHER_CAP_S = 0.4
 THOROUGH_PATIENCE = 5.0
 
@@ -81,6 +83,8 @@ def point_s(plan: ProbePlan, point: Point) -> float:
         steps += SHORT_STEPS
     measured = max(warmup_s(cap_s), 3.0 * step) + cap_s + step
     window = SETTLE_S + REHEAT_S + point.energy_s if point.energy_s else 0.0
+    if not window and point.kind in WHOLE_STEPS:
+        window = SUSTAINED_SETTLE_S + sustained_s(step)
     return _build_s(point) + steps * step + measured + window
 
 

@@ -41,7 +41,7 @@ class MemoryOp:
 OPS = (
     MemoryOp(name="rmsnorm", passes=5.0),
     MemoryOp(name="silu_mul", passes=8.0),
-    MemoryOp(name="rope", passes=4.0),
+    MemoryOp(name="rope", passes=4.0, fuses=False),
     MemoryOp(name="residual", passes=3.0, backward=False, fuses=False),
     MemoryOp(name="cross_entropy", passes=4.0),
     MemoryOp(name="cast_fp8_tensorwise", passes=2.5, backward=False, only_low=True),

@@ -170,7 +170,9 @@ def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: f
         return forward_s, FLASH_BACKWARD * forward_s
     columns = attention_columns(work.attention_flop, work.attention_tokens)
     slower = _slower(rates, high, clock_hz)
-    forward_s, backward_s = (slower * fit.seconds(columns, (work.attention_tokens,)) for fit in fits)
+    forward_s, backward_s = (
+        slower * fit.seconds(columns, (work.attention_tokens, work.attention_head)) for fit in fits
+    )
     return forward_s, backward_s
 
 

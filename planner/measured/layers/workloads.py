@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from planner.measured.kernels import USUAL_HEAD
 from planner.models.convnet import resnet
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
@@ -69,6 +70,8 @@ class PointWork:
     """Of the ends: output layer, heads."""
     attention_flop: float
     """Forward, of the layers, causal half where causal."""
+    attention_head: float
+    """Size of a head."""
     attention_tokens: float
     """Longest key length, which decides how efficient the kernel is."""
     element_passes: float
@@ -150,6 +153,7 @@ def _decoder_work(point: DescribedWork, *, whole: bool) -> PointWork | None:
         ),
         edge_products=(Product(m=rows, n=vocab, k=h, low=False),) if vocab else (),
         attention_flop=2.0 * rows * length * n_q * d * layers,
+        attention_head=d,
         attention_tokens=length,
         element_passes=layers * passes,
         edge_passes=(LOGIT_PASSES * rows * vocab + 6.0 * rows * h) if whole else 0.0,
@@ -181,6 +185,7 @@ def _encoder_work(point: DescribedWork) -> PointWork | None:
         ),
         edge_products=(Product(m=rows, n=vocab, k=h, low=False), Product(m=rows, n=h, k=h, low=False)),
         attention_flop=4.0 * rows * length * h * layers,
+        attention_head=float(shape.head_dim or USUAL_HEAD),
         attention_tokens=length,
         element_passes=layers * rows * (40.0 * h + 5.0 * f),
         edge_passes=LOGIT_PASSES * rows * vocab + 10.0 * rows * h,
@@ -214,6 +219,7 @@ def _image_work(point: DescribedWork) -> PointWork | None:
         products=tuple(products),
         edge_products=(Product(m=images, n=float(network.classes), k=float(network.features), low=False),),
         attention_flop=0.0,
+        attention_head=USUAL_HEAD,
         attention_tokens=1.0,
         element_passes=passes,
         edge_passes=0.0,
