@@ -15,6 +15,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.measured.kernels import (
     COMPUTE,
     LinearFit,
+    attention_flop_per_s,
     fit_attention,
     fit_products,
     log_mean,
@@ -58,8 +59,8 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         operand_bytes_per_s=_inverse(products, 1),
         matmul_fixed_s=_direct(products, 2),
         best_matmul_flop_per_s=_best(points),
-        attention_forward_flop_per_s=_inverse(forward, 0),
-        attention_backward_flop_per_s=_inverse(backward, 0, scale=FLASH_BACKWARD),
+        attention_forward_flop_per_s=_attention(forward),
+        attention_backward_flop_per_s=_attention(backward, scale=FLASH_BACKWARD),
         copy_bytes_per_s=_copy(points),
         memory_bytes_per_s=_memory_ops(points),
         cast_s=_casts(points),
@@ -103,10 +104,19 @@ def _imported(points: Sequence[Measurement]) -> str | None:
     return ", ".join(files) or None
 
 
-def _inverse(fits: dict[str, LinearFit], column: int, scale: float = 1.0) -> Values:
+def _attention(fits: dict[str, LinearFit], scale: float = 1.0) -> Values:
+    """Rates of long attention; `scale` is the FLOP of the phase over the forward ones that its fit counts."""
+    return {
+        key: MeasuredValue(value=scale * rate, relative_sd=fit.spread, probe_ids=fit.probe_ids)
+        for key, fit in fits.items()
+        if (rate := attention_flop_per_s(fit)) is not None
+    }
+
+
+def _inverse(fits: dict[str, LinearFit], column: int) -> Values:
     """Coefficients that are seconds per unit, as units per second."""
     return {
-        key: MeasuredValue(value=scale / fit.coefficients[column], relative_sd=fit.spread, probe_ids=fit.probe_ids)
+        key: MeasuredValue(value=1.0 / fit.coefficients[column], relative_sd=fit.spread, probe_ids=fit.probe_ids)
         for key, fit in fits.items()
         if fit.coefficients[column] > 0
     }

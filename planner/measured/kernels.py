@@ -202,13 +202,20 @@ def _clock_ratios(chosen: Sequence[Measurement], points: Sequence[Measurement], 
     return [clock_ratio(point, sustained_hz) for point in chosen]
 
 
-def attention_columns(flop: Number, length: Number) -> tuple[Number, Number]:
-    """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length.
+def attention_columns(flop: Number, length: Number, head: Number) -> tuple[Number, Number, Number]:
+    """What the time of an attention kernel is a sum of: its forward FLOP, and the same over its length and head size.
 
     The second is linear in tokens, heads and their size: the blocks at the diagonal, and queries, keys and values as
-    traffic. What a kernel costs whatever its size is known from launches (`MeasuredRates.kernel_s`).
+    traffic. The third is linear in scores, whose exponentials cost the same whatever the size of a head. What a kernel
+    costs whatever its size is known from launches (`MeasuredRates.kernel_s`).
     """
-    return flop, flop / length
+    return flop, flop / length, flop / head
+
+
+def attention_flop_per_s(fit: LinearFit) -> float | None:
+    """Rate of long attention with heads of `USUAL_HEAD`; None where the fit found no such cost."""
+    seconds_per_flop = fit.coefficients[0] + fit.coefficients[2] / USUAL_HEAD
+    return 1.0 / seconds_per_flop if seconds_per_flop > 0 else None
 
 
 def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, LinearFit]:
@@ -224,10 +231,11 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
                 (m.counts.flop_model or 0.0) / 3.0 / (clock or 1.0) for (m, _), clock in zip(known, clocks, strict=True)
             ]
             lengths = np.array([m.shape.seq_len or 1 for m, _ in known], dtype=np.float64)
+            heads = np.array([m.shape.head_dim or USUAL_HEAD for m, _ in known], dtype=np.float64)
             fits[compute] = fit_linear(
-                np.column_stack(attention_columns(np.array(flop), lengths)),
+                np.column_stack(attention_columns(np.array(flop), lengths, heads)),
                 np.array([t for _, t in known], dtype=np.float64),
-                np.column_stack([lengths, [m.shape.head_dim or USUAL_HEAD for m, _ in known]]),
+                np.column_stack([lengths, heads]),
                 [m.probe_id for m, _ in known],
                 [known_sd(m, clock) for (m, _), clock in zip(known, clocks, strict=True)],
             )
@@ -271,7 +279,7 @@ def measured_attention(fit: LinearFit, compute: str, floor_s: float, evidence: E
         grid.ravel() for grid in np.meshgrid(*(a.nodes for a in MEASURED_ATTENTION_AXES), indexing="ij")
     )
     flop = 2.0 * d * heads * length**2
-    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length)), np.column_stack([length, d]))
+    seconds = fit.all_seconds(np.column_stack(attention_columns(flop, length, d)), np.column_stack([length, d]))
     shape = [axis.count for axis in MEASURED_ATTENTION_AXES]
     log_s = rising(np.log(seconds).reshape(shape))
     return Surface(

@@ -168,7 +168,7 @@ def _attention_s(rates: MeasuredRates, work: PointWork, recipe: str, clock_hz: f
     if fits is None:
         forward_s = work.attention_flop / _nominal(rates)
         return forward_s, FLASH_BACKWARD * forward_s
-    columns = attention_columns(work.attention_flop, work.attention_tokens)
+    columns = attention_columns(work.attention_flop, work.attention_tokens, work.attention_head)
     slower = _slower(rates, high, clock_hz)
     forward_s, backward_s = (
         slower * fit.seconds(columns, (work.attention_tokens, work.attention_head)) for fit in fits

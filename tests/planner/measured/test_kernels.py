@@ -149,7 +149,7 @@ def test_a_cost_per_token_is_not_charged_to_fewer_tokens():
     fit = fit_attention([point(length) for length in (2048, 8192, 16384)], "forward")["bf16"]
     flop = 2.0 * 32 * 128 * 2048**2
 
-    assert fit.seconds(attention_columns(flop, 2048.0), (2048,)) == pytest.approx(flop / 400e12 + 2e-6, rel=1e-6)
+    assert fit.seconds(attention_columns(flop, 2048.0, 128.0), (2048, 128)) == pytest.approx(flop / 400e12 + 2e-6, rel=1e-6)
 
 
 def test_the_gradients_of_a_layer_are_placed_at_the_shapes_of_their_own_products():

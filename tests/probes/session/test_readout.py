@@ -21,6 +21,7 @@ from probes.session.bench import Bench
 from probes.session.group import run_group
 from probes.timing import protocol
 from probes.timing.device_gate import DeviceGate
+from probes.timing import regime
 from probes.timing.protocol import Rules
 from probes.timing.quiet import CpuReading, Gate
 from probes.timing.trial import Point, PointGroup, TrialOutcome
@@ -94,8 +95,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "PAUSE_S", 0.0)
     monkeypatch.setattr(readout, "SETTLE_S", 0.05)
     monkeypatch.setattr(readout, "SUSTAINED_SETTLE_S", 0.05)
-    monkeypatch.setattr(readout, "SUSTAINED_S", 0.1)
-    monkeypatch.setattr(readout, "LONGEST_SUSTAINED_S", 0.2)
+    monkeypatch.setattr(regime, "SUSTAINED_S", 0.1)
+    monkeypatch.setattr(regime, "LONGEST_SUSTAINED_S", 0.2)
 
 
 def heating(monkeypatch: pytest.MonkeyPatch, chip: Chip) -> None:

@@ -35,7 +35,7 @@ RATES = MeasuredRates(
     attention_backward_flop_per_s={}, copy_bytes_per_s=known(BYTES_PER_S), memory_bytes_per_s={}, kernel_s=None,
     launch_s=None, optimizer_s_per_param={}, optimizer_state_bytes_per_param={}, power_w={}, composition_ratio={},
     product_fits={"bf16": fit(1 / FLOP_PER_S, 3, 3)},
-    attention_fits={"bf16": (fit(1 / ATTENTION_FLOP_PER_S, 2, 2), fit(2.5 / ATTENTION_FLOP_PER_S, 2, 2))},
+    attention_fits={"bf16": (fit(1 / ATTENTION_FLOP_PER_S, 3, 2), fit(2.5 / ATTENTION_FLOP_PER_S, 3, 2))},
 )  # fmt: skip
 WORK = PointWork(
     products=(Product(m=100.0, n=100.0, k=100.0, count=5.0),),  # 5 x 2e6 FLOP: 10 us
