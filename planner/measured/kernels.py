@@ -232,8 +232,11 @@ def fit_attention(points: Sequence[Measurement], phase: str) -> dict[str, Linear
             ]
             lengths = np.array([m.shape.seq_len or 1 for m, _ in known], dtype=np.float64)
             heads = np.array([m.shape.head_dim or USUAL_HEAD for m, _ in known], dtype=np.float64)
+            columns = np.column_stack(attention_columns(np.array(flop), lengths, heads))
+            if np.all(heads == heads[0]):
+                columns[:, 2] = 0.0  # one size of a head does not tell its scores from its FLOP
             fits[compute] = fit_linear(
-                np.column_stack(attention_columns(np.array(flop), lengths, heads)),
+                columns,
                 np.array([t for _, t in known], dtype=np.float64),
                 np.column_stack([lengths, heads]),
                 [m.probe_id for m, _ in known],

@@ -58,12 +58,14 @@ GPU_RECIPES = ("bf16-fsdp", "fp8", "tf32", "fp16", "fp32")
 
 
 def _gpu_anchors(plan: ProbePlan) -> Named:
-    """For each recipe: two depths (of the suite), another length, recomputed, wider; short steps, seconds each."""
+    """For each recipe: two depths (of the suite), other lengths, recomputed, wider; short steps, seconds each."""
     small_1b = ModelCase(family="llama", size="llama-3.2-1b", layers=4, batch=1, seq_len=4096, energy=plan.has_sensor)
     small = replace(small_1b, layers=2, energy=False)
     cases: Named = []
     for name in GPU_RECIPES:
-        models = [small, small_1b, replace(small, seq_len=8192 if name in ("bf16-fsdp", "fp8") else 2048)]
+        models = [small, small_1b, replace(small, seq_len=2048)]
+        if name in ("bf16-fsdp", "fp8"):
+            models.append(replace(small, seq_len=8192))
         if name in ("bf16-fsdp", "fp8", "tf32"):
             models += [replace(small, recompute=True), replace(small, size="llama-3.2-3b")]
         cases += [(model, name) for model in models]
@@ -87,7 +89,7 @@ def _gpu_targets(plan: ProbePlan) -> Named:
         (llama_1b, "fp8"),
         (llama_1b, "tf32"),
         (bert, "bf16-autocast"),
-        (llama_1b, "fp16"),
+        (replace(llama_1b, energy=False), "fp16"),  # the suite reads no power in FP16
         (llama_1b, "fp32"),
         (resnet, "bf16-autocast"),
         (replace(llama_1b, seq_len=8192), "bf16-fsdp"),

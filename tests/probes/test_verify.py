@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from probes.record.figures import Figures
@@ -13,7 +11,7 @@ from probes.verify.predict import mean_power, predict_memory
 from probes.workloads import WORKLOADS
 from tests.planner.recorded import H200 as H200_FACTS
 from tests.planner.recorded import a_measurement
-from tests.probes.build import CPU, H200, plan, ungated
+from tests.probes.build import CPU, H200, plan
 
 PLANS = {"cpu": plan(CPU), "cuda": plan(H200, has_sensor=True)}
 
@@ -142,41 +140,6 @@ def test_a_case_that_ran_under_load_is_named_and_one_that_did_not_run_is_listed(
 
     assert document["contended"] == ["loud/bf16"]
     assert document["not_run"] == [{"name": "big/fp32", "status": "oom", "reason": "not enough memory on the device"}]
-
-
-def test_a_verification_on_the_cpu_predicts_before_it_runs_and_keeps_both_in_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    import warnings
-
-    from planner.records.jsonl import read_measurements
-    from probes.record.options import Options
-    from probes.session.suite import Session
-    from probes.verify import run as verify_run
-
-    monkeypatch.setattr(verify_run, "anchors", lambda plan: anchors(plan)[:2])
-    monkeypatch.setattr(verify_run, "targets", lambda plan: targets(plan)[:2])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
-        options = Options(device="cpu", path=str(tmp_path / "r.jsonl"), precisions=("bf16-pure",), budget_s=300.0)
-        session = ungated(Session(options))
-        session.check_recipes()
-        done = verify_run.verify(session)
-        session.close()
-
-    assert [case.probe_id for case in done] == [
-        "verify/llama-tiny-L3-s256b1/bf16-pure", "verify/llama-tiny-wide-L3-s256b1/bf16-pure",
-    ]  # fmt: skip
-    case = done[0]
-    assert case.status == "ok"
-    assert set(case.predicted.probe_ids) <= {f"end_to_end/llama-tiny-L{n}-s256b1/bf16-pure" for n in (1, 6)}
-    assert case.predicted.probe_ids
-    # memory is bookkeeping and does not depend on how busy the machine is; time is only compared, not judged, in a test
-    assert case.predicted.memory_bytes == pytest.approx(case.memory.allocated_peak_bytes, rel=0.03)
-    assert case.predicted.time_s is not None
-    assert [point.kind for point in read_measurements(tmp_path / "r.jsonl").measurements][-1] == "verify"
 
 
 def test_a_case_predicted_from_loud_anchors_is_not_held_against_the_prediction() -> None:

@@ -11,6 +11,7 @@ import pytest
 from planner.measured.kernels import (
     LinearFit,
     attention_columns,
+    attention_flop_per_s,
     fit_attention,
     fit_linear,
     fit_products,
@@ -133,7 +134,23 @@ def test_attention_is_fitted_over_its_forward_flop(phase, seconds_per_flop):
     found = fit_attention([attention(length) for length in (2048, 8192, 16384)], phase)
 
     assert set(found) == {"bf16"}
-    assert found["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0), rel=1e-6, abs=1e-12)
+    assert found["bf16"].coefficients == pytest.approx((seconds_per_flop, 0.0, 0.0), rel=1e-6, abs=1e-12)
+
+
+def test_what_scores_cost_shows_in_heads_of_two_sizes():
+    def point(head, length):
+        flop = 2.0 * 32 * head * 16384 * length
+        seconds = flop / 500e12 + flop / head * 5e-14  # exponentials cost the same whatever the size of a head
+        return a_measurement(
+            probe_id=f"attention/s{length}d{head}", kind="attention", recipe="bf16-autocast", seq_len=length,
+            head_dim=head, flop_model=3.0 * flop, time_median_s=3 * seconds, time_forward_median_s=seconds, **H200,
+        )  # fmt: skip
+
+    points = [point(128, 2048), point(128, 8192), point(128, 16384), point(64, 8192)]
+    fit = fit_attention(points, "forward")["bf16"]
+
+    assert fit.coefficients == pytest.approx((1 / 500e12, 0.0, 5e-14), rel=1e-3, abs=1e-12)
+    assert attention_flop_per_s(fit) == pytest.approx(1 / (1 / 500e12 + 5e-14 / 128), rel=1e-3)
 
 
 def test_a_cost_per_token_is_not_charged_to_fewer_tokens():
@@ -149,7 +166,9 @@ def test_a_cost_per_token_is_not_charged_to_fewer_tokens():
     fit = fit_attention([point(length) for length in (2048, 8192, 16384)], "forward")["bf16"]
     flop = 2.0 * 32 * 128 * 2048**2
 
-    assert fit.seconds(attention_columns(flop, 2048.0, 128.0), (2048, 128)) == pytest.approx(flop / 400e12 + 2e-6, rel=1e-6)
+    assert fit.seconds(attention_columns(flop, 2048.0, 128.0), (2048, 128)) == pytest.approx(
+        flop / 400e12 + 2e-6, rel=1e-6
+    )
 
 
 def test_the_gradients_of_a_layer_are_placed_at_the_shapes_of_their_own_products():

@@ -22,6 +22,7 @@ from probes.device.device import Device
 from probes.memory.side import TrackedCase, serve, track_case
 from probes.memory.tracker import Tracked
 from probes.models.cases import LLAMAS
+from probes.timing.device_gate import DeviceGate
 from probes.timing.trial import Point
 from tests.probes.fake_cuda.driver import FakeGpu, functions_of
 from tests.probes.fake_cuda.nvml import FakeNvml
@@ -109,6 +110,8 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replace_nvml(patch: pytest.MonkeyPatch, nvml: FakeNvml) -> None:
+    """NVML, and a host whose load cannot be read: that of the machine under test has nothing to do with the fake."""
+    patch.setattr(vars(DeviceGate)["__init__"], "__defaults__", (lambda: None,))
     patch.setattr("probes.sensors.nvml.load_nvml", lambda: nvml)
 
 

@@ -19,9 +19,8 @@ from probes.sensors.interface import Reading, State
 from probes.session import readout
 from probes.session.bench import Bench
 from probes.session.group import run_group
-from probes.timing import protocol
+from probes.timing import protocol, regime
 from probes.timing.device_gate import DeviceGate
-from probes.timing import regime
 from probes.timing.protocol import Rules
 from probes.timing.quiet import CpuReading, Gate
 from probes.timing.trial import Point, PointGroup, TrialOutcome
