@@ -28,18 +28,15 @@ from probes.sensors.interface import Trace
 from probes.session.bench import Bench, PointResult
 from probes.session.group import run_group, trial_of
 from probes.session.listener import Listener, Progress, Silence
+from probes.session.rules import rules_for
 from probes.session.slices import TimeSlices
 from probes.session.slow import too_slow
 from probes.timing.device_gate import DeviceGate
-from probes.timing.protocol import Rules
 from probes.timing.quiet import Gate, LoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
 from probes.workloads.canary import canary_clock, canary_point
-from probes.workloads.expected import OTHER_CAP_S, THOROUGH_PATIENCE, gpu_cap_s, warmup_s
 
 CANARY_EVERY_S = 60.0
-CANARY_SETTLE_S = 1.0
-"""A GPU that has just rested or compiled runs above its sustained clock: the canary must not take that for drift."""
 NAMED_LEFT_OUT = 8
 """Groups that a note names; the outcome has all of them."""
 DIED = "the process died while this was measured"
@@ -88,7 +85,7 @@ class Session:
             sensor=self.sensor,
             no_sensor=opened.reason,
             rng=random.Random(options.seed),
-            rules=self._rules,
+            rules=lambda point: rules_for(point, self.device.kind, options.suite),
         )
         self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
         self.ledger = PointLedger(options, provenance(self.device), self.listener.noted)
@@ -345,24 +342,6 @@ class Session:
         """Processes on the device, less the one that tracks memory for this."""
         count = self.sensor.processes() if self.sensor else None
         return None if count is None else max(count - self.tracker.processes(), 0)
-
-    def _rules(self, point: Point) -> Rules:
-        gpu = self.device.kind == "cuda"
-        patience = THOROUGH_PATIENCE if self.options.suite == "thorough" else 1.0
-        caps = {"block": 0.8, "end_to_end": 1.0, "verify": 1.0}
-        own_cap_s = (point.cap_s or caps.get(point.kind, OTHER_CAP_S)) * patience
-        cap_s = gpu_cap_s(point, self.options.suite) if gpu else own_cap_s
-        return Rules(
-            ci_ratio=0.005 if gpu else 0.01,
-            cap_s=cap_s,
-            warmup_s=self._warmup_s(point, cap_s),
-            min_total_s=0.4 if point.kind in ("block", "end_to_end", "verify") and not gpu else 0.05,
-        )
-
-    def _warmup_s(self, point: Point, cap_s: float) -> float:
-        if self.device.kind == "cpu":
-            return min(0.3, cap_s / 6.0)
-        return CANARY_SETTLE_S if point.kind == "canary" else warmup_s(cap_s)
 
 
 def no_trial(device: Device) -> Trial:
