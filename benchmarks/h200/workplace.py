@@ -117,6 +117,7 @@ class Workplace:
             "TRITON_CACHE_DIR": cache / "triton",
             "CUDA_CACHE_PATH": cache / "cuda",
             "HF_HOME": cache / "huggingface",
+            "RUSTUP_HOME": cache / "rustup",  # pip asks rustc for its version, which makes this
             "TMPDIR": scratch,
         }
         fixed = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}

@@ -16,6 +16,8 @@ MAX_CI_RATIO = 0.05
 """Largest half confidence interval over the median."""
 DRIFT_RATIO = {"cuda": 0.02, "cpu": 0.10}
 """Change of the canary that makes the points between two canaries doubtful."""
+LOADED_RATIO = 0.4
+"""Share of the CPUs in others' hands, at the median of a record, above which its quiet moments were none."""
 MAX_SHARE = 0.20
 """Share of points with a fault above which the record as a whole is not to be trusted."""
 
@@ -25,8 +27,8 @@ class Finding:
     """One fault of a record."""
 
     id: str
-    """contended, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary, empty,
-    imported."""
+    """contended, loaded, throttled, drift, few-samples, wide, energy, alloc-retries, failed, damaged, no-canary,
+    empty, imported."""
     what: str
     """What is wrong, with the number of points."""
     serious: bool
@@ -50,7 +52,7 @@ def check_record(file: MeasurementFile) -> Verdict:
     """Look for everything that makes the figures of a record doubtful."""
     points = file.latest()
     timed = [point for point in points if point.status == "ok" and point.time.median_s is not None]
-    findings = [*_imported(points), *_damaged(file), *_faults(points, timed, _drifted(file, timed))]
+    findings = [*_imported(points), *_damaged(file), *_faults(points, timed, _drifted(file, timed)), *_loaded(timed)]
     if not timed:
         findings.append(_finding("empty", "no point has a time", (), serious=True))
     elif not any(point.kind == "canary" for point in timed):
@@ -101,6 +103,16 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
             share = len(bad) / max(len(timed), 1)
             findings.append(_finding(name, f"{_count(len(bad))} {what}", bad, serious=share > MAX_SHARE))
     return findings
+
+
+def _loaded(timed: Sequence[Measurement]) -> list[Finding]:
+    """A CPU that others used all along: what was taken for its quiet level is not."""
+    beside = [point for point in timed if point.sampling.clock == "canary"]
+    loads = [point.sampling.other_load_ratio for point in beside if point.sampling.other_load_ratio is not None]
+    if not loads or median(loads) <= LOADED_RATIO:
+        return []
+    what = f"other processes used {median(loads):.0%} of the CPUs all along: times are slower than on a quiet machine"
+    return [_finding("loaded", what, beside, serious=True)]
 
 
 def _damaged(file: MeasurementFile) -> list[Finding]:

@@ -13,6 +13,8 @@ from probes.workloads.expected import group_s
 
 GPU_BYTES = 2**30
 CPU_BYTES = 2**27
+CPU_POINT_S = 0.7
+"""About what one pattern takes on a CPU; for the time budget only."""
 PATTERNS = {"read": 1.0, "write": 1.0, "copy": 2.0, "add": 3.0}
 """Pattern to the buffers it moves."""
 
@@ -26,8 +28,9 @@ class Bandwidth:
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """All patterns side by side."""
         size = GPU_BYTES if plan.on_gpu else CPU_BYTES
-        points = [_point(pattern, size) for pattern in (PATTERNS if plan.suite != "quick" else ("copy", "add"))]
-        estimate_s = group_s(plan, points) if plan.on_gpu else 2.5
+        is_short = plan.suite == "quick" or (not plan.on_gpu and plan.suite != "thorough")
+        points = [_point(pattern, size) for pattern in (("copy", "add") if is_short else PATTERNS)]
+        estimate_s = group_s(plan, points) if plan.on_gpu else CPU_POINT_S * len(points)
         return [PointGroup(name="memory bandwidth", points=points, estimate_s=estimate_s)]
 
 

@@ -51,7 +51,8 @@ def test_the_wheel_holds_the_five_packages_and_no_tests(wheel):
     tops = {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")}
 
     assert tops == set(ROOMS)
-    assert [name for name in names if "test" in name.split("/")[-1] and name.endswith(".py")] == []
+    files = [name.split("/")[-1] for name in names if name.endswith(".py")]
+    assert [name for name in files if name.startswith("test") or name == "conftest.py"] == []
 
 
 def test_the_wheel_holds_every_file_of_the_packages(wheel):

@@ -104,8 +104,10 @@ def test_the_gpu_suite_holds_the_layer_shards_that_plans_need() -> None:
     block = next(workload for workload in WORKLOADS if workload.name == "block")
     ids = {point.probe_id for point in points(block, "cuda", "default")}
 
-    for shape in (LLAMA_8B, LLAMA_70B, LLAMA_70B_TP8, LLAMA_405B_TP8, QWEN3_30B_EP8):
+    for shape in (LLAMA_8B, LLAMA_70B_TP8, LLAMA_405B_TP8, QWEN3_30B_EP8):
         assert any(f"block/{shape.name}/" in name for name in ids)
+    thorough = {point.probe_id for point in points(block, "cuda", "thorough")}
+    assert any(f"block/{LLAMA_70B.name}/" in name for name in thorough)
     for depth in ("L1", "L4", "L8"):
         assert f"block/llama-3.1-70b/tp8/{depth}/s8192b1/bf16-fsdp" in ids
     assert "block/llama-3.1-8b/tp1/L4/s8192b1/bf16-fsdp/recompute" in ids

@@ -107,7 +107,6 @@ def test_a_loaded_machine_is_said_to_be_loaded_and_the_record_is_not_trusted(run
     record = read_measurements(home / "r.jsonl")
     timed = [one for one in record.measurements if one.time.median_s is not None]
     assert timed
-    assert all(one.sampling.quality == "contended" for one in timed)
-    assert all((one.sampling.other_load_ratio or 0.0) > 0.05 for one in timed)
-    assert "measured while something else ran" in result.err
+    assert all((one.sampling.other_load_ratio or 0.0) > 0.4 for one in timed)
+    assert "of the CPUs all along" in result.err
     assert result.code == 6
