@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import median
 
 from planner.measured.device import measured_rates
 from planner.records.measurement import Measurement
@@ -22,8 +23,9 @@ from probes.verify.predict import predict
 
 FLOP_PER_S = 5e10
 """About what one thread of a CPU makes in FP32, where the record holds no layer of a recipe."""
-STEPS, FIXED_S = 14.0, 1.2
-"""Steps that a case takes with its warm-up and its memory, and what building and tracking it take."""
+STEPS, FIXED_S = 9.0, 1.0
+"""Steps that a case takes with its warm-up and its memory, and what building and tracking it take. Where that is too
+little, the group ends at its time all the same, with fewer samples of each."""
 QUIET_SHARE = 0.5
 """Of a family's anchors: with fewer undisturbed ones a prediction is not held against them."""
 
@@ -106,4 +108,4 @@ def _estimate_s(session: Session, case: VerifyCase) -> float:
         if line.kind == "block" and line.setup.recipe == case.recipe.id and line.time.median_s
     ]
     flop = target_point(session, case).counts.flop_model or 0.0
-    return FIXED_S + STEPS * flop / (min(rates) if rates else FLOP_PER_S)
+    return FIXED_S + STEPS * flop / (median(rates) if rates else FLOP_PER_S)
