@@ -123,9 +123,9 @@ def test_time_that_earlier_processes_used_counts_against_the_budget(tmp_path: Pa
 
 def test_the_canary_of_a_gpu_settles_to_its_sustained_clock_before_it_is_timed(tmp_path: Path) -> None:
     with opened(tmp_path / "r.jsonl", "launch") as session:
-        on_cpu = session._rules(canary_point(plan())).warmup_s
+        on_cpu = session.bench.rules(canary_point(plan())).warmup_s
         session.device = H200
-        on_gpu = session._rules(canary_point(plan(H200))).warmup_s
+        on_gpu = session.bench.rules(canary_point(plan(H200))).warmup_s
 
     assert on_cpu < 0.3
     assert on_gpu == 1.0
