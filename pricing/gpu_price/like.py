@@ -9,7 +9,7 @@ from dataclasses import replace
 from planner.costs.prices import GpuPrice
 from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
-from planner.hardware.catalogue import find_gpu, load_gpus
+from planner.hardware.catalogue import load_gpus
 from planner.hardware.gpu import Gpu
 from pricing.book.reading import load_book
 
@@ -58,13 +58,15 @@ def _assumed(row: Evidence, gpu: str, like: str) -> Evidence:
 
 
 def nearest_priced(gpu_id: str) -> str | None:
-    """The GPU with an on-demand price that is nearest in kind; None where the book has none.
+    """The GPU with an on-demand price that is nearest in kind; None where the book has none, or for a CPU of one's own.
 
     One of the same architecture where there is one, then by dense BF16 rate and memory.
     """
     priced = {row.gpu for row in load_book().rows if row.commitment == "on-demand" and row.seller != "marketplace"}
     candidates = [gpu for gpu in load_gpus().values() if gpu.id in priced and gpu.id != gpu_id]
-    target = find_gpu(gpu_id)
+    target = load_gpus().get(gpu_id)
+    if target is None:  # `cpu-local` stands in no catalogue
+        return None
     nearest = min(candidates, key=lambda gpu: (gpu.arch != target.arch, _distance(gpu, target)), default=None)
     return None if nearest is None else nearest.id
 

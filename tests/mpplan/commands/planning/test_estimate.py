@@ -359,3 +359,16 @@ def test_a_number_beyond_all_reason_is_a_slip_and_is_refused(run, slip):
 
     assert done.code == 2
     assert done.err.startswith(f"error: {slip[0]}: `{slip[1]}`")
+
+
+def test_a_cpu_is_planned_from_its_own_record_without_a_price(run):
+    record = Path(__file__).parents[3] / "planner/records/probe_lines.jsonl"
+    asked = ("--params", "100M", "--tokens", "1M", "--gpu", "cpu-local", "--gpus", "1", "--precision", "fp32")
+
+    result = run("estimate", *asked, "--records", str(record), "--json")
+
+    assert result.code == 0
+    (plan,) = [plan for plan in json.loads(result.out)["plans"] if plan["precision"] == "fp32"]
+    assert plan["gpu"] == "cpu-local"
+    assert plan["duration_days"]["mid"] > 0
+    assert plan["cost_usd"] is None
