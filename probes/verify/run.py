@@ -72,14 +72,11 @@ def _by_family(
     for family in families:
         small = [case for case in anchors if case.family == family]
         large = [case for case in planned if case.family == family]
-        kept = [
-            session.ledger.known[p.probe_id]
-            for p in (target_point(session, c) for c in large)
-            if session.ledger.is_done(p)
-        ]
-        done += (
-            kept if len(kept) == len(large) else check_family(session, small, large, partial(tracked, session), end_s)
-        )
+        points = [target_point(session, case) for case in large]
+        if all(session.ledger.is_done(point) for point in points):
+            done += [session.ledger.known[point.probe_id] for point in points]
+        else:
+            done += check_family(session, small, large, partial(tracked, session), end_s)
     return done
 
 
@@ -157,8 +154,9 @@ class _Checker:
                     estimate_s = sum(cases[point.probe_id].estimate_s for point in missing)
                     name = f"small steps of {case.model.family} in {case.recipe.id}"
                     self.session.measure(PointGroup(name=name, points=missing, estimate_s=estimate_s), estimate_s)
-                missing = [point for point in points if is_loud(self.session.ledger.known[point.probe_id])]
-            lines = [self.session.ledger.known[point.probe_id] for point in points]
+                known = self.session.ledger.known
+                lines = [known[point.probe_id] for point in points if point.probe_id in known]  # less those out of time
+                missing = [point for point in points if point.probe_id in known and is_loud(known[point.probe_id])]
             self._known[case.family] = [
                 (line, tracked(self.session, cases[line.probe_id]).peak_bytes) for line in lines if line.status == "ok"
             ]

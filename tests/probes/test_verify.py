@@ -195,3 +195,16 @@ def test_parameters_are_counted_without_a_step() -> None:
     model = targets(PLANS["cuda"])[0].model
 
     assert count_params(model) == 1_235_814_400  # Llama 3.2 1B, as published with its weights
+
+
+def test_anchors_for_which_there_was_no_time_leave_a_target_without_a_prediction_not_with_an_error() -> None:
+    from types import SimpleNamespace
+
+    from probes.verify.run import _Checker
+
+    gpu = PLANS["cuda"]
+    ledger = SimpleNamespace(known={}, is_done=lambda point: False)
+    session = SimpleNamespace(plan=gpu, ledger=ledger, measure=lambda group, left_s: [])  # the time is over
+    case = targets(gpu)[0]
+
+    assert _Checker(session, anchors(gpu))._measured(case) == []  # type: ignore[arg-type]
