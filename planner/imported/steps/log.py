@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from planner.imported.moments import Clock, Moment
+from planner.imported.moments import Clock, Moment, parse_moment
 from planner.imported.source import SourceFile
+from planner.units import MILLI
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,6 +64,46 @@ class LoggedStep:
     """Seconds per step; None: by the times of this line and the one before."""
     end: Moment | None = None
     sequences: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationFormat:
+    """How a program of Megatron's family writes one iteration: number and milliseconds, time of day, global batch."""
+
+    line: re.Pattern[str]
+    """Groups: number of the iteration, milliseconds."""
+    moment: re.Pattern[str]
+    """Group: time of day, before the match of `line`."""
+    batch: re.Pattern[str]
+    """Group: global batch."""
+    duration_key: str
+    """For messages."""
+    batch_key: str
+    amount: Callable[[SourceFile, int, str, str], float]
+    """The number that a word of a line stands for, by file, line and key; raises `InputFileError`."""
+
+    def steps(self, source: SourceFile) -> list[LoggedStep]:
+        """The iterations that a file logs.
+
+        Raises:
+            InputFileError: a number or a time is damaged.
+        """
+        logged = []
+        for number, text in source.lines():
+            step = self.line.search(text)
+            if step is None:
+                continue
+            moment, batch = self.moment.search(text[: step.start()]), self.batch.search(text)
+            logged.append(
+                LoggedStep(
+                    line=number,
+                    number=int(step[1]),
+                    duration_s=self.amount(source, number, self.duration_key, step[2]) * MILLI,
+                    end=None if moment is None else parse_moment(moment[1]),
+                    sequences=None if batch is None else self.amount(source, number, self.batch_key, batch[1]),
+                )
+            )
+        return logged
 
 
 def step_log(source: SourceFile, program: str, logged: Sequence[LoggedStep], doubts: tuple[str, ...]) -> StepLog:

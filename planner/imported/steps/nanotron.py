@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import re
 
-from planner.imported.moments import parse_moment
 from planner.imported.source import SourceFile
-from planner.imported.steps.log import LoggedStep, StepFormat, StepLog, step_log
+from planner.imported.steps.log import IterationFormat, StepFormat, StepLog, step_log
 from planner.units import GIGA, MEGA, MILLI, TERA
 
-_LINE = re.compile(r"iteration:\s*(\d{1,15}) / \d+ \|.{0,200}?elapsed_time_per_iteration_ms:\s*([^\s|]+)")
-_MOMENT = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) \[INFO")
-_BATCH = re.compile(r"global_batch_size:\s*([^\s|]+)")
 _SUFFIXES = {"K": 1 / MILLI, "M": MEGA, "B": GIGA, "T": TERA}
 ROUNDED = "nanotron prints three digits of a step's time: half a percent"
 
@@ -25,23 +21,18 @@ def _amount(source: SourceFile, line: int, key: str, text: str) -> float:
     return source.number(line, key, text.rstrip("KMBT"), above_zero=True) * suffix
 
 
+_ITERATION = IterationFormat(
+    line=re.compile(r"iteration:\s*(\d{1,15}) / \d+ \|.{0,200}?elapsed_time_per_iteration_ms:\s*([^\s|]+)"),
+    moment=re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d) \[INFO"),
+    batch=re.compile(r"global_batch_size:\s*([^\s|]+)"),
+    duration_key="elapsed_time_per_iteration_ms",
+    batch_key="global_batch_size",
+    amount=_amount,
+)
+
+
 def _read(source: SourceFile) -> StepLog:
-    logged = []
-    for number, text in source.lines():
-        step = _LINE.search(text)
-        if step is None:
-            continue
-        moment, batch = _MOMENT.search(text[: step.start()]), _BATCH.search(text)
-        logged.append(
-            LoggedStep(
-                line=number,
-                number=int(step[1]),
-                duration_s=_amount(source, number, "elapsed_time_per_iteration_ms", step[2]) * MILLI,
-                end=None if moment is None else parse_moment(moment[1]),
-                sequences=None if batch is None else _amount(source, number, "global_batch_size", batch[1]),
-            )
-        )
-    return step_log(source, "nanotron", logged, (ROUNDED,))
+    return step_log(source, "nanotron", _ITERATION.steps(source), (ROUNDED,))
 
 
-NANOTRON = StepFormat(name="nanotron", recognises=lambda head: _LINE.search(head) is not None, read=_read)
+NANOTRON = StepFormat(name="nanotron", recognises=lambda head: _ITERATION.line.search(head) is not None, read=_read)
