@@ -17,7 +17,8 @@ MAX_CI_RATIO = 0.05
 DRIFT_RATIO = {"cuda": 0.02, "cpu": 0.10}
 """Change of the canary that makes the points between two canaries doubtful."""
 LOADED_RATIO = 0.4
-"""Share of the CPUs in others' hands, at the median of a record, above which its quiet moments were none."""
+"""Share of the CPUs that other processes used, at the median of a record's points: above it, the machine had no quiet
+moment to compare with."""
 MAX_SHARE = 0.20
 """Share of points with a fault above which the record as a whole is not to be trusted."""
 
@@ -111,7 +112,7 @@ def _loaded(timed: Sequence[Measurement]) -> list[Finding]:
     loads = [point.sampling.other_load_ratio for point in beside if point.sampling.other_load_ratio is not None]
     if not loads or median(loads) <= LOADED_RATIO:
         return []
-    what = f"other processes used {median(loads):.0%} of the CPUs all along: times are slower than on a quiet machine"
+    what = f"other processes used {median(loads):.0%} of the CPUs all along: times are longer than on a quiet machine"
     return [_finding("loaded", what, beside, serious=True)]
 
 

@@ -204,8 +204,9 @@ def _why_stop(subject: Subject, rules: Rules) -> str | None:
         return "ci"
     if subject.spent_s < subject.budget_s:
         return None
-    apart = any(batch.canary_ratio is not None for batch in subject.loud)
-    mostly_loud = len(subject.loud) > len(subject.quiet) and not apart  # who judged them, judged whole windows
+    by_batch = any(batch.canary_ratio is not None for batch in subject.loud)
+    # A gate judges windows: where most were loud, the quiet ones beside them are in doubt. A canary judges each batch.
+    mostly_loud = len(subject.loud) > len(subject.quiet) and not by_batch
     too_loud = mostly_loud or (len(quiet) < MIN_QUIET_SAMPLES and bool(subject.loud))
     if too_loud and subject.attempts < rules.attempts:
         subject.attempts += 1

@@ -126,5 +126,5 @@ def test_a_cpu_that_others_used_all_along_was_never_quiet(load: float, trusted: 
 
     assert verdict.trustworthy is trusted
     told = [f.what for f in verdict.findings if f.id == "loaded"]
-    whole = "other processes used 55% of the CPUs all along: times are slower than on a quiet machine"
+    whole = "other processes used 55% of the CPUs all along: times are longer than on a quiet machine"
     assert told == ([] if trusted else [whole])
