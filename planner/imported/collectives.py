@@ -9,7 +9,10 @@ import numpy as np
 from planner.errors import InputFileError
 from planner.measured.network.rows import USED
 from planner.measured.network.runs import CollectiveRun
+from planner.records.communication import OPS_OF_NCCL_TESTS
 from planner.records.measurement import Measurement
+
+NCCL_TESTS_OF_OPS = {op: name for name, op in OPS_OF_NCCL_TESTS.items()}
 
 
 def collective_runs(points: Iterable[Measurement], name: str) -> tuple[CollectiveRun, ...]:
@@ -24,9 +27,8 @@ def collective_runs(points: Iterable[Measurement], name: str) -> tuple[Collectiv
     """
     by_run: dict[tuple[str, int, int], dict[float, Measurement]] = {}
     for point in points:
-        role, ranks, nodes, size_bytes = (
-            point.setup.role, point.shape.ranks, point.shape.nodes, point.shape.message_bytes,
-        )  # fmt: skip
+        at = point.communication
+        role, ranks, nodes, size_bytes = NCCL_TESTS_OF_OPS.get(at.op or "", at.op), at.world, at.nodes, at.bytes
         usable = point.kind == "collective" and point.usable_time and role in USED and ranks and nodes and size_bytes
         if usable and ranks and nodes and size_bytes and role and ranks > 1 and ranks % nodes == 0:
             by_run.setdefault((role, ranks, nodes), {})[size_bytes] = point

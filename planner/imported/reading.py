@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.imported.steps.log import StepLog
+from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling, TimeStatistics
 from planner.records.machine import SoftwareVersions
 from planner.records.work import RunSetup, WorkCounts, WorkShape
@@ -62,6 +63,7 @@ class ImportedPoint:
     kind: str
     setup: RunSetup = field(default_factory=RunSetup)
     shape: WorkShape = field(default_factory=WorkShape)
+    communication: Communication = field(default_factory=Communication)
     counts: WorkCounts = field(default_factory=WorkCounts)
     time: TimeStatistics = field(default_factory=TimeStatistics)
     sampling: Sampling = field(default_factory=Sampling)

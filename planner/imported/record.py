@@ -165,6 +165,7 @@ def _lines(file: ImportedFile, device: ImportedDevice, run_id: str, begun: int) 
             kind=point.kind,
             setup=point.setup,
             shape=point.shape,
+            communication=point.communication,
             counts=point.counts,
             time=point.time,
             sampling=point.sampling,

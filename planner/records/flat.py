@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 
+from planner.records.communication import OPS_OF_NCCL_TESTS
 from planner.records.measurement import Measurement
 
 PREFIXES = {
     "time": "time_", "memory": "memory_", "energy": "energy_", "power": "power_", "predicted": "predicted_",
-    "imported": "imported_",
+    "imported": "imported_", "ranks": "rank_", "overlap": "overlap_",
 }  # fmt: skip
 """Group to the prefix of its keys; none where not listed."""
 
@@ -30,6 +31,20 @@ KEYS = {
     ("device", "uuid_hash"): "device_hash",
 }
 """Group and field to its key, where the prefix does not give it."""
+
+
+FIRST = "mpplan.probe/1"
+"""The format before there were several ranks: it named collectives as nccl-tests does."""
+_RENAMED = {"ranks": "world", "message_bytes": "bytes"}
+"""Keys of `FIRST` to the present ones."""
+
+
+def brought_up(document: Mapping[str, object]) -> dict[str, object]:
+    """The values of a line of `FIRST` by their present keys."""
+    values = {_RENAMED.get(key, key): value for key, value in document.items()}
+    if values.get("kind") == "collective" and isinstance(op := values.pop("role", None), str):
+        values["op"] = OPS_OF_NCCL_TESTS.get(op, op)
+    return values
 
 
 _SHARED = ("device", "software", "imported")

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from planner.records.flat import FlatKey, columns, columns_by_key, flatten, nest
+from planner.records.flat import FIRST, FlatKey, brought_up, columns, columns_by_key, flatten, nest
 from planner.records.lines import numbered_lines
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement
 from planner.records.problem import Problems, RecordProblem
@@ -109,7 +109,9 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
     if not isinstance(document, dict):
         return RecordProblem(line=number, key=None, what=f"expected a JSON object, found {type(document).__name__}")
     schema = document.get("schema")
-    if schema != SCHEMA:
+    if schema == FIRST:
+        document = brought_up(document) | {"schema": SCHEMA}
+    elif schema != SCHEMA:
         what = f"expected `{SCHEMA}`, found `{_shown(schema)}`"
         return RecordProblem(line=number, key="schema", what=what)
     values: dict[str, object] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import hypot
 
+from planner.records.communication import Communication, OverlapFigures, RankFigures
 from planner.records.figures import (
     DeviceState,
     EnergyUse,
@@ -24,8 +25,8 @@ from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.origin import Origin
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
-SCHEMA = "mpplan.probe/1"
-"""Name and version of the line format; a line of another version is reported and not used."""
+SCHEMA = "mpplan.probe/2"
+"""Name and version of the line format; a line of an unknown version is reported and not used."""
 
 STATUSES = ("ok", "unsupported", "oom", "gated", "error")
 """`gated`: the machine was never quiet enough to take a sample. A line whose status is not `ok` has a `reason`."""
@@ -47,9 +48,13 @@ KINDS = (
     "limit",
     "verify",
     "collective",
+    "overlap",
+    "parallel_step",
+    "waiting",
     "training",
 )
-"""Kinds of points; `collective` and `training` (steps, epochs or runs that another tool metered) are imported."""
+"""Kinds of points. `collective`, `overlap`, `parallel_step` and `waiting` are of several ranks; `training` (steps,
+epochs or runs that another tool metered) is imported, and `collective` may be."""
 
 QUALITIES = ("ok", "contended", "drift", "throttled")
 """How far the times of a line can be trusted."""
@@ -81,6 +86,8 @@ class Measurement:
     """Sizes of the work."""
     counts: WorkCounts = field(default_factory=WorkCounts)
     """Arithmetic and traffic."""
+    communication: Communication = field(default_factory=Communication)
+    """The collective, and the ranks that took part."""
     time: TimeStatistics = field(default_factory=TimeStatistics)
     """Time of one iteration."""
     sampling: Sampling = field(default_factory=Sampling)
@@ -95,6 +102,10 @@ class Measurement:
     """Temperatures, clocks and the power limit."""
     numerics: Numerics = field(default_factory=Numerics)
     """What the arithmetic did to the values."""
+    ranks: RankFigures = field(default_factory=RankFigures)
+    """What each rank found."""
+    overlap: OverlapFigures = field(default_factory=OverlapFigures)
+    """A product beside a collective."""
     predicted: PredictedFigures = field(default_factory=PredictedFigures)
     """What was predicted before the point was run."""
     device: DeviceIdentity

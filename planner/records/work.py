@@ -39,18 +39,22 @@ class WorkShape:
     """Tensor parallel degree that the sizes are a shard of."""
     ep: int | None = None
     """Expert parallel degree that the sizes are a shard of."""
+    dp: int | None = None
+    """Data parallel degree of a step of several ranks."""
+    pp: int | None = None
+    """Pipeline stages of ranks."""
+    vp: int | None = None
+    """Stages that each rank of a pipeline holds; above 1 they are interleaved."""
+    cp: int | None = None
+    """Context parallel degree."""
+    micro_batches: int | None = None
+    """Micro-batches of a step; `micro_batch` is the sequences of one of them."""
     gemm_m: int | None = None
     """Rows of a matrix product's result."""
     gemm_n: int | None = None
     """Columns of a matrix product's result."""
     gemm_k: int | None = None
     """Inner dimension of a matrix product."""
-    ranks: int | None = None
-    """GPUs that took part in a collective, or that a training point's power is the mean of."""
-    nodes: int | None = None
-    """Hosts that the ranks of a collective are on, each with as many."""
-    message_bytes: float | None = None
-    """Message of a collective as nccl-tests counts it: the whole buffer of one rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,9 @@ class RunSetup:
     """How the precision was applied: member of the precision registry, for example `bf16-autocast`."""
     recipe_flags: tuple[str, ...] = ()
     """What else selects the kernels: `torchao`, `scaled_mm`, `fast_accum_forward`, `e5m2_gradients` …"""
+    parallel: str | None = None
+    """How a step is spread over ranks: `alone` (each rank its own model, all at once), `ddp`, `fsdp2`, `tp`, `pp-1f1b`,
+    `pp-interleaved`, `cp`, or several joined by `+`."""
     optimizer: str | None = None
     """Id of the optimizer that updates the parameters."""
     recompute: str | None = None

@@ -8,9 +8,9 @@ from planner.imported.formats.base import ImportFormat
 from planner.imported.reading import Beside, ImportedPoint, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.measured.network.runs import CollectiveRun, parse_nccl_tests
+from planner.records.communication import OPS_OF_NCCL_TESTS, Communication, rates_of
 from planner.records.figures import Sampling, TimeStatistics
 from planner.records.machine import SoftwareVersions
-from planner.records.work import RunSetup, WorkShape
 
 _VERSION = re.compile(r"# nccl-tests version (\S{1,40})")
 _NCCL = re.compile(r"nccl-(?:library|headers)=(\d{3,6})|NCCL version (\S{1,40})")
@@ -47,14 +47,22 @@ def _points(run: CollectiveRun) -> list[ImportedPoint]:
         ImportedPoint(
             name=f"{run.collective}/{run.nodes}x{run.ranks_per_node}/{size_bytes:.0f}",
             kind="collective",
-            setup=RunSetup(role=run.collective),
-            shape=WorkShape(ranks=run.ranks, nodes=run.nodes, message_bytes=float(size_bytes)),
+            communication=_communication(run, float(size_bytes), float(time_s)),
             time=TimeStatistics(median_s=float(time_s)),
             sampling=Sampling(),
             sd_ratio=run.spread_ratio,
         )
         for size_bytes, time_s in zip(run.sizes_bytes, run.times_s, strict=True)
     ]
+
+
+def _communication(run: CollectiveRun, size_bytes: float, time_s: float) -> Communication:
+    op = OPS_OF_NCCL_TESTS.get(run.collective, run.collective)
+    algorithm, bus = rates_of(op, run.ranks, size_bytes, time_s)
+    return Communication(
+        op=op, world=run.ranks, nodes=run.nodes, bytes=size_bytes,
+        algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus,
+    )  # fmt: skip
 
 
 NCCL_TESTS = ImportFormat(

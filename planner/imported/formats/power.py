@@ -13,6 +13,7 @@ from planner.imported.moments import Clock
 from planner.imported.reading import Beside, ImportedPoint, Training, statistics_of
 from planner.imported.source import SourceFile
 from planner.imported.steps.log import StepLog
+from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling
 from planner.records.work import RunSetup, WorkShape
 
@@ -99,7 +100,8 @@ def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str)
         name=_name(beside.training),
         kind="training",
         setup=RunSetup(role="step", precision=beside.training.precision),
-        shape=shape_of(beside.training, log.gpus),
+        shape=shape_of(beside.training),
+        communication=Communication(world=log.gpus),
         time=time,
         sampling=Sampling(samples=len(steps.steady_s), regime="sustained"),
         energy=EnergyUse(
@@ -122,9 +124,9 @@ def training_point(source: SourceFile, log: PowerLog, beside: Beside, hint: str)
     )
 
 
-def shape_of(training: Training, metered: int | None) -> WorkShape:
+def shape_of(training: Training) -> WorkShape:
     """What was trained, as sizes of a point."""
-    return WorkShape(model=training.model, seq_len=training.seq_len, tokens=training.tokens_per_gpu, ranks=metered)
+    return WorkShape(model=training.model, seq_len=training.seq_len, tokens=training.tokens_per_gpu)
 
 
 def _name(training: Training) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.imported.formats.power import METERED_SD, STEP_SD, shape_of
 from planner.imported.reading import ImportedPoint, Training, statistics_of
+from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling
 from planner.records.work import RunSetup
 
@@ -43,7 +44,8 @@ def window_point(role: str, name: str, windows: Sequence[Window], training: Trai
         name=name,
         kind="training",
         setup=RunSetup(role=role, precision=training.precision),
-        shape=shape_of(training, windows[0].gpus),
+        shape=shape_of(training),
+        communication=Communication(world=windows[0].gpus),
         time=time,
         sampling=Sampling(samples=len(windows), regime="sustained"),
         energy=EnergyUse(

@@ -63,7 +63,7 @@ def test_a_line_leaves_out_what_is_unknown() -> None:
     document = json.loads(to_line(a_measurement()))
 
     assert "power_mean_w" not in document
-    assert document["schema"] == "mpplan.probe/1"
+    assert document["schema"] == "mpplan.probe/2"
 
 
 def test_a_nan_is_never_written() -> None:
@@ -82,10 +82,10 @@ def test_the_last_line_cut_off_costs_only_that_line(tmp_path: Path) -> None:
 
 def test_a_line_of_another_schema_version_is_named_and_left_out(tmp_path: Path) -> None:
     point = a_measurement()
-    path = write(tmp_path / "r.jsonl", edited(point, schema="mpplan.probe/2"), to_line(point))
+    path = write(tmp_path / "r.jsonl", edited(point, schema="mpplan.probe/9"), to_line(point))
 
     assert len(read_measurements(path).measurements) == 1
-    assert problems_of(path) == [f"r.jsonl:1: schema: expected `{SCHEMA}`, found `mpplan.probe/2`"]
+    assert problems_of(path) == [f"r.jsonl:1: schema: expected `{SCHEMA}`, found `mpplan.probe/9`"]
 
 
 def test_of_two_interleaved_records_the_longer_is_used_and_the_other_named_line_by_line(tmp_path: Path) -> None:

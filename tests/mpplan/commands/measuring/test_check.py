@@ -55,7 +55,7 @@ def test_with_strict_a_record_that_is_not_to_be_trusted_is_exit_6(run, home) -> 
     ("damage", "named"),
     [
         (lambda text: text[:-60], ":5: expected one JSON object, the line is cut off"),
-        (lambda text: text.replace("mpplan.probe/1", "mpplan.probe/9", 1), ":1: schema: expected `mpplan.probe/1`"),
+        (lambda text: text.replace("mpplan.probe/2", "mpplan.probe/9", 1), ":1: schema: expected `mpplan.probe/2`"),
         (lambda text: text.replace('"time_median_s":0.004', '"time_median_s":NaN', 1), ":1: time_median_s: expected a"),
         (lambda text: text.replace('"time_median_s":0.004', '"time_median_s":-1', 1), ":1: time_median_s: expected a"),
         (lambda text: text.replace("0d0e5f0e", "ffffffff", 1), ":1: run_id: two records in one file"),

@@ -22,7 +22,7 @@ def test_what_dcgmi_prints_has_no_times_and_no_name_and_says_so() -> None:
     read = reading(sample("dcgmi-dmon.txt"), beside("megatron.log"))
 
     assert read.points[0].power.mean_w == pytest.approx(610.0)
-    assert (read.points[0].shape.ranks, read.device_name) == (2, None)
+    assert (read.points[0].communication.world, read.device_name) == (2, None)
     assert "the log has no times" in read.doubts
 
 

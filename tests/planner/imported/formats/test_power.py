@@ -15,7 +15,7 @@ def test_samples_between_the_first_step_and_the_last_give_the_energy_of_a_step(s
 
     assert point.power.mean_w == pytest.approx(610.0, abs=0.5)  # 600 and 620 W; the 100 W before 10:00:10 are not in it
     assert point.energy.j_per_iteration == pytest.approx(610.0 * 2.0, rel=0.005)
-    assert (point.setup.role, point.setup.precision, point.shape.ranks) == ("step", "bf16", 2)
+    assert (point.setup.role, point.setup.precision, point.communication.world) == ("step", "bf16", 2)
     assert point.power_sd_ratio == METERED_SD
 
 

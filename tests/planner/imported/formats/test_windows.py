@@ -14,7 +14,7 @@ def test_windows_of_zeus_are_points_by_their_name() -> None:
     read = reading(sample("zeus.csv"), beside(model="llama-3.1-8b", precision="bf16"))
 
     step, epoch = read.points
-    assert (step.setup.role, step.sampling.samples, step.shape.ranks) == ("step", 8, 2)
+    assert (step.setup.role, step.sampling.samples, step.communication.world) == ("step", 8, 2)
     assert step.power.mean_w == pytest.approx((1200.0 + 1240.0) / 2 / 2.0, rel=0.002)  # J of both over GPUs and seconds
     assert (epoch.setup.role, epoch.power.mean_w) == ("epoch", pytest.approx((10400.0 + 10750.0) / 2 / 17.5))
     assert read.date == "2026-11-20T09:00:00+00:00"
@@ -62,7 +62,7 @@ def test_runs_of_codecarbon_give_the_mean_power_of_a_gpu() -> None:
 
     first, second = read.points
     assert first.power.mean_w == pytest.approx(9.2 * 3.6e6 / 3600.0 / 16)  # kWh of 16 GPUs in an hour: 575 W
-    assert (second.time.median_s, second.setup.role, second.shape.ranks) == (7200.0, "run", 16)
+    assert (second.time.median_s, second.setup.role, second.communication.world) == (7200.0, "run", 16)
     assert (read.tool_version, read.device_name) == ("3.3.2", "NVIDIA H100 80GB HBM3")
 
 
