@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
 """Collectives, as PyTorch names them; a ring of sends and receives counts as one."""
@@ -17,8 +17,8 @@ class Communication:
     op: str | None = None
     """Of a collective: one of `OPS`, or what another tool names that the planner has no equation of."""
     group: str | None = None
-    """Which ranks: `world`; `node` (all of one node, every node at once), `cross` (one of each node, all such groups at
-    once); `half`, `quarter` … of the world, every such group at once."""
+    """Which ranks: `world`; `node` (all of a node) and `cross` (one of each node); `tp4` (4 neighbours) and `dp4` (4 as
+    far apart as they can be). All groups of a name work at once."""
     backend: str | None = None
     """`nccl` or `gloo`."""
     world: int | None = None
@@ -93,3 +93,11 @@ def rates_of(op: str, world: int, size_bytes: float, time_s: float | None) -> tu
         return None, None
     rate = size_bytes / time_s
     return rate, rate * bus_factor(op, world)
+
+
+def with_rates(communication: Communication, time_s: float | None) -> Communication:
+    """A collective with the rates that its time makes; anything else as it is."""
+    if communication.op is None or communication.world is None or communication.bytes is None:
+        return communication
+    algorithm, bus = rates_of(communication.op, communication.world, communication.bytes, time_s)
+    return replace(communication, algorithm_bytes_per_s=algorithm, bus_bytes_per_s=bus)

@@ -67,6 +67,10 @@ class CanaryClock:
     def synchronize(self) -> None:
         """Nothing is pending on a CPU."""
 
+    def agree(self, decision: bool) -> bool:
+        """See `Clock.agree`."""
+        return decision
+
     def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
         """See `Clock.batch`; `wall_s` holds the canary as well."""
         began = time.perf_counter()

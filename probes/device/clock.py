@@ -41,6 +41,8 @@ class Batch:
     """The fixed work beside the batch over its usual time, by which the samples were divided; None: there was none."""
     disturbed: bool = False
     """True: by that, something else took part of the machine."""
+    own_s: tuple[float, ...] = ()
+    """Of several ranks: what this one took, where `samples_s` are those of the slowest."""
 
 
 class Clock(Protocol):
@@ -51,6 +53,9 @@ class Clock(Protocol):
 
     def synchronize(self) -> None:
         """Wait until the device has done everything it was asked to."""
+
+    def agree(self, decision: bool) -> bool:
+        """A decision that rests on this process's own time or sensor; of several ranks that of rank 0."""
 
 
 def no_mark(_phase: str) -> None:
@@ -65,6 +70,10 @@ class CpuClock:
 
     def synchronize(self) -> None:
         """Nothing is pending on a CPU."""
+
+    def agree(self, decision: bool) -> bool:
+        """See `Clock.agree`."""
+        return decision
 
     def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
         """See `Clock.batch`."""
@@ -119,6 +128,10 @@ class CudaClock:
         import torch
 
         torch.cuda.synchronize()
+
+    def agree(self, decision: bool) -> bool:
+        """See `Clock.agree`."""
+        return decision
 
     def batch(self, trial: Runs, *, samples: int, iterations: int) -> Batch:
         """See `Clock.batch`."""

@@ -52,6 +52,23 @@ def is_lost(error: BaseException, answers: Callable[[], bool] = device_answers) 
     return not answers()
 
 
+def broke_communication(error: BaseException) -> bool:
+    """Whether ranks can no longer reach each other: an error of NCCL, a rank that is gone, a wait that was too long."""
+    text = str(error)
+    by_name = any(kind.__name__ == "DistError" for kind in type(error).__mro__)
+    return by_name or any(part in text for part in _NO_PEER)
+
+
+_NO_PEER = (
+    "gloo/transport",
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Timed out waiting",
+    "NCCL error",
+)
+"""Parts of gloo's and NCCL's texts, which gloo raises as a plain `RuntimeError`."""
+
+
 _NO_COMPILER = ("TritonMissing", "InvalidCxxCompiler", "Failed to find C compiler", "CalledProcessError: Command")
 """The last: the C compiler ran and failed, as it does without Python's headers."""
 

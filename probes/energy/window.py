@@ -106,7 +106,7 @@ def measure_window(
         pause_s = LONGEST_PAUSE_S if has_field and meets_the_same_phases(step_s, rules.window_s) else 0.0
         start = time.monotonic()
         batches: list[Batch] = []
-        while time.monotonic() < start + rules.window_s:
+        while clock.agree(time.monotonic() < start + rules.window_s):
             # A longer step makes a batch of fewer; a span this short is over after one batch.
             batches += run_steadily(trial, recipe, clock, 1e-3, step_s * rng.uniform(*BATCH_FACTORS))
             time.sleep(rng.uniform(0.0, pause_s))
@@ -148,10 +148,10 @@ def _settle(
     while True:
         batches = run_steadily(trial, recipe, clock, rules.settle_s, guess_s)
         now_c = _temperature_c(sensor)
-        if now_c is None or rules.soak_c is None or now_c >= rules.soak_c - NEAR_SOAK_K:
-            break
+        is_hot = now_c is None or rules.soak_c is None or now_c >= rules.soak_c - NEAR_SOAK_K
         # A trial that draws less than the soak stays cooler: where it stops warming up it has its own temperature.
-        if (last_c is not None and now_c <= last_c) or time.monotonic() - began >= REHEAT_LIMIT_S:
+        warms_up = last_c is None or now_c is None or now_c > last_c
+        if clock.agree(is_hot or not warms_up or time.monotonic() - began >= REHEAT_LIMIT_S):
             break
         last_c = now_c
     return float(np.median([s for batch in batches for s in batch.samples_s]))
@@ -234,10 +234,11 @@ def heat_soak(
     """
     began = time.monotonic()
     last: float | None = None
-    while time.monotonic() - began < limit_s:
+    while clock.agree(time.monotonic() - began < limit_s):
         run_steadily(trial, recipe, clock, 5.0 if sensor else limit_s / 3, 2e-3)
         now = _temperature_c(sensor)
-        if now is None or (last is not None and now - last < 0.5):
-            return now
+        is_hot = now is None or (last is not None and now - last < 0.5)
         last = now
+        if clock.agree(is_hot):
+            break
     return last

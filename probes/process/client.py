@@ -17,6 +17,7 @@ from typing import IO, Any
 from planner.errors import CannotMeasureError, MpplanError
 from planner.records.jsonl import parse_line
 from planner.records.measurement import Measurement
+from probes.process.torchrun import check_rendezvous, first_failure, is_rank, torchrun
 from probes.process.worker import EXIT_DEVICE_LOST, WITH_PARENT
 from probes.record.options import Options
 from probes.session.listener import Listener, Progress
@@ -25,6 +26,8 @@ RESTARTS = 6
 """Times that a run goes on in a new process after a crash."""
 GRACE_S = 20.0
 """Time for the probe process to end after an interruption."""
+TAIL_BYTES = 20_000
+"""Of its messages: torchrun's last ones are long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,8 @@ class Ended:
     """Groups for which there was no time."""
     interrupted: bool
     crashes: int
+    follows: bool = False
+    """True: this was not the process, or not the node, that writes the record."""
 
 
 class ReportedError(MpplanError):
@@ -61,10 +66,17 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
         hearing, code, stderr = _once(options, listener)
         points += hearing.points
         path = hearing.path or path
-        if code == 130 or (code == 0 and hearing.ended):
-            return Ended(points=points, path=path, left_out=hearing.left_out, interrupted=code == 130, crashes=crash)
+        interrupted = code == 130 or hearing.interrupted
+        if interrupted or (code == 0 and (hearing.ended or hearing.follows)):
+            return Ended(
+                points=points, path=path, left_out=hearing.left_out, interrupted=interrupted, crashes=crash,
+                follows=path is None and hearing.follows,
+            )  # fmt: skip
+        check_rendezvous(stderr, options)
         if path is None:
             raise CannotMeasureError(f"{_last_words(code, stderr)}", hint="run `mpplan doctor`")
+        if options.nnodes > 1 or is_rank(os.environ):
+            raise CannotMeasureError(_last_words(code, stderr), hint=f"what was measured is in `{path}`; `--resume`")
         why = "the GPU was lost" if code == EXIT_DEVICE_LOST else _last_words(code, stderr)
         listener.noted(f"{why}; going on in a new process")
         spent_s = time.monotonic() - began
@@ -75,12 +87,12 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
 def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
     """Run one process; returns its events, its exit code and the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
-    command = [sys.executable, "-m", "probes.process.worker", options.to_json(), WITH_PARENT]
     hearing = _Hearing(listener)
     with (
         tempfile.TemporaryFile() as errors,
+        tempfile.TemporaryDirectory(prefix="mpplan-") as logs,
         subprocess.Popen(
-            command,
+            [*_interpreter(options, logs), "probes.process.worker", options.to_json(), WITH_PARENT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -90,14 +102,21 @@ def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
         ) as process,
     ):
         try:
-            with _passing_on(process):
+            with _passing_on(process) as signals:
                 for line in process.stdout or ():
                     hearing.hear(line)
                 code = process.wait()
+            hearing.interrupted |= signals.passed
         except BaseException:
             _stop(process)
             raise
         return hearing, code, _tail(errors)
+
+
+def _interpreter(options: Options, logs: str) -> list[str]:
+    """What runs the probe process: Python, or torchrun where this starts several ranks."""
+    several = options.ranks > 1 or options.nnodes > 1
+    return torchrun(options, logs) if several and not is_rank(os.environ) else [sys.executable, "-m"]
 
 
 class _Hearing:
@@ -109,6 +128,8 @@ class _Hearing:
         self.path: str | None = None
         self.left_out: tuple[str, ...] = ()
         self.ended = False
+        self.follows = False
+        self.interrupted = False
 
     def hear(self, line: str) -> None:
         """One event.
@@ -129,9 +150,13 @@ class _Hearing:
             "noted": self._listener.noted,
             "failed": self._failed,
             "ended": self._ended,
+            "follows": self._follows,
         }
         if name in handle:
             handle[name](**event)
+
+    def _follows(self) -> None:
+        self.follows = True
 
     def _began(self, path: str, device_name: str) -> None:
         self.path = path
@@ -156,14 +181,18 @@ class _passing_on:  # noqa: N801 - reads as a word in `with`
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._before: Any = None
+        self.passed = False
+        """Whether there was one."""
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _passing_on:
         try:
             self._before = {number: signal.signal(number, self._pass) for number in (signal.SIGTERM, signal.SIGINT)}
         except ValueError:  # not in the main thread: whoever calls there handles signals
             self._before = None
+        return self
 
     def _pass(self, _number: int, _frame: object) -> None:
+        self.passed = True
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -190,11 +219,13 @@ def _with_our_root(path: str | None) -> str:
 
 def _tail(errors: IO[bytes]) -> str:
     errors.seek(0, os.SEEK_END)
-    errors.seek(max(errors.tell() - 4000, 0))
+    errors.seek(max(errors.tell() - TAIL_BYTES, 0))
     return errors.read().decode("utf-8", errors="replace")
 
 
 def _last_words(code: int, stderr: str) -> str:
+    if (rank := first_failure(stderr)) is not None:
+        return rank
     if code < 0:
         name = signal.Signals(-code).name
         why = " (the system ran out of memory?)" if name == "SIGKILL" else ""

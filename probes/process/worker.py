@@ -76,9 +76,13 @@ def main() -> int:
     events = _EventWriter(stream)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
+    _end_in_time()
     if WITH_PARENT in sys.argv[2:]:
         end_with_parent()
     options = Options.from_json(sys.argv[1])
+    if _follows(options):
+        events.write("follows")
+        events = _EventWriter(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open for as long as this runs
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that `--gpu-index` counts as nvidia-smi does
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
@@ -119,16 +123,33 @@ def _wait_for_end(pipe: int) -> None:
     os._exit(130)
 
 
-def _interrupt(_signal: int, _frame: object) -> None:
-    """Stop once: what comes after must not disturb the closing of the record.
+def _follows(options: Options) -> bool:
+    """Whether this is a rank that writes no record."""
+    return (options.ranks > 1 or options.nnodes > 1) and int(os.environ.get("RANK", "0")) > 0
 
-    Python drops an exception that is raised inside a finaliser, so there is a last resort; every line is on the disk.
+
+def _end_in_time() -> None:
+    """End for sure some time after an interruption, whatever happens to its exception; every line is on the disk.
+
+    Python drops an exception that is raised inside a finaliser, and runs no handler while the main thread waits in a
+    collective for a rank that is gone. The signal itself writes into this pipe at once.
     """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
+    def wait() -> None:
+        os.read(reading, 1)
+        time.sleep(GRACE_S)
+        os._exit(130)
+
+    threading.Thread(target=wait, name="last resort", daemon=True).start()
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    """Stop once: what comes after must not disturb the closing of the record."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    last_resort = threading.Timer(GRACE_S, os._exit, (130,))
-    last_resort.daemon = True
-    last_resort.start()
     raise KeyboardInterrupt
 
 
@@ -139,9 +160,11 @@ def _run(options: Options, events: _EventWriter) -> int:
         message, hint = "PyTorch is not installed, and the probes need it", "pip install 'mpplan[probe]'"
         events.write("failed", message=message, hint=hint, exit_code=4)
         return 4
-    from probes.process.run import run
+    from probes.process.run import run, run_as_rank
+    from probes.ranks.join import place_from_environment
 
-    outcome = run(options, events)
+    place = place_from_environment() if options.ranks > 1 or options.nnodes > 1 else None
+    outcome = run(options, events) if place is None else run_as_rank(options, place, events)
     events.write("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)
     return EXIT_DEVICE_LOST if outcome.lost_device else 0
 

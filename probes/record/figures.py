@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from planner.records.communication import OverlapFigures, RankFigures
 from planner.records.figures import DeviceState, EnergyUse, Numerics, PeakMemory, PowerDraw, Sampling, TimeStatistics
 
 
@@ -35,3 +36,7 @@ class Figures:
     """Temperatures, clocks and the power limit."""
     numerics: Numerics = field(default_factory=Numerics)
     """What the arithmetic did to the values."""
+    ranks: RankFigures = field(default_factory=RankFigures)
+    """What each rank found."""
+    overlap: OverlapFigures = field(default_factory=OverlapFigures)
+    """A product beside a collective."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from planner.errors import UsageError
 from planner.records.check import doubtful
+from planner.records.communication import with_rates
 from planner.records.jsonl import read_measurements
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.measurement import Measurement
@@ -106,6 +107,9 @@ class PointLedger:
             device_state=figures.device_state,
             numerics=figures.numerics,
             predicted=point.predicted,
+            communication=with_rates(point.communication, figures.time.median_s),
+            ranks=figures.ranks,
+            overlap=figures.overlap,
             device=self._where.device,
             software=self._where.software,
             timestamp_utc=_now().isoformat(timespec="milliseconds"),

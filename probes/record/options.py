@@ -11,6 +11,11 @@ BUDGETS_S = {
     "cpu": {"quick": 25.0, "default": 50.0, "thorough": 600.0},
 }
 """Default time by kind of device and suite."""
+RANKS_BUDGETS_S = {
+    "cuda": {"quick": 120.0, "default": 480.0, "thorough": 3600.0},
+    "cpu": {"quick": 60.0, "default": 240.0, "thorough": 1200.0},
+}
+"""The same of several ranks, which on a CPU share its cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,14 @@ class Options:
     """False: only verify, from what the record holds already."""
     seed: int = 0
     threads: int | None = None
+    ranks: int = 1
+    """Processes of the run on this node, one per GPU; 1: no torchrun."""
+    nnodes: int = 1
+    """Nodes, each with as many ranks."""
+    rdzv_endpoint: str | None = None
+    """`host:port` at which the nodes meet; None: one node."""
+    join_s: float = 120.0
+    """Longest wait for a rank to arrive."""
 
     def to_json(self) -> str:
         """For the command line of the probe process."""

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 from planner.records.figures import PeakMemory
 from probes.device.clock import no_mark
 from probes.device.device import Device
-from probes.device.faults import DeviceLost, cleaned, is_lost, lacks_compiler
+from probes.device.faults import DeviceLost, broke_communication, cleaned, is_lost, lacks_compiler
 from probes.energy.watch import Watch, watched
 from probes.memory.peaks import Baseline, baseline, is_out_of_memory, of_process, peak_of, release, return_cached
 from probes.record.figures import Figures
 from probes.session.bench import Bench, PointResult
+from probes.session.joined import first_failure, joined
 from probes.session.readout import Built, finish, rested
 from probes.timing.graphs import captured_if_short
 from probes.timing.protocol import Subject, Timing, measure
@@ -62,13 +64,13 @@ def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[
     """Build and measure points side by side; returns the sittings that it takes for those that could not."""
     built: list[Built] = []
     for i, point in enumerate(points):
-        if time.monotonic() >= bench.end_s:
+        if bench.team.agree(time.monotonic() >= bench.end_s):
             break
         reason = point.unsupported or _missing(point)
         if reason is not None:
             results[point.probe_id] = _failed(point, "unsupported", reason)
             continue
-        failed = _guarded(point, lambda point=point: built.append(_build(point, bench)))  # type: ignore[misc]
+        failed = _guarded(point, lambda point=point: built.append(_build(point, bench)), bench)  # type: ignore[misc]
         if failed is None:
             continue
         release()  # only here: until the error was dropped, it held on to the memory of the failed trial
@@ -110,15 +112,15 @@ def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[li
     resting = [item for item in built if item.point.kind == "idle"]
     timed = [item for item in built if item.point.kind != "idle"]
     for item in resting:
-        _keep(item, lambda item=item: rested(item, bench), results)  # type: ignore[misc]
+        _keep(item, lambda item=item: rested(item, bench), bench, results)  # type: ignore[misc]
     watch = Watch(bench.sensor, [item.subject for item in timed]) if bench.sensor else None
     timings: list[Timing] = []
-    failed = _guarded(timed[0].point, lambda: timings.extend(_time(timed, bench, watch))) if timed else None
+    failed = _guarded(timed[0].point, lambda: timings.extend(_time(timed, bench, watch)), bench) if timed else None
     points = [item.point for item in timed]
     if failed is not None and len(points) == 1:
         results[points[0].probe_id] = failed
     for item, timing in zip(timed, timings, strict=False):
-        _keep(item, lambda item=item, timing=timing: finish(item, bench, timing, watch), results)  # type: ignore[misc]
+        _keep(item, lambda item=item, timing=timing: finish(item, bench, timing, watch), bench, results)  # type: ignore[misc]
     built.clear()
     return [[point] for point in points] if failed is not None and len(points) > 1 else []
 
@@ -126,27 +128,30 @@ def _measure_all(built: list[Built], bench: Bench, results: _Results) -> list[li
 def _time(timed: Sequence[Built], bench: Bench, watch: Watch | None) -> list[Timing]:
     rules = max((bench.rules(item.point) for item in timed), key=lambda rules: rules.cap_s)
     gate = bench.gate_of([item.point for item in timed])
-    clock = bench.clock or watched(bench.device, watch)
+    clock = bench.together(bench.clock or watched(bench.device, watch))
     return measure([item.subject for item in timed], clock, rules, gate, bench.rng, bench.end_s)
 
 
-def _keep(built: Built, run: Callable[[], PointResult], results: _Results) -> None:
+def _keep(built: Built, run: Callable[[], PointResult], bench: Bench, results: _Results) -> None:
     finished: list[PointResult] = []
-    failed = _guarded(built.point, lambda: finished.append(run()))
-    results[built.point.probe_id] = failed or finished[0]
+    failed = _guarded(built.point, lambda: finished.append(run()), bench)
+    result = failed or finished[0]
+    results[built.point.probe_id] = replace(result, figures=joined(result.figures, bench.team))
 
 
-def _guarded(point: Point, run: Callable[[], object]) -> PointResult | None:
-    """Run something; what went wrong as the point's result, None where nothing did.
+def _guarded(point: Point, run: Callable[[], object], bench: Bench) -> PointResult | None:
+    """Run something; what went wrong, on whichever rank, as the point's result, None where nothing did.
 
     Raises:
         DeviceLost: the device is unusable.
     """
+    failed: PointResult | None = None
     try:
         run()
     except Exception as error:
-        return failure_of(point, error)
-    return None
+        failed = failure_of(point, error)
+    figures = first_failure(None if failed is None else failed.figures, bench.team)
+    return None if figures is None else PointResult(point=point, figures=figures)
 
 
 def _failed(point: Point, status: str, reason: str) -> PointResult:
@@ -164,6 +169,8 @@ def failure_of(point: Point, error: Exception) -> PointResult:
     if isinstance(error, DeviceLost):
         raise error
     if is_lost(error):
+        raise DeviceLost(cleaned(error)) from error
+    if broke_communication(error):
         raise DeviceLost(cleaned(error)) from error
     if lacks_compiler(error):
         return _failed(point, "unsupported", "torch.compile finds no working Triton, C compiler or Python headers")

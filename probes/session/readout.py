@@ -10,8 +10,10 @@ whole steps         burst                           settled, then a second or mo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from planner.records.communication import OverlapFigures, RankFigures
 from planner.records.figures import EnergyUse, PeakMemory, PowerDraw, Sampling, TimeStatistics
 from probes.energy.watch import Watch
 from probes.energy.window import (
@@ -82,8 +84,35 @@ def finish(built: Built, bench: Bench, timing: Timing, watch: Watch | None) -> P
         power=power,
         device_state=device_state(states),
         numerics=outcome.numerics,
+        ranks=_own(timing, trial.steps) if bench.team.size > 1 else RankFigures(),
+        overlap=overlap_of(timing.phases_s),
     )
     return PointResult(point=point, figures=figures, trace=trace)
+
+
+def overlap_of(phases_s: Mapping[str, float]) -> OverlapFigures:
+    """What the phases of an overlap trial say; nothing of other trials.
+
+    The collectives outlast the products, so that these ran beside them all the time. What was left of the collectives
+    then ran at their own speed.
+    """
+    if "product_alone" not in phases_s:
+        return OverlapFigures()
+    beside_s, left_s = phases_s["product_beside"], phases_s["collective_left"]
+    done_s = phases_s["collective_alone"] - left_s
+    return OverlapFigures(
+        product_alone_s=phases_s["product_alone"],
+        collective_alone_s=phases_s["collective_alone"],
+        product_beside_s=beside_s,
+        both_s=beside_s + left_s,
+        product_slowdown_ratio=beside_s / phases_s["product_alone"],
+        collective_slowdown_ratio=beside_s / done_s if done_s > 0.0 else None,
+    )
+
+
+def _own(timing: Timing, steps: int) -> RankFigures:
+    """The time of this rank; its other figures are those of the point until all are put together."""
+    return RankFigures(time_s=() if timing.own_median_s is None else (timing.own_median_s / steps,))
 
 
 def _burst(built: Built, bench: Bench, watch: Watch | None) -> tuple[tuple[State, ...], PowerDraw]:
@@ -111,7 +140,13 @@ def _in_window(
     gate = bench.gate_of([point])
     start = gate.open() if gate else None
     window = measure_window(
-        built.trial, point.recipe, bench.device.clock, bench.sensor, rules, guess_s=burst_s, rng=bench.rng
+        built.trial,
+        point.recipe,
+        bench.together(bench.device.clock),
+        bench.sensor,
+        rules,
+        guess_s=burst_s,
+        rng=bench.rng,
     )
     load = gate.judge(start) if gate else None
     if window.timing is None:

@@ -19,20 +19,24 @@ from probes.memory.peaks import release, warm_libraries
 from probes.memory.side import open_tracker
 from probes.precisions.interface import PrecisionRecipe
 from probes.precisions.support import check_support
+from probes.ranks.team import ALONE, Team
 from probes.record.figures import Figures
 from probes.record.ledger import PointLedger
-from probes.record.options import BUDGETS_S, Options
+from probes.record.options import BUDGETS_S, RANKS_BUDGETS_S, Options
 from probes.record.provenance import provenance
+from probes.record.shared import SharedLedger
 from probes.sensors import open_sensor
 from probes.sensors.interface import Trace
 from probes.session.bench import Bench, PointResult
 from probes.session.group import run_group, trial_of
+from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
 from probes.session.rules import rules_for
 from probes.session.slices import TimeSlices
 from probes.session.slow import too_slow
 from probes.timing.device_gate import DeviceGate
 from probes.timing.quiet import Gate, LoadGate
+from probes.timing.team_gate import TeamGate, TeamLoadGate
 from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
 from probes.workloads.canary import canary_clock, canary_point
 
@@ -57,8 +61,16 @@ class Outcome:
 class Session:
     """A run on one device into one record."""
 
-    def __init__(self, options: Options, listener: Listener | None = None) -> None:
+    def __init__(
+        self, options: Options, listener: Listener | None = None, team: Team = ALONE, device: Device | None = None
+    ) -> None:
         """Open the device and the record, and make the plan.
+
+        Args:
+            options: what to measure.
+            listener: told of what happens; None: nobody.
+            team: the ranks that measure together, each in a session of its own.
+            device: this rank's, where it is open already.
 
         Raises:
             CannotMeasureError: the device is not there.
@@ -66,7 +78,8 @@ class Session:
         """
         self.options = options
         self.listener: Listener = listener or Silence()
-        self.device = open_device(options.device, options.gpu_index)
+        self.team = team
+        self.device = device or open_device(options.device, options.gpu_index)
         self._set_threads()
         opened = open_sensor(self.device.kind, self.device.uuid)
         self.sensor = opened.sensor
@@ -75,7 +88,8 @@ class Session:
             suite=options.suite,
             recipes=precisions.choose(options.precisions, self.device.kind),
             seed=options.seed,
-            has_sensor=self.sensor is not None,
+            has_sensor=team.agree(self.sensor is not None),
+            team=team,
         )
         self.tracker = open_tracker(self.device, options.seed)
         """Of the memory of steps that are to be predicted."""
@@ -86,15 +100,23 @@ class Session:
             no_sensor=opened.reason,
             rng=random.Random(options.seed),
             rules=lambda point: rules_for(point, self.device.kind, options.suite),
+            team=team,
         )
-        self.workloads = workloads.choose(options.workloads)  # before a file is made: an unknown name leaves none
-        self.ledger = PointLedger(options, provenance(self.device), self.listener.noted)
+        self.workloads = workloads.choose(
+            options.workloads, team.size
+        )  # before a file is made: a wrong name leaves none
+        self.ledger = self._open_ledger()
         self._first_canary = self.ledger.known["canary"].time.median_s if "canary" in self.ledger.known else None
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
         self.began = time.monotonic() - options.spent_s
         self._suspects = frozenset(self.ledger.under_way.left_behind())
         """Points under way when the last process of this run died: one is to blame, of several any may be."""
+
+    def _open_ledger(self) -> PointLedger | SharedLedger:
+        """The record; of several ranks rank 0 has it, and the others learn what it holds."""
+        own = PointLedger(self.options, provenance(self.device), self.listener.noted) if self.team.leads else None
+        return own if own is not None and self.team.size == 1 else SharedLedger(own, self.team)
 
     def _set_threads(self) -> None:
         """On a CPU one thread, unless told: what others take from it then shows in the clock, and shakes less."""
@@ -107,12 +129,13 @@ class Session:
     @property
     def budget_s(self) -> float:
         """Time that the run may take."""
-        return self.options.budget_s or BUDGETS_S[self.device.kind][self.options.suite]
+        budgets = BUDGETS_S if self.team.size == 1 else RANKS_BUDGETS_S
+        return self.options.budget_s or budgets[self.device.kind][self.options.suite]
 
     @property
     def elapsed_s(self) -> float:
         """Time since the run began, in this process and in those before it."""
-        return time.monotonic() - self.began
+        return self.team.of_first(time.monotonic() - self.began)
 
     def groups(self) -> list[PointGroup]:
         """What is to be measured, in order, late groups last: what was asked for and the record does not hold."""
@@ -244,7 +267,8 @@ class Session:
 
     def _fast_enough(self, recipes: list[PrecisionRecipe]) -> list[PrecisionRecipe]:
         """The recipes that are worth the time on this CPU; those asked for by name are. The others become a line."""
-        self.bench = replace(self.bench, clock=canary_clock(self.plan, self._first_canary))
+        if self.team.size == 1:  # what ranks wait for each other is not in their CPU time
+            self.bench = replace(self.bench, clock=canary_clock(self.plan, self._first_canary))
         if self.options.precisions:
             return recipes
         slow = too_slow(self.plan, self._clock, recipes)
@@ -258,7 +282,7 @@ class Session:
 
     @property
     def _clock(self) -> Clock:
-        return self.bench.clock or self.device.clock
+        return self.bench.together(self.bench.clock or self.device.clock)
 
     def _try_recipe(self, recipe: PrecisionRecipe) -> Measurement:
         """Whether a recipe runs here, as a line of the record; one that the last process died of does not.
@@ -271,7 +295,7 @@ class Session:
             return self.write(point, Figures(status="error", reason=DIED))
         self.ledger.under_way.begin([point.probe_id])
         try:
-            figures = _support_figures(recipe, self.device)
+            figures = joined(_support_figures(recipe, self.device), self.team)
         except DeviceLost as error:
             self._lost(point, error)
             raise
@@ -296,7 +320,7 @@ class Session:
 
     def _read_bare_idle(self) -> None:
         """Idle power before anything has made a context on the device."""
-        for workload in workloads.choose(self.options.workloads):
+        for workload in self.workloads:
             if workload.name == "idle":
                 for group in workload.groups(self.plan)[:1]:
                     if not self.ledger.is_done(group.points[0]):
@@ -306,7 +330,7 @@ class Session:
         """Heat before the first timed group, and a canary when the last one is old."""
         if self._canary_at is None:
             self._heat()
-        if self._canary_at is None or time.monotonic() - self._canary_at >= CANARY_EVERY_S:
+        if self._canary_at is None or self.team.agree(time.monotonic() - self._canary_at >= CANARY_EVERY_S):
             self._canary()
 
     def _heat(self) -> None:
@@ -318,7 +342,7 @@ class Session:
             return
         point = canary_point(self.plan)
         self.listener.started(Progress(label="warming the GPU up", done_s=self.elapsed_s, left_s=0.0))
-        soak_c = heat_soak(trial_of(point, self.device), point.recipe, self.device.clock, self.sensor)
+        soak_c = heat_soak(trial_of(point, self.device), point.recipe, self._clock, self.sensor)
         self.bench = replace(self.bench, soak_c=soak_c)
         release()
 
@@ -334,9 +358,12 @@ class Session:
         self._canary_at = time.monotonic()
 
     def _gate(self) -> Gate:
+        if self.team.size > 1 and self.device.kind == "cpu":
+            return TeamLoadGate(self.team)
         if self.device.kind == "cpu":
             return LoadGate(accepted_ratio=1.0)  # read for the record; the clock judges by its canary
-        return DeviceGate(self._other_processes)
+        gate = DeviceGate(self._other_processes)
+        return TeamGate(gate, self.team) if self.team.size > 1 else gate
 
     def _other_processes(self) -> int | None:
         """Processes on the device, less the one that tracks memory for this."""

@@ -70,6 +70,8 @@ class Timing:
     first_call_s: float
     canary_ratio: float | None = None
     """Median of the canary beside the samples that were used, over its usual time."""
+    own_median_s: float | None = None
+    """Of several ranks: the median of this one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,11 +120,11 @@ def measure(
     for subject in subjects:
         warm_up(subject, clock, rules)
         subject.budget_s = rules.cap_s
-    judge = _Judge(gate)
+    judge = _Judge(gate, clock)
     while pending := [subject for subject in subjects if subject.stop_reason is None]:
         for subject in rng.sample(pending, len(pending)):
             judge.hear(subject, _take_batch(subject, clock, rules))
-        is_over = time.monotonic() >= end_s
+        is_over = clock.agree(time.monotonic() >= end_s)
         if is_over or all(subject.spent_s >= subject.budget_s for subject in pending):
             judge.decide()
         for subject in pending:
@@ -135,8 +137,8 @@ def measure(
 class _Judge:
     """Collects batches until the gate's window is long enough, then sorts them into quiet and loud."""
 
-    def __init__(self, gate: Gate | None) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate | None, clock: Clock) -> None:
+        self._gate, self._clock = gate, clock
         self._waiting: list[tuple[Subject, Batch]] = []
         self._start = gate.open() if gate else None
         self._since = time.monotonic()
@@ -144,7 +146,7 @@ class _Judge:
     def hear(self, subject: Subject, batch: Batch) -> None:
         """Take a batch that has just been measured."""
         self._waiting.append((subject, batch))
-        if self._gate is None or time.monotonic() - self._since >= self._gate.window_s:
+        if self._gate is None or self._clock.agree(time.monotonic() - self._since >= self._gate.window_s):
             self.decide()
 
     def decide(self) -> None:
@@ -177,7 +179,7 @@ def warm_up(subject: Subject, clock: Clock, rules: Rules) -> None:
         compiled = _compilations()
         elapsed = time.perf_counter() - began - subject.first_call_s
         enough = len(times) + 1 >= rules.warmup_calls and elapsed >= rules.warmup_s
-        if settled and enough and (is_steady(times) or elapsed >= 3 * rules.warmup_s or times[-1] > 0.1):
+        if clock.agree(settled and enough and (is_steady(times) or elapsed >= 3 * rules.warmup_s or times[-1] > 0.1)):
             break
     subject.guess_s = float(np.median(times[-10:]))
     subject.iterations = max(1, math.ceil(MIN_REGION_S / max(subject.guess_s, 1e-9)))
@@ -222,6 +224,7 @@ def result_of(subject: Subject) -> Timing:
     used = subject.quiet if enough else [*subject.quiet, *subject.loud]
     loads = subject.quiet_loads if enough else [*subject.quiet_loads, *subject.loud_loads]
     names = dict.fromkeys(name for batch in used for name in batch.phases_s)
+    own = [sample for batch in used for sample in batch.own_s]
     ratios = [batch.canary_ratio for batch in used if batch.canary_ratio is not None]
     return Timing(
         summary=summarise(subject.samples(used)),
@@ -238,6 +241,7 @@ def result_of(subject: Subject) -> Timing:
         warmup_s=subject.warmup_s,
         first_call_s=subject.first_call_s,
         canary_ratio=float(np.median(ratios)) if ratios else None,
+        own_median_s=float(np.median(own)) if own else None,
     )
 
 
@@ -256,6 +260,6 @@ def run_steadily(trial: Trial, recipe: PrecisionRecipe, clock: Clock, seconds: f
     count = max(1, round(0.25 / max(guess_s, 1e-6)))
     batches: list[Batch] = []
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while clock.agree(time.monotonic() < end):
         batches.append(clock.batch(trial, samples=min(count, 50), iterations=max(1, count // 50)))
     return batches

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from planner.records.communication import Communication
 from planner.records.figures import Numerics, PredictedFigures
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 from probes.device.clock import Mark
 from probes.device.device import Device
 from probes.precisions.interface import PrecisionRecipe
+from probes.ranks.team import ALONE, Team
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class Point:
     """Sizes of the work."""
     counts: WorkCounts = field(default_factory=WorkCounts)
     """Arithmetic and traffic of an iteration."""
+    communication: Communication = field(default_factory=Communication)
+    """Who takes part, and in which collective."""
     predicted: PredictedFigures = field(default_factory=PredictedFigures)
     """What it is expected to take."""
     tracked_peak_bytes: float | None = None
@@ -115,6 +119,8 @@ class ProbePlan:
     seed: int = 0
     has_sensor: bool = False
     """Whether energy can be read."""
+    team: Team = ALONE
+    """The ranks that measure together."""
 
     @property
     def on_gpu(self) -> bool:

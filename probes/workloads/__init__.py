@@ -10,6 +10,9 @@ from probes.workloads.attention import AttentionWorkload
 from probes.workloads.bandwidth import Bandwidth
 from probes.workloads.block import Block
 from probes.workloads.canary import Canary
+from probes.workloads.distributed.collective import Collectives
+from probes.workloads.distributed.overlap import Overlap
+from probes.workloads.distributed.waiting import Waiting
 from probes.workloads.end_to_end import EndToEnd
 from probes.workloads.gemm import Gemm
 from probes.workloads.idle import Idle
@@ -35,15 +38,23 @@ WORKLOADS: tuple[Workload, ...] = (
 operations, so that a layer measured whole says nothing until these are known."""
 
 
-def choose(names: Iterable[str]) -> tuple[Workload, ...]:
+DISTRIBUTED: tuple[Workload, ...] = (Canary(), Collectives(), Overlap(), Waiting())
+"""Workloads of several ranks, in the order of their value to a plan: networks before what is made of them."""
+
+
+def choose(names: Iterable[str], ranks: int = 1) -> tuple[Workload, ...]:
     """The workloads of the given names, in the order of the registry; all where no name is given.
 
     Raises:
         UsageError: an unknown name.
     """
+    listed = WORKLOADS if ranks == 1 else DISTRIBUTED
     asked = [name.strip().lower().replace("_", "-") for name in names if name.strip()]
-    known = [workload.name for workload in WORKLOADS]
+    known = [workload.name for workload in listed]
+    others = {workload.name for workload in (*WORKLOADS, *DISTRIBUTED)}
     for name in asked:
         if name not in known:
-            raise UsageError(f"unknown workload `{name}`", hint=f"one of {', '.join(known)}")
-    return tuple(workload for workload in WORKLOADS if not asked or workload.name in asked or workload.name == "canary")
+            of = f" of {'several ranks' if ranks > 1 else 'one process'}" if name in others else ""
+            what = f"`{name}` is no workload{of}" if of else f"unknown workload `{name}`"
+            raise UsageError(what, hint=f"one of {', '.join(known)}")
+    return tuple(workload for workload in listed if not asked or workload.name in asked or workload.name == "canary")

@@ -73,6 +73,9 @@ class ScriptedClock:
     def synchronize(self) -> None:
         """Nothing to wait for."""
 
+    def agree(self, decision: bool) -> bool:
+        return decision
+
     def batch(self, trial: object, *, samples: int, iterations: int) -> Batch:
         """As many samples as asked for, from the script."""
         self.calls.append((trial, samples))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
@@ -50,6 +52,20 @@ _Threads = Annotated[
         "--threads", min=1, help="CPU threads. Default 1 on a CPU, PyTorch's choice beside a GPU.", metavar="N"
     ),
 ]
+_Ranks = Annotated[
+    int | None,
+    typer.Option("--ranks", min=1, help="Processes on this node, one per GPU, started by torchrun.", metavar="N"),
+]
+_Nodes = Annotated[
+    int, typer.Option("--nnodes", min=1, help="Nodes; run this on each, with --rdzv-endpoint.", metavar="N")
+]
+_Endpoint = Annotated[
+    str | None,
+    typer.Option("--rdzv-endpoint", help="Where the nodes meet: one of them and a free port.", metavar="HOST:PORT"),
+]
+_Join = Annotated[
+    str, typer.Option("--join-timeout", help="Longest wait for a rank to arrive, for example 60s.", metavar="TIME")
+]
 _Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
 
 
@@ -63,6 +79,10 @@ def probe(
     resume: _Resume = False,
     verify: _Verify = False,
     threads: _Threads = None,
+    ranks: _Ranks = None,
+    nnodes: _Nodes = 1,
+    rdzv_endpoint: _Endpoint = None,
+    join_timeout: _Join = "120s",
     seed: _Seed = 0,
     output: options.OutputOption = None,
     json: options.JsonFlag = False,
@@ -72,14 +92,19 @@ def probe(
     """Measure this machine: time, memory and power of training, per precision.
 
     The record is kept in your data directory and, with -o, also there; `mpplan estimate` uses it from then on.
+    With --ranks, or under `torchrun -m mpplan probe`, it measures the network between GPUs and steps that span them.
     """
+    several = _several(ranks, nnodes, rdzv_endpoint, join_timeout, gpu_index)
     settings = _options(
         suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
-        resume=resume, verify=verify, threads=threads, seed=seed, output=output,
+        resume=resume, verify=verify, threads=threads, seed=seed, output=output, several=several,
     )  # fmt: skip
     if find_spec("torch") is None:
         raise CannotMeasureError("PyTorch is not installed, and the probes need it", hint="pip install 'mpplan[probe]'")
     ended = _run(settings, quiet=quiet or json)
+    if ended.follows:
+        note("rank 0 has the record", quiet=quiet or several.rank > 0)
+        return
     if ended.path is None:
         raise typer.Abort
     _report(ended, settings, json=json, quiet=quiet, to_stdout=output == "-")
@@ -90,9 +115,52 @@ def probe(
         raise UnstableError(f"`{ended.path}` cannot be trusted", hint=f"`mpplan check {ended.path}` says why")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Several:
+    """The ranks of a run."""
+
+    ranks: int
+    """On this node."""
+    nnodes: int
+    rdzv_endpoint: str | None
+    join_s: float
+    rank: int = 0
+    """Of this process, where torchrun started it."""
+
+
+def _several(ranks: int | None, nnodes: int, rdzv_endpoint: str | None, join_timeout: str, gpu_index: int) -> _Several:
+    """The ranks that were asked for, or that torchrun says.
+
+    Raises:
+        UsageError: flags that contradict each other or torchrun.
+    """
+    from probes.process.torchrun import is_rank, ranks_of
+
+    join_s = parse_duration_s(join_timeout, "--join-timeout")
+    if is_rank(os.environ):
+        local, nodes, rank = ranks_of(os.environ)
+        if ranks not in (None, local) or nnodes not in (1, nodes) or rdzv_endpoint:
+            raise UsageError(
+                f"torchrun has started {local} ranks on each of {nodes} nodes already",
+                hint="leave out --ranks, --nnodes and --rdzv-endpoint: torchrun has its own",
+            )
+        return _Several(ranks=local, nnodes=nodes, rdzv_endpoint=None, join_s=join_s, rank=rank)
+    if nnodes > 1 and rdzv_endpoint is None:
+        raise UsageError(
+            f"--nnodes {nnodes} needs --rdzv-endpoint", hint="the address of one of the nodes and a free port, on each"
+        )
+    if rdzv_endpoint is not None and not re.fullmatch(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", rdzv_endpoint):
+        raise UsageError(f"--rdzv-endpoint: expected HOST:PORT, found `{rdzv_endpoint}`", hint="like `node01:29500`")
+    if nnodes > 1 and ranks is None:
+        raise UsageError(f"--nnodes {nnodes} needs --ranks", hint="the number of GPUs of each node")
+    if (ranks or 1) * nnodes > 1 and gpu_index:
+        raise UsageError("--gpu-index is of a single GPU", hint="CUDA_VISIBLE_DEVICES chooses those of --ranks")
+    return _Several(ranks=ranks or 1, nnodes=nnodes, rdzv_endpoint=rdzv_endpoint, join_s=join_s)
+
+
 def _options(
     *, suite: str, device: str, precision: str | None, workload: str | None, gpu_index: int, budget: str | None,
-    resume: bool, verify: bool, threads: int | None, seed: int, output: str | None,
+    resume: bool, verify: bool, threads: int | None, seed: int, output: str | None, several: _Several,
 ) -> Options:  # fmt: skip
     """The flags, checked before anything is started.
 
@@ -107,9 +175,11 @@ def _options(
     if device not in ("gpu", "cuda", "cpu"):
         raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
     precisions.choose(_list(precision))
-    workloads.choose(_list(workload))
+    workloads.choose(_list(workload), several.ranks * several.nnodes)
     kind = "cpu" if device == "cpu" else "cuda"
-    path = None if output in (None, "-") else _writable(str(output), resume=resume)
+    path = None if output in (None, "-") else str(user_path(str(output)))
+    if several.rank == 0 and path is not None:
+        path = _writable(str(output), resume=resume)
     return Options(
         suite=suite,
         device=kind,
@@ -123,6 +193,10 @@ def _options(
         verify=verify,
         seed=seed,
         threads=threads,
+        ranks=several.ranks,
+        nnodes=several.nnodes,
+        rdzv_endpoint=several.rdzv_endpoint,
+        join_s=several.join_s,
     )
 
 

@@ -133,6 +133,9 @@ class Simulated:
     def synchronize(self) -> None:
         return
 
+    def agree(self, decision: bool) -> bool:
+        return decision
+
     def read(self) -> Reading:
         return Reading(time_s=self.now_s, energy_j=None, power_instant_w=WATTS, power_average_w=None)
 

@@ -1,0 +1,211 @@
+"""How ranks find each other: each says where it is and on what, rank 0 waits for all and compares.
+
+torchrun starts the processes and keeps a store that all of them reach. Nothing is measured, and no process group made,
+before every rank has arrived with the same kind of device and the same software.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from planner.errors import CannotMeasureError, MpplanError, UsageError
+from probes.device.device import Device
+from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team
+
+POLL_S = 0.2
+JOIN_S = 120.0
+"""Longest wait for a rank to arrive: the import of torch from a busy network disk takes a minute."""
+SHOWN_RANKS = 8
+CLOCKS_APART_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """What a rank says of itself when it arrives."""
+
+    rank: int
+    device: str = ""
+    torch: str = ""
+    driver: str = ""
+    nccl: str = ""
+    mpplan: str = ""
+    problem: str | None = None
+    """Why it cannot take part."""
+    hint: str | None = None
+    exit_code: int = 4
+
+
+def place_from_environment(environment: Mapping[str, str] = os.environ) -> Place | None:
+    """Where torchrun put this process; None where it was not started by it, or alone.
+
+    Raises:
+        UsageError: what the environment says cannot be.
+    """
+    if "RANK" not in environment or int(environment.get("WORLD_SIZE", "1")) < 2:
+        return None
+    place = Place(
+        rank=int(environment["RANK"]),
+        world=int(environment["WORLD_SIZE"]),
+        local_rank=int(environment.get("LOCAL_RANK", "0")),
+        local_world=int(environment.get("LOCAL_WORLD_SIZE", "1")),
+    )
+    if place.world % place.local_world or place.rank % place.local_world != place.local_rank:
+        raise UsageError(
+            f"{place.world} ranks with {place.local_world} on this node: every node must have as many",
+            hint="start torchrun with the same `--nproc-per-node` on every node",
+        )
+    return place
+
+
+def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: float) -> tuple[Team, Device]:
+    """Arrive, wait for the others, and make the process group.
+
+    Args:
+        place: of this rank.
+        open_own: opens its device, and says what it is and runs.
+        limit_s: longest wait for a rank.
+
+    Raises:
+        CannotMeasureError: a rank did not arrive, or cannot take part, or differs from rank 0.
+        UsageError: a rank has no GPU of its own.
+    """
+    import torch.distributed as dist
+
+    device: Device | None = None
+    try:
+        device, arrival = open_own()
+    except MpplanError as error:
+        arrival = Arrival(
+            rank=place.rank,
+            problem=str(error.message),
+            hint=str(error.hint) if error.hint else None,
+            exit_code=error.exit_code,
+        )
+    store = dist.PrefixStore("mpplan", _store(place, limit_s))
+    store.set(f"arrived/{place.rank}", json.dumps(asdict(arrival)))
+    if place.rank == 0:
+        verdict = _verdict(_arrived(store, place, limit_s), place, limit_s)
+        store.set("verdict", json.dumps(verdict))
+    else:
+        verdict = _heard(store, limit_s)
+    if verdict["problem"]:
+        raise _error(verdict)
+    assert device is not None, "rank 0 lets nobody go on who has no device"
+    backend = "nccl" if device.kind == "cuda" else "gloo"
+    if device.kind == "cuda":
+        import torch
+
+        torch.cuda.set_device(device.index)
+    dist.init_process_group(
+        backend,
+        store=dist.PrefixStore("ranks", store),
+        rank=place.rank,
+        world_size=place.world,
+        timeout=timedelta(seconds=COLLECTIVE_LIMIT_S),
+        device_id=device.torch if device.kind == "cuda" else None,
+    )
+    return Team(place, backend), device
+
+
+def leave() -> None:
+    """Close the process group."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _store(place: Place, limit_s: float) -> Any:
+    """The store that torchrun keeps, or one of rank 0 where it keeps none."""
+    import torch.distributed as dist
+
+    try:
+        store, _, _ = next(dist.rendezvous("env://", place.rank, place.world, timeout=timedelta(seconds=limit_s)))
+    except (dist.DistError, ValueError) as error:
+        raise CannotMeasureError(
+            f"the store of torchrun at {os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')} does not answer",
+            hint="check `--rdzv-endpoint`, and that its port is open between the nodes",
+        ) from error
+    return store
+
+
+def _arrived(store: Any, place: Place, limit_s: float) -> list[Arrival]:
+    """Those that arrived in time, in order of ranks."""
+    end = time.monotonic() + limit_s
+    arrived: dict[int, Arrival] = {}
+    while len(arrived) < place.world:
+        for rank in range(place.world):
+            if rank not in arrived and store.check([f"arrived/{rank}"]):
+                arrived[rank] = Arrival(**json.loads(store.get(f"arrived/{rank}")))
+        if len(arrived) == place.world or time.monotonic() >= end or any(a.problem for a in arrived.values()):
+            break
+        time.sleep(POLL_S)
+    return [arrived[rank] for rank in sorted(arrived)]
+
+
+def _verdict(arrived: Sequence[Arrival], place: Place, limit_s: float) -> dict[str, Any]:
+    """Whether the ranks can measure together, and otherwise why not."""
+    for arrival in arrived:
+        if arrival.problem:
+            name = place.name_of(arrival.rank)
+            return {"problem": f"{name}: {arrival.problem}", "hint": arrival.hint, "exit_code": arrival.exit_code}
+    missing = sorted(set(range(place.world)) - {arrival.rank for arrival in arrived})
+    if missing:
+        shown = ", ".join(place.name_of(rank) for rank in missing[:SHOWN_RANKS])
+        more = f" and {len(missing) - SHOWN_RANKS} more" if len(missing) > SHOWN_RANKS else ""
+        what = f"{shown}{more} did not arrive within {limit_s:.0f} s"
+        return {"problem": what, "hint": "look at its output; `--join-timeout` waits longer", "exit_code": 4}
+    return {"problem": mixed(arrived, place), "hint": "measure nodes that are alike together", "exit_code": 4}
+
+
+def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:
+    """The first thing in which a rank differs from rank 0; None where all are alike."""
+    labels = {"device": "", "torch": "torch ", "driver": "driver ", "nccl": "NCCL ", "mpplan": "mpplan "}
+    first = arrived[0]
+    for key, label in labels.items():
+        for other in arrived[1:]:
+            here, there = getattr(first, key), getattr(other, key)
+            if here != there:
+                return f"{place.name_of(other.rank)} has {label}{there or 'none'}, rank 0 {label}{here or 'none'}"
+    return None
+
+
+def _heard(store: Any, limit_s: float) -> dict[str, Any]:
+    """What rank 0 decided.
+
+    Raises:
+        CannotMeasureError: it said nothing.
+    """
+    import torch.distributed as dist
+
+    try:
+        store.wait(["verdict"], timedelta(seconds=limit_s + 30.0))
+    except (dist.DistError, RuntimeError) as error:
+        raise CannotMeasureError(
+            f"rank 0 did not arrive within {limit_s:.0f} s", hint="look at the output of its node"
+        ) from error
+    verdict: dict[str, Any] = json.loads(store.get("verdict"))
+    return verdict
+
+
+def _error(verdict: Mapping[str, Any]) -> MpplanError:
+    kind = UsageError if verdict["exit_code"] == UsageError.exit_code else CannotMeasureError
+    return kind(verdict["problem"], hint=verdict["hint"])
+
+
+def clocks_apart_s(team: Team) -> tuple[float, int]:
+    """How far the clock of the node that differs most is from rank 0's, and the rank that is there.
+
+    All read their clock right after a barrier, which ends everywhere within a round trip.
+    """
+    team.line_up()
+    clocks = team.gather(time.time())
+    apart = [clock - clocks[0] for clock in clocks]
+    rank = max(range(len(apart)), key=lambda i: abs(apart[i]))
+    return apart[rank], rank

@@ -1,0 +1,77 @@
+"""The record of several ranks: rank 0 writes it, and all know what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.records.jsonl import parse_line, to_line
+from planner.records.measurement import Measurement
+from probes.ranks.team import Team
+from probes.record.figures import Figures
+from probes.record.ledger import PointLedger
+from probes.sensors.interface import Trace
+from probes.timing.trial import Point
+
+
+class SharedLedger:
+    """One record for all ranks; all call the same methods in the same order."""
+
+    def __init__(self, own: PointLedger | None, team: Team) -> None:
+        """Share a record.
+
+        Args:
+            own: the record, on rank 0; None elsewhere.
+            team: all ranks.
+        """
+        self._own, self._team = own, team
+        self.path = Path(team.shared("" if own is None else str(own.path)))
+        lines = team.shared([] if own is None else [to_line(line) for line in own.known.values()])
+        self.known: dict[str, Measurement] = {line.probe_id: line for line in map(_read, lines)}
+        self.written = 0
+        self.under_way = _SharedUnderWay(own, team)
+
+    def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
+        """See `PointLedger.write`."""
+        line = None if self._own is None else to_line(self._own.write(point, figures, trace))
+        measurement = _read(self._team.shared(line))
+        self.known[measurement.probe_id] = measurement
+        self.written += 1
+        return measurement
+
+    def is_done(self, point: Point) -> bool:
+        """See `PointLedger.is_done`."""
+        return self._team.shared(self._own is not None and self._own.is_done(point))
+
+    def close(self) -> None:
+        """See `PointLedger.close`."""
+        if self._own is not None:
+            self._own.close()
+
+
+class _SharedUnderWay:
+    """What rank 0 notes on the disk, known to all."""
+
+    def __init__(self, own: PointLedger | None, team: Team) -> None:
+        self._own = own
+        self._left = team.shared(() if own is None else own.under_way.left_behind())
+
+    def begin(self, probe_ids: Sequence[str]) -> None:
+        """See `UnderWay.begin`."""
+        if self._own is not None:
+            self._own.under_way.begin(probe_ids)
+
+    def end(self) -> None:
+        """See `UnderWay.end`."""
+        if self._own is not None:
+            self._own.under_way.end()
+
+    def left_behind(self) -> tuple[str, ...]:
+        """See `UnderWay.left_behind`."""
+        return self._left
+
+
+def _read(line: str | None) -> Measurement:
+    measurement = parse_line(line or "")
+    assert isinstance(measurement, Measurement), "what was just written can be read"
+    return measurement

@@ -1,0 +1,1 @@
+"""Workloads of several ranks; all ranks list the same points."""
