@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from planner.records.figures import Numerics
 from planner.records.measurement import Measurement
 from probes import precisions, workloads
 from probes.device.clock import Clock
@@ -18,7 +17,6 @@ from probes.energy.window import heat_soak
 from probes.memory.peaks import release, warm_libraries
 from probes.memory.side import open_tracker
 from probes.precisions.interface import PrecisionRecipe
-from probes.precisions.support import check_support
 from probes.ranks.team import ALONE, Team
 from probes.record.figures import Figures
 from probes.record.ledger import PointLedger
@@ -34,10 +32,11 @@ from probes.session.listener import Listener, Progress, Silence
 from probes.session.rules import rules_for
 from probes.session.slices import TimeSlices
 from probes.session.slow import too_slow
+from probes.session.support import support_figures, support_point
 from probes.timing.device_gate import DeviceGate
 from probes.timing.quiet import Gate, LoadGate
 from probes.timing.team_gate import TeamGate, TeamLoadGate
-from probes.timing.trial import Point, PointGroup, ProbePlan, Trial
+from probes.timing.trial import Point, PointGroup, ProbePlan
 from probes.workloads.canary import canary_clock, canary_point
 
 CANARY_EVERY_S = 60.0
@@ -277,7 +276,7 @@ class Session:
                 reason = (
                     f"{slow[recipe.id]:.0f} times slower than FP32 on this CPU; `--precision {recipe.id}` measures it"
                 )
-                self.write(_support_point(recipe), Figures(status="unsupported", reason=reason))
+                self.write(support_point(recipe), Figures(status="unsupported", reason=reason))
         return [recipe for recipe in recipes if recipe.id not in slow]
 
     @property
@@ -290,12 +289,12 @@ class Session:
         Raises:
             DeviceLost: after the line is written.
         """
-        point = _support_point(recipe)
+        point = support_point(recipe)
         if point.probe_id in self._suspects:
             return self.write(point, Figures(status="error", reason=DIED))
         self.ledger.under_way.begin([point.probe_id])
         try:
-            figures = joined(_support_figures(recipe, self.device), self.team)
+            figures = joined(support_figures(recipe, self.device), self.team)
         except DeviceLost as error:
             self._lost(point, error)
             raise
@@ -369,26 +368,6 @@ class Session:
         """Processes on the device, less the one that tracks memory for this."""
         count = self.sensor.processes() if self.sensor else None
         return None if count is None else max(count - self.tracker.processes(), 0)
-
-
-def no_trial(device: Device) -> Trial:
-    """Stands for the trial of points that are not timed.
-
-    Raises:
-        AssertionError: always.
-    """
-    raise AssertionError("this point has no trial")
-
-
-def _support_point(recipe: PrecisionRecipe) -> Point:
-    return Point(probe_id=f"support/{recipe.id}", kind="support", workload="support", recipe=recipe, build=no_trial)
-
-
-def _support_figures(recipe: PrecisionRecipe, device: Device) -> Figures:
-    support = check_support(recipe, device)
-    status = "ok" if support.reason is None else "unsupported"
-    numerics = Numerics(product_error_ratio=support.error_ratio)
-    return Figures(status=status, reason=support.reason, numerics=numerics)
 
 
 def _names(groups: Sequence[PointGroup]) -> tuple[str, ...]:
