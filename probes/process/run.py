@@ -13,6 +13,7 @@ from probes.record.options import Options
 from probes.record.provenance import provenance
 from probes.session.listener import Listener
 from probes.session.suite import Outcome, Session
+from probes.verify.ranks import verify_ranks
 from probes.verify.run import verify
 
 
@@ -76,7 +77,10 @@ def _opened(options: Options, place: Place) -> tuple[Device, Arrival]:
 def _verified(session: Session, outcome: Outcome) -> Outcome:
     lost = None
     try:
-        verify(session)
+        if session.team.size > 1:
+            verify_ranks(session)
+        else:
+            verify(session)
     except DeviceLost as error:
         lost = str(error)
     return replace(outcome, points=session.ledger.written, lost_device=lost)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from planner.measured.ranks.steps import predict_step
 from planner.records.measurement import Measurement
 from probes import precisions, workloads
 from probes.device.clock import Clock
@@ -208,6 +209,7 @@ class Session:
         Raises:
             DeviceLost: the device broke. Which of several points broke it is left to the next process to find out.
         """
+        group = replace(group, points=[self._predicted(point) for point in group.points])
         suspects = self._suspects.intersection(point.probe_id for point in group.points)
         if suspects and len(group.points) > 1:
             single = [replace(group, points=[point]) for point in group.points]
@@ -231,6 +233,13 @@ class Session:
             raise
         self.ledger.under_way.end()  # not reached when the process is killed: then the next one finds the note
         return lines
+
+    def _predicted(self, point: Point) -> Point:
+        """A step of several ranks with what its parts, measured before it, say; any other point as it is."""
+        if not point.messages or point.predicted.time_s is not None:
+            return point
+        known = tuple(self.ledger.known.values())
+        return replace(point, predicted=predict_step(point, point.messages, point.recipe.id, known))
 
     def _keep(self, result: PointResult) -> Measurement:
         return self.write(result.point, result.figures, result.trace)

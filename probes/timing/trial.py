@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from planner.measured.network.messages import StepMessage
 from planner.records.communication import Communication
 from planner.records.figures import Numerics, PredictedFigures
 from planner.records.work import RunSetup, WorkCounts, WorkShape
@@ -72,6 +73,8 @@ class Point:
     """Arithmetic and traffic of an iteration."""
     communication: Communication = field(default_factory=Communication)
     """Who takes part, and in which collective."""
+    messages: tuple[StepMessage, ...] = ()
+    """Of a step over several ranks: what they send; from these and what was measured before, its time is predicted."""
     predicted: PredictedFigures = field(default_factory=PredictedFigures)
     """What it is expected to take."""
     tracked_peak_bytes: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ SCHEMA = "mpplan.verify/1"
 METRICS = ("time", "memory", "energy")
 TARGETS_RATIO = {"cuda": {"time": 0.05, "memory": 0.03, "energy": 0.07}, "cpu": {"time": 0.08, "memory": 0.03}}
 """Largest median error that is called a success, on a quiet machine."""
+
+RANKS_TARGETS_RATIO = {"time": 0.20}
+"""The same of steps over several ranks."""
 
 Case = dict[str, Any]
 
@@ -58,10 +61,16 @@ def verify_document(measurements: Iterable[Measurement]) -> dict[str, Any]:
         "cases": cases,
         "summary": {metric: summary_of(cases, metric) for metric in METRICS},
         "summary_quiet": {metric: summary_of(_quiet(cases), metric) for metric in METRICS},
-        "targets": TARGETS_RATIO.get(points[0].device.kind, {}) if points else {},
+        "targets": _targets(points),
         "contended": sorted({case["name"] for case in cases if case["quality"] != "ok"}),
         "not_run": [{"name": _name(point), "status": point.status, "reason": point.reason} for point in failed],
     }
+
+
+def _targets(points: Sequence[Measurement]) -> dict[str, float]:
+    if any(point.kind == "verify" and point.communication.world for point in points):
+        return RANKS_TARGETS_RATIO
+    return TARGETS_RATIO.get(points[0].device.kind, {}) if points else {}
 
 
 def summary_of(cases: Iterable[Case], metric: str) -> dict[str, Any]:

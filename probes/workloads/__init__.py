@@ -54,7 +54,8 @@ def choose(names: Iterable[str], ranks: int = 1) -> tuple[Workload, ...]:
     others = {workload.name for workload in (*WORKLOADS, *DISTRIBUTED)}
     for name in asked:
         if name not in known:
-            of = f" of {'several ranks' if ranks > 1 else 'one process'}" if name in others else ""
-            what = f"`{name}` is no workload{of}" if of else f"unknown workload `{name}`"
+            if name in others and ranks == 1:
+                raise UsageError(f"`{name}` needs several ranks", hint="`--ranks N` starts them, one per GPU")
+            what = f"`{name}` is of one process" if name in others else f"unknown workload `{name}`"
             raise UsageError(what, hint=f"one of {', '.join(known)}")
     return tuple(workload for workload in listed if not asked or workload.name in asked or workload.name == "canary")

@@ -25,12 +25,12 @@ from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan, TrialOu
 
 GPU_BYTES, CPU_BYTES = (32 * MIB, 256 * MIB), (2 * MIB,)
 GPU_SIZE, CPU_SIZE = 4096, 512
-PART_S = {"cuda": 0.02, "cpu": 0.06}
+PART_S = {"cuda": 0.02, "cpu": 0.025}
 """Length of the products; the collectives take half as long again."""
 LONGER = 1.5
 MOST_CALLS = 64
 OPS = ("all_reduce", "all_gather", "reduce_scatter")
-CAP_S, OWN_S = 1.0, 0.8
+CAP_S, OWN_S = 2.0, 0.8
 
 
 class Overlap:

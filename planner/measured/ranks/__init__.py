@@ -1,0 +1,1 @@
+"""From what was measured of several ranks to steps that span them."""

@@ -1,0 +1,104 @@
+"""How long a collective takes on ranks that were measured: by operation, group and size, from one record's lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.measured.network.messages import StepMessage
+from planner.records.communication import bus_factor
+from planner.records.measurement import Measurement
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCollective:
+    """Times of one operation in one kind of group."""
+
+    op: str
+    """One of `planner.records.communication.OPS`."""
+    world: int
+    """Ranks of a group."""
+    neighbours: bool
+    """Whether its ranks are next to each other, rather than far apart."""
+    sizes_bytes: Floats
+    """Ascending, `[size]`."""
+    times_s: Floats
+    """`[size]`."""
+    probe_ids: tuple[str, ...]
+    """Of its points."""
+
+    def seconds(self, size_bytes: float) -> float:
+        """Time of a message, along straight lines of the logarithms between the sizes that were measured; a smaller one
+        takes what the smallest takes, a larger one as much longer than the largest as it is larger.
+        """
+        if size_bytes >= self.sizes_bytes[-1]:
+            return float(self.times_s[-1] * size_bytes / self.sizes_bytes[-1])
+        log_s = np.interp(math.log(max(size_bytes, 1.0)), np.log(self.sizes_bytes), np.log(self.times_s))
+        return float(np.exp(log_s))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What a message costs, and the points that say so."""
+
+    seconds: float
+    probe_ids: tuple[str, ...]
+
+
+class MeasuredCollectives:
+    """The collectives of one record."""
+
+    def __init__(self, points: Iterable[Measurement]) -> None:
+        """Sort the points of kind `collective`; others are passed over."""
+        by_kind: dict[tuple[str, int, bool], dict[float, Measurement]] = {}
+        for point in points:
+            at = point.communication
+            if point.kind != "collective" or not point.usable_time or not at.op or not at.world or not at.bytes:
+                continue
+            kind = (at.op, at.world, not (at.group or "").startswith(("dp", "cross")))
+            by_kind.setdefault(kind, {})[at.bytes] = point
+        self.measured = tuple(_measured(kind, by_size) for kind, by_size in by_kind.items())
+
+    def charge(self, message: StepMessage) -> Charge | None:
+        """What one message takes, from the most similar group that was measured; None where the operation was not.
+
+        Another number of ranks is brought to this one's as a ring has it: the bytes on the bus by the factor of
+        nccl-tests, the latency by the number of steps, of which the smallest message consists.
+        """
+        if message.world < 2:
+            return Charge(seconds=0.0, probe_ids=())
+        alike = [known for known in self.measured if known.op == message.op]
+        if not alike:
+            return None
+        neighbours = message.stride == 1
+
+        def distance(known: MeasuredCollective) -> tuple[float, bool]:
+            return abs(math.log(known.world / message.world)), known.neighbours != neighbours
+
+        nearest = min(alike, key=distance)
+        seconds = nearest.seconds(message.bytes)
+        if nearest.world != message.world:
+            least_s = float(nearest.times_s[0])
+            steps = (message.world - 1) / (nearest.world - 1)
+            carried = bus_factor(message.op, message.world) / bus_factor(message.op, nearest.world)
+            seconds = least_s * steps + max(seconds - least_s, 0.0) * carried
+        return Charge(seconds=seconds, probe_ids=nearest.probe_ids)
+
+
+def _measured(kind: tuple[str, int, bool], by_size: dict[float, Measurement]) -> MeasuredCollective:
+    op, world, neighbours = kind
+    sizes = sorted(by_size)
+    return MeasuredCollective(
+        op=op,
+        world=world,
+        neighbours=neighbours,
+        sizes_bytes=np.array(sizes),
+        times_s=np.array([by_size[size].time.median_s for size in sizes], dtype=np.float64),
+        probe_ids=tuple(by_size[size].probe_id for size in sizes),
+    )

@@ -1,0 +1,53 @@
+"""Work and communication at once: how long both take, when each slows the other down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from planner.records.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowdowns:
+    """How many times as long each takes beside the other."""
+
+    work_ratio: float = 1.0
+    communication_ratio: float = 1.0
+    probe_ids: tuple[str, ...] = ()
+    """Points that say so; none: nothing was measured, and each is taken to run as if alone."""
+
+    def both_s(self, work_s: float, communication_s: float) -> float:
+        """Time until work and communication that begin together are done, given what each takes alone.
+
+        While both run, each advances at its slowed pace; what is left of the longer one then runs alone.
+        """
+        slow_work_s, slow_communication_s = work_s * self.work_ratio, communication_s * self.communication_ratio
+        if slow_work_s <= slow_communication_s:
+            return slow_work_s + communication_s - slow_work_s / self.communication_ratio
+        return slow_communication_s + work_s - slow_communication_s / self.work_ratio
+
+
+def slowdowns(points: Iterable[Measurement], op: str | None = None) -> Slowdowns:
+    """The slow-downs that the points of kind `overlap` say: of an operation where it was measured, else of all.
+
+    Args:
+        points: of one record.
+        op: one of `planner.records.communication.OPS`.
+    """
+    usable = [
+        point
+        for point in points
+        if point.kind == "overlap" and point.status == "ok" and point.overlap.product_slowdown_ratio is not None
+    ]
+    of_op = [point for point in usable if point.communication.op == op] or usable
+    if not of_op:
+        return Slowdowns()
+    work = [point.overlap.product_slowdown_ratio or 1.0 for point in of_op]
+    communication = [point.overlap.collective_slowdown_ratio or 1.0 for point in of_op]
+    return Slowdowns(
+        work_ratio=max(median(work), 1.0),
+        communication_ratio=max(median(communication), 1.0),
+        probe_ids=tuple(point.probe_id for point in of_op),
+    )

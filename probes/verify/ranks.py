@@ -1,0 +1,68 @@
+"""The closed loop over several ranks: from half of them to all, and from one layout to the others.
+
+What the steps rest on are the steps of ranks by themselves, the overlap, and the collectives of groups of at most half
+the ranks, as a smaller job would have measured them; steps over all ranks are predicted from these, run and compared.
+With two ranks there is no smaller group: then their own collectives are used, and the loop is from the parts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from planner.measured.ranks.steps import predict_step
+from planner.records.measurement import Measurement
+from probes.session.suite import Session
+from probes.timing.trial import Point, PointGroup
+
+BUDGETS_S = {"cuda": 240.0, "cpu": 150.0}
+"""Time on top of the suite's."""
+STEPS = "parallel-step"
+"""Name of the workload whose steps are predicted."""
+
+
+def verify_ranks(session: Session) -> list[Measurement]:
+    """Predict, run and write down every step over all ranks for which there is time.
+
+    Raises:
+        DeviceLost: the device or the communication broke; what was done is written.
+    """
+    end_s = session.options.budget_s or session.elapsed_s + BUDGETS_S[session.device.kind]
+    session.bench = replace(session.bench, end_s=session.began + end_s)
+    parts = tuple(smaller(session.ledger.known.values(), session.team.size))
+    planned = [
+        (group, target)
+        for workload in session.workloads
+        if workload.name == STEPS
+        for group in workload.groups(session.plan)
+        for point in group.points
+        if (target := target_of(point, parts)) is not None
+    ]
+    session.listener.planned(len(planned), sum(group.estimate_s / len(group.points) for group, _ in planned))
+    done: list[Measurement] = []
+    for group, target in planned:
+        estimate_s = group.estimate_s / len(group.points)
+        if session.ledger.is_done(target):
+            done.append(session.ledger.known[target.probe_id])
+        elif session.elapsed_s + estimate_s < end_s:
+            name = f"checking {target.setup.parallel} over {session.team.size} ranks"
+            done += session.measure(PointGroup(name=name, points=[target], estimate_s=estimate_s), estimate_s)
+    return done
+
+
+def smaller(points: Iterable[Measurement], world: int) -> Iterable[Measurement]:
+    """The points that a job of half the ranks would have too: all but the collectives of larger groups."""
+    most = max(world // 2, 2)
+    for point in points:
+        if point.kind != "collective" or (point.communication.world or 0) <= most:
+            yield point
+
+
+def target_of(point: Point, parts: tuple[Measurement, ...]) -> Point | None:
+    """The step under the name of a check, with its prediction; None where nothing can be predicted."""
+    if not point.messages or point.unsupported is not None:
+        return None
+    predicted = predict_step(point, point.messages, point.recipe.id, parts)
+    if predicted.time_s is None:
+        return None
+    return replace(point, probe_id=f"verify/{point.probe_id}", kind="verify", predicted=predicted)
