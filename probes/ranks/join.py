@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team
 POLL_S = 0.2
 JOIN_S = 120.0
 """Longest wait for a rank to arrive: the import of torch from a busy network disk takes a minute."""
+HEAR_S = 3.0
 SHOWN_RANKS = 8
 CLOCKS_APART_S = 1.0
 
@@ -90,10 +92,13 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
     store = dist.PrefixStore("mpplan", _store(place, limit_s))
     store.set(f"arrived/{place.rank}", json.dumps(asdict(arrival)))
     if place.rank == 0:
-        verdict = _verdict(_arrived(store, place, limit_s), place, limit_s)
+        arrived = _arrived(store, place, limit_s)
+        verdict = _verdict(arrived, place, limit_s)
         store.set("verdict", json.dumps(verdict))
+        if verdict["problem"]:
+            _let_them_hear(store, arrived)
     else:
-        verdict = _heard(store, limit_s)
+        verdict = _heard(store, place, limit_s)
     if verdict["problem"]:
         raise _error(verdict)
     assert device is not None, "rank 0 lets nobody go on who has no device"
@@ -125,14 +130,26 @@ def _store(place: Place, limit_s: float) -> Any:
     """The store that torchrun keeps, or one of rank 0 where it keeps none."""
     import torch.distributed as dist
 
+    host, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+    keeps = place.rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     try:
-        store, _, _ = next(dist.rendezvous("env://", place.rank, place.world, timeout=timedelta(seconds=limit_s)))
+        return dist.TCPStore(
+            host, int(port), is_master=keeps, wait_for_workers=False, timeout=timedelta(seconds=limit_s)
+        )
     except (dist.DistError, ValueError) as error:
         raise CannotMeasureError(
-            f"the store of torchrun at {os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')} does not answer",
+            f"the store of torchrun at {host}:{port} does not answer",
             hint="check `--rdzv-endpoint`, and that its port is open between the nodes",
         ) from error
-    return store
+
+
+def _let_them_hear(store: Any, arrived: Sequence[Arrival]) -> None:
+    """Wait a moment before the store may go with this process."""
+    import torch.distributed as dist
+
+    others = [f"heard/{arrival.rank}" for arrival in arrived if arrival.rank > 0]
+    with suppress(dist.DistError, RuntimeError):
+        store.wait(others, timedelta(seconds=HEAR_S))
 
 
 def _arrived(store: Any, place: Place, limit_s: float) -> list[Arrival]:
@@ -176,7 +193,7 @@ def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:
     return None
 
 
-def _heard(store: Any, limit_s: float) -> dict[str, Any]:
+def _heard(store: Any, place: Place, limit_s: float) -> dict[str, Any]:
     """What rank 0 decided.
 
     Raises:
@@ -191,6 +208,7 @@ def _heard(store: Any, limit_s: float) -> dict[str, Any]:
             f"rank 0 did not arrive within {limit_s:.0f} s", hint="look at the output of its node"
         ) from error
     verdict: dict[str, Any] = json.loads(store.get("verdict"))
+    store.set(f"heard/{place.rank}", "")
     return verdict
 
 

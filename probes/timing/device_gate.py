@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from probes.timing.quiet import WINDOW_S, CpuReading, Gate, other_load_ratio, read_cpu
 
-LAUNCH_BOUND_KINDS = ("launch", "memory_op", "block", "end_to_end", "verify")
+LAUNCH_BOUND_KINDS = ("launch", "memory_op", "block", "end_to_end", "parallel_step", "verify")
 """Points whose kernels are launched one by one, so that a host with other work slows them down. Products are replayed
 from a graph, and optimizers are a few long kernels."""
 ACCEPTED_HOST_RATIO = 0.25

@@ -1,0 +1,210 @@
+"""Several ranks through torchrun, for real: the record, a rank that dies, an interruption, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.errors import CannotMeasureError
+from planner.records.communication import OPS
+from planner.records.jsonl import MeasurementFile, read_measurements
+from planner.records.measurement import Measurement
+from probes.process.client import Ended, run_in_process
+from probes.process.torchrun import check_rendezvous, first_failure, is_rank, ranks_of, torchrun
+from probes.record.options import Options
+from tests.probes.process.test_client import ROOT, Heard, start
+
+ASKED = Options(
+    device="cpu", suite="quick", workloads=("collective",), precisions=("fp32",), ranks=2, budget_s=120.0, join_s=60.0
+)
+
+
+def asked(path: Path) -> Options:
+    return replace(ASKED, path=str(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_torch() -> None:
+    pytest.importorskip("torch")
+
+
+def processes_of(path: Path) -> list[str]:
+    """Command lines of processes that measure into a record."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if str(path) in line and "probes.process.worker" in line]
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Heard, MeasurementFile]:
+    """Two ranks' collectives, while one is killed in the middle."""
+    path = tmp_path_factory.mktemp("ranks") / "two.jsonl"
+
+    class Killing(Heard):
+        killed = False
+
+        def measured(self, measurement: Measurement) -> None:
+            super().measured(measurement)
+            if measurement.kind == "collective" and not self.killed:
+                self.killed = True
+                ranks = [pid for pid in processes_of(path) if _environment(int(pid)).get("RANK") == "1"]
+                os.kill(int(ranks[0]), signal.SIGKILL)
+
+    heard = Killing()
+    ended = run_in_process(asked(path), heard)
+    assert processes_of(path) == []
+    return ended, heard, read_measurements(path)
+
+
+def _environment(pid: int) -> dict[str, str]:
+    text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    return dict(part.split("=", 1) for part in text.split("\0") if "=" in part)
+
+
+def test_a_rank_that_is_killed_is_named_and_the_run_goes_on_in_new_processes(
+    record: tuple[Ended, Heard, MeasurementFile],
+) -> None:
+    ended, heard, file = record
+
+    assert (ended.crashes, ended.interrupted) == (1, False)
+    assert "rank 1 was ended by SIGKILL (the system ran out of memory?); going on in a new process" in heard.notes
+    assert file.problems_left_out == 0
+    assert not [problem for problem in file.problems if not problem.used]
+    assert len({point.run_id for point in file.measurements}) == 1
+
+
+def test_every_collective_is_measured_with_its_ranks_and_rates(record: tuple[Ended, Heard, MeasurementFile]) -> None:
+    _, _, file = record
+    points = [point for point in file.latest() if point.kind == "collective"]
+
+    assert {point.communication.op for point in points} == set(OPS)
+    for point in points:
+        at = point.communication
+        assert point.status == "ok", point.reason
+        assert (at.group, at.backend, at.world, at.nodes) == ("world", "gloo", 2, 1)
+        assert point.ranks.names == ("node 0 rank 0", "node 0 rank 1")
+        assert at.bytes is not None
+        assert point.time.median_s is not None
+        assert at.algorithm_bytes_per_s == pytest.approx(at.bytes / point.time.median_s)
+        factor = {"all_reduce": 1.0, "send_recv": 1.0}.get(str(at.op), 0.5)  # 2(n-1)/n, 1, (n-1)/n of two ranks
+        assert at.bus_bytes_per_s == pytest.approx(factor * (at.algorithm_bytes_per_s or 0.0))
+
+
+def test_a_sample_is_never_faster_than_any_rank(record: tuple[Ended, Heard, MeasurementFile]) -> None:
+    _, _, file = record
+    points = [point for point in file.latest() if point.ranks.time_s]
+
+    assert len(points) >= 15
+    for point in points:
+        assert point.time.median_s is not None
+        assert point.time.median_s >= 0.999 * max(point.ranks.time_s), point.probe_id
+
+
+def test_larger_messages_take_longer(record: tuple[Ended, Heard, MeasurementFile]) -> None:
+    _, _, file = record
+    times = {point.probe_id: point.time.median_s or 0.0 for point in file.latest() if point.kind == "collective"}
+
+    for op in OPS:
+        small, large = times[f"collective/{op}/world/1x2/1024"], times[f"collective/{op}/world/1x2/4194304"]
+        assert large > 2.0 * small, op
+
+
+def test_an_interruption_ends_every_rank_and_keeps_the_record(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    process = start(path, "--ranks", "2", "--workload", "collective", "--precision", "fp32", "--budget", "5m")
+    for _ in range(1500):
+        if path.exists() and "collective/" in path.read_text(encoding="utf-8"):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=120)
+
+    assert process.returncode == 130, errors
+    assert "error: interrupted" in errors
+    assert any(point.kind == "collective" for point in read_measurements(path).measurements)
+    assert processes_of(path) == []
+
+
+def test_torchrun_itself_may_start_the_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "mpplan"]
+    asked = ["probe", "--device", "cpu", "--suite", "quick", "--workload", "overlap", "--precision", "fp32"]
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, *asked, "-o", str(path)], capture_output=True, text=True, env=environment, timeout=300, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    (point,) = (point for point in read_measurements(path).latest() if point.kind == "overlap")
+    overlap = point.overlap
+    assert overlap.product_alone_s is not None
+    assert overlap.product_beside_s is not None
+    assert overlap.both_s is not None
+    assert overlap.product_slowdown_ratio == pytest.approx(overlap.product_beside_s / overlap.product_alone_s)
+    assert overlap.both_s >= overlap.product_beside_s
+
+
+SAID = """\
+============================================================
+probes.process.worker FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-22_15:38:12
+  host      : localhost
+  rank      : 3 (local_rank: 1)
+  exitcode  : {code} (pid: 6078)
+  error_file: <N/A>
+"""
+"""The end of what torchrun of PyTorch 2.13 says when a rank fails."""
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (SAID.format(code=-9), "rank 3 was ended by SIGKILL (the system ran out of memory?)"),
+        (SAID.format(code=-11), "rank 3 was ended by SIGSEGV"),
+        (SAID.format(code=1), "rank 3 failed with exit code 1"),
+        ("something else", None),
+    ],
+)
+def test_the_rank_that_failed_first_is_told_from_torchruns_words(said: str, words: str | None) -> None:
+    assert first_failure(said) == words
+
+
+def test_nodes_that_did_not_meet_are_said_with_the_time_waited() -> None:
+    options = replace(ASKED, nnodes=4, rdzv_endpoint="node01:29500")
+
+    with pytest.raises(CannotMeasureError, match="fewer than 4 nodes came to node01:29500 within 60 s"):
+        check_rendezvous("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", options)
+    with pytest.raises(CannotMeasureError, match="nothing answers at node01:29500"):
+        check_rendezvous("RendezvousConnectionError: The connection has failed", options)
+    check_rendezvous("all is well", options)
+
+
+def test_nodes_meet_where_they_are_told_and_one_node_by_itself() -> None:
+    alone = torchrun(ASKED, "/logs")
+    several = torchrun(replace(ASKED, nnodes=4, ranks=8, rdzv_endpoint="node01:29500"), "/logs")
+
+    assert "--standalone" in alone
+    assert "--nproc-per-node=2" in alone
+    assert {"--nnodes=4", "--rdzv-endpoint=node01:29500", "--nproc-per-node=8"} <= set(several)
+    assert "--max-restarts=0" in several
+
+
+def test_a_process_knows_whether_torchrun_started_it() -> None:
+    said = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "RANK": "9"}
+
+    assert is_rank(said)
+    assert ranks_of(said) == (8, 2, 9)
+    assert not is_rank({})
+    assert not is_rank(said | {"WORLD_SIZE": "1"})

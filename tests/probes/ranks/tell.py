@@ -1,0 +1,47 @@
+"""What each of several ranks finds out with its team, as JSON of rank 0; a program for torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from probes.device.clock import CpuClock
+from probes.device.device import open_device
+from probes.ranks.clock import TeamClock
+from probes.ranks.join import Arrival, clocks_apart_s, join, leave, place_from_environment
+from probes.ranks.team import kinds_of_groups
+from probes.timing.trial import CallTrial
+
+
+def main() -> None:
+    place = place_from_environment()
+    assert place is not None
+    device = open_device("cpu")
+    team, _ = join(place, lambda: (device, Arrival(rank=place.rank, device=device.name)), 60.0)
+    groups = {kind[0]: team.group(*kind).ranks for kind in kinds_of_groups(place)}
+    slow = CallTrial(call=lambda: time.sleep(0.02 if place.rank == 1 else 0.005))
+    batch = TeamClock(CpuClock(), team).batch(slow, samples=3, iterations=1)
+    told = {
+        "rank": place.rank,
+        "agreed": team.agree(place.rank == 0),
+        "of_first": team.of_first(10.0 + place.rank),
+        "maxima": team.maxima([float(place.rank), -float(place.rank)]),
+        "shared": team.shared({"from": place.rank}),
+        "groups": groups,
+        "samples_s": batch.samples_s,
+        "own_s": batch.own_s,
+        "apart_s": clocks_apart_s(team)[0],
+    }
+    told_by_all = team.gather(told)
+    if team.leads:
+        Path(sys.argv[1]).write_text(json.dumps(told_by_all), encoding="utf-8")
+    team.line_up()
+    leave()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

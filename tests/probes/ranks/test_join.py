@@ -1,0 +1,103 @@
+"""Ranks that find each other, or do not, in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.errors import UsageError
+from probes.ranks.join import Arrival, mixed, place_from_environment
+from probes.ranks.team import Place
+from probes.record.options import Options
+
+ROOT = Path(__file__).parents[3]
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def start(rank: int, world: int, port: int, path: Path, **changes: Any) -> subprocess.Popen[str]:
+    values = {"device": "cpu", "suite": "quick", "path": str(path), "ranks": world, "join_s": 4.0}
+    options = Options(**(values | changes))
+    placed = {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_WORLD_SIZE": str(world),
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-m", "probes.process.worker", options.to_json()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | placed,
+    )  # fmt: skip
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_rank_that_never_arrives_is_named_after_the_stated_time(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    process = start(0, 3, free_port(), tmp_path / "r.jsonl")
+    out, _ = process.communicate(timeout=120)
+
+    assert process.returncode == 4
+    assert events(out)[-1] == {
+        "event": "failed", "message": "node 0 rank 1, node 0 rank 2 did not arrive within 4 s",
+        "hint": "look at its output; `--join-timeout` waits longer", "exit_code": 4,
+    }  # fmt: skip
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_a_rank_that_cannot_take_part_says_why_through_rank_0(tmp_path: Path) -> None:
+    """Rank 1 looks for a GPU that this machine does not have."""
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    port = free_port()
+    first, second = start(0, 2, port, tmp_path / "r.jsonl"), start(1, 2, port, tmp_path / "r.jsonl", device="cuda")
+    out, _ = first.communicate(timeout=120)
+    other, _ = second.communicate(timeout=120)
+
+    assert (first.returncode, second.returncode) == (4, 4)
+    assert events(out)[-1]["message"] == "node 0 rank 1: this machine shows no NVIDIA GPU"
+    assert [event["event"] for event in events(other)] == ["follows"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"device": "NVIDIA A100-SXM4-80GB"}, "node 1 rank 9 has NVIDIA A100-SXM4-80GB, rank 0 NVIDIA H200"),
+        ({"torch": "2.9.1"}, "node 1 rank 9 has torch 2.9.1, rank 0 torch 2.11.0"),
+        ({"driver": ""}, "node 1 rank 9 has driver none, rank 0 driver 580.1"),
+        ({"mpplan": "0.2.0"}, "node 1 rank 9 has mpplan 0.2.0, rank 0 mpplan 0.3.0"),
+    ],
+)
+def test_ranks_that_differ_are_named_with_what_differs(changes: dict[str, str], words: str) -> None:
+    alike = {"device": "NVIDIA H200", "torch": "2.11.0", "driver": "580.1", "mpplan": "0.3.0"}
+    arrived = [Arrival(rank=rank, **alike) for rank in range(9)] + [Arrival(rank=9, **(alike | changes))]
+
+    assert mixed(arrived, Place(world=10, local_world=5)) == words
+    assert mixed(arrived[:9], Place(world=9, local_world=9)) is None
+
+
+def test_torchrun_says_where_a_process_is() -> None:
+    said = {"RANK": "11", "LOCAL_RANK": "3", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}
+
+    assert place_from_environment(said) == Place(rank=11, world=16, local_rank=3, local_world=8)
+    assert place_from_environment({}) is None
+    assert place_from_environment(said | {"WORLD_SIZE": "1"}) is None
+
+
+def test_nodes_with_unequal_numbers_of_ranks_are_refused() -> None:
+    said = {"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "6", "LOCAL_WORLD_SIZE": "4"}
+
+    with pytest.raises(UsageError, match="6 ranks with 4 on this node: every node must have as many"):
+        place_from_environment(said)

@@ -1,0 +1,80 @@
+"""Ranks that decide together: four real processes over gloo."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.ranks.team import ALONE, Place, Team, kinds_of_groups
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = Path(__file__).parent / "tell.py"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each of four ranks found out."""
+    pytest.importorskip("torch")
+    out = tmp_path_factory.mktemp("team") / "told.json"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([*command, str(PROGRAM), str(out)], env=environment, check=True, timeout=300, capture_output=True)
+    ranks: list[dict[str, Any]] = json.loads(out.read_text(encoding="utf-8"))
+    return ranks
+
+
+def test_all_go_by_what_rank_0_decided(told: list[dict[str, Any]]) -> None:
+    assert [rank["agreed"] for rank in told] == [True] * 4
+    assert [rank["of_first"] for rank in told] == [10.0] * 4
+    assert [rank["shared"] for rank in told] == [{"from": 0}] * 4
+
+
+def test_what_is_gathered_is_in_the_order_of_ranks(told: list[dict[str, Any]]) -> None:
+    assert [rank["rank"] for rank in told] == [0, 1, 2, 3]
+    assert [rank["maxima"] for rank in told] == [[3.0, 0.0]] * 4
+
+
+def test_neighbours_and_distant_ranks_form_the_groups_of_tensor_and_data_parallelism(
+    told: list[dict[str, Any]],
+) -> None:
+    assert [rank["groups"]["world"] for rank in told] == [[0, 1, 2, 3]] * 4
+    assert [rank["groups"]["tp2"] for rank in told] == [[0, 1], [0, 1], [2, 3], [2, 3]]
+    assert [rank["groups"]["dp2"] for rank in told] == [[0, 2], [1, 3], [0, 2], [1, 3]]
+
+
+def test_a_sample_is_that_of_the_slowest_rank_and_each_keeps_its_own(told: list[dict[str, Any]]) -> None:
+    """Rank 1 rests 20 ms, the others 5."""
+    assert all(rank["samples_s"] == told[0]["samples_s"] for rank in told)
+    assert min(told[0]["samples_s"]) >= 0.02
+    assert min(told[1]["own_s"]) >= 0.02
+    assert min(min(told[rank]["own_s"]) for rank in (0, 2, 3)) < 0.02
+
+
+def test_clocks_of_one_node_agree(told: list[dict[str, Any]]) -> None:
+    assert abs(told[0]["apart_s"]) < 1.0
+
+
+def test_a_process_alone_decides_by_itself() -> None:
+    assert (ALONE.agree(True), ALONE.agree(False), ALONE.gather(3), ALONE.maxima([2.0])) == (True, False, [3], [2.0])
+    assert (ALONE.size, ALONE.leads, ALONE.world().ranks) == (1, True, (0,))
+
+
+def test_on_several_nodes_groups_are_of_a_node_or_across_them() -> None:
+    place = Place(rank=0, world=16, local_rank=0, local_world=8)
+
+    assert kinds_of_groups(place) == [
+        ("world", 16, 1), ("node", 8, 1), ("cross", 2, 8),
+        ("tp2", 2, 1), ("tp4", 4, 1), ("dp4", 4, 4), ("dp8", 8, 2),
+    ]  # fmt: skip
+    assert (place.nodes, place.name_of(11)) == (2, "node 1 rank 11")
+
+
+def test_groups_that_do_not_divide_the_ranks_are_refused() -> None:
+    with pytest.raises(ValueError, match="1 ranks do not divide into groups of 2 that are 1 apart"):
+        Team().group("tp2", 2)
