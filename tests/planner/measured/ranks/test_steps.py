@@ -1,0 +1,102 @@
+"""Steps over several ranks, from their parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from planner.measured.network.messages import StepMessage
+from planner.measured.ranks.steps import bubble_ratio, predict_step
+from planner.records.figures import TimeStatistics
+from planner.records.measurement import Measurement
+from planner.records.work import RunSetup, WorkCounts, WorkShape
+from tests.planner.measured.ranks.test_collectives import collective
+from tests.planner.measured.ranks.test_overlap import overlap
+from tests.planner.recorded import a_measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    setup: RunSetup
+    shape: WorkShape
+    counts: WorkCounts
+
+
+ALONE = replace(
+    a_measurement(kind="parallel_step", probe_id="parallel_step/alone"),
+    setup=RunSetup(parallel="alone", recipe="fp32", recompute="none"),
+    shape=WorkShape(model="tiny", dp=4),
+    counts=WorkCounts(flop_model=4e9),
+    time=TimeStatistics(median_s=0.35, forward_median_s=0.1, backward_median_s=0.2, optimizer_median_s=0.05),
+)
+"""Four ranks by themselves: 100 ms, 200 ms and 50 ms."""
+REDUCE = StepMessage(op="all_reduce", world=4, stride=1, bytes=1e6, count=3, phase="backward", hidden=True)
+KNOWN: list[Measurement] = [
+    ALONE, collective("all_reduce", 4, 1e3, 1e-3), collective("all_reduce", 4, 1e6, 0.02),
+    overlap("all_reduce", 1.25, 1.5),
+]  # fmt: skip
+
+
+def step(parallel: str, flop: float = 4e9, recompute: str = "none", **shape: int) -> Step:
+    return Step(
+        setup=RunSetup(parallel=parallel, recipe="fp32", recompute=recompute),
+        shape=WorkShape(model="tiny", **shape),
+        counts=WorkCounts(flop_model=flop),
+    )
+
+
+def test_hidden_messages_slow_the_backward_pass_and_open_ones_come_on_top() -> None:
+    """Three all-reduces of 20 ms: beside the work they take 90 ms, in which 72 ms of work are done; 18 ms are lost."""
+    last = replace(REDUCE, count=1, hidden=False)
+
+    predicted = predict_step(step("ddp", dp=4), [REDUCE, last], "fp32", KNOWN)
+
+    assert predicted.time_s == pytest.approx(0.35 + 0.018 + 0.02)
+    assert predicted.probe_ids[0] == "parallel_step/alone"
+    assert "overlap/all_reduce/1.25" in predicted.probe_ids
+
+
+def test_without_messages_a_step_takes_what_ranks_alone_take() -> None:
+    assert predict_step(step("ddp", dp=4), [], "fp32", KNOWN).time_s == pytest.approx(0.35)
+
+
+def test_half_the_arithmetic_takes_half_the_time_and_a_shard_of_the_update() -> None:
+    assert predict_step(step("tp", flop=2e9, tp=4), [], "fp32", KNOWN).time_s == pytest.approx(0.15 + 0.05 / 4)
+
+
+def test_recomputation_runs_the_forward_pass_again() -> None:
+    assert predict_step(step("ddp", dp=4, recompute="full"), [], "fp32", KNOWN).time_s == pytest.approx(0.45)
+
+
+def test_sharded_states_are_updated_in_parts() -> None:
+    assert predict_step(step("fsdp2", dp=4), [], "fp32", KNOWN).time_s == pytest.approx(0.3 + 0.05 / 4)
+
+
+@pytest.mark.parametrize(
+    ("stages", "virtual", "micro_batches", "ratio"),
+    [(1, 1, 4, 0.0), (2, 1, 4, 0.25), (4, 1, 8, 0.375), (4, 2, 8, 0.1875)],
+)
+def test_the_bubble_is_of_the_stages_over_the_micro_batches(
+    stages: int, virtual: int, micro_batches: int, ratio: float
+) -> None:
+    assert bubble_ratio(stages, virtual, micro_batches) == pytest.approx(ratio)
+
+
+def test_a_pipeline_waits_for_its_first_and_last_micro_batch() -> None:
+    predicted = predict_step(step("pp-1f1b", pp=4, vp=1, micro_batches=8), [], "fp32", KNOWN)
+
+    assert predicted.time_s == pytest.approx(0.3 * 1.375 + 0.05 / 4)
+
+
+@pytest.mark.parametrize("without", [ALONE.probe_id, "collective"])
+def test_without_one_of_its_parts_nothing_is_predicted(without: str) -> None:
+    known = [point for point in KNOWN if not point.probe_id.startswith(without)]
+
+    assert predict_step(step("ddp", dp=4), [REDUCE], "fp32", known).time_s is None
+
+
+def test_another_model_or_precision_is_no_base() -> None:
+    assert predict_step(step("ddp", dp=4), [], "bf16-fsdp", KNOWN).time_s is None
+    other = replace(ALONE, shape=replace(ALONE.shape, model="another"))
+    assert predict_step(step("ddp", dp=4), [], "fp32", [other]).time_s is None
