@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpplan.commands.measuring.several import Several, ranks_asked_for
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
 from planner.errors import CannotMeasureError, UnstableError, UsageError
@@ -94,7 +93,7 @@ def probe(
     The record is kept in your data directory and, with -o, also there; `mpplan estimate` uses it from then on.
     With --ranks, or under `torchrun -m mpplan probe`, it measures the network between GPUs and steps that span them.
     """
-    several = _several(ranks, nnodes, rdzv_endpoint, join_timeout, gpu_index)
+    several = ranks_asked_for(ranks, nnodes, rdzv_endpoint, join_timeout, gpu_index)
     settings = _options(
         suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
         resume=resume, verify=verify, threads=threads, seed=seed, output=output, several=several,
@@ -115,52 +114,9 @@ def probe(
         raise UnstableError(f"`{ended.path}` cannot be trusted", hint=f"`mpplan check {ended.path}` says why")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Several:
-    """The ranks of a run."""
-
-    ranks: int
-    """On this node."""
-    nnodes: int
-    rdzv_endpoint: str | None
-    join_s: float
-    rank: int = 0
-    """Of this process, where torchrun started it."""
-
-
-def _several(ranks: int | None, nnodes: int, rdzv_endpoint: str | None, join_timeout: str, gpu_index: int) -> _Several:
-    """The ranks that were asked for, or that torchrun says.
-
-    Raises:
-        UsageError: flags that contradict each other or torchrun.
-    """
-    from probes.process.torchrun import is_rank, ranks_of
-
-    join_s = parse_duration_s(join_timeout, "--join-timeout")
-    if is_rank(os.environ):
-        local, nodes, rank = ranks_of(os.environ)
-        if ranks not in (None, local) or nnodes not in (1, nodes) or rdzv_endpoint:
-            raise UsageError(
-                f"torchrun has started {local} ranks on each of {nodes} nodes already",
-                hint="leave out --ranks, --nnodes and --rdzv-endpoint: torchrun has its own",
-            )
-        return _Several(ranks=local, nnodes=nodes, rdzv_endpoint=None, join_s=join_s, rank=rank)
-    if nnodes > 1 and rdzv_endpoint is None:
-        raise UsageError(
-            f"--nnodes {nnodes} needs --rdzv-endpoint", hint="the address of one of the nodes and a free port, on each"
-        )
-    if rdzv_endpoint is not None and not re.fullmatch(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", rdzv_endpoint):
-        raise UsageError(f"--rdzv-endpoint: expected HOST:PORT, found `{rdzv_endpoint}`", hint="like `node01:29500`")
-    if nnodes > 1 and ranks is None:
-        raise UsageError(f"--nnodes {nnodes} needs --ranks", hint="the number of GPUs of each node")
-    if (ranks or 1) * nnodes > 1 and gpu_index:
-        raise UsageError("--gpu-index is of a single GPU", hint="CUDA_VISIBLE_DEVICES chooses those of --ranks")
-    return _Several(ranks=ranks or 1, nnodes=nnodes, rdzv_endpoint=rdzv_endpoint, join_s=join_s)
-
-
 def _options(
     *, suite: str, device: str, precision: str | None, workload: str | None, gpu_index: int, budget: str | None,
-    resume: bool, verify: bool, threads: int | None, seed: int, output: str | None, several: _Several,
+    resume: bool, verify: bool, threads: int | None, seed: int, output: str | None, several: Several,
 ) -> Options:  # fmt: skip
     """The flags, checked before anything is started.
 

@@ -1,0 +1,55 @@
+"""How many ranks a probe has, by its flags or by torchrun."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from planner.errors import UsageError
+from planner.units import parse_duration_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Several:
+    """The ranks of a run."""
+
+    ranks: int
+    """On this node."""
+    nnodes: int
+    rdzv_endpoint: str | None
+    join_s: float
+    rank: int = 0
+    """Of this process, where torchrun started it."""
+
+
+def ranks_asked_for(
+    ranks: int | None, nnodes: int, rdzv_endpoint: str | None, join_timeout: str, gpu_index: int
+) -> Several:
+    """The ranks that were asked for, or that torchrun says.
+
+    Raises:
+        UsageError: flags that contradict each other or torchrun.
+    """
+    from probes.process.torchrun import is_rank, ranks_of
+
+    join_s = parse_duration_s(join_timeout, "--join-timeout")
+    if is_rank(os.environ):
+        local, nodes, rank = ranks_of(os.environ)
+        if ranks not in (None, local) or nnodes not in (1, nodes) or rdzv_endpoint:
+            raise UsageError(
+                f"torchrun has started {local} ranks on each of {nodes} nodes already",
+                hint="leave out --ranks, --nnodes and --rdzv-endpoint: torchrun has its own",
+            )
+        return Several(ranks=local, nnodes=nodes, rdzv_endpoint=None, join_s=join_s, rank=rank)
+    if nnodes > 1 and rdzv_endpoint is None:
+        raise UsageError(
+            f"--nnodes {nnodes} needs --rdzv-endpoint", hint="the address of one of the nodes and a free port, on each"
+        )
+    if rdzv_endpoint is not None and not re.fullmatch(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", rdzv_endpoint):
+        raise UsageError(f"--rdzv-endpoint: expected HOST:PORT, found `{rdzv_endpoint}`", hint="like `node01:29500`")
+    if nnodes > 1 and ranks is None:
+        raise UsageError(f"--nnodes {nnodes} needs --ranks", hint="the number of GPUs of each node")
+    if (ranks or 1) * nnodes > 1 and gpu_index:
+        raise UsageError("--gpu-index is of a single GPU", hint="CUDA_VISIBLE_DEVICES chooses those of --ranks")
+    return Several(ranks=ranks or 1, nnodes=nnodes, rdzv_endpoint=rdzv_endpoint, join_s=join_s)
