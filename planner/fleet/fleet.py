@@ -78,7 +78,7 @@ def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
 
     Raises:
         UsageError: a name is not one of the fleet's, or fewer than two members are left.
-        InputFileError: a point was measured with different numbers of ranks.
+        InputFileError: the records share no result, or a point was measured with different numbers of ranks.
     """
     names = [(member, record.name) for record in records for member in record.members]
     out = _left_out(names, left_out)
@@ -91,6 +91,11 @@ def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
     )
     kept_records = [record.name for record in records if any(name not in out for name in record.members)]
     lines, missing = _merged(readings, out, kept_records, slowest.record if slowest else None)
+    if not any(line.status == "ok" for line in lines):
+        raise InputFileError(
+            f"{records[-1].path}: expected points that the other records have, found none",
+            hint="measure every node with the same suite and precisions",
+        )
     outliers = _outliers(members, every, pace)
     kept_outliers = [outlier.name for outlier in outliers if not outlier.left_out and outlier.name in pace]
     kept = [member.name for member in members if not member.left_out]

@@ -106,7 +106,8 @@ def _sentences(fleet: Fleet) -> Iterator[str]:
     points = sum(point.status == "ok" for point in fleet.measurements)
     yield f"Joined {fleet.kept} of {len(fleet.members)} members: {points} points of {fleet.device_name}."
     for outlier in fleet.outliers:
-        yield _sentence(outlier, several=fleet.together is not None)
+        own = sum(outlier.name in (member.name, member.record) for member in fleet.members)
+        yield _sentence(outlier, own, several=fleet.together is not None)
     if fleet.together is not None:
         yield f"Together: {_cost(fleet.together)}."
     known = sorted((m for m in fleet.members if m.pace_ratio), key=lambda member: member.pace_ratio or 0.0)
@@ -121,12 +122,14 @@ def _sentences(fleet: Fleet) -> Iterator[str]:
     yield from _missing(fleet)
 
 
-def _sentence(outlier: Outlier, *, several: bool) -> str:
+def _sentence(outlier: Outlier, own: int, *, several: bool) -> str:
+    """What sets a member (or a record of `own` members) apart, and what keeping it costs."""
     why = "; ".join(reason.what for reason in outlier.why)
     if outlier.left_out:
         return f"{outlier.name} is left out: {why}. Keeping it would cost: {_cost(outlier.cost)}."
     if outlier.cost.cost_ratio > 1.0:
-        return f"{outlier.name}: {why}. Keeping it costs: {_cost(outlier.cost)}."
+        more = f", more than it does: `--leave-out '{outlier.name}'`" if outlier.cost.gpus_worth > own else ""
+        return f"{outlier.name}: {why}. Keeping it costs: {_cost(outlier.cost)}{more}."
     alone = " as long as the others stay" if several else ""
     return f"{outlier.name}: {why}. Keeping it makes no step longer{alone}."
 
