@@ -35,7 +35,7 @@ def test_a_difference_keeps_the_unit():
 def test_a_point_that_few_members_have_says_nothing():
     table = {"a": {"x": 1.0}, "b": {"x": 1.0, "y": 2.0}, "c": dict.fromkeys("xyzuvw", 1.0)}
 
-    assert against_median(table) == {name: (0.0, 1) for name in "xyzuvw"}
+    assert against_median(table) == dict.fromkeys("xyzuvw", (0.0, 1))
 
 
 def test_one_among_equals_is_far_beyond_the_least_effect_and_not_below_it():
