@@ -56,7 +56,8 @@ def test_a_plan_from_a_fleet_names_it_as_measured_and_is_as_slow_as_its_slowest_
 
     def rate(record: str) -> float:
         answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, records=record)
-        return answer.plans[0].tokens_per_s_per_gpu.mid
+        (plan,) = [plan for plan in answer.plans if plan.precision == "bf16"]
+        return plan.tokens_per_s_per_gpu.mid
 
     answer = estimate(params="7B", precision="bf16", gpu="h200-sxm-141gb", gpus=8, records=str(merged))
     (record,) = [source for source in answer.evidence if source.id.startswith("record:")]
