@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from mpplan.api.fleets import SCHEMA as FLEET_SCHEMA
 from mpplan.api.imports import SCHEMA as IMPORT_SCHEMA
 from mpplan.ui.schema import FOLDER, file_of
 from planner.answer.document import ESTIMATE_SCHEMA, PARTS
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS, Answer, Plan
 from planner.calibration.document import SCHEMA as CALIBRATION_SCHEMA
 from planner.evidence import Estimate
+from planner.fleet.outliers import KeepingCost, Member, Why
 from planner.models.shape import ModelShape
 from planner.question.asked import InputValue
 from planner.records.flat import columns
@@ -255,6 +257,20 @@ def imports(definitions: Definitions) -> Schema:
                    "rows": array(table(TEXT))})  # fmt: skip
 
 
+def fleet(definitions: Definitions) -> Schema:
+    """What `mpplan records merge --json` prints."""
+    why = definitions.reference(Why)
+    cost = record_of(KeepingCost, definitions)
+    outlier = record({"name": TEXT, "why": array(why), "left_out": YES, **cost["properties"]})
+    lacking = record({"record": TEXT, "why": TEXT})
+    missing = record({"probe_id": TEXT, "kept": YES, "lacking": array(lacking)})
+    merged = record({"run_id": or_null(TEXT), "points": COUNT, "members": COUNT})
+    return record({"schema": {"const": FLEET_SCHEMA}, "record": or_null(TEXT), "device_name": TEXT,
+                   "gpu": or_null(TEXT), "members": array(definitions.reference(Member)), "outliers": array(outlier),
+                   "together": or_null(cost), "merged": merged, "missing": array(missing),
+                   "warnings": array(TEXT)})  # fmt: skip
+
+
 DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     ESTIMATE_SCHEMA: estimate,
     COMPARISON_SCHEMA: comparison,
@@ -264,6 +280,7 @@ DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     VERIFY_SCHEMA: verify,
     PROBE_SCHEMA: probe,
     IMPORT_SCHEMA: imports,
+    FLEET_SCHEMA: fleet,
 }
 """The documents that have a schema, by their `schema` line."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,6 @@ from planner.imported.source import SourceFile, read_source
 from planner.imported.steps import read_steps
 from planner.imported.steps.log import StepLog
 from planner.records.home import user_path
-from planner.records.jsonl import to_line
 from planner.records.measurement import Measurement
 from planner.validation.template import COLUMNS
 
@@ -104,12 +102,6 @@ def _check_once(sources: Sequence[SourceFile]) -> None:
                 f"`{source.name}` holds the same as `{by_hash[source.sha256]}`", hint="give each file once"
             )
         by_hash[source.sha256] = source.name
-
-
-def record_bytes(imported: Imported, name: str) -> bytes:
-    """The record as its file, packed where the name ends in `.gz`."""
-    text = "".join(f"{to_line(point)}\n" for point in imported.measurements).encode()
-    return gzip.compress(text, mtime=0) if name.endswith(".gz") else text
 
 
 def runs_table(imported: Imported) -> str:

@@ -17,7 +17,7 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import CPU_LOCAL, user_path
-from planner.records.store import StoredRecord, record_of_gpu
+from planner.records.store import StoredRecord, fleet_size, record_of_gpu
 from planner.records.summary import RecordSummary
 from planner.training.policies import why_unsupported
 
@@ -90,6 +90,7 @@ class ChosenRecords:
                 record=record.name,
                 points=record.verdict.points,
                 date=str(record.date),
+                **_members(record),
             )
             for gpu, record in self.records.items()
         )
@@ -105,8 +106,15 @@ def _notice(record: StoredRecord) -> str:
     """The key of the message that a record was used."""
     if record.shipped:
         return "warning.shipped_record"
-    imported = any(point.imported.tool is not None for point in record.file.measurements)
-    return "warning.imported_record" if imported else "warning.own_record"
+    if any(point.imported.tool is not None for point in record.file.measurements):
+        return "warning.imported_record"
+    return "warning.fleet_record" if _members(record) else "warning.own_record"
+
+
+def _members(record: StoredRecord) -> dict[str, int]:
+    """How many GPUs the record of a fleet is of."""
+    size = fleet_size(record.file.measurements)
+    return {"members": size} if size and not record.shipped else {}
 
 
 def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:

@@ -65,7 +65,7 @@ COMMANDS = (
     Command(
         name="records",
         target="mpplan.commands.measuring.records:records_app",
-        help="List, show, import and remove measurement records.",
+        help="List, show, import, merge and remove measurement records.",
     ),
     Command(
         name="gpus",

@@ -69,6 +69,38 @@ def open_output(name: str, flag: str = "--output") -> Output:
     return Output(path=path)
 
 
+def new_output(name: str | None, flag: str = "--output") -> Output | None:
+    """Where something is written that must not take the place of anything: it may be the only copy of a measurement.
+
+    Args:
+        name: as for `open_output`; None: nothing is written.
+        flag: the flag that named it, for the message.
+
+    Raises:
+        UsageError: as `open_output`, or there is such a file already.
+    """
+    if name is None:
+        return None
+    place = open_output(name, flag)
+    if place.path is not None and place.path.is_file() and place.path.stat().st_size:
+        raise UsageError(f"{flag}: `{place.path}` exists already", hint="name another file")
+    return place
+
+
+def new_record(name: str | None, flag: str = "--output") -> Output | None:
+    """The same for a measurement record, whose name says so.
+
+    Raises:
+        UsageError: as `new_output`, or it does not end as records do.
+    """
+    from planner.records.store import RECORD_SUFFIXES  # reads the catalogue of GPUs, of which most outputs know nothing
+
+    place = new_output(name, flag)
+    if place is not None and place.path is not None and not place.path.name.endswith(RECORD_SUFFIXES):
+        raise UsageError(f"{flag}: a record ends in `.jsonl` or `.jsonl.gz`", hint=f"name it `{place.path.stem}.jsonl`")
+    return place
+
+
 def _probe(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a directory")

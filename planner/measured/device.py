@@ -30,7 +30,7 @@ from planner.measured.memory import context_bytes, fragmentation_ratios
 from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
 from planner.records.measurement import Measurement
-from planner.records.store import gpu_of
+from planner.records.store import fleet_size, gpu_of
 
 CASTS = {"cast_fp8_tensorwise": "fp8", "cast_fp8_rowwise": "fp8-rowwise"}
 """Memory-bound operations that only FP8 has, by the recipe that makes them."""
@@ -76,6 +76,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         },
         full_clock_hz=max((point.device_state.sm_clock_median_hz or 0.0 for point in points), default=0.0) or None,
         power_limit_w=last.device_state.power_limit_w,
+        fleet=fleet_size(points),
         imported=_imported(points),
         context_bytes=context_bytes(points),
         fragmentation_ratios=fragmentation_ratios(points),
@@ -86,7 +87,8 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
 
 def evidence_of(rates: MeasuredRates, kind: EvidenceKind = EvidenceKind.MEASURED) -> Evidence:
     """The record as one source."""
-    measured = f"{rates.device_name} measured with torch {rates.torch_version or 'of unknown version'}"
+    device = f"slowest of {rates.fleet} {rates.device_name}" if rates.fleet else rates.device_name
+    measured = f"{device} measured with torch {rates.torch_version or 'of unknown version'}"
     return Evidence(
         id=f"record:{rates.run_id[:8]}",
         kind=kind,

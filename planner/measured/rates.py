@@ -140,6 +140,8 @@ class MeasuredRates:
     """Highest clock that any point ran at; None where none was read."""
     power_limit_w: float | None = None
     """Enforced when the last point was measured; None where it could not be read."""
+    fleet: int = 0
+    """GPUs of a fleet whose slowest sets the rates; 0: one GPU was measured."""
     imported: str | None = None
     """Tools and files that the points were imported from; None: mpplan measured them."""
     context_bytes: MeasuredValue | None = None

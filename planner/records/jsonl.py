@@ -5,10 +5,11 @@ Reading never fails on content: unusable lines are reported with their number, t
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -66,6 +67,12 @@ def to_line(measurement: Measurement) -> str:
         ValueError: a figure is NaN or infinite.
     """
     return json.dumps(flatten(measurement), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def record_bytes(measurements: Iterable[Measurement], name: str) -> bytes:
+    """A record as its file, packed where the name ends in `.gz`."""
+    text = "".join(f"{to_line(point)}\n" for point in measurements).encode()
+    return gzip.compress(text, mtime=0) if name.endswith(".gz") else text
 
 
 def read_measurements(path: Path) -> MeasurementFile:

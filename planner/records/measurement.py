@@ -53,8 +53,11 @@ KINDS = (
     "waiting",
     "training",
 )
-"""Kinds of points. `collective`, `overlap`, `parallel_step` and `waiting` are of several ranks; `training` (steps,
-epochs or runs that another tool metered) is imported, and `collective` may be."""
+"""Kinds of points. Those of `SEVERAL_RANKS` are of several ranks; `training` (steps, epochs or runs that another tool
+metered) is imported, and `collective` may be."""
+
+SEVERAL_RANKS = ("collective", "overlap", "parallel_step", "waiting")
+"""Kinds whose points several ranks take part in."""
 
 QUALITIES = ("ok", "contended", "drift", "throttled")
 """How far the times of a line can be trusted."""

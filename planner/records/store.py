@@ -17,7 +17,7 @@ from planner.records.check import Verdict, check_record
 from planner.records.home import SHIPPED, has_data_dir, records_dir
 from planner.records.index import FileState, read_index, write_index
 from planner.records.jsonl import MeasurementFile, read_measurements
-from planner.records.measurement import Measurement
+from planner.records.measurement import SEVERAL_RANKS, Measurement
 from planner.records.problem import RecordProblem
 from planner.records.summary import (
     RecordFacts,
@@ -78,6 +78,15 @@ def gpu_of(point: Measurement) -> str | None:
     return point.imported.catalogue_gpu or catalogue_id(
         device.kind, device.name, device.memory_total_bytes, point.device_state.power_limit_w
     )
+
+
+def fleet_size(points: Iterable[Measurement]) -> int:
+    """GPUs that the rates of a merged record are the slowest's of; 0 in a record of one GPU.
+
+    Points of several ranks name them in any record; only a merged one names members at points of a single GPU.
+    """
+    single = (point for point in points if point.kind not in SEVERAL_RANKS)
+    return max((len(point.ranks.names) for point in single), default=0)
 
 
 def summarise(record: StoredRecord) -> RecordSummary:

@@ -16,7 +16,7 @@ from planner.errors import InputFileError, UnstableError
 from planner.records.check import Finding, Verdict
 from planner.records.jsonl import MeasurementFile
 from planner.records.problem import RecordProblem
-from planner.records.store import StoredRecord, open_record
+from planner.records.store import StoredRecord, fleet_size, open_record
 
 SCHEMA = "mpplan.check/1"
 
@@ -53,6 +53,8 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     """The command that measures the doubtful points of a record again."""
     if any(point.imported.tool is not None for point in file.measurements):
         return "another tool measured this: `mpplan probe` on such a machine has none of these doubts"
+    if fleet_size(file.measurements):
+        return "measure the doubtful points again in the records that this one was merged from, then merge them again"
     kinds = [
         kind for finding in verdict.findings for kind in finding.kinds if kind not in ("canary", "verify", "support")
     ]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mpplan.commands.measuring.records_import import import_record
+from mpplan.commands.measuring.records_merge import merge_records
 from mpplan.ui import options
 from mpplan.ui.console import note
 from mpplan.ui.listing import details, figure, table
@@ -20,8 +21,9 @@ from planner.units import GIB, MILLI, TERA
 
 SCHEMA = "mpplan.records/1"
 
-records_app = typer.Typer(help="List, show, import and remove measurement records.", no_args_is_help=True)
+records_app = typer.Typer(help="List, show, import, merge and remove measurement records.", no_args_is_help=True)
 records_app.command("import")(import_record)
+records_app.command("merge")(merge_records)
 
 Name = Annotated[str, typer.Argument(metavar="RECORD", help="Name of a record.")]
 Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the name is enough, where only one has it.")]

@@ -10,12 +10,11 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, figure, table
-from mpplan.ui.output import Output, open_output
+from mpplan.ui.output import new_output, new_record
 from mpplan.ui.progress import working
 from planner.errors import UsageError
 from planner.question.inputs import GLOBAL_BATCH, PRECISION, SEQ_LEN
 from planner.question.parsers import whole_number
-from planner.records.store import RECORD_SUFFIXES
 from planner.units import MILLI
 
 if TYPE_CHECKING:
@@ -92,14 +91,11 @@ def import_record(
 
     Exit codes: 0 imported; 2 something must be said beside the files; 3 a file is invalid.
     """
-    from mpplan.api.imports import calibration_rows, document, import_files, record_bytes, runs_table
+    from mpplan.api.imports import calibration_rows, document, import_files, runs_table
     from planner.imported.moments import parse_utc_offset
+    from planner.records.jsonl import record_bytes
 
-    record, table_place = _new(output, "--output"), _new(runs, "--runs")
-    if record is not None and record.path is not None and not record.path.name.endswith(RECORD_SUFFIXES):
-        raise UsageError(
-            "--output: a record ends in `.jsonl` or `.jsonl.gz`", hint=f"name it `{record.path.stem}.jsonl`"
-        )
+    record, table_place = new_record(output), new_output(runs, "--runs")
     if record is not None and record.is_stdout and (json or (table_place is not None and table_place.is_stdout)):
         raise UsageError("only one answer can go to stdout", hint="name a file with `-o`")
     training = _training(model, precision, gpus, seq_len, global_batch)
@@ -110,7 +106,7 @@ def import_record(
     if table_place is not None:
         table_place.write(runs_table(imported))
     if record is not None:
-        record.write(record_bytes(imported, str(record.path or "")))
+        record.write(record_bytes(imported.measurements, str(record.path or "")))
     written = str(record.path) if record is not None and record.path else None
     if json:
         typer.echo(dumps(document(imported, written, rows), indent=2, ensure_ascii=False))
@@ -120,16 +116,6 @@ def import_record(
         note(f"wrote {path}", quiet=quiet)
     if record is None and table_place is None and not json:
         warn("nothing was written: name a file for the record with `-o`", quiet=quiet)
-
-
-def _new(name: str | None, flag: str) -> Output | None:
-    """Where something is written that must not take the place of anything: it may be the only copy of a measurement."""
-    if name is None:
-        return None
-    place = open_output(name, flag)
-    if place.path is not None and place.path.is_file() and place.path.stat().st_size:
-        raise UsageError(f"{flag}: `{place.path}` exists already", hint="name another file")
-    return place
 
 
 def _training(

@@ -124,6 +124,7 @@ TEMPLATES: dict[str, str] = {
     "warning.memory_risk": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try it on one node first, or use more GPUs",
     "warning.years": "{gpus} x {gpu} would train for {years:.1f} years: add --deadline",
     "warning.own_record": "{gpu}: planned from your record `{record}` ({points} points, {date})",
+    "warning.fleet_record": "{gpu}: planned from your record `{record}`, at the rates of the slowest of {members} GPUs ({points} points, {date})",
     "warning.imported_record": "{gpu}: planned from `{record}`, imported from another tool and not measured by mpplan ({points} points): `mpplan check` says its doubts",
     "warning.shipped_record": "{gpu}: planned from the shipped record `{record}` ({points} points, {date})",
     "warning.records_aside": "set aside, for nothing in them can be used: {records:semicolon}; `mpplan records remove` removes one",

@@ -124,6 +124,7 @@ TEMPLATES: dict[str, str] = {
     "warning.memory_risk": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先在一个节点上试跑，或使用更多 GPU",
     "warning.years": "{gpus} 张 {gpu} 要训练 {years:.1f} 年：请加上 --deadline",
     "warning.own_record": "{gpu}：按您的测量记录 `{record}` 规划（{points} 个测点，{date}）",
+    "warning.fleet_record": "{gpu}：按您的测量记录 `{record}` 规划，采用 {members} 块 GPU 中最慢者的速率（{points} 个测点，{date}）",
     "warning.imported_record": "{gpu}：按 `{record}` 规划，数据由其他工具导入，并非本工具所测（{points} 个测点）；`mpplan check` 会列出疑点",
     "warning.shipped_record": "{gpu}：按附带的测量记录 `{record}` 规划（{points} 个测点，{date}）",
     "warning.records_aside": "以下记录中没有可用内容，已搁置：{records:semicolon}；可用 `mpplan records remove` 删除",

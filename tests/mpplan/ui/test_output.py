@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpplan.ui.output import open_output
+from mpplan.ui.output import new_output, new_record, open_output
 from planner.errors import UsageError
 
 
@@ -114,3 +114,20 @@ def test_a_directory_that_vanishes_during_the_work_is_an_error_in_words(tmp_path
 
     with pytest.raises(UsageError, match="cannot write"):
         output.write("text")
+
+
+def test_what_must_be_new_takes_the_place_of_nothing(tmp_path):
+    path = tmp_path / "record.jsonl"
+    path.touch()
+
+    assert new_output(None) is None
+    assert new_output(str(path)) is not None  # nothing is in it
+    path.write_text("a measurement", encoding="utf-8")
+    with pytest.raises(UsageError, match="exists already"):
+        new_output(str(path))
+
+
+def test_a_new_record_has_the_name_of_one(tmp_path):
+    assert new_record(str(tmp_path / "record.jsonl.gz")) is not None
+    with pytest.raises(UsageError, match=r"a record ends in `\.jsonl`"):
+        new_record(str(tmp_path / "record.csv"))

@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import UsageError
 from planner.records.flat import nest
-from planner.records.jsonl import read_measurements, to_line
+from planner.records.jsonl import read_measurements, record_bytes, to_line
 from planner.records.measurement import SCHEMA, Measurement
 
 
@@ -192,3 +192,10 @@ def test_a_point_measured_again_replaces_the_earlier_one(tmp_path: Path) -> None
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         read_measurements(tmp_path / "none.jsonl")
+
+
+def test_a_record_as_bytes_is_packed_where_its_name_says_so() -> None:
+    plain = record_bytes([a_measurement()], "r.jsonl")
+
+    assert plain.decode() == to_line(a_measurement()) + "\n"
+    assert gzip.decompress(record_bytes([a_measurement()], "r.jsonl.gz")) == plain

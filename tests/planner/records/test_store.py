@@ -148,3 +148,11 @@ def test_a_shipped_record_cannot_be_removed(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="came with the package"):
         records.remove_record(records.list_records(tmp_path / "own")[0])
+
+
+def test_a_fleet_is_told_by_the_members_at_points_of_a_single_gpu() -> None:
+    ranks = ("node 0 rank 0", "node 0 rank 1")
+    step = a_measurement(kind="parallel_step", rank_names=ranks)
+
+    assert records.fleet_size([a_measurement(), step]) == 0
+    assert records.fleet_size([a_measurement(rank_names=("node01", "node02", "node03")), step]) == 3

@@ -1,0 +1,235 @@
+"""The records of a fleet as one record, and the members that hold the others up."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.errors import InputFileError, UsageError
+from planner.fleet.lines import device_of, failed_line, merged_line, software_of
+from planner.fleet.outliers import (
+    KeepingCost,
+    Member,
+    Outlier,
+    joint_paces,
+    judged_members,
+    keeping_cost,
+    paces,
+    slow_records,
+)
+from planner.fleet.readings import Reading, is_joint, reading_of, without
+from planner.fleet.records import FleetRecord, doubt_warnings, shortlist, version_warnings
+from planner.records.measurement import Measurement
+from planner.rows import near_names
+
+RUN_ID_DIGITS = 32
+"""Of a hash: the same members make the same run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A point that not all members have."""
+
+    probe_id: str
+    kept: bool
+    """True: it was merged from the others. False: it is not in the merged record."""
+    lacking: tuple[tuple[str, str], ...]
+    """Records without a result, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """What became of the records."""
+
+    device_name: str
+    gpu: str | None
+    """Catalogue id; None where no row matches."""
+    members: tuple[Member, ...]
+    outliers: tuple[Outlier, ...]
+    together: KeepingCost | None
+    """Of keeping all outliers that are kept; None where there are fewer than two."""
+    measurements: tuple[Measurement, ...]
+    """The merged record."""
+    missing: tuple[Missing, ...]
+    warnings: tuple[str, ...]
+    """Versions that differ, records that cannot be trusted, lines that could not be used."""
+
+    @property
+    def kept(self) -> int:
+        """Members that the merged record stands for."""
+        return sum(not member.left_out for member in self.members)
+
+
+Readings = Mapping[str, Sequence[Reading]]
+"""By probe id."""
+
+
+def join(records: Sequence[FleetRecord], left_out: Sequence[str] = ()) -> Fleet:
+    """Join records into one.
+
+    A point is merged where every record has it. One that some records lack is merged where more than half have it and
+    the slowest member is among them, since then its time is still the one that the fleet waits for. Contended readings
+    count as lacking where that is possible without them.
+
+    Args:
+        records: as `open_records` gives them.
+        left_out: names of members, or of records for all of their members.
+
+    Raises:
+        UsageError: a name is not one of the fleet's, or fewer than two members are left.
+        InputFileError: the records share no result, or a point was measured with different numbers of ranks.
+    """
+    names = [(member, record.name) for record in records for member in record.members]
+    out = _left_out(names, left_out)
+    readings = _readings(records)
+    every = [reading for listed in readings.values() for reading in listed if reading.point.status == "ok"]
+    members = judged_members(names, every, out)
+    pace = paces(every)
+    slowest = max(
+        (m for m in members if m.name in pace and not m.left_out), key=lambda m: pace[m.name][0], default=None
+    )
+    kept_records = [record.name for record in records if any(name not in out for name in record.members)]
+    lines, missing = _merged(readings, out, kept_records, slowest.record if slowest else None)
+    if not any(line.status == "ok" for line in lines):
+        raise InputFileError(
+            f"{records[-1].path}: expected points that the other records have, found none",
+            hint="measure every node with the same suite and precisions",
+        )
+    outliers = _outliers(members, every, pace)
+    kept_outliers = [outlier.name for outlier in outliers if not outlier.left_out and outlier.name in pace]
+    kept = [member.name for member in members if not member.left_out]
+    return Fleet(
+        device_name=records[0].points[0].device.name,
+        gpu=next((record.stored.gpu for record in records if record.stored.gpu), None),
+        members=members,
+        outliers=outliers,
+        together=keeping_cost(pace, kept, kept_outliers, len(kept)) if len(kept_outliers) > 1 else None,
+        measurements=_as_one_run(lines, [r for r in records if r.name in kept_records], kept),
+        missing=tuple(missing),
+        warnings=(*version_warnings(records), *doubt_warnings(records)),
+    )
+
+
+def _left_out(names: Sequence[tuple[str, str]], asked: Sequence[str]) -> set[str]:
+    """The members that are meant by names of members or of records."""
+    out: set[str] = set()
+    known = [name for pair in names for name in pair]
+    for wanted in asked:
+        chosen = {member for member, record in names if wanted in (member, record)}
+        if not chosen:
+            near = near_names(wanted, dict.fromkeys(known), 2)
+            hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else None
+            all_names = shortlist(list(dict.fromkeys(member for member, _ in names)), 8)
+            raise UsageError(f"--leave-out: no member is called `{wanted}`", hint=hint or f"they are {all_names}")
+        out |= chosen
+    left = len(names) - len(out)
+    if left < 2:
+        word = "is" if left == 1 else "are"
+        found = f"of {len(names)} members {left} {word} left" if out else "there is one member"
+        raise UsageError(f"a fleet has at least two members: {found}", hint="give one record for each node or GPU")
+    return out
+
+
+def _readings(records: Sequence[FleetRecord]) -> dict[str, list[Reading]]:
+    """By probe id, in the order in which the records have them."""
+    readings: dict[str, list[Reading]] = {}
+    paths: dict[str, FleetRecord] = {}
+    for record in records:
+        for point in record.points:
+            listed = readings.setdefault(point.probe_id, [])
+            first = listed[0].point if listed else point
+            for key in ("world", "nodes"):
+                found, expected = getattr(point.communication, key), getattr(first.communication, key)
+                if is_joint(point) and found != expected:
+                    raise InputFileError(
+                        f"{record.path}: {key}: `{point.probe_id}`: expected {expected} as in "
+                        f"{paths[listed[0].record].path}, found {found}",
+                        hint="measure each node with the same number of ranks",
+                    )
+            listed.append(reading_of(record.name, point, record.members))
+        paths[record.name] = record
+    return readings
+
+
+def _merged(
+    readings: Readings, out: Collection[str], records: Sequence[str], slowest: str | None
+) -> tuple[list[Measurement], list[Missing]]:
+    """The lines of the fleet, and the points that not all of its records have."""
+    lines: list[Measurement] = []
+    missing: list[Missing] = []
+    for probe_id, listed in readings.items():
+        own = [reading for reading in listed if reading.record in records]
+        staying = {reading.record: without(reading, out) for reading in own}
+        known = [reading for reading in staying.values() if reading is not None]
+        unable = [reading for reading in known if reading.point.status in ("oom", "unsupported")]
+        results = [reading for reading in known if reading.point.status == "ok"]
+        if unable or (known and not results):
+            lines.append(failed_line(unable or known))
+            if results:
+                who = [(reading.record, _why_lacking(reading.record, own, staying)) for reading in unable]
+                missing.append(Missing(probe_id=probe_id, kept=False, lacking=tuple(who)))
+            continue
+        chosen = _chosen(results, records, slowest)
+        have = {reading.record for reading in chosen or results if chosen or reading.is_quiet}
+        lacking = [(name, _why_lacking(name, own, staying)) for name in records if name not in have]
+        if chosen:
+            lines.append(merged_line(chosen, [name for name, _ in lacking]))
+        if lacking:
+            missing.append(Missing(probe_id=probe_id, kept=bool(chosen), lacking=tuple(lacking)))
+    return lines, missing
+
+
+def _chosen(results: Sequence[Reading], records: Sequence[str], slowest: str | None) -> list[Reading]:
+    """The readings that a point is merged from: the undisturbed ones if they are enough, else all, else none."""
+    for usable in ([reading for reading in results if reading.is_quiet], list(results)):
+        have = {reading.record for reading in usable}
+        if len(have) == len(records) or (2 * len(have) > len(records) and slowest in (None, *have)):
+            return usable
+    return []
+
+
+def _why_lacking(name: str, own: Sequence[Reading], staying: Mapping[str, Reading | None]) -> str:
+    reading = next((reading for reading in own if reading.record == name), None)
+    if reading is None:
+        return "not in the record"
+    if staying[name] is None:
+        return "measured together with a member that is left out"
+    if reading.point.status != "ok":
+        return f"{reading.point.status}: {reading.point.reason}" if reading.point.reason else reading.point.status
+    return "measured while something else ran"
+
+
+def _outliers(
+    members: Sequence[Member], every: Sequence[Reading], pace: Mapping[str, tuple[float, int]]
+) -> tuple[Outlier, ...]:
+    """Members and records that are far from the others, those first that cost most."""
+    kept = [member.name for member in members if not member.left_out]
+    outliers = [
+        Outlier(
+            name=member.name, why=member.why, left_out=member.left_out,
+            cost=keeping_cost(pace, kept, [member.name], len({*kept, member.name})),
+        )
+        for member in members
+        if member.why
+    ]  # fmt: skip
+    joint = joint_paces(every)
+    kept_records = {member.record for member in members if not member.left_out}
+    for name, why in slow_records(every, members).items():
+        own = [member.name for member in members if member.record == name]
+        cost = keeping_cost(joint, kept_records, [name], len({*kept, *own}))
+        outliers.append(Outlier(name=name, why=(why,), left_out=name not in kept_records, cost=cost))
+    return tuple(sorted(outliers, key=lambda outlier: -outlier.cost.cost_ratio))
+
+
+def _as_one_run(
+    lines: Sequence[Measurement], records: Sequence[FleetRecord], members: Sequence[str]
+) -> tuple[Measurement, ...]:
+    """The lines with one run, one device and one software."""
+    made_of = "\n".join([*sorted(record.points[0].run_id for record in records), *sorted(members)])
+    run_id = hashlib.sha256(made_of.encode()).hexdigest()[:RUN_ID_DIGITS]
+    device = device_of([record.points[-1].device for record in records])
+    software = software_of([record.points[-1].software for record in records])
+    return tuple(
+        replace(line, run_id=run_id, seq=seq, device=device, software=software) for seq, line in enumerate(lines)
+    )

@@ -1,0 +1,265 @@
+"""Members of a fleet that are slow, hot or capped, and what it costs to keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median, median_high, median_low
+
+from planner.fleet.pace import above_median, against_median, far_above
+from planner.fleet.readings import Reading, is_joint
+
+LEAST_SLOWER_RATIO = 1.02
+"""A member that is slower by less is none that anybody would take out."""
+USUAL_SD = 0.01
+"""GPUs of one kind differ by about this in time and clock."""
+LEAST_HOTTER_C, USUAL_SD_C = 10.0, 3.0
+"""The same of core temperatures under the same load."""
+LIMIT_RATIO = 0.99
+"""A power limit below this share of the others' is lower."""
+SLOWED_RATIO, SLOWED_TIMES = 0.10, 3.0
+"""Share of a member's points with slow-downs that is worth a word, and how many times the others' it is."""
+_AT_REST = ("support", "idle", "launch", "meter")
+"""Kinds of points without a load on the device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """One thing that sets a member apart."""
+
+    id: str
+    """`slow`, `slow_together` (a record's ranks, in what they do together), `hot` or `capped`."""
+    what: str
+    """In words, with the figures."""
+    value: float
+    """The member's: time over the median, temperature in °C, power limit in W, clock over the median, or share of
+    points slowed down."""
+    usual: float
+    """The same of the median member."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One GPU of the fleet, or of a record of several ranks one rank."""
+
+    name: str
+    """Of its file; in a record of several ranks with its rank."""
+    record: str
+    """Name of the record."""
+    points: int
+    """Points whose time is its own and that it shares with others."""
+    pace_ratio: float | None
+    """Time of a point over the median of the members, at the median over points; above 1 is slower."""
+    power_w: float | None
+    """Mean power, at the median over points."""
+    temperature_c: float | None
+    """Core temperature under load, at the median over points."""
+    sm_clock_hz: float | None
+    """Clock of the multiprocessors under load, at the median over points."""
+    power_limit_w: float | None
+    """Enforced power limit."""
+    slowed_ratio: float | None
+    """Share of its points under load at which its clock was lowered by heat or from outside."""
+    left_out: bool
+    """True: what was merged is without it."""
+    why: tuple[Why, ...] = ()
+    """What sets it apart; empty where nothing does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepingCost:
+    """What every synchronous step costs more because some members are kept."""
+
+    cost_ratio: float
+    """Time of a step with them over the time without: at least 1."""
+    gpus_worth: float
+    """GPUs whose work that is: members × (1 − 1 / `cost_ratio`)."""
+    gpus: int
+    """Members of the fleet with them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlier:
+    """A member, or a whole record, that is far from the others."""
+
+    name: str
+    """Of the member or the record."""
+    why: tuple[Why, ...]
+    cost: KeepingCost
+    """Of keeping it, the others staying as they are."""
+    left_out: bool
+
+
+def paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
+    """Logarithm of each member's time over the median member's, from points at which nobody waits for another."""
+    return against_median(_table(readings, "time_s", at_rest=True))
+
+
+def joint_paces(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
+    """The same of whole records, from points at which their ranks wait for each other."""
+    table: dict[str, dict[str, float]] = {}
+    for reading in readings:
+        time_s = reading.point.time.median_s
+        if is_joint(reading.point) and reading.is_quiet and time_s:
+            table.setdefault(reading.point.probe_id, {})[reading.record] = time_s
+    return against_median(table)
+
+
+def _table(readings: Iterable[Reading], figure: str, *, at_rest: bool = False) -> dict[str, dict[str, float]]:
+    """A figure of the ranks by point and member, of points at which nobody waits and nothing else ran."""
+    table: dict[str, dict[str, float]] = {}
+    for reading in readings:
+        if is_joint(reading.point) or not reading.is_quiet or (not at_rest and reading.point.kind in _AT_REST):
+            continue
+        for name, value in zip(reading.ranks.names, getattr(reading.ranks, figure), strict=False):
+            if value > 0:
+                table.setdefault(reading.point.probe_id, {})[name] = value
+    return table
+
+
+def _typical(table: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Each member's median over the points."""
+    values: dict[str, list[float]] = {}
+    for row in table.values():
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {name: median(listed) for name, listed in values.items()}
+
+
+def _slowed(readings: Iterable[Reading]) -> dict[str, float]:
+    """Share of each member's points under load at which it was slowed down."""
+    counts: dict[str, list[bool]] = {}
+    for reading in readings:
+        if reading.point.kind not in _AT_REST:
+            for name in reading.ranks.names:
+                counts.setdefault(name, []).append(name in reading.ranks.slowed)
+    return {name: sum(flags) / len(flags) for name, flags in counts.items()}
+
+
+def judged_members(
+    names: Sequence[tuple[str, str]], readings: Sequence[Reading], left_out: Collection[str]
+) -> tuple[Member, ...]:
+    """The members with what sets each apart.
+
+    Args:
+        names: of each member, with that of its record.
+        readings: all that have a result, of all members, those to be left out included.
+        left_out: names of members.
+    """
+    pace = paces(readings)
+    temperatures, clocks = _table(readings, "temperature_c"), _table(readings, "sm_clock_hz")
+    limits, slowed = _typical(_table(readings, "power_limit_w", at_rest=True)), _slowed(readings)
+    why: dict[str, list[Why]] = {}
+    for found in (_slow(pace), _hot(temperatures), _limited(limits), _slowed_down(slowed), _clocked(clocks)):
+        for name, reason in found.items():
+            why.setdefault(name, []).append(reason)
+    powers, warm, clock = (_typical(t) for t in (_table(readings, "power_w"), temperatures, clocks))
+    return tuple(
+        Member(
+            name=name,
+            record=record,
+            points=pace[name][1] if name in pace else 0,
+            pace_ratio=exp(pace[name][0]) if name in pace else None,
+            power_w=powers.get(name),
+            temperature_c=warm.get(name),
+            sm_clock_hz=clock.get(name),
+            power_limit_w=limits.get(name),
+            slowed_ratio=slowed.get(name),
+            left_out=name in left_out,
+            why=tuple(why.get(name, ())),
+        )
+        for name, record in names
+    )
+
+
+def _slow(pace: Mapping[str, tuple[float, int]]) -> dict[str, Why]:
+    return {
+        name: Why(
+            id="slow", value=exp(pace[name][0]), usual=exp(pace[name][0] - distance),
+            what=f"{exp(distance) - 1.0:.1%} slower than the median over {pace[name][1]} points",
+        )
+        for name, distance in far_above(pace, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
+    }  # fmt: skip
+
+
+def _hot(table: Mapping[str, Mapping[str, float]]) -> dict[str, Why]:
+    typical = _typical(table)
+    return {
+        name: Why(
+            id="hot", value=typical[name], usual=typical[name] - distance,
+            what=f"{typical[name]:.0f} °C, {distance:.0f} above the median under the same load",
+        )
+        for name, distance in far_above(above_median(table), LEAST_HOTTER_C, USUAL_SD_C).items()
+    }  # fmt: skip
+
+
+def _limited(limits: Mapping[str, float]) -> dict[str, Why]:
+    """A limit is a setting and no measurement: it needs no spread, and two members are enough."""
+    if len(limits) < 2:
+        return {}
+    usual = median_high(limits.values())
+    return {
+        name: Why(
+            id="capped", value=limit, usual=usual, what=f"power limit {limit:.0f} W, the others' is {usual:.0f} W"
+        )
+        for name, limit in limits.items()
+        if limit < LIMIT_RATIO * usual
+    }
+
+
+def _slowed_down(shares: Mapping[str, float]) -> dict[str, Why]:
+    """What the driver says is no matter of spread either."""
+    if len(shares) < 2:
+        return {}
+    usual = median_low(shares.values())
+    return {
+        name: Why(
+            id="capped", value=share, usual=usual,
+            what=f"heat or an external brake lowered its clock at {share:.0%} of its points, at the median {usual:.0%}",
+        )
+        for name, share in shares.items()
+        if share >= SLOWED_RATIO and share > SLOWED_TIMES * usual
+    }  # fmt: skip
+
+
+def _clocked(table: Mapping[str, Mapping[str, float]]) -> dict[str, Why]:
+    slower = {name: (-value, points) for name, (value, points) in against_median(table).items()}
+    return {
+        name: Why(
+            id="capped", value=exp(-slower[name][0]), usual=exp(distance - slower[name][0]),
+            what=f"clock {1.0 - exp(-distance):.1%} lower than the median under the same load",
+        )
+        for name, distance in far_above(slower, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
+    }  # fmt: skip
+
+
+def slow_records(readings: Sequence[Reading], members: Sequence[Member]) -> dict[str, Why]:
+    """Records whose ranks are slow in what they do together, though none of them is by itself: their links may be."""
+    pace = joint_paces(readings)
+    explained = {member.record for member in members if any(reason.id in ("slow", "capped") for reason in member.why)}
+    return {
+        name: Why(
+            id="slow_together", value=exp(pace[name][0]), usual=exp(pace[name][0] - distance),
+            what=f"{exp(distance) - 1.0:.1%} slower than the median at {pace[name][1]} points of several ranks",
+        )
+        for name, distance in far_above(pace, log(LEAST_SLOWER_RATIO), USUAL_SD).items()
+        if name not in explained
+    }  # fmt: skip
+
+
+def keeping_cost(
+    pace: Mapping[str, tuple[float, int]], kept: Collection[str], concerned: Collection[str], gpus: int
+) -> KeepingCost:
+    """What it costs to keep some members: the slowest of all sets the pace, without them the slowest of the others.
+
+    Args:
+        pace: logarithms of times over the median, by member or record.
+        kept: names in the fleet.
+        concerned: names whose keeping is asked for, in the fleet or not.
+        gpus: of the fleet with them.
+    """
+    others = [pace[name][0] for name in kept if name in pace and name not in concerned]
+    own = [pace[name][0] for name in concerned if name in pace]
+    ratio = exp(max(0.0, max(own) - max(others))) if own and others else 1.0
+    return KeepingCost(cost_ratio=ratio, gpus_worth=gpus * (1.0 - 1.0 / ratio), gpus=gpus)

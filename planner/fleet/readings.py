@@ -1,0 +1,152 @@
+"""A point as one record of a fleet has it: its line, and what each of the record's members found by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+
+from planner.records.communication import RankFigures
+from planner.records.figures import TimeStatistics
+from planner.records.measurement import SEVERAL_RANKS, Measurement
+
+SLOWED_MASK = 8 | 32 | 64 | 128
+"""NVML's clock event reasons that are no power cap: the hardware's slow-down, heat by software and by hardware, and an
+external brake."""
+_LISTS = ("time_s", "power_w", "energy_j", "temperature_c", "sm_clock_hz", "power_limit_w", "memory_bytes")
+"""Figures of the ranks, in the order of their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One point of one record."""
+
+    record: str
+    """Name of the record."""
+    point: Measurement
+    """Its line."""
+    ranks: RankFigures
+    """What each member of the record found; `names` are those of the fleet's members. A list whose figure a member
+    lacks is empty."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the time is the device's own: not of a machine that did something else as well."""
+        return self.point.sampling.quality != "contended" and not self.point.memory.alloc_retries
+
+    @property
+    def slowest(self) -> str:
+        """The member that took longest; the record where its members' times are not known."""
+        if not self.ranks.time_s:
+            return self.ranks.names[0] if len(self.ranks.names) == 1 else self.record
+        return max(zip(self.ranks.time_s, self.ranks.names, strict=True))[1]
+
+
+def is_joint(point: Measurement) -> bool:
+    """Whether the ranks of a point wait for each other, so that no rank's time is its own."""
+    return point.kind in SEVERAL_RANKS and point.setup.parallel != "alone"
+
+
+def rank_names(points: Iterable[Measurement]) -> tuple[str, ...]:
+    """The ranks that the lines of a record name, in the order in which they come; none in a record of one device."""
+    return tuple(dict.fromkeys(name for point in points for name in point.ranks.names))
+
+
+def reading_of(record: str, point: Measurement, members: Sequence[str]) -> Reading:
+    """A line as a reading.
+
+    A line of a record of several ranks that names none was measured by one of them: it counts as the first one's.
+
+    Args:
+        record: name of the record.
+        point: one of its lines.
+        members: of the record, by their names in the fleet.
+    """
+    if point.ranks.names:
+        return Reading(record=record, point=point, ranks=_in_fleet(record, point.ranks))
+    slowed = bool((point.device_state.clock_event_mask or 0) & SLOWED_MASK)
+    single = {
+        "time_s": point.time.median_s,
+        "power_w": point.power.mean_w,
+        "energy_j": point.energy.j_per_iteration,
+        "temperature_c": point.device_state.temperature_end_c,
+        "sm_clock_hz": point.device_state.sm_clock_median_hz,
+        "power_limit_w": point.device_state.power_limit_w,
+        "memory_bytes": point.memory.allocated_peak_bytes,
+    }
+    lists = {name: () if value is None else (value,) for name, value in single.items()}
+    name = members[0]
+    return Reading(
+        record=record, point=point, ranks=RankFigures(names=(name,), slowed=(name,) if slowed else (), **lists)
+    )
+
+
+def member_name(record: str, rank: str) -> str:
+    """Name in the fleet of a rank of a record of several."""
+    return f"{record}: {rank}"
+
+
+def _in_fleet(record: str, ranks: RankFigures) -> RankFigures:
+    """The figures of a record's ranks by their names in the fleet; lists that do not fit the names are dropped."""
+    fitting = {name: getattr(ranks, name) for name in _LISTS}
+    return RankFigures(
+        names=tuple(member_name(record, name) for name in ranks.names),
+        slowed=tuple(member_name(record, name) for name in ranks.slowed),
+        **{name: values if len(values) == len(ranks.names) else () for name, values in fitting.items()},
+    )
+
+
+def without(reading: Reading, left_out: Collection[str]) -> Reading | None:
+    """A reading without some of its members; None where none is left, or where the others had waited for them.
+
+    The figures of a point that each rank ran alone are then those of the ranks that stay: the slowest one's time, and
+    energy and power in the ratio of the means.
+    """
+    kept = [place for place, name in enumerate(reading.ranks.names) if name not in left_out]
+    if len(kept) == len(reading.ranks.names):
+        return reading
+    if not kept or is_joint(reading.point):
+        return None
+    ranks = RankFigures(
+        names=tuple(reading.ranks.names[place] for place in kept),
+        slowed=tuple(name for name in reading.ranks.slowed if name not in left_out),
+        **{name: tuple(values[place] for place in kept) if (values := getattr(reading.ranks, name)) else ()
+           for name in _LISTS},
+    )  # fmt: skip
+    return Reading(record=reading.record, point=_scaled(reading, ranks), ranks=ranks)
+
+
+def _scaled(reading: Reading, ranks: RankFigures) -> Measurement:
+    """The line of a reading for the ranks that stay."""
+    point, whole = reading.point, reading.ranks
+    if point.time.median_s and ranks.time_s:
+        ratio = max(ranks.time_s) / point.time.median_s
+        point = replace(point, time=_times(point.time, ratio))
+    if point.power.mean_w and sum(whole.power_w):
+        power_w = point.power.mean_w * _mean(ranks.power_w) / _mean(whole.power_w)
+        point = replace(point, power=replace(point.power, mean_w=power_w))
+    if point.energy.j_per_iteration and sum(whole.energy_j):
+        energy_j = point.energy.j_per_iteration * _mean(ranks.energy_j) / _mean(whole.energy_j)
+        point = replace(point, energy=replace(point.energy, j_per_iteration=energy_j))
+    if ranks.memory_bytes:
+        point = replace(point, memory=replace(point.memory, allocated_peak_bytes=max(ranks.memory_bytes)))
+    return point
+
+
+def _times(time: TimeStatistics, ratio: float) -> TimeStatistics:
+    values = {field.name: getattr(time, field.name) for field in fields(time)}
+    return TimeStatistics(**{name: None if value is None else value * ratio for name, value in values.items()})
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def together(readings: Sequence[Reading]) -> RankFigures:
+    """The members of several readings in one; a list is left out where a member lacks the figure."""
+    lists = {name: [getattr(reading.ranks, name) for reading in readings] for name in _LISTS}
+    return RankFigures(
+        names=tuple(name for reading in readings for name in reading.ranks.names),
+        slowed=tuple(name for reading in readings for name in reading.ranks.slowed),
+        **{name: tuple(value for part in parts for value in part) if all(parts) else ()
+           for name, parts in lists.items()},
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""The records that are joined: one file per node or GPU, all of one kind of GPU and one version of the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from planner.errors import InputFileError, UsageError
+from planner.fleet.readings import member_name, rank_names
+from planner.records.measurement import Measurement
+from planner.records.store import StoredRecord, record_of_gpu
+from planner.text import one_line
+
+MEMORY_RATIO = 0.08
+"""Device memory of two GPUs of one name that are one product, as `match_device` allows."""
+_VERSIONS = ("torch_version", "driver_version", "cuda_version", "nccl_version")
+"""Software that changes times: where it differs, that is said."""
+_PROBE = "measure again with `mpplan probe`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRecord:
+    """One of the records."""
+
+    name: str
+    """Of the file without its ending; with the folder's before it where two files have the same."""
+    stored: StoredRecord
+    """The record as it was read."""
+    points: tuple[Measurement, ...]
+    """The last line of each probe id, of the newest version of the suite in the file."""
+    members: tuple[str, ...]
+    """The record's name, or one name for each of its ranks."""
+
+    @property
+    def path(self) -> str:
+        """As the user typed it."""
+        return str(self.stored.path)
+
+
+def open_records(paths: Sequence[Path]) -> tuple[FleetRecord, ...]:
+    """Read the records of a fleet and see that they can be joined.
+
+    Raises:
+        UsageError: a file is missing or given twice, or two of them have the same name.
+        InputFileError: no line of a file can be used, it was imported, or it is of another GPU or version of the suite
+            than the first.
+    """
+    stored = [record_of_gpu(path, None) for path in paths]
+    names = _names(stored)
+    records = tuple(_record(name, record) for name, record in zip(names, stored, strict=True))
+    for record in records:
+        _must_be_measured(record)
+    _must_be_different(records)
+    for record in records[1:]:
+        _must_fit(record, records[0])
+    return records
+
+
+def _record(name: str, stored: StoredRecord) -> FleetRecord:
+    latest = stored.file.latest()
+    newest = max(point.suite_version for point in latest)
+    points = tuple(point for point in latest if point.suite_version == newest)
+    ranks = rank_names(points)
+    members = tuple(member_name(name, rank) for rank in ranks) if ranks else (name,)
+    return FleetRecord(name=name, stored=stored, points=points, members=members)
+
+
+def _names(stored: Sequence[StoredRecord]) -> list[str]:
+    """A name for each record: `node03` of `node03.jsonl`, else `node03-record` of `node03/record.jsonl`."""
+    names = [one_line(record.name) for record in stored]
+    if len(set(names)) < len(names):
+        names = [one_line(f"{record.path.resolve().parent.name}-{record.name}") for record in stored]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two records are called `{name}`", hint="give each file once, and a name of its own")
+    return names
+
+
+def _must_be_measured(record: FleetRecord) -> None:
+    tool = next((point.imported.tool for point in record.points if point.imported.tool is not None), None)
+    if tool is not None:
+        raise InputFileError(
+            f"{record.path}:1: imported_tool: expected a record that mpplan measured, found one imported from {tool}",
+            hint=f"leave it out, or {_PROBE}",
+        )
+
+
+def _must_be_different(records: Sequence[FleetRecord]) -> None:
+    """A device that is given twice would count twice."""
+    keys: tuple[tuple[str, Callable[[FleetRecord], str | None]], ...] = (
+        ("holds the same run as", lambda record: record.points[0].run_id),
+        ("is of the same GPU as", lambda record: record.points[0].device.uuid_hash),
+    )
+    for words, key in keys:
+        seen: dict[str, str] = {}
+        for record in records:
+            value = key(record)
+            if value is not None and value in seen:
+                raise UsageError(f"`{record.path}` {words} `{seen[value]}`", hint="give each GPU's record once")
+            if value is not None:
+                seen[value] = record.path
+
+
+def _must_fit(record: FleetRecord, first: FleetRecord) -> None:
+    """A fleet is of one kind of GPU, measured by one version of the suite."""
+    own, other = record.points[0], first.points[0]
+    gpus = (record.stored.gpu, first.stored.gpu)
+    pairs: list[tuple[str, object, object]] = [
+        ("device_kind", own.device.kind, other.device.kind),
+        ("device_name", own.device.name, other.device.name),
+        ("suite_version", own.suite_version, other.suite_version),
+        ("compute_capability", own.device.compute_capability, other.device.compute_capability),
+        ("mig", bool(own.device.mig), bool(other.device.mig)),
+    ]
+    if None not in gpus:  # where a limit leaves the row open, the name and the memory decide
+        pairs.append(("device_name", *gpus))
+    size, other_size = own.device.memory_total_bytes, other.device.memory_total_bytes
+    if own.device.kind == "cuda" and size and other_size and abs(size / other_size - 1.0) > MEMORY_RATIO:
+        pairs.append(("memory_total_bytes", f"{size:.0f}", f"{other_size:.0f}"))
+    for key, found, expected in pairs:
+        if found != expected:
+            hint = "join records of one kind of GPU"
+            if key == "suite_version":
+                hint = "measure the older one again: `mpplan probe --resume` goes on with a record"
+            raise InputFileError(
+                f"{record.path}:1: {key}: expected `{expected}` as in {first.path}, found `{found}`", hint=hint
+            )
+
+
+def version_warnings(records: Sequence[FleetRecord]) -> list[str]:
+    """Software that differs between the records, with who has which."""
+    warnings = []
+    for name in _VERSIONS:
+        by_version: dict[str, list[str]] = {}
+        for record in records:
+            by_version.setdefault(getattr(record.points[-1].software, name) or "unknown", []).append(record.name)
+        if len(by_version) > 1:
+            label = name.removesuffix("_version").replace("cuda", "CUDA").replace("nccl", "NCCL")
+            shown = "; ".join(f"{version} in {shortlist(names)}" for version, names in by_version.items())
+            warnings.append(f"{label} is not the same everywhere, and part of a difference may be its: {shown}")
+    return warnings
+
+
+def doubt_warnings(records: Sequence[FleetRecord]) -> list[str]:
+    """Records that are not to be trusted as a whole, and lines that could not be used."""
+    warnings = []
+    for record in records:
+        for finding in record.stored.verdict.findings:
+            if finding.serious:
+                warnings.append(f"{record.name} cannot be trusted: {finding.what}")
+        damage = record.stored.file.damage
+        if damage:
+            unused = record.stored.file.unused_lines
+            more = f" (and {unused - 1:,} more)" if unused > 1 else ""
+            warnings.append(f"{damage[0].said_of(record.path)}{more}; the other lines are used")
+    return warnings
+
+
+def shortlist(names: Sequence[str], most: int = 4) -> str:
+    """Names for a sentence: the first ones, the others as a number."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def agreed(parts: Sequence[object]) -> dict[str, object]:
+    """The fields in which dataclasses of one type agree; those in which they do not are missing."""
+    first = parts[0]
+    names = [field.name for field in fields(first)]  # type: ignore[arg-type] # callers pass dataclasses
+    return {
+        name: getattr(first, name) for name in names if all(getattr(p, name) == getattr(first, name) for p in parts)
+    }
