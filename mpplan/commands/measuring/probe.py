@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpplan.commands.measuring.probe_recipe import with_recipe
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
 from planner.errors import CannotMeasureError, UnstableError, UsageError
@@ -52,7 +53,11 @@ _Threads = Annotated[
 ]
 _Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
 
+_Ranks = Annotated[int | None, typer.Option("--ranks", min=1, help="Processes per node, one per GPU.", metavar="N")]
+_Nnodes = Annotated[int | None, typer.Option("--nnodes", min=1, help="Nodes. Default 1.", metavar="M")]
 
+
+@with_recipe
 def probe(
     suite: _Suite = "default",
     device: _Device = "gpu",
@@ -64,6 +69,8 @@ def probe(
     verify: _Verify = False,
     threads: _Threads = None,
     seed: _Seed = 0,
+    ranks: _Ranks = None,
+    nnodes: _Nnodes = None,
     output: options.OutputOption = None,
     json: options.JsonFlag = False,
     strict: options.StrictFlag = False,
