@@ -13,6 +13,9 @@ from probes.launchers.base import NAME, Launcher, Need, ProbeJob
 from probes.launchers.device_names import product_labels
 from probes.launchers.torchrun import HAS_MPPLAN, PRINT_RECORD, UNPACK_RECORD, requirement, torchrun
 
+JOIN_TIMEOUT_S = 1800
+"""Pods are not ready together: one may pull an image or install PyTorch while others wait."""
+
 _SELECTOR = f"app.kubernetes.io/name={NAME}"
 
 _MANIFEST = """\
@@ -62,11 +65,15 @@ spec:
 {limits}          volumeMounts:
             - name: shared-memory
               mountPath: /dev/shm
+            - name: record
+              mountPath: /record
       volumes:
         - name: shared-memory  # NCCL's; a container has 64 MiB by itself
           emptyDir:
             medium: Memory
             sizeLimit: 16Gi
+        - name: record
+          emptyDir: {{}}
 """
 
 _SCRIPT = """\
@@ -78,7 +85,7 @@ endpoint="{name}-0.{name}:29400"
 run_id="{name}"
 is_host=0
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then is_host=1; fi
-record=/tmp/mpplan-probe.jsonl
+record=/record/mpplan-probe.jsonl
 status=0
 {torchrun} || status=$?
 if [ -s "$record" ]; then
@@ -115,7 +122,7 @@ def _write(job: ProbeJob) -> str:
         name=NAME,
         has_mpplan=HAS_MPPLAN,
         requirement=requirement(),
-        torchrun=torchrun(job, local_address=f'"$HOSTNAME.{NAME}"'),
+        torchrun=torchrun(job, local_address=f'"$HOSTNAME.{NAME}"', join_timeout_s=JOIN_TIMEOUT_S),
         print_record=PRINT_RECORD,
     )
     return _MANIFEST.format(

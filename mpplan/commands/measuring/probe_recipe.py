@@ -14,7 +14,8 @@ from mpplan.ui.output import open_output
 from planner.errors import UsageError
 from planner.question.input import flag_of
 from planner.units import parse_duration_s
-from probes.launchers.settings import SETTINGS
+from probes.launchers import LAUNCHERS, launcher_by_name
+from probes.launchers.settings import SETTINGS, Setting
 from probes.record.options import SUITES, Options
 
 PANEL = "On a cluster"
@@ -33,7 +34,7 @@ def with_recipe(command: Callable[..., None]) -> Callable[..., None]:
     """
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    added = [_recipe_flag(), *(_flag(setting.name, setting.metavar, _help(setting.name)) for setting in SETTINGS)]
+    added = [_recipe_flag(), *(_flag(setting.name, setting.metavar, _help(setting)) for setting in SETTINGS)]
 
     def run(context: typer.Context, **values: Any) -> None:
         recipe = values.pop("recipe")
@@ -58,11 +59,8 @@ def _recipe_flag() -> inspect.Parameter:
     )
 
 
-def _help(name: str) -> str:
-    from probes.launchers import LAUNCHERS
-
-    setting = next(setting for setting in SETTINGS if setting.name == name)
-    takers = ", ".join(launcher.name for launcher in LAUNCHERS if name in launcher.takes)
+def _help(setting: Setting) -> str:
+    takers = ", ".join(launcher.name for launcher in LAUNCHERS if setting.name in launcher.takes)
     return f"{takers}: {setting.help[0].lower()}{setting.help[1:]}"
 
 
@@ -84,8 +82,7 @@ def _refuse_settings(given: Mapping[str, str]) -> None:
 
 
 def _write(recipe: str, values: Mapping[str, Any], given: Mapping[str, str], *, typed: list[str]) -> None:
-    from probes.launchers import launcher_by_name
-    from probes.launchers.asked import make_job
+    from probes.launchers.asked import make_job  # knows all workloads, which only a recipe needs
 
     launcher = launcher_by_name(recipe)
     for name in typed:
