@@ -1,9 +1,9 @@
 """Whether every row of the data files can be trusted to be read: `make rows`.
 
-For each file of `planner/catalog/` and `pricing/data/`, and for the one of `probes/launchers/`: the program's own reader takes it; every row has a source, a
-date that is not in the future, and a key that no other row has; ranges are ordered; GPUs are named as `gpus.csv` names
-them; cells hold no control characters. Prints the rows of each file and every fault as `file:line: column: what`, and
-exits 1 where there is one.
+For each file of `planner/catalog/`, `pricing/data/` and `probes/launchers/`: the program's own reader takes it; every
+row has a source, a date that is not in the future, and a key that no other row has; ranges are ordered; GPUs are named
+as `gpus.csv` names them; cells hold no control characters. Prints the rows of each file and every fault as
+`file:line: column: what`, and exits 1 where there is one.
 """
 
 from __future__ import annotations
