@@ -1,9 +1,9 @@
 """Whether every row of the data files can be trusted to be read: `make rows`.
 
-For each file of `planner/catalog/` and `pricing/data/`: the program's own reader takes it; every row has a source, a
-date that is not in the future, and a key that no other row has; ranges are ordered; GPUs are named as `gpus.csv` names
-them; cells hold no control characters. Prints the rows of each file and every fault as `file:line: column: what`, and
-exits 1 where there is one.
+For each file of `planner/catalog/`, `pricing/data/` and `probes/launchers/`: the program's own reader takes it; every
+row has a source, a date that is not in the future, and a key that no other row has; ranges are ordered; GPUs are named
+as `gpus.csv` names them; cells hold no control characters. Prints the rows of each file and every fault as
+`file:line: column: what`, and exits 1 where there is one.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from pricing.place.electricity import electricity_rows
 from pricing.place.places import grid_rows, place_of
 from pricing.place.site import pue_rows
 from pricing.sources.azure import machines
+from probes.launchers.device_names import SKYPILOT_GPUS, skypilot_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,7 @@ FILES = (
     DataFile(path=DATA / "regions.csv", key=("provider", "region"), load=lambda: place_of("aws", "us-east-1")),
     DataFile(path=DATA / "servers.csv", key=("id",), dates=("date_earliest", "date_latest"), gpu="gpu",
              ordered=("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high"), load=server_rows),
+    DataFile(path=SKYPILOT_GPUS, key=("gpu",), dates=("source_date",), gpu="gpu", load=skypilot_names),
 )  # fmt: skip
 DATE = re.compile(r"(?P<year>\d{4})(-(?P<month>\d{2})(-(?P<day>\d{2}))?)?")
 LEAST_SOURCE = 8

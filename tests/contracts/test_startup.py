@@ -55,6 +55,12 @@ def test_help_imports_no_command_and_not_even_numpy(tmp_path):
     assert [name for name in loaded if name.startswith("mpplan.commands.")] == []
 
 
+def test_a_recipe_for_a_cluster_is_written_without_torch(tmp_path):
+    loaded = modules(tmp_path, "probe", "--recipe", "slurm", "--partition", "gpu", "--quiet")
+
+    assert loaded & {"torch", "torchao", "transformers", "pandas", "pynvml"} == set()
+
+
 def test_estimate_imports_neither_torch_nor_pandas_nor_a_network(tmp_path):
     loaded = modules(tmp_path, "estimate", "--params", "7B", "--precision", "fp8", "--quiet")
 

@@ -8,6 +8,7 @@ import pytest
 
 from planner.rows import CATALOG
 from pricing.base.folder import DATA
+from probes.launchers.device_names import SKYPILOT_GPUS
 from tools.rows import FILES, DataFile, faults
 
 HEADER = "id,gpu,low,high,date,source\n"
@@ -27,7 +28,11 @@ def test_the_shipped_rows_have_no_fault(file):
 
 
 def test_every_data_file_is_checked():
-    assert {file.path for file in FILES} == {*CATALOG.glob("*.csv"), *DATA.glob("*.csv")}
+    assert {file.path for file in FILES} == {
+        *CATALOG.glob("*.csv"),
+        *DATA.glob("*.csv"),
+        *SKYPILOT_GPUS.parent.glob("*.csv"),
+    }
 
 
 def test_a_good_row_has_no_fault(tmp_path):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpplan.commands.measuring.probe_recipe import with_recipe
 from mpplan.commands.measuring.several import Several, ranks_asked_for
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
@@ -68,6 +69,7 @@ _Join = Annotated[
 _Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of data and order.", metavar="N")]
 
 
+@with_recipe
 def probe(
     suite: _Suite = "default",
     device: _Device = "gpu",

@@ -1,0 +1,30 @@
+"""Launchers: how a cluster is asked to run the probe. One file per launcher, listed here.
+
+Nothing here measures, starts a job or needs torch: `asked.make_job` checks what was asked, a launcher writes it down.
+"""
+
+from __future__ import annotations
+
+from planner.errors import UsageError
+from planner.text import shortened
+from probes.launchers import kubernetes, skypilot, slurm
+from probes.launchers.base import Launcher, ProbeJob
+
+LAUNCHERS: tuple[Launcher, ...] = (slurm.LAUNCHER, skypilot.LAUNCHER, kubernetes.LAUNCHER)
+"""All launchers."""
+
+
+def launcher_by_name(name: str) -> Launcher:
+    """The launcher of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for launcher in LAUNCHERS:
+        if launcher.name == name.strip().lower():
+            return launcher
+    names = ", ".join(launcher.name for launcher in LAUNCHERS)
+    raise UsageError(f"--recipe: unknown launcher `{shortened(name)}`", hint=f"one of {names}")
+
+
+__all__ = ["LAUNCHERS", "Launcher", "ProbeJob", "launcher_by_name"]

@@ -1,0 +1,120 @@
+"""From what a user asked for to the job that a launcher writes, or an error that says what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from planner.errors import UsageError
+from planner.units import MINUTE_S
+from probes import precisions, workloads
+from probes.launchers.base import Launcher, ProbeJob
+from probes.launchers.device_names import find_nvidia
+from probes.launchers.settings import GPU, SETTING_BY_NAME
+from probes.record.options import BUDGETS_S, RANKS_BUDGETS_S, Options
+
+RANKS_PER_NODE = 8
+"""Where neither the user nor the GPU's row of the catalogue says."""
+
+MOST_NODES = 100_000
+MOST_RANKS = 1024
+"""Per node. More is a slip of the finger."""
+
+START_S = 20 * MINUTE_S
+"""Room in the time limit of a job for installing, waiting for the other nodes and starting PyTorch."""
+
+
+def make_job(
+    launcher: Launcher,
+    probe: Options,
+    *,
+    ranks: int | None = None,
+    nodes: int | None = None,
+    given: Mapping[str, str],
+) -> ProbeJob:
+    """The job of a launcher, with every text checked.
+
+    Args:
+        launcher: where the job will run.
+        probe: what is to be measured on each rank.
+        ranks: processes of each node; None: the GPUs that nodes of this GPU have in the catalogue, else 8.
+        nodes: None: one.
+        given: values of settings by name, as typed.
+
+    Raises:
+        UsageError: a setting is missing, or none of this launcher's, or its value cannot be in a job file.
+    """
+    on_cpu = probe.device == "cpu"
+    settings = _checked(launcher, given, on_cpu=on_cpu)
+    gpu = find_nvidia(settings[GPU]) if GPU in settings else None
+    count = _counted("--nnodes", nodes, most=MOST_NODES) or 1
+    per_node = _counted("--ranks", ranks, most=MOST_RANKS) or (gpu.gpus_per_node if gpu else RANKS_PER_NODE)
+    return ProbeJob(
+        nodes=count,
+        ranks_per_node=per_node,
+        arguments=arguments(probe, count * per_node),
+        limit_s=_limit_s(probe, count * per_node),
+        on_cpu=on_cpu,
+        gpu=gpu,
+        settings=settings,
+    )
+
+
+def arguments(probe: Options, ranks: int = 1) -> tuple[str, ...]:
+    """The flags of `mpplan probe` that ask for the same measurements, of known names and numbers only.
+
+    Args:
+        probe: what is to be measured.
+        ranks: of the whole job.
+
+    Raises:
+        UsageError: a precision or workload is unknown.
+    """
+    precisions.choose(probe.precisions)
+    workloads.choose(probe.workloads, ranks)
+    flags = ["--suite", probe.suite]
+    if probe.device == "cpu":
+        flags += ["--device", "cpu"]
+    if probe.precisions:
+        flags += ["--precision", _listed(probe.precisions)]
+    if probe.workloads:
+        flags += ["--workload", _listed(probe.workloads)]
+    if probe.budget_s is not None:
+        flags += ["--budget", f"{probe.budget_s:.15g}s"]
+    if probe.verify:
+        flags.append("--verify")
+    if probe.seed:
+        flags += ["--seed", str(probe.seed)]
+    return tuple(flags)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ",".join(name.strip().lower() for name in names)
+
+
+def _checked(launcher: Launcher, given: Mapping[str, str], *, on_cpu: bool) -> dict[str, str]:
+    settings = {}
+    for name, text in given.items():
+        if name not in launcher.takes:
+            flags = ", ".join(f"`{SETTING_BY_NAME[known].flag}`" for known in launcher.takes)
+            raise UsageError(f"{launcher.name} does not take --{name}", hint=f"it takes {flags}")
+        settings[name] = SETTING_BY_NAME[name].read(text)
+    if on_cpu and GPU in settings:
+        raise UsageError("--gpu does not go with --device cpu", hint="leave one of them out")
+    for need in launcher.needs:
+        if need.setting not in settings and not (on_cpu and need.setting == GPU):
+            raise UsageError(f"a recipe for {launcher.name} needs {need.what}", hint=need.hint)
+    return settings
+
+
+def _counted(flag: str, count: int | None, *, most: int) -> int | None:
+    if count is not None and not 1 <= count <= most:
+        raise UsageError(f"{flag}: expected 1 to {most:,}, found `{count}`", hint=f"for example `{flag} 2`")
+    return count
+
+
+def _limit_s(probe: Options, ranks: int) -> float:
+    budget_s = (
+        probe.budget_s
+        or (BUDGETS_S if ranks == 1 else RANKS_BUDGETS_S)["cpu" if probe.device == "cpu" else "cuda"][probe.suite]
+    )
+    return (3 if probe.verify else 2) * budget_s + START_S

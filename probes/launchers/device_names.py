@@ -1,0 +1,95 @@
+"""The names by which clusters know a GPU of the catalogue.
+
+Kubernetes: NVIDIA's GPU Feature Discovery labels a node with the driver's name of its GPUs, blanks replaced by `-`
+(https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery); the catalogue has that name, as a
+pattern. SkyPilot has names of its own, which are rows of `skypilot_gpus.csv`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from planner.errors import UsageError
+from planner.hardware.catalogue import find_gpu
+from planner.hardware.gpu import Gpu
+from planner.rows import read_rows
+
+SKYPILOT_GPUS = Path(__file__).parent / "skypilot_gpus.csv"
+
+
+def find_nvidia(name: str) -> Gpu:
+    """The GPU of this name.
+
+    Raises:
+        UsageError: there is none, its name means several, or it is not NVIDIA's: the probe measures no other.
+    """
+    gpu = find_gpu(name)
+    if not gpu.name.startswith("NVIDIA"):
+        raise UsageError(f"--gpu: the probe does not measure {gpu.name}", hint="name a GPU of NVIDIA's")
+    return gpu
+
+
+@cache
+def skypilot_names() -> dict[str, str]:
+    """SkyPilot's names of accelerators by GPU.
+
+    Raises:
+        InputFileError: a row is wrong.
+    """
+    return {row.text("gpu"): row.text("accelerator") for row in read_rows(SKYPILOT_GPUS)}
+
+
+def skypilot_name(gpu: Gpu) -> str:
+    """SkyPilot's name of a GPU.
+
+    Raises:
+        UsageError: it has none.
+    """
+    name = skypilot_names().get(gpu.id)
+    if name is None:
+        known = ", ".join(skypilot_names())
+        raise UsageError(f"no name of {gpu.id} in SkyPilot is known", hint=f"one of {known}")
+    return name
+
+
+def product_labels(gpu: Gpu) -> tuple[str, ...]:
+    """Values of the label `nvidia.com/gpu.product` that nodes with this GPU may bear.
+
+    Raises:
+        UsageError: the catalogue has no name of the driver's.
+    """
+    if gpu.device_name_pattern is None:
+        raise UsageError(
+            f"no label of {gpu.id} in Kubernetes is known", hint="leave `--gpu` out and add a nodeSelector to the file"
+        )
+    return tuple(name.replace(" ", "-") for name in spellings(gpu.device_name_pattern))
+
+
+def spellings(pattern: str) -> tuple[str, ...]:
+    """All texts that a pattern of the catalogue matches: letters, groups, `|`, and `?` after a group.
+
+    Of `(NVIDIA )?A30`: `NVIDIA A30`, `A30`.
+    """
+    names, end = _choices(pattern, 0)
+    if end != len(pattern):
+        raise ValueError(f"`{pattern}` closes a group that it does not open")
+    return tuple(dict.fromkeys(names))
+
+
+def _choices(pattern: str, start: int) -> tuple[list[str], int]:
+    """The texts of what is between `start` and the end of its group, and where that end is."""
+    names: list[str] = []
+    parts, at = [""], start
+    while at < len(pattern) and pattern[at] != ")":
+        if pattern[at] == "|":
+            names, parts, at = names + parts, [""], at + 1
+            continue
+        tails, at = [pattern[at]], at + 1
+        if tails == ["("]:
+            tails, at = _choices(pattern, at)
+            at += 1
+        if pattern[at : at + 1] == "?":
+            tails, at = [*tails, ""], at + 1
+        parts = [part + tail for part in parts for tail in tails]
+    return names + parts, at
