@@ -110,14 +110,33 @@ def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none.
+    """The newest trustworthy record of a GPU by itself, a user record before a shipped one; None where there is none.
 
-    An imported record is used where it is named, and never instead of one that mpplan measured.
+    An imported record is used where it is named, and never instead of one that mpplan measured. One of several ranks
+    is used where it has kernels, and never instead of one of a single GPU: it has few of them.
     """
-    trusted = [
+    of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]
+    return max(
+        of_kernels,
+        key=lambda record: (not record.facts.several_ranks, not record.shipped, record.facts.date or ""),
+        default=None,
+    )
+
+
+def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The newest trustworthy user record of collectives between such GPUs; None where there is none.
+
+    A shipped one tells of another fabric, an imported one is used where it is named.
+    """
+    own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
+    return max(own, key=lambda record: record.facts.date or "", default=None)
+
+
+def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
+    """The trustworthy records of a GPU that mpplan measured."""
+    return [
         record for record in records if record.gpu == gpu and record.facts.trustworthy and record.facts.imported is None
     ]
-    return max(trusted, key=lambda record: (not record.shipped, record.facts.date or ""), default=None)
 
 
 def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from planner.errors import InputFileError
-from planner.imported.collectives import collective_runs
 from planner.imported.formats import format_of
 from planner.imported.record import ImportedFile, device_of, to_measurements
+from planner.measured.network.recorded import collective_runs
 from planner.measured.network.runs import parse_nccl_tests
 from planner.records.jsonl import parse_line, to_line
 from planner.records.measurement import Measurement
