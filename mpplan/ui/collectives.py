@@ -24,7 +24,7 @@ def collectives_text(lines: Sequence[CollectiveLine]) -> str:
             figure(line.latency_s, MICRO, 3),
             figure(line.bytes_per_s, GB, 3),
             figure(line.bus_bytes_per_s, GB, 3),
-            figure(100.0 * line.residual_ratio, digits=2),
+            f"{100.0 * line.residual_ratio:.1f}",
         )
         for line in lines
     ]

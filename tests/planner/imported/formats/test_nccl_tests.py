@@ -48,8 +48,3 @@ def test_the_version_is_that_of_the_output() -> None:
 def test_a_run_that_was_cut_off_is_refused_as_by_the_network_file() -> None:
     with pytest.raises(InputFileError, match="cut off"):
         reading(text_file(TEXT[: len(TEXT) // 3], "nccl.txt"))
-
-
-def test_a_record_without_collectives_has_no_runs() -> None:
-    with pytest.raises(InputFileError, match=r"^record\.jsonl: expected collectives"):
-        collective_runs(points(TEXT)[:1], "record.jsonl")
