@@ -194,13 +194,13 @@ def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
     """How far the runs reach, and what is open of a network beyond that; nothing where they gave no term of it."""
     if not part.fitted:
         return {}
-    domains = max(float(item.group.size[0] / item.group.inside[0]) for item in part.runs)
+    domains = max(_domains(item, cluster) for item in part.runs)
     nodes = max(item.run.nodes for item in part.runs)
     evidence = Evidence(
         id=f"network_beyond:{cluster.gpu.id}",
         kind=EvidenceKind.TRANSFERRED,
-        what=f"on more than the {_nodes(nodes)} that were measured the same terms, and for each doubling of their "
-        f"number {DOUBLING_SD:.0%} more spread: what runs on few nodes erred on more",
+        what=f"beyond the {_nodes(nodes)} that were measured the same terms, with {DOUBLING_SD:.0%} more spread for"
+        " each doubling of their number: so far published runs on few nodes were off on more",
         source=DOUBLING_SOURCE,
         gpu=cluster.gpu.id,
         terms=BEYOND,
@@ -211,6 +211,12 @@ def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
         reach.name: replace(reach, value=domains, rests_on=(), evidence=evidence),
         ratio.name: replace(ratio, own_sd=DOUBLING_SD, rests_on=(), evidence=evidence),
     }
+
+
+def _domains(item: PlacedRun, cluster: Cluster) -> float:
+    """NVLink domains of the GPUs that were at work, in the groups of a run or beside them."""
+    busy = item.run.nodes * item.run.gpus_per_node
+    return max(float(item.group.size[0] / item.group.inside[0]), busy / cluster.nvlink_domain)
 
 
 def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSet) -> dict[str, Term]:
@@ -225,13 +231,18 @@ def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSe
 
 def _own_sd(part: _Part, name: str) -> float:
     """What the line leaves of the times, how far repeated runs lie apart, and what is open of the term itself."""
-    spread = max(item.run.spread_ratio for item in part.runs)
+    spread = max(_spread(item.run) for item in part.runs)
     own_sd = max(LEAST_SD, part.fit.residual_ratio, spread, part.fit.terms[name].log_sd)
     if name != "nic_bytes_per_s":
         return own_sd
     # On few nodes a ring sends more over the network than the equations have; how much is not seen in a time.
     open_sds = [_ring_sd(item) for item in part.runs if item.link is Link.BETWEEN]
     return math.hypot(own_sd, min(open_sds))
+
+
+def _spread(run: CollectiveRun) -> float:
+    """How far repeated times of a run lie apart: of sizes that were run again, or of the samples of most sizes."""
+    return run.spread_ratio if run.sampled_sds is None else float(np.median(run.sampled_sds))
 
 
 def _ring_sd(item: PlacedRun) -> float:

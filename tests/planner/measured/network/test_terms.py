@@ -249,7 +249,9 @@ def test_what_is_open_beyond_the_measured_nodes_is_no_measurement_and_names_what
 
     assert (terms["measured_domains"].value, terms["beyond_measured_ratio"].value) == (4.0, 1.0)
     assert evidence.kind is EvidenceKind.TRANSFERRED
-    assert "on more than the 4 nodes that were measured" in evidence.what
+    assert (
+        "beyond the 4 nodes that were measured the same terms, with 16% more spread for each doubling" in evidence.what
+    )
     assert "pp_comm_bandwidth.html@924e4d0" in evidence.source
 
 
@@ -296,3 +298,25 @@ def test_times_whose_samples_lie_far_apart_count_for_less(tmp_path):
     true = 0.75 * 5e9
     assert torn(1.0) == pytest.approx(true, rel=0.005)
     assert torn(0.005) < 0.95 * true
+
+
+def test_samples_that_lie_apart_at_most_sizes_widen_the_terms(tmp_path):
+    def own_sd(sd: float) -> float:
+        points = collectives(
+            lambda s: 1e-4 + s / 5e9, op="all_gather", world=4, nodes=4, group="cross", sd=sd, **IS_H100
+        )
+        source = NetworkSource(name="mine", origin="mine", kind="record")
+        return network_terms(collective_runs(points, "mine"), source, cluster(), base()).terms["nic_bytes_per_s"].own_sd
+
+    assert own_sd(0.005) == 0.01
+    assert own_sd(0.04) == pytest.approx(0.04)
+
+
+def test_one_gpu_of_each_node_tells_of_as_many_gpus_as_were_at_work_where_no_link_joins_them(tmp_path):
+    device = {"device_name": "NVIDIA L40S", "memory_total_bytes": 48e9}
+    points = collectives(lambda s: 1e-4 + s / 5e9, op="all_gather", group="cross", world=4, nodes=4, **device)
+    points += collectives(lambda s: 1e-4 + s / 5e9, op="all_gather", group="node", world=8, nodes=1, **device)
+    source = NetworkSource(name="mine", origin="mine", kind="record")
+    terms = network_terms(collective_runs(points, "mine"), source, cluster("l40s", gpus_per_node=8), base("l40s")).terms
+
+    assert terms["measured_domains"].value == 32.0
