@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import Message, UsageError
@@ -15,12 +15,13 @@ from planner.question.input import Input
 from planner.question.inputs import INPUTS, NETWORK_FILE, find_input
 
 if TYPE_CHECKING:
-    from mpplan.api.network_file import NetworkFile
+    from mpplan.api.network import MeasuredNetwork
     from planner.answer.plan import Answer
     from planner.calibration.document import ReadCalibration
     from planner.planning.estimate import Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
+    from planner.records.store import StoredRecord
 
 Given = str | int | float | bool | os.PathLike[str] | Iterable[str] | None
 """What the value of an input may be in Python; text means what it means after the flag."""
@@ -81,9 +82,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     records, calibration = ask.text(RECORDS), _calibration(ask.text(CALIBRATION))
     network = _network(ask.text(NETWORK_FILE))
     parameters = None if calibration is None else calibration.parameters
-    known = _recorded(ask, records, parameters)
-    if network is not None:
-        known = _with_network(known, network, parameters)
+    known = _with_network(_recorded(ask, records, parameters), network, parameters)
     question = known.question
     answer = planned(question, command=command, records=records, measured=known.measured, parameters=parameters)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
@@ -99,6 +98,10 @@ class _Known:
     notices: tuple[Message, ...] = ()
     """What was used, and what a reader must know of it."""
     damage: tuple[str, ...] = ()
+    networks: Mapping[str, StoredRecord] = field(default_factory=dict)
+    """Records with collectives between GPUs, by GPU id."""
+    named: bool = False
+    """Whether the user named the records."""
 
 
 def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> _Known:
@@ -117,23 +120,30 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> _
     return _Known(
         question=question, measured=measured_for(question, chosen, parameters),
         notices=(*chosen.notices, *shelf.notices),
-        damage=damage(chosen.records.values()),
+        damage=damage(chosen.all), networks=chosen.networks, named=records is not None,
     )  # fmt: skip
 
 
-def _network(name: str | None) -> NetworkFile | None:
+def _network(name: str | None) -> MeasuredNetwork | None:
     if name is None:
         return None
-    from mpplan.api.network_file import read_network
+    from mpplan.api.network import read_network
 
     return read_network(name)
 
 
-def _with_network(known: _Known, network: NetworkFile, parameters: Parameters | None) -> _Known:
-    """The same with the terms of the network file, which are others than those of a record."""
-    from mpplan.api.network_file import with_network
+def _with_network(known: _Known, network: MeasuredNetwork | None, parameters: Parameters | None) -> _Known:
+    """The same with the terms of the network: of the file that was named for it, else of the records."""
+    if network is None and not known.networks:
+        return known
+    from mpplan.api.network import recorded_networks, with_network
 
-    own = with_network(known.question, known.measured, network, parameters)
+    clusters = known.question.clusters
+    if network is not None:
+        networks = {cluster.gpu.id: network for cluster in clusters}
+    else:
+        networks = recorded_networks(known.networks, named=known.named)
+    own = with_network(known.question, known.measured, networks, parameters)
     return replace(known, measured=own.measured, notices=(*known.notices, *own.warnings))
 
 

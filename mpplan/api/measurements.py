@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, Message, UsageError
@@ -17,13 +17,14 @@ from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import CPU_LOCAL, user_path
+from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, record_of_gpu
-from planner.records.summary import RecordSummary
+from planner.records.summary import RecordSummary, facts_of
 from planner.training.policies import why_unsupported
 
 
 def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
-    """The records of these GPUs: of a file, itself; of a folder, the newest trustworthy one per GPU.
+    """The records of these GPUs: of a file, itself; of a folder, the newest trustworthy ones per GPU.
 
     Args:
         name: the file or folder.
@@ -37,36 +38,39 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
     path = user_path(name)
     if path.is_dir():
         own = RecordShelf(name) if shelf is None else shelf
-        chosen = [record for gpu in gpus if (record := own.newest(gpu)) is not None]
+        chosen = [record for gpu in gpus for record in (own.newest(gpu), own.newest_network(gpu)) if record is not None]
         if not chosen:
             raise UsageError(
                 f"{RECORDS.flag}: no trustworthy record of {' or '.join(gpus)} in `{name}`",
                 hint=f"`mpplan check FILE` says what is wrong with one; leave out {RECORDS.flag} for your own store",
             )
-        return tuple(chosen)
+        return tuple({record.path: record for record in chosen}.values())
     record = record_of_gpu(path, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
         raise InputFileError(
             f"{name}:1: device_name: expected a record of {' or '.join(gpus)}, found `{record.device_name}`",
             hint=f"pass a record of one of them, or leave out {RECORDS.flag}",
         )
-    _must_have_kernels(record, name)
+    _must_be_of_use(record, name)
     return (record,)
 
 
-def _must_have_kernels(record: StoredRecord, name: str) -> None:
-    """An imported record may tell of training or of the network alone, which give no rate of the GPU.
+def _must_be_of_use(record: StoredRecord, name: str) -> None:
+    """A record may tell of training, or of ranks without a collective, alone: neither gives a rate.
 
     Raises:
         InputFileError: it does.
     """
-    points = record.file.measurements
-    if all(point.imported.tool is not None and point.kind in ("training", "collective") for point in points):
-        raise InputFileError(
-            f"{name}:1: kind: expected kernels, found training or collectives that another tool measured",
-            hint="collectives: pass it as `--network-file`; training: `mpplan calibrate` learns from the rows of "
-            "`mpplan records import --runs`",
-        )
+    facts = facts_of(record.file, record.verdict)
+    kinds = {point.kind for point in record.file.measurements}
+    if facts.collectives or not kinds <= {"training", *SEVERAL_RANKS}:
+        return
+    found = " and ".join(sorted(kinds))
+    raise InputFileError(
+        f"{name}:1: kind: expected kernels or collectives between GPUs, found {found} alone",
+        hint="training: `mpplan calibrate` learns from the rows of `mpplan records import --runs`; ranks: measure "
+        "their collectives too with `mpplan probe --ranks`",
+    )
 
 
 def damage(records: Iterable[StoredRecord]) -> tuple[str, ...]:
@@ -79,6 +83,14 @@ class ChosenRecords:
     """The records behind an answer, by GPU id."""
 
     records: dict[str, StoredRecord]
+    """Those of a GPU by itself."""
+    networks: dict[str, StoredRecord] = field(default_factory=dict)
+    """Those of collectives between GPUs; often others."""
+
+    @property
+    def all(self) -> tuple[StoredRecord, ...]:
+        """Each of them once."""
+        return tuple({record.path: record for record in (*self.records.values(), *self.networks.values())}.values())
 
     @property
     def notices(self) -> tuple[Message, ...]:
@@ -96,7 +108,7 @@ class ChosenRecords:
         )
         damaged = tuple(
             Message.of("warning.record_damaged", record=record.name, lines=record.file.unused_lines)
-            for record in self.records.values()
+            for record in self.all
             if record.file.unused_lines
         )
         return (*used, *damaged)
@@ -118,16 +130,26 @@ def _members(record: StoredRecord) -> dict[str, int]:
 
 
 def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
-    """For each GPU the record named, else the newest trustworthy one of the store and the package.
+    """For each GPU the record named, else the newest trustworthy ones of the store and the package.
 
     Raises:
         UsageError, InputFileError: as `named_records`.
     """
+    if shelf.named is not None and not user_path(shelf.named).is_dir():
+        (record,) = named_records(shelf.named, gpus, shelf)
+        facts, gpu = facts_of(record.file, record.verdict), str(record.gpu)
+        kernels = facts.kernels or not facts.collectives
+        return ChosenRecords(
+            records={gpu: record} if kernels else {}, networks={gpu: record} if facts.collectives else {}
+        )
     if shelf.named is not None:
-        named = named_records(shelf.named, gpus, shelf)
-        return ChosenRecords(records={record.gpu: record for record in named if record.gpu})
-    newest = {gpu: shelf.newest(gpu) for gpu in gpus}
-    return ChosenRecords(records={gpu: record for gpu, record in newest.items() if record is not None})
+        named_records(shelf.named, gpus, shelf)
+    records = {gpu: shelf.newest(gpu) for gpu in gpus}
+    networks = {gpu: shelf.newest_network(gpu) for gpu in gpus}
+    return ChosenRecords(
+        records={gpu: record for gpu, record in records.items() if record is not None},
+        networks={gpu: record for gpu, record in networks.items() if record is not None},
+    )
 
 
 def own_devices(shelf: RecordShelf) -> OwnDevices:
@@ -140,7 +162,8 @@ def own_devices(shelf: RecordShelf) -> OwnDevices:
 
 def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
     """A record of the CPU that the user named, trustworthy or not."""
-    summary = next((record for record in own if shelf.named is not None and record.gpu == CPU_LOCAL), None)
+    of_cpu = (record for record in own if record.gpu == CPU_LOCAL and record.facts.gives_kernels)
+    summary = next(of_cpu, None) if shelf.named is not None else None
     return None if summary is None else shelf.read(summary)
 
 

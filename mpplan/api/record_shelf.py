@@ -5,12 +5,16 @@ Whatever lies in the store, an answer is given: what cannot be used is set aside
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from planner.errors import Message, UsageError
 from planner.records.home import user_path
-from planner.records.store import StoredRecord, list_records, newest_record, open_record, summarise
+from planner.records.store import StoredRecord, list_records, newest_network, newest_record, open_record, summarise
 from planner.records.summary import RecordSummary
+
+Choose = Callable[[str, Iterable[RecordSummary]], RecordSummary | None]
+"""Which of some records is used for a GPU."""
 
 SHOWN_ASIDE = 3
 """Records that the warning names."""
@@ -62,15 +66,22 @@ class RecordShelf:
 
     def newest(self, gpu: str) -> StoredRecord | None:
         """The newest trustworthy record of a GPU as its file says now, whatever the list said; None: there is none."""
+        return self._newest(gpu, newest_record)
+
+    def newest_network(self, gpu: str) -> StoredRecord | None:
+        """The same of collectives between such GPUs."""
+        return self._newest(gpu, newest_network)
+
+    def _newest(self, gpu: str, choose: Choose) -> StoredRecord | None:
         candidates = list(self.listed)
-        while (summary := newest_record(gpu, candidates)) is not None:
+        while (summary := choose(gpu, candidates)) is not None:
             candidates.remove(summary)
             try:
                 record = self.read(summary)
             except UsageError as error:
                 self._unread[summary.path] = str(error)
                 continue
-            if record.gpu == gpu and record.verdict.trustworthy:
+            if choose(gpu, [summarise(record)]) is not None:
                 return record
         return None
 

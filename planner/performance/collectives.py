@@ -61,6 +61,16 @@ def _ring_latency(group: RankGroup, steps: Array | Value, rates: Rates) -> Value
     return _latency(group, steps, rates) + further * rates.node_hop_s
 
 
+def _beyond(group: RankGroup, rates: Rates) -> Value:
+    """What a group on more domains than were measured takes over what those foretell; 1 up to their number."""
+    measured = rates.measured_domains
+    if not np.any(measured):
+        return 1.0
+    doublings = np.log2(np.maximum(group.size / group.inside / measured, 1.0))
+    ratio: Value = rates.beyond_measured_ratio**doublings
+    return ratio
+
+
 def _measured_s(
     operation: str, surface: Surface, payload_bytes: Array | Value, group: RankGroup, rates: Rates, messages: Value
 ) -> Value:
@@ -115,7 +125,7 @@ def _ring_s(
     nvlink = payload_bytes * (n - 1) / n / rates.nvlink_bytes_per_s
     # Every rank's NIC works: what enters a domain is (n - r)/n of the payload, shared by r NICs.
     nic = payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    line = np.maximum(nvlink, nic) + messages * _ring_latency(group, n - 1, rates)
+    line = (np.maximum(nvlink, nic) + messages * _ring_latency(group, n - 1, rates)) * _beyond(group, rates)
     return _with_measured(line, operation, payload_bytes, group, rates, messages)
 
 
@@ -130,7 +140,7 @@ def all_reduce_s(payload_bytes: Array | Value, group: RankGroup, rates: Rates, m
     gain = np.where(r > SWITCH_FROM, rates.nvls_gain_ratio, 1.0)
     nvlink = 2 * payload_bytes * (n - 1) / n / (rates.nvlink_bytes_per_s * gain)
     nic = 2 * payload_bytes * (n - r) / n / (r * rates.nic_bytes_per_s)
-    line = np.maximum(nvlink, nic) + messages * _ring_latency(group, 2 * (n - 1), rates)
+    line = (np.maximum(nvlink, nic) + messages * _ring_latency(group, 2 * (n - 1), rates)) * _beyond(group, rates)
     return _with_measured(line, "all_reduce", payload_bytes, group, rates, messages)
 
 
@@ -144,7 +154,7 @@ def all_to_all_s(
     n, r = group.size, group.inside
     nvlink = send_bytes * (r - 1) / n / rates.nvlink_bytes_per_s
     nic = send_bytes * (n - r) / n * copies_per_node / rates.nic_bytes_per_s
-    line = np.maximum(nvlink, nic) + _latency(group, n - 1, rates) * 0.5
+    line = (np.maximum(nvlink, nic) + _latency(group, n - 1, rates) * 0.5) * _beyond(group, rates)
     return _with_measured(line, "all_to_all", send_bytes, group, rates)
 
 

@@ -127,6 +127,18 @@ def collect_warnings(question: Question, prices: Mapping[str, GpuPrice]) -> tupl
     return tuple(dict.fromkeys(warning for c in question.clusters for warning in prices[c.gpu.id].warnings))
 
 
+def extrapolated(case: Case, nodes: int) -> Message | None:
+    """That a plan has more nodes than the user measured the network on; None where it has not."""
+    per_domain = case.cluster.nvlink_domain / case.cluster.gpus_per_node
+    measured = round(float(case.mid.measured_domains) * per_domain)
+    if not measured or nodes <= measured:
+        return None
+    spread = case.rates.terms["beyond_measured_ratio"].own_sd
+    return Message.of(
+        "warning.network_extrapolated", gpu=case.cluster.gpu.id, measured=measured, planned=nodes, spread=spread
+    )
+
+
 _DEFAULTS = {
     "tokens": "assumption.tokens",
     "global_batch": "assumption.global_batch",

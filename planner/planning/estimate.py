@@ -14,7 +14,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Gap
 from planner.hardware.cluster import Cluster
 from planner.planning.asked import asked_plan
-from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings
+from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings, extrapolated
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
 from planner.planning.counts import fewest
@@ -120,7 +120,7 @@ def estimate(
         unsupported=tuple(unsupported),
         assumptions=collect_assumptions(shown, cases),
         gaps=(*_lacking_gaps(unsupported), *collect_gaps(question, cases, site)),
-        warnings=_warnings(question, prices, plans, caps),
+        warnings=_warnings(question, prices, plans, caps, cases),
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
@@ -343,12 +343,19 @@ def _in_time(case: Case, question: Question, deadline_s: float, draws: Draws, on
 
 
 def _warnings(
-    question: Question, prices: Mapping[str, GpuPrice], plans: tuple[Plan, ...], caps: tuple[CapEffect, ...]
+    question: Question,
+    prices: Mapping[str, GpuPrice],
+    plans: tuple[Plan, ...],
+    caps: tuple[CapEffect, ...],
+    cases: tuple[Case, ...],
 ) -> tuple[Message, ...]:
     asked = question.asked.precision
     warnings = [*collect_warnings(question, prices)]
     able = {plan.gpu for plan in plans if plan.precision == asked}
     warnings += [cap_warning(cap, plans, asked) for cap in caps if cap.binding and cap.gpu in able]
+    case_of = {(case.cluster.gpu.id, case.policy.id): case for case in cases}
+    far = [extrapolated(case_of[p.gpu, p.policy], p.nodes) for p in plans if p.precision == asked and p.fits]
+    warnings += [warning for warning in far if warning is not None]
     for plan in plans:
         if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             warnings.append(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from planner.rates.terms import Rates, Term
 from planner.training.recipe import Recipe
 
@@ -28,6 +30,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "gathered_inputs": lambda recipe, rates: recipe.sequence_parallel and not recipe.fused,
     "unmeasured_products": lambda recipe, rates: _by_law(rates),
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
+    "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "convolutions": lambda recipe, rates: recipe.model.kind == "cnn",
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""

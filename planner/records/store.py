@@ -17,9 +17,10 @@ from planner.records.check import Verdict, check_record
 from planner.records.home import SHIPPED, has_data_dir, records_dir
 from planner.records.index import FileState, read_index, write_index
 from planner.records.jsonl import MeasurementFile, read_measurements
-from planner.records.measurement import SEVERAL_RANKS, Measurement
+from planner.records.measurement import Measurement
 from planner.records.problem import RecordProblem
 from planner.records.summary import (
+    KINDS_OF_KERNELS,
     RecordFacts,
     RecordSummary,
     catalogue_id,
@@ -83,10 +84,9 @@ def gpu_of(point: Measurement) -> str | None:
 def fleet_size(points: Iterable[Measurement]) -> int:
     """GPUs that the rates of a merged record are the slowest's of; 0 in a record of one GPU.
 
-    Points of several ranks name them in any record; only a merged one names members at points of a single GPU.
+    Points of several ranks name them in any record; only a merged one names members at kernels of a single GPU.
     """
-    single = (point for point in points if point.kind not in SEVERAL_RANKS)
-    return max((len(point.ranks.names) for point in single), default=0)
+    return max((len(point.ranks.names) for point in points if point.kind in KINDS_OF_KERNELS), default=0)
 
 
 def summarise(record: StoredRecord) -> RecordSummary:
@@ -119,14 +119,33 @@ def _newest_first(records: Iterable[RecordSummary]) -> tuple[RecordSummary, ...]
 
 
 def newest_record(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
-    """The newest trustworthy record of a GPU, a user record before a shipped one; None where there is none.
+    """The newest trustworthy record of a GPU by itself, a user record before a shipped one; None where there is none.
 
-    An imported record is used where it is named, and never instead of one that mpplan measured.
+    An imported record is used where it is named, and never instead of one that mpplan measured. One of several ranks
+    is used where it has kernels, and never instead of one of a single GPU: it has few of them.
     """
-    trusted = [
+    of_kernels = [record for record in _trusted(gpu, records) if record.facts.gives_kernels]
+    return max(
+        of_kernels,
+        key=lambda record: (not record.facts.several_ranks, not record.shipped, record.facts.date or ""),
+        default=None,
+    )
+
+
+def newest_network(gpu: str, records: Iterable[RecordSummary]) -> RecordSummary | None:
+    """The newest trustworthy user record of collectives between such GPUs; None where there is none.
+
+    A shipped one tells of another fabric, an imported one is used where it is named.
+    """
+    own = [record for record in _trusted(gpu, records) if record.facts.collectives and not record.shipped]
+    return max(own, key=lambda record: record.facts.date or "", default=None)
+
+
+def _trusted(gpu: str, records: Iterable[RecordSummary]) -> list[RecordSummary]:
+    """The trustworthy records of a GPU that mpplan measured."""
+    return [
         record for record in records if record.gpu == gpu and record.facts.trustworthy and record.facts.imported is None
     ]
-    return max(trusted, key=lambda record: (not record.shipped, record.facts.date or ""), default=None)
 
 
 def record_of_gpu(path: Path, gpu: str | None) -> StoredRecord:

@@ -11,6 +11,12 @@ from planner.hardware.catalogue import match_device
 from planner.records.check import Verdict
 from planner.records.home import CPU_LOCAL
 from planner.records.jsonl import MeasurementFile
+from planner.records.measurement import SEVERAL_RANKS, Measurement
+
+KINDS_OF_KERNELS = (
+    "launch", "bandwidth", "gemm", "attention", "memory_op", "block", "optimizer", "end_to_end", "power",
+)  # fmt: skip
+"""Kinds of points that tell of one GPU by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,12 @@ class RecordFacts:
     """The tool that measured; None: mpplan."""
     imported_gpu: str | None = None
     """Catalogue id of the GPU of an imported record."""
+    kernels: bool = False
+    """Whether a result tells of the device by itself."""
+    several_ranks: bool = False
+    """Whether mpplan measured it on several ranks at once."""
+    collectives: bool = False
+    """Whether a result tells of what joins its GPUs."""
     problem: str | None = None
     """Why nothing of the file can be used; None where some of it can, and where it is empty."""
 
@@ -45,6 +57,11 @@ class RecordFacts:
         """Catalogue id of the device, `cpu-local` for a CPU; None where no row matches."""
         described = catalogue_id(self.device_kind, self.device_name, self.memory_total_bytes, self.power_limit_w)
         return self.imported_gpu or described
+
+    @property
+    def gives_kernels(self) -> bool:
+        """Whether rates of the device may be looked for in it: of several ranks only where it has any."""
+        return self.kernels or not self.several_ranks
 
 
 def catalogue_id(
@@ -78,6 +95,7 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
     if not file.measurements:
         return RecordFacts(unused_lines=file.unused_lines, problem=_why(file))
     last = file.measurements[-1]
+    kinds = {point.kind for point in file.measurements if point.status == "ok"}
     measured = (point for point in file.measurements if point.status == "ok" and point.setup.precision)
     return RecordFacts(
         device_kind=last.device.kind,
@@ -93,7 +111,22 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         unused_lines=file.unused_lines,
         imported=last.imported.tool,
         imported_gpu=last.imported.catalogue_gpu,
+        kernels=not kinds.isdisjoint(KINDS_OF_KERNELS),
+        several_ranks=last.imported.tool is None and any(_of_ranks(point) for point in file.measurements),
+        collectives=any(tells_of_network(point) for point in file.measurements),
     )
+
+
+def _of_ranks(point: Measurement) -> bool:
+    return point.kind in SEVERAL_RANKS or bool(point.ranks.names)
+
+
+def tells_of_network(point: Measurement) -> bool:
+    """Whether a line is a collective between GPUs with a time: gloo, and CPUs, say nothing of what joins those."""
+    at = point.communication
+    between_gpus = point.device.kind == "cuda" and at.backend in (None, "nccl")
+    placed = bool(at.op and at.world and at.world > 1 and at.nodes and at.bytes)
+    return point.kind == "collective" and point.usable_time and between_gpus and placed
 
 
 def _why(file: MeasurementFile) -> str | None:

@@ -88,7 +88,8 @@ MESSAGES = frozenset({
     *(f"warning.{name}" for name in (
         "cap", "memory_risk", "years", "own_record", "fleet_record", "shipped_record", "records_aside",
         "records_aside_more", "store_unlisted", "record_damaged", "calibration", "calibration_gpu", "network_file",
-        "network_rate_hidden", "network_gpus_per_node", "network_other_gpu", "network_unused", "unused_line",
+        "network_record", "network_extrapolated", "network_rate_hidden", "network_gpus_per_node",
+        "network_other_gpu", "network_unused", "unused_line",
     )),
     "record.aside",
     *(f"why.{name}" for name in (

@@ -11,11 +11,21 @@ import typer
 from mpplan.commands.measuring.records_import import import_record
 from mpplan.commands.measuring.records_merge import merge_records
 from mpplan.ui import options
+from mpplan.ui.collectives import collectives_text
 from mpplan.ui.console import note
 from mpplan.ui.listing import details, figure, table
 from planner.errors import UsageError
+from planner.measured.network.lines import collective_lines
 from planner.records.measurement import Measurement
-from planner.records.store import StoredRecord, find_record, list_records, newest_record, open_record, remove_record
+from planner.records.store import (
+    StoredRecord,
+    find_record,
+    list_records,
+    newest_network,
+    newest_record,
+    open_record,
+    remove_record,
+)
 from planner.records.summary import RecordSummary
 from planner.units import GIB, MILLI, TERA
 
@@ -31,11 +41,11 @@ Prefix = Annotated[bool, typer.Option("--prefix", help="The beginning of the nam
 
 @records_app.command("list")
 def list_all(json: options.JsonFlag = False) -> None:
-    """List the records, newest first; `*` marks the one that plans for its GPU rest on."""
+    """List the records, newest first; `*` marks those that plans rest on: for a GPU by itself, and for its network."""
     records = list_records()
-    chosen = {
-        record.path for gpu in {record.gpu for record in records} if gpu and (record := newest_record(gpu, records))
-    }
+    gpus = {record.gpu for record in records if record.gpu}
+    used = (choose(gpu, records) for gpu in gpus for choose in (newest_record, newest_network))
+    chosen = {record.path for record in used if record is not None}
     if json:
         entries = [_listed(record) | {"used": record.path in chosen} for record in records]
         typer.echo(dumps({"schema": SCHEMA, "records": entries}, indent=2, ensure_ascii=False))
@@ -64,12 +74,16 @@ def show(name: Name, prefix: Prefix = False, json: options.JsonFlag = False) -> 
     """Show what a record holds."""
     summary = find_record(name, prefix=prefix)
     record = open_record(summary.path, shipped=summary.shipped)
+    points = record.file.latest()
+    collectives = collective_lines(points)
     if json:
-        lines = [asdict(point) for point in record.file.latest()]
-        typer.echo(dumps(_entry(record) | {"schema": SCHEMA, "measurements": lines}, indent=2, ensure_ascii=False))
+        held = {"collectives": [asdict(line) for line in collectives], "measurements": [asdict(p) for p in points]}
+        typer.echo(dumps(_entry(record) | {"schema": SCHEMA} | held, indent=2, ensure_ascii=False))
         return
     typer.echo(details(_head(record)), nl=False)
-    rows = [_line(point) for point in record.file.latest()]
+    if collectives:
+        typer.echo(f"\n{collectives_text(collectives)}", nl=False)
+    rows = [_line(point) for point in points]
     if rows:
         typer.echo()
         headers = ("point", "status", "ms", "± %", "TFLOP/s", "GiB", "W", "J", "quality", "reason")

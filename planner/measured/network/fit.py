@@ -31,6 +31,8 @@ TIMES: Mapping[str, Callable[[Floats, RankGroup, Rates], Value]] = {
 
 TIME_SD = 0.001
 """Relative standard deviation of a time, for its weight: so small that the prior decides only what no time tells."""
+LINE_SD = 0.1
+"""What a straight line leaves of exact times (decision 0003): a time whose samples spread less counts in full."""
 LEAST_TIME_SD = 0.01
 """The same for the ranges: no time is known better."""
 OPEN_RATIO, MOVED = 0.995, 0.01
@@ -91,7 +93,7 @@ class NetworkFit:
 
     terms: dict[str, FittedTerm]
     residual_ratio: float
-    """Root mean square of the relative errors that remain."""
+    """Root mean square of the relative errors that remain, each by what its time counts for."""
 
 
 def fit_network(placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, Prior]) -> NetworkFit:
@@ -104,8 +106,7 @@ def fit_network(placed: Sequence[PlacedRun], rates: Rates, priors: Mapping[str, 
     """
     problem = _Problem(placed, rates, priors)
     best = problem.descend(np.zeros(len(priors)))
-    errors = problem.errors(best)
-    residual = float(np.sqrt(np.mean(errors**2)))
+    residual = problem.residual(best)
     sds = problem.log_sds(best, max(residual, LEAST_TIME_SD))
     terms = {
         name: FittedTerm(
@@ -127,6 +128,7 @@ class _Problem:
         self._values = {name: prior.value for name, prior in priors.items()}
         self._precision = np.array([prior.log_sd**-2.0 for prior in priors.values()])
         self._log_times = np.log(np.concatenate([item.run.times_s for item in placed]))
+        self._weights = np.concatenate([_weights(item.run) for item in placed])
 
     def errors(self, shifts: Floats) -> Floats:
         """Logarithm of predicted over measured times; `shifts` `[..., term]` give `[..., size]`."""
@@ -135,9 +137,14 @@ class _Problem:
         times_s = np.concatenate([item.time_s(rates) for item in self._placed], axis=-1)
         return np.asarray(np.log(times_s) - self._log_times)
 
+    def residual(self, shifts: Floats) -> float:
+        """Root mean square of the errors, by the weights of the times."""
+        squared = (self._weights * self.errors(shifts)) ** 2
+        return float(np.sqrt(squared.sum() / (self._weights**2).sum()))
+
     def cost(self, shifts: Floats) -> float:
         """Half the sum of squared errors and of the distance to the prior, each over its spread."""
-        errors = self.errors(shifts) / TIME_SD
+        errors = self._weights * self.errors(shifts) / TIME_SD
         return 0.5 * float(errors @ errors + self._precision @ shifts**2)
 
     def derivatives(self, shifts: Floats, errors: Floats) -> Floats:
@@ -150,7 +157,8 @@ class _Problem:
         shifts, cost, damping = start, self.cost(start), 1e-3
         for _ in range(MOST_STEPS):
             errors = self.errors(shifts)
-            slopes = self.derivatives(shifts, errors)
+            slopes = self._weights[:, None] * self.derivatives(shifts, errors)
+            errors = self._weights * errors
             curvature = slopes.T @ slopes / TIME_SD**2 + np.diag(self._precision)
             downhill = slopes.T @ errors / TIME_SD**2 + self._precision * shifts
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), -downhill)
@@ -166,6 +174,13 @@ class _Problem:
 
     def log_sds(self, shifts: Floats, time_sd: float) -> Floats:
         """Standard deviation of each term's logarithm, where times have this relative one."""
-        slopes = self.derivatives(shifts, self.errors(shifts))
+        slopes = self._weights[:, None] * self.derivatives(shifts, self.errors(shifts))
         covariance = np.linalg.inv(slopes.T @ slopes / time_sd**2 + np.diag(self._precision))
         return np.asarray(np.sqrt(np.diag(covariance)))
+
+
+def _weights(run: CollectiveRun) -> Floats:
+    """What each time counts for, `[size]`: 1, and less where its samples lie far apart."""
+    if run.sampled_sds is None:
+        return np.ones(len(run.times_s))
+    return np.asarray(LINE_SD / np.hypot(LINE_SD, run.sampled_sds))

@@ -50,11 +50,22 @@ class CollectiveRun:
     """Out of place; the median where a size was measured several times, `[size]`."""
     spread_ratio: float
     """Relative standard deviation of a size that was measured several times; 0 where none was."""
+    group: str = "world"
+    """Which ranks (`Communication.group`); all groups of that kind ran at once."""
+    busy_per_node: int | None = None
+    """GPUs at work on each host, in this group and in others beside it; None: those of the group."""
+    sampled_sds: Floats | None = None
+    """Relative standard error of each time by its samples, `[size]`; None where they are not known."""
 
     @property
     def ranks_per_node(self) -> int:
-        """GPUs on each host."""
+        """GPUs of the group on each host."""
         return self.ranks // self.nodes
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs at work on each host, which share its network."""
+        return self.busy_per_node or self.ranks_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The user's own nccl-tests runs as terms: inside a node and between nodes, each with what it was measured on."""
+"""The user's own collectives as terms: inside a node and between nodes, each with what it was measured on."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ INSIDE = ("nvlink_bytes_per_s", "nvlink_latency_s")
 """Terms that runs inside a node tell of."""
 BETWEEN = ("nic_bytes_per_s", "nic_latency_s", "node_hop_s")
 """Terms that runs over several nodes tell of."""
+BEYOND = ("measured_domains", "beyond_measured_ratio")
+"""Terms that say how far the runs reach, and what is open beyond that."""
 DETAILS = ("nvls_gain_ratio", "hop_latency_s")
 """Terms that one kind of run cannot tell from those: fitted only where the times are not explained without."""
 BETTER_RATIO, BETTER_BY_RATIO = 0.9, 0.005
@@ -38,9 +40,41 @@ RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 """Collectives that may run as rings: one sends (n-1)/n of the data over the network, the best known way (n-r)/n."""
 
 
+DOUBLING_SD = 0.16
+"""Standard deviation of the logarithm of a time on more nodes than were measured, for each doubling of their number:
+what these equations, fitted to the runs on up to n nodes, leave of those on more. All-reduce, all-gather and
+reduce-scatter of 256 MiB over 2 to 64 nodes of 8 H100 with EFA: 0.163, mean -0.015
+(vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0); all-reduce of 1 MiB to 4 GiB
+over 2 to 16 nodes of 8 A100 with 200 Gb/s InfiniBand: 0.09 where one number of nodes is known, 0.22 where all are
+(NetX-lab/Echo:nccl-test-log@15f0d12)."""
+DOUBLING_SOURCE = (
+    "vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0; "
+    "NetX-lab/Echo:nccl-test-log@15f0d12"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSource:
+    """Where runs are from."""
+
+    name: str
+    """Of the file or record, as a reader knows it."""
+    origin: str
+    """The same as the source of evidence."""
+    kind: str = "file"
+    """`file` that the user named for the network, or `record`."""
+    date: str | None = None
+    """ISO 8601 time of the last point; None where nothing says."""
+
+    @classmethod
+    def file(cls, name: str) -> NetworkSource:
+        """A file that the user named for the network."""
+        return cls(name=name, origin=name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNetwork:
-    """What a file of nccl-tests' output says of the network of a cluster."""
+    """What the user's own collectives say of the network of a cluster."""
 
     terms: dict[str, Term] = field(default_factory=dict)
     """By name; they win over the catalogue's."""
@@ -59,12 +93,12 @@ class _Part:
     """Terms that it gives."""
 
 
-def network_terms(runs: Sequence[CollectiveRun], source: str, cluster: Cluster, base: RateSet) -> OwnNetwork:
-    """The terms that the runs of a file give.
+def network_terms(runs: Sequence[CollectiveRun], source: NetworkSource, cluster: Cluster, base: RateSet) -> OwnNetwork:
+    """The terms that the runs of a file or record give.
 
     Args:
-        runs: of the file.
-        source: its name.
+        runs: of the file or record.
+        source: which it is.
         cluster: the machines that are planned with.
         base: their terms by other evidence: labels, and what the runs leave open.
     """
@@ -79,7 +113,7 @@ def network_terms(runs: Sequence[CollectiveRun], source: str, cluster: Cluster, 
     known = replace(base, terms=dict(base.terms) | terms)
     if between:
         parts.append(_fitted("between", [_limited(run, cluster, known) for run in between], known, BETWEEN))
-        terms |= _terms(parts[-1], source, cluster, known)
+        terms |= _terms(parts[-1], source, cluster, known) | _beyond(parts[-1], cluster, known)
     return OwnNetwork(terms=terms, warnings=tuple(_warnings(parts, runs, source, cluster)))
 
 
@@ -88,7 +122,8 @@ def _from_training_sizes(run: CollectiveRun) -> CollectiveRun:
     large = run.sizes_bytes >= TRAINING_BYTES
     if large.sum() < LEAST_SIZES:
         return run
-    return replace(run, sizes_bytes=run.sizes_bytes[large], times_s=run.times_s[large])
+    sampled = None if run.sampled_sds is None else run.sampled_sds[large]
+    return replace(run, sizes_bytes=run.sizes_bytes[large], times_s=run.times_s[large], sampled_sds=sampled)
 
 
 def _domain(run: CollectiveRun, cluster: Cluster) -> int:
@@ -136,12 +171,13 @@ def _fit(runs: Sequence[PlacedRun], base: RateSet, names: Sequence[str]) -> Netw
     return fit_network(runs, base.sample().without_surfaces(), priors)
 
 
-def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[str, Term]:
+def _terms(part: _Part, source: NetworkSource, cluster: Cluster, base: RateSet) -> dict[str, Term]:
     evidence = Evidence(
-        id=f"network_file:{part.name}:{cluster.gpu.id}",
+        id=f"network_{source.kind}:{part.name}:{cluster.gpu.id}",
         kind=EvidenceKind.MEASURED,
         what=_what(part, by_size=part.name == "inside" and bool(base.terms[INSIDE[0]].by_operation)),
-        source=source,
+        source=source.origin,
+        date=source.date,
         gpu=cluster.gpu.id,
         terms=part.fitted,
     )
@@ -152,6 +188,35 @@ def _terms(part: _Part, source: str, cluster: Cluster, base: RateSet) -> dict[st
         )
         for name in part.fitted
     }  # fmt: skip
+
+
+def _beyond(part: _Part, cluster: Cluster, base: RateSet) -> dict[str, Term]:
+    """How far the runs reach, and what is open of a network beyond that; nothing where they gave no term of it."""
+    if not part.fitted:
+        return {}
+    domains = max(_domains(item, cluster) for item in part.runs)
+    nodes = max(item.run.nodes for item in part.runs)
+    evidence = Evidence(
+        id=f"network_beyond:{cluster.gpu.id}",
+        kind=EvidenceKind.TRANSFERRED,
+        what=f"beyond the {_nodes(nodes)} that were measured the same terms, with {DOUBLING_SD:.0%} more spread for"
+        " each doubling of their number: so far published runs on few nodes were off on more",
+        source=DOUBLING_SOURCE,
+        gpu=cluster.gpu.id,
+        terms=BEYOND,
+        public=True,
+    )
+    reach, ratio = (base.terms[name] for name in BEYOND)
+    return {
+        reach.name: replace(reach, value=domains, rests_on=(), evidence=evidence),
+        ratio.name: replace(ratio, own_sd=DOUBLING_SD, rests_on=(), evidence=evidence),
+    }
+
+
+def _domains(item: PlacedRun, cluster: Cluster) -> float:
+    """NVLink domains of the GPUs that were at work, in the groups of a run or beside them."""
+    busy = item.run.nodes * item.run.gpus_per_node
+    return max(float(item.group.size[0] / item.group.inside[0]), busy / cluster.nvlink_domain)
 
 
 def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSet) -> dict[str, Term]:
@@ -166,13 +231,18 @@ def _by_size(terms: dict[str, Term], runs: Sequence[CollectiveRun], base: RateSe
 
 def _own_sd(part: _Part, name: str) -> float:
     """What the line leaves of the times, how far repeated runs lie apart, and what is open of the term itself."""
-    spread = max(item.run.spread_ratio for item in part.runs)
+    spread = max(_spread(item.run) for item in part.runs)
     own_sd = max(LEAST_SD, part.fit.residual_ratio, spread, part.fit.terms[name].log_sd)
     if name != "nic_bytes_per_s":
         return own_sd
     # On few nodes a ring sends more over the network than the equations have; how much is not seen in a time.
     open_sds = [_ring_sd(item) for item in part.runs if item.link is Link.BETWEEN]
     return math.hypot(own_sd, min(open_sds))
+
+
+def _spread(run: CollectiveRun) -> float:
+    """How far repeated times of a run lie apart: of sizes that were run again, or of the samples of most sizes."""
+    return run.spread_ratio if run.sampled_sds is None else float(np.median(run.sampled_sds))
 
 
 def _ring_sd(item: PlacedRun) -> float:
@@ -206,8 +276,15 @@ def _what(part: _Part, *, by_size: bool) -> str:
 
 
 def _over(run: CollectiveRun) -> str:
-    nodes = f"{run.nodes} node{'' if run.nodes == 1 else 's'}"
-    return f"{run.collective} over {nodes} of {run.ranks_per_node} GPUs ({run.device_name or 'name not given'})"
+    name = run.device_name or "name not given"
+    beside = run.gpus_per_node // run.ranks_per_node
+    groups = "" if beside == 1 else f", {beside} such groups at once"
+    gpus = "1 GPU each" if run.ranks_per_node == 1 else f"{run.ranks_per_node} GPUs"
+    return f"{run.collective} over {_nodes(run.nodes)} of {gpus}{groups} ({name})"
+
+
+def _nodes(nodes: int) -> str:
+    return f"{nodes} node{'' if nodes == 1 else 's'}"
 
 
 def _figure(name: str, term: FittedTerm) -> str:
@@ -216,28 +293,35 @@ def _figure(name: str, term: FittedTerm) -> str:
 
 
 def _warnings(
-    parts: Sequence[_Part], runs: Sequence[CollectiveRun], source: str, cluster: Cluster
+    parts: Sequence[_Part], runs: Sequence[CollectiveRun], source: NetworkSource, cluster: Cluster
 ) -> Iterator[Message]:
     """What was used, and where it may mislead."""
-    gpu = cluster.gpu.id
+    gpu, name = cluster.gpu.id, source.name
     used = [item.run for part in parts if part.fitted for item in part.runs]
     if not used:
-        yield Message.of("warning.network_unused", file=source, gpu=gpu)
+        yield Message.of("warning.network_unused", file=name, gpu=gpu)
         return
-    over = tuple(
-        dict.fromkeys(
-            Message.of("text.network_run", collective=run.collective, gpus=run.ranks, nodes=run.nodes) for run in used
-        )
-    )
-    yield Message.of("warning.network_file", file=source, gpu=gpu, runs=over)
+    yield _used(source, gpu, used)
     between = next((part for part in parts if part.name == "between"), None)
     if between is not None and "nic_bytes_per_s" not in between.fitted:
         nodes = max(item.run.nodes for item in between.runs)
-        yield Message.of("warning.network_rate_hidden", file=source, nodes=nodes)
+        yield Message.of("warning.network_rate_hidden", file=name, nodes=nodes)
     others = tuple(dict.fromkeys(run.device_name for run in runs if not bears_name(cluster.gpu, run.device_name)))
     if others:
-        yield Message.of("warning.network_other_gpu", file=source, measured_on=others, gpu=gpu)
-    per_node = {run.ranks_per_node for run in used if run.nodes > 1} - {cluster.gpus_per_node}
+        yield Message.of("warning.network_other_gpu", file=name, measured_on=others, gpu=gpu)
+    per_node = {run.gpus_per_node for run in used if run.nodes > 1} - {cluster.gpus_per_node}
     if per_node:
-        yield Message.of("warning.network_gpus_per_node", file=source, measured=max(per_node),
+        yield Message.of("warning.network_gpus_per_node", file=name, measured=max(per_node),
                          planned=cluster.gpus_per_node)  # fmt: skip
+
+
+def _used(source: NetworkSource, gpu: str, runs: Sequence[CollectiveRun]) -> Message:
+    """That the runs were used."""
+    over = tuple(
+        dict.fromkeys(
+            Message.of("text.network_run", collective=run.collective, gpus=run.ranks, nodes=run.nodes) for run in runs
+        )
+    )
+    if source.kind == "file":
+        return Message.of("warning.network_file", file=source.name, gpu=gpu, runs=over)
+    return Message.of("warning.network_record", record=source.name, gpu=gpu, runs=over, date=str(source.date))

@@ -644,6 +644,8 @@ TEXT: dict[str, str] = {
     "driver.nic_latency_s": "latency between nodes",
     "driver.hop_latency_s": "latency per rank",
     "driver.node_hop_s": "latency per node",
+    "driver.measured_domains": "nodes that the network was measured on",
+    "driver.beyond_measured_ratio": "network on more nodes than were measured",
     "driver.collective_launch_s": "host time of tensor parallel collectives",
     "driver.pipelined_rank_s": "tensor parallel waits in a pipeline",
     "driver.send_stall_s": "stalls of sends between stages",

@@ -630,6 +630,8 @@ TEXT: dict[str, str] = {
     "driver.nic_latency_s": "节点间延迟",
     "driver.hop_latency_s": "每跳延迟",
     "driver.node_hop_s": "每节点延迟",
+    "driver.measured_domains": "实测网络的节点数",
+    "driver.beyond_measured_ratio": "超出实测节点数的网络",
     "driver.collective_launch_s": "张量并行通信的主机时间",
     "driver.pipelined_rank_s": "流水线中的张量并行等待",
     "driver.send_stall_s": "阶段间发送的停顿",

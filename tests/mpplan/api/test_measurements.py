@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mpplan.api.measurements import damage, named_records
+from mpplan.api.measurements import chosen_records, damage, named_records
+from mpplan.api.record_shelf import RecordShelf
 from planner.errors import InputFileError, UsageError
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
+from tests.planner.collective_points import collectives
+from tests.planner.recorded import kernels, write_record
 
 H200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
 """As the driver names it: 143 771 MiB."""
@@ -78,6 +81,34 @@ def test_a_file_of_another_gpu_is_refused(whole):
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match=r"none\.jsonl"):
         named_records(str(tmp_path / "none.jsonl"), ["h200-sxm-141gb"])
+
+
+@pytest.mark.parametrize("kind", ["overlap", "parallel_step", "waiting"])
+def test_a_record_of_ranks_without_a_collective_gives_no_rate_and_says_what_it_holds(tmp_path, kind):
+    path = write_record(tmp_path / "ranks.jsonl", *collectives(lambda size: 2e-5, kind=kind))
+
+    with pytest.raises(InputFileError, match=f"expected kernels or collectives between GPUs, found {kind} alone"):
+        named_records(str(path), ["h200-sxm-141gb"])
+
+
+def test_a_record_of_gloo_is_no_record_of_a_gpu_even_where_it_is_named(tmp_path):
+    on_cpu = {"backend": "gloo", "device_kind": "cpu", "device_name": "Some CPU"}
+    path = write_record(tmp_path / "gloo.jsonl", *collectives(lambda size: 2e-5 + size / 1e9, **on_cpu))
+
+    with pytest.raises(InputFileError, match="expected a record of `h200-sxm-141gb`, found `Some CPU`"):
+        named_records(str(path), ["h200-sxm-141gb"])
+    with pytest.raises(InputFileError, match="between GPUs, found collective alone"):
+        named_records(str(path), ["cpu-local"])
+
+
+def test_a_file_with_kernels_and_collectives_gives_both_and_one_with_either_gives_that(tmp_path):
+    both = write_record(tmp_path / "both.jsonl", *kernels(), *collectives(lambda size: 2e-5 + size / 4e10))
+    ranks = write_record(tmp_path / "ranks.jsonl", *collectives(lambda size: 2e-5 + size / 4e10))
+    alone = write_record(tmp_path / "alone.jsonl", *kernels())
+    given = [chosen_records(RecordShelf(str(path)), ["h200-sxm-141gb"]) for path in (both, ranks, alone)]
+
+    assert [(len(chosen.records), len(chosen.networks)) for chosen in given] == [(1, 1), (0, 1), (1, 0)]
+    assert len(given[0].all) == 1
 
 
 def test_lines_after_a_cut_are_named_and_the_others_used(cut):

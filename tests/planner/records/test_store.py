@@ -9,6 +9,8 @@ import pytest
 from planner.errors import InputFileError, UsageError
 from planner.records import store as records
 from planner.records.home import records_dir
+from planner.records.measurement import Measurement
+from tests.planner.collective_points import collectives
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
 
 
@@ -81,6 +83,63 @@ def test_an_own_record_wins_over_a_newer_shipped_one(tmp_path: Path) -> None:
     best = records.newest_record("h200-sxm-141gb", listed)
     assert best is not None
     assert best.name == "ours"
+
+
+def ranks(day: int, *more: Measurement, **changes: object) -> list[Measurement]:
+    """A record of several ranks: collectives, and what else it holds."""
+    stamp = {"timestamp_utc": f"2026-11-{day:02d}T12:00:00.000+00:00"}
+    return [*more, *collectives(lambda size: 2e-5 + size / 4e10, **(stamp | changes))]
+
+
+def names(directory: Path) -> tuple[str | None, str | None]:
+    """Records of an H200 by itself and of its network."""
+    listed = records.list_records(directory)
+    chosen = (choose("h200-sxm-141gb", listed) for choose in (records.newest_record, records.newest_network))
+    kernels, network = (None if record is None else record.name for record in chosen)
+    return kernels, network
+
+
+@pytest.mark.parametrize(("alone", "together"), [(1, 2), (2, 1)])
+def test_a_record_of_one_gpu_and_one_of_ranks_do_not_displace_each_other(
+    tmp_path: Path, alone: int, together: int
+) -> None:
+    write_record(tmp_path / "alone.jsonl", *h200(alone))
+    write_record(tmp_path / "together.jsonl", *ranks(together, *h200(together)))
+
+    assert names(tmp_path) == ("alone", "together")
+
+
+def test_a_record_of_ranks_gives_kernels_where_there_is_no_other_and_it_has_some(tmp_path: Path) -> None:
+    write_record(tmp_path / "collectives.jsonl", *ranks(2))
+    assert names(tmp_path) == (None, "collectives")
+
+    write_record(tmp_path / "both.jsonl", *ranks(1, *h200(1)))
+    assert names(tmp_path) == ("both", "collectives")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"backend": "gloo"}, {"quality": "contended"}, {"imported_tool": "nccl-tests"}, {"kind": "overlap"},
+        {"device_kind": "cpu"}, {"world": 1, "nodes": 1},
+    ],
+    ids=["gloo", "not trustworthy", "imported", "no collective", "a CPU", "one rank"],
+)  # fmt: skip
+def test_what_tells_nothing_of_a_gpus_network_by_itself_is_not_chosen_for_it(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    write_record(tmp_path / "one.jsonl", *ranks(1, **changes))
+
+    assert names(tmp_path)[1] is None
+
+
+def test_the_newest_record_of_ranks_is_that_of_the_network_and_never_a_shipped_one(tmp_path: Path) -> None:
+    write_record(tmp_path / "shipped" / "theirs.jsonl", *ranks(9))
+    assert names(tmp_path / "own")[1] is None
+
+    write_record(tmp_path / "own" / "old.jsonl", *ranks(1))
+    write_record(tmp_path / "own" / "new.jsonl", *ranks(2))
+    assert names(tmp_path / "own")[1] == "new"
 
 
 def test_no_directory_means_no_records(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.records.home import records_dir
+from tests.planner.collective_points import collectives
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
 
 
@@ -60,6 +61,43 @@ def test_a_record_is_shown_point_by_point(run, store) -> None:
     assert "trusted   yes" in out
     line = next(line for line in out.splitlines() if line.startswith("p0"))
     assert line.split()[:5] == ["p0", "ok", "4", "1", "500"]  # 4 ms ± 1 %, 2 TFLOP in 4 ms = 500 TFLOP/s
+
+
+def test_collectives_are_shown_as_straight_lines(run, store) -> None:
+    points = collectives(lambda size: 20e-6 + size / 40e9)
+    write_record(store / "ranks.jsonl", *points, *collectives(lambda size: 1e-5 + size / 3e11, group="node", nodes=1,
+                                                               world=8))  # fmt: skip
+
+    lines = run("records", "show", "ranks").out.splitlines()
+    at = lines.index("collectives: time = alpha + bytes / beta, fitted over all sizes")
+
+    assert lines[at + 1].split("  ")[0] == "op"
+    assert lines[at + 2].split() == ["all_reduce", "world", "16", "2", "nccl", "21", "20", "40", "75", "0.0"]
+    assert lines[at + 3].split() == ["all_reduce", "node", "8", "1", "nccl", "21", "10", "300", "525", "0.0"]
+
+
+def test_collectives_as_json_carry_their_units_and_what_the_line_leaves(run, store) -> None:
+    write_record(store / "ranks.jsonl", *collectives(lambda size: 20e-6 + size / 40e9))
+    write_record(store / "alone.jsonl", *h200(1))
+
+    (line,) = json.loads(run("records", "show", "ranks", "--json").out)["collectives"]
+
+    assert line | {"latency_s": 20e-6, "bytes_per_s": 40e9, "bus_bytes_per_s": 75e9} == pytest.approx(line)
+    assert {key: line[key] for key in ("op", "group", "backend", "world", "nodes", "sizes")} == {
+        "op": "all_reduce", "group": "world", "backend": "nccl", "world": 16, "nodes": 2, "sizes": 21,
+    }  # fmt: skip
+    assert line["residual_ratio"] < 1e-9
+    assert json.loads(run("records", "show", "alone", "--json").out)["collectives"] == []
+
+
+def test_the_list_marks_the_record_of_a_gpu_and_that_of_its_network(run, store) -> None:
+    write_record(store / "alone.jsonl", *h200(1))
+    write_record(store / "ranks.jsonl", *collectives(lambda size: 20e-6 + size / 40e9))
+    write_record(store / "older.jsonl", *collectives(lambda s: 2e-5 + s / 4e10, timestamp_utc="2026-11-01T00:00:00Z"))
+
+    entries = json.loads(run("records", "list", "--json").out)["records"]
+
+    assert {entry["name"]: entry["used"] for entry in entries} == {"alone": True, "ranks": True, "older": False}
 
 
 def test_an_unknown_record_is_a_usage_error(run, store) -> None:

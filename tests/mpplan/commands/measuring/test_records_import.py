@@ -190,14 +190,24 @@ def test_the_record_of_a_networks_times_plans_as_their_file_does(run, home) -> N
     assert plans[0][0]["step_s"] == plans[1][0]["step_s"]
 
 
-@pytest.mark.parametrize("name", ["power", "nccl"])
-def test_a_record_without_kernels_is_no_record_of_the_gpu_and_the_hint_says_what_it_is(run, home, name: str) -> None:
-    Path("nccl.txt").write_text(output("all_reduce", 2, 8, lambda size: 3e-5 + size / 2e11), encoding="utf-8")
-    files = ("nccl.txt",) if name == "nccl" else (POWER, "--steps", STEPS)
-    run("records", "import", *files, "-o", "r.jsonl")
+def test_a_record_of_training_alone_gives_no_rates_and_the_hint_says_what_it_is_for(run, home) -> None:
+    run("records", "import", POWER, "--steps", STEPS, "-o", "r.jsonl")
 
     result = run(*ASKED, "--records", "r.jsonl")
 
     assert result.code == 3
-    assert "r.jsonl:1: kind: expected kernels" in result.err
-    assert "--network-file" in result.err
+    assert "r.jsonl:1: kind: expected kernels or collectives between GPUs, found training alone" in result.err
+    assert "mpplan calibrate" in result.err
+
+
+@pytest.mark.slow
+def test_a_record_of_collectives_alone_gives_the_network_and_leaves_the_rates_of_the_gpu(run, home) -> None:
+    Path("nccl.txt").write_text(output("all_reduce", 4, 8, lambda size: 3e-5 + size / 1e10), encoding="utf-8")
+    run("records", "import", "nccl.txt", "-o", "r.jsonl")
+
+    plain, own = (json.loads(run(*ASKED, *extra).out) for extra in ((), ("--records", "r.jsonl")))
+    sources = {row["source"]: row["kind"] for row in own["evidence"]}
+
+    assert sources["nccl-tests, record r"] == "measured"
+    assert not any("planned from" in text for text in own["warnings"])
+    assert own["plans"][0]["products"] == plain["plans"][0]["products"]

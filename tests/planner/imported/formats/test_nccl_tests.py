@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from planner.errors import InputFileError
-from planner.imported.collectives import collective_runs
 from planner.imported.formats import format_of
 from planner.imported.record import ImportedFile, device_of, to_measurements
+from planner.measured.network.recorded import collective_runs
 from planner.measured.network.runs import parse_nccl_tests
 from planner.records.jsonl import parse_line, to_line
 from planner.records.measurement import Measurement
@@ -48,8 +48,3 @@ def test_the_version_is_that_of_the_output() -> None:
 def test_a_run_that_was_cut_off_is_refused_as_by_the_network_file() -> None:
     with pytest.raises(InputFileError, match="cut off"):
         reading(text_file(TEXT[: len(TEXT) // 3], "nccl.txt"))
-
-
-def test_a_record_without_collectives_has_no_runs() -> None:
-    with pytest.raises(InputFileError, match=r"^record\.jsonl: expected collectives"):
-        collective_runs(points(TEXT)[:1], "record.jsonl")

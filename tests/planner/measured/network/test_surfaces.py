@@ -9,7 +9,7 @@ import pytest
 
 from planner.kernels.collectives import collective_s
 from planner.measured.network.runs import read_nccl_tests
-from planner.measured.network.terms import network_terms
+from planner.measured.network.terms import NetworkSource, network_terms
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import RateSet
 from planner.units import MIB
@@ -35,7 +35,7 @@ def own(folder: Path, *collectives: str, per_node: int = 8) -> RateSet:
     )
     file = folder / "nccl.txt"
     file.write_text(text, encoding="utf-8")
-    measured = network_terms(read_nccl_tests(file), "nccl.txt", cluster(H100), known())
+    measured = network_terms(read_nccl_tests(file), NetworkSource.file("nccl.txt"), cluster(H100), known())
     return resolve_rates(cluster(H100), recipe(), measured.terms)
 
 
@@ -101,6 +101,8 @@ def test_links_whose_form_nobody_knows_stay_a_straight_line(tmp_path):
     file = tmp_path / "nccl.txt"
     file.write_text(output("all_reduce", 1, 8, lambda size: 1e-4 + size / 1e11, device="AMD Instinct MI300X"))
     machine = cluster("mi300x-192gb")
-    terms = network_terms(read_nccl_tests(file), "nccl.txt", machine, resolve_rates(machine, recipe())).terms
+    terms = network_terms(
+        read_nccl_tests(file), NetworkSource.file("nccl.txt"), machine, resolve_rates(machine, recipe())
+    ).terms
 
     assert terms["nvlink_bytes_per_s"].by_operation == {}

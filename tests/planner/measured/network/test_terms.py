@@ -12,18 +12,24 @@ from hypothesis import strategies as st
 from planner.evidence import EvidenceKind
 from planner.hardware.network import Network
 from planner.measured.network.fit import TIMES
-from planner.measured.network.runs import read_nccl_tests
-from planner.measured.network.terms import network_terms
+from planner.measured.network.recorded import collective_runs
+from planner.measured.network.runs import CollectiveRun, read_nccl_tests
+from planner.measured.network.terms import BEYOND, DOUBLING_SD, NetworkSource, network_terms
 from planner.performance.collectives import place
 from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws
+from planner.records.communication import bus_factor
 from tests.examples import examples
 from tests.planner.build import cluster, recipe
+from tests.planner.collective_points import SIZES, collective, collectives
 from tests.planner.nccl_output import H100, output
 
 RUNS = [("all_reduce", 4), ("all_reduce", 16), ("all_gather", 16), ("sendrecv", 2)]
 """Collective and nodes of 8 GPUs."""
 BETWEEN = {"nic_bytes_per_s": 20e9, "nic_latency_s": 5e-5, "node_hop_s": 3e-5}
 """A network of 200 Gb/s: slower than the links of an H100 in every one of those runs."""
+
+IS_H100 = {"device_name": H100, "memory_total_bytes": 85520809984.0}
 
 
 def base(gpu: str = "h100-sxm5-80gb"):
@@ -33,21 +39,26 @@ def base(gpu: str = "h100-sxm5-80gb"):
 def printed(runs, *, per_node: int = 8, noise: float = 0.0, device: str = H100, **rates: float) -> str:
     """Runs that take what the planner's equations say at these rates, times a noise that alternates."""
     text, at = "", base().sample().without_surfaces().replaced(**rates)
-    for number, (collective, nodes) in enumerate(runs):
+    for number, (operation, nodes) in enumerate(runs):
         group = place(np.array([nodes * per_node]), 1, per_node)
 
-        def time_s(size, collective=collective, group=group, up=noise if number % 2 else -noise):
+        def time_s(size, operation=operation, group=group, up=noise if number % 2 else -noise):
             wave = up if int(np.log2(size)) % 2 else -up
-            return float(np.asarray(TIMES[collective](np.array([size]), group, at))[0]) * (1.0 + wave)
+            return float(np.asarray(TIMES[operation](np.array([size]), group, at))[0]) * (1.0 + wave)
 
-        text += output(collective, nodes, per_node, time_s, device=device)
+        text += output(operation, nodes, per_node, time_s, device=device)
     return text
 
 
 def fitted(folder: Path, text: str, gpu: str = "h100-sxm5-80gb"):
     file = folder / "nccl.txt"
     file.write_text(text, encoding="utf-8")
-    return network_terms(read_nccl_tests(file), "nccl.txt", cluster(gpu), base(gpu))
+    return network_terms(read_nccl_tests(file), NetworkSource.file("nccl.txt"), cluster(gpu), base(gpu))
+
+
+def values(own) -> dict[str, float]:
+    """What was fitted, by name; how far it reaches is another matter."""
+    return {name: term.value for name, term in own.terms.items() if name not in BEYOND}
 
 
 def keys(own) -> list[str]:
@@ -57,7 +68,7 @@ def keys(own) -> list[str]:
 def test_rates_and_latencies_between_nodes_come_back_from_times_that_they_make(tmp_path):
     own = fitted(tmp_path, printed(RUNS, **BETWEEN))
 
-    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(BETWEEN, rel=0.01)
+    assert values(own) == pytest.approx(BETWEEN, rel=0.01)
     assert keys(own) == ["warning.network_file"]
 
 
@@ -65,14 +76,14 @@ def test_rate_and_latency_inside_a_node_come_back_from_times_that_they_make(tmp_
     true = {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5}
     own = fitted(tmp_path, printed([("all_reduce", 1), ("all_gather", 1)], **true))
 
-    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
+    assert values(own) == pytest.approx(true, rel=0.01)
 
 
 def test_runs_inside_a_node_and_between_nodes_tell_of_different_terms(tmp_path):
     true = BETWEEN | {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5}
     own = fitted(tmp_path, printed([("all_reduce", 1), *RUNS], **true))
 
-    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
+    assert values(own) == pytest.approx(true, rel=0.01)
     ids = {name: term.evidence.id for name, term in own.terms.items()}
     assert ids["nvlink_bytes_per_s"] == "network_file:inside:h100-sxm5-80gb"
     assert ids["nic_bytes_per_s"] == "network_file:between:h100-sxm5-80gb"
@@ -82,7 +93,7 @@ def test_latency_per_rank_and_gain_of_the_switch_are_fitted_where_the_rest_canno
     true = {"nvlink_bytes_per_s": 300e9, "nvlink_latency_s": 4e-5, "nvls_gain_ratio": 1.6, "hop_latency_s": 6e-6}
     own = fitted(tmp_path, printed([("all_reduce", 1), ("all_gather", 1)], **true))
 
-    assert {name: term.value for name, term in own.terms.items()} == pytest.approx(true, rel=0.01)
+    assert values(own) == pytest.approx(true, rel=0.01)
 
 
 @settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -148,7 +159,7 @@ def test_a_network_faster_than_known_is_believed_although_links_inside_nodes_may
     slow = resolve_rates(cluster("h100-sxm5-80gb", network=Network(bytes_per_s=12.5e9, fabric="")), recipe())
     file = tmp_path / "nccl.txt"
     file.write_text(printed([("all_reduce", 16)], nic_bytes_per_s=36e9), encoding="utf-8")
-    own = network_terms(read_nccl_tests(file), "nccl.txt", cluster("h100-sxm5-80gb"), slow)
+    own = network_terms(read_nccl_tests(file), NetworkSource.file("nccl.txt"), cluster("h100-sxm5-80gb"), slow)
 
     assert own.terms["nic_bytes_per_s"].value == pytest.approx(36e9, rel=0.01)
 
@@ -157,7 +168,7 @@ def test_runs_on_other_gpus_tell_of_the_network_and_not_of_the_links_inside_a_no
     runs = [("all_reduce", 1), ("all_reduce", 4), ("all_reduce", 16)]
     own = fitted(tmp_path, printed(runs, device="NVIDIA A100-SXM4-80GB", **BETWEEN))
 
-    assert set(own.terms) == set(BETWEEN)
+    assert set(values(own)) == set(BETWEEN)
     assert keys(own) == ["warning.network_file", "warning.network_other_gpu"]
 
 
@@ -180,3 +191,132 @@ def test_nodes_of_one_rack_of_fast_links_are_inside_it(tmp_path):
 
     assert "nvlink_bytes_per_s" in own.terms  # 64 GPUs of the 72 that NVLink joins
     assert "nic_bytes_per_s" not in own.terms
+
+
+BY_NODES = {
+    "all_reduce": (361.75, 160.14, 99.56, 84.74, 64.93, 32.94),
+    "all_gather": (184.61, 118.97, 69.0, 54.97, 27.97, 11.04),
+    "reduce_scatter": (181.55, 115.76, 68.55, 54.52, 27.94, 11.07),
+}
+"""GB/s on the bus at 256 MiB over 2, 4 … 64 nodes of 8 H100 with EFA
+(vinjn/nanotron-ultrascale-playbook:assets/data/benchmarks/pp_comm_bandwidth.html@924e4d0)."""
+
+
+def published() -> list[CollectiveRun]:
+    """Those rates as runs."""
+    return [
+        CollectiveRun(
+            collective=operation, ranks=16 * 2**at, nodes=2 * 2**at, device_name=H100, sizes_bytes=np.array([2.0**28]),
+            times_s=np.array([2**28 * bus_factor(operation, 16 * 2**at) / rate / 1e9]), spread_ratio=0.0,
+        )
+        for operation, rates in BY_NODES.items()
+        for at, rate in enumerate(rates)
+    ]  # fmt: skip
+
+
+def test_the_spread_for_each_doubling_is_what_published_runs_on_few_nodes_leave_of_those_on_more():
+    efa = cluster("h100-sxm5-80gb", network=Network(bytes_per_s=50e9, fabric="efa"))
+    known, errors = resolve_rates(efa, recipe()), []
+    for most in (2, 4, 8, 16, 32):
+        fewer = [run for run in published() if run.nodes <= most]
+        terms = network_terms(fewer, NetworkSource.file("fewer"), efa, known).terms
+        rates = resolve_rates(efa, recipe(), terms).sample()
+        for run in (run for run in published() if run.nodes > most):
+            foretold_s = TIMES[run.collective](run.sizes_bytes, place(np.array([run.ranks]), 1, 8), rates)
+            errors.append(float(np.log(run.times_s / foretold_s)[0]) / np.log2(run.nodes / most))
+
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(0.163, abs=0.0005)
+    assert np.mean(errors) == pytest.approx(-0.015, abs=0.0005)
+    assert DOUBLING_SD == 0.16
+
+
+@pytest.mark.parametrize(("nodes", "log_sd"), [(1, 0.0), (2, 0.0), (4, 0.16), (16, 0.48), (32, 0.64)])
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "alltoall"])
+def test_a_time_on_more_nodes_than_were_measured_spreads_more_with_each_doubling(tmp_path, operation, nodes, log_sd):
+    own = fitted(tmp_path, printed([("all_reduce", 2)], **BETWEEN))
+    rates = resolve_rates(cluster(), recipe(), own.terms)
+    group, sizes = place(np.array([8 * nodes]), 1, 8), np.array([2.0**28])
+    drawn = TIMES[operation](sizes, group, rates.sample(Draws(count=1001, seed=0), only="beyond_measured_ratio"))
+    middle_s = TIMES[operation](sizes, group, rates.sample())
+
+    assert float(np.std(np.log(drawn))) == pytest.approx(log_sd, rel=1e-3)
+    assert float(np.median(drawn)) == pytest.approx(float(middle_s[0]), rel=1e-9)
+
+
+def test_what_is_open_beyond_the_measured_nodes_is_no_measurement_and_names_what_it_was_learned_from(tmp_path):
+    terms = fitted(tmp_path, printed([("all_reduce", 2), ("all_reduce", 4)], **BETWEEN)).terms
+    evidence = terms["beyond_measured_ratio"].evidence
+
+    assert (terms["measured_domains"].value, terms["beyond_measured_ratio"].value) == (4.0, 1.0)
+    assert evidence.kind is EvidenceKind.TRANSFERRED
+    assert (
+        "beyond the 4 nodes that were measured the same terms, with 16% more spread for each doubling" in evidence.what
+    )
+    assert "pp_comm_bandwidth.html@924e4d0" in evidence.source
+
+
+def test_runs_inside_a_node_say_nothing_of_how_many_nodes_there_may_be(tmp_path):
+    assert not set(fitted(tmp_path, printed([("all_reduce", 1)], nvlink_bytes_per_s=300e9)).terms) & set(BEYOND)
+
+
+def test_a_rack_counts_as_one_domain_however_many_nodes_it_has(tmp_path):
+    runs = [("all_reduce", 36)]  # 144 GPUs: two racks of 72
+    own = fitted(tmp_path, printed(runs, per_node=4, device="NVIDIA GB200", **BETWEEN), "gb200-186gb")
+
+    assert own.terms["measured_domains"].value == 2.0
+
+
+def test_one_gpu_of_each_node_shares_the_network_with_the_others_of_its_node(tmp_path):
+    def times_s(size: float) -> float:
+        return 1e-4 + size * 3 / 4 / 5e9  # (n-1)/n of a gather over 4 GPUs, 5 GB/s each
+
+    points = collectives(times_s, op="all_gather", group="cross", world=4, nodes=4, **IS_H100)
+    points += collectives(lambda s: 1e-4 + s / 300e9, op="all_gather", group="node", world=8, nodes=1, **IS_H100)
+    source = NetworkSource(name="mine", origin="mpplan probe, record mine", kind="record")
+    own = network_terms(collective_runs(points, "mine"), source, cluster(), base())
+
+    assert own.terms["nic_bytes_per_s"].value == pytest.approx(5e9, rel=0.01)
+    assert own.terms["nic_bytes_per_s"].own_sd == 0.01  # a ring of one GPU a node sends what the equations have
+    assert own.terms["nvlink_bytes_per_s"].value == pytest.approx(7 / 8 * 300e9, rel=0.05)
+    assert own.terms["nic_bytes_per_s"].evidence.what.startswith(
+        f"all_gather over 4 nodes of 1 GPU each, 8 such groups at once ({H100}): 5 GB/s per GPU"
+    )
+    assert keys(own) == ["warning.network_record"]
+
+
+def test_times_whose_samples_lie_far_apart_count_for_less(tmp_path):
+    def torn(sd: float) -> float:
+        points = [
+            collective(size, (1e-4 + size / 5e9) * (2.0 if size == 2**30 else 1.0), op="all_gather", world=4, nodes=4,
+                       group="cross", sd=sd if size == 2**30 else 0.005, **IS_H100)
+            for size in SIZES
+        ]  # fmt: skip
+        source = NetworkSource(name="mine", origin="mine", kind="record")
+        terms = network_terms(collective_runs(points, "mine"), source, cluster(), base()).terms
+        return terms["nic_bytes_per_s"].value
+
+    true = 0.75 * 5e9
+    assert torn(1.0) == pytest.approx(true, rel=0.005)
+    assert torn(0.005) < 0.95 * true
+
+
+def test_samples_that_lie_apart_at_most_sizes_widen_the_terms(tmp_path):
+    def own_sd(sd: float) -> float:
+        points = collectives(
+            lambda s: 1e-4 + s / 5e9, op="all_gather", world=4, nodes=4, group="cross", sd=sd, **IS_H100
+        )
+        source = NetworkSource(name="mine", origin="mine", kind="record")
+        return network_terms(collective_runs(points, "mine"), source, cluster(), base()).terms["nic_bytes_per_s"].own_sd
+
+    assert own_sd(0.005) == 0.01
+    assert own_sd(0.04) == pytest.approx(0.04)
+
+
+def test_one_gpu_of_each_node_tells_of_as_many_gpus_as_were_at_work_where_no_link_joins_them(tmp_path):
+    device = {"device_name": "NVIDIA L40S", "memory_total_bytes": 48e9}
+    points = collectives(lambda s: 1e-4 + s / 5e9, op="all_gather", group="cross", world=4, nodes=4, **device)
+    points += collectives(lambda s: 1e-4 + s / 5e9, op="all_gather", group="node", world=8, nodes=1, **device)
+    source = NetworkSource(name="mine", origin="mine", kind="record")
+    terms = network_terms(collective_runs(points, "mine"), source, cluster("l40s", gpus_per_node=8), base("l40s")).terms
+
+    assert terms["measured_domains"].value == 32.0

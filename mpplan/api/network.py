@@ -1,0 +1,109 @@
+"""The user's own collectives behind an answer: of the file named for the network, else of their records of the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.errors import InputFileError, Message
+from planner.measured.network.recorded import collective_runs
+from planner.measured.network.runs import CollectiveRun, read_nccl_tests
+from planner.measured.network.terms import NetworkSource, network_terms
+from planner.planning.estimate import Measured
+from planner.question.question import Question
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
+from planner.rates.terms import Term
+from planner.records.home import user_path
+from planner.records.jsonl import read_measurements
+from planner.records.store import RECORD_SUFFIXES, StoredRecord
+from planner.training.policies import why_unsupported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredNetwork:
+    """What a file or a record holds of a network."""
+
+    source: NetworkSource
+    runs: tuple[CollectiveRun, ...]
+    named: bool
+    """Whether the user named it, so that they are told where it is of no use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithNetwork:
+    """Measured terms with those of the network, and what a reader must know of these."""
+
+    measured: Measured
+    warnings: tuple[Message, ...]
+
+
+def read_network(name: str) -> MeasuredNetwork:
+    """Read the file that the user named: what nccl-tests printed, or a record.
+
+    Raises:
+        UsageError: it cannot be read.
+        InputFileError: it is not what nccl-tests prints, or of a run that is damaged, cut off or wrong; or a record
+            without collectives between GPUs.
+    """
+    path = user_path(name)
+    if path.name.endswith(RECORD_SUFFIXES):
+        runs = collective_runs(read_measurements(path).latest(), path.name)
+    else:
+        runs = read_nccl_tests(path)
+    return MeasuredNetwork(source=NetworkSource.file(path.name), runs=runs, named=True)
+
+
+def recorded_networks(records: Mapping[str, StoredRecord], *, named: bool) -> dict[str, MeasuredNetwork]:
+    """What records hold of the network between their GPUs, by GPU id; one size alone says nothing.
+
+    Args:
+        records: by GPU id.
+        named: whether the user named them.
+    """
+    networks = {}
+    for gpu, record in records.items():
+        try:
+            runs = collective_runs(record.file.latest(), record.name)
+        except InputFileError:
+            continue
+        source = NetworkSource(name=record.name, origin=_origin(record), kind="record", date=record.date)
+        networks[gpu] = MeasuredNetwork(source=source, runs=runs, named=named)
+    return networks
+
+
+def _origin(record: StoredRecord) -> str:
+    """Who measured it, and its name."""
+    tools = dict.fromkeys(point.imported.tool for point in record.file.measurements)
+    return f"{', '.join(tool or 'mpplan probe' for tool in tools)}, record {record.name}"
+
+
+def with_network(
+    question: Question,
+    measured: Measured,
+    networks: Mapping[str, MeasuredNetwork],
+    parameters: Parameters | None = None,
+) -> WithNetwork:
+    """Add the terms of measured networks to those of records, for every precision of the question.
+
+    Args:
+        question: resolved.
+        measured: terms from records by GPU id, policy id and name.
+        networks: by GPU id.
+        parameters: those of a calibration, for what the runs leave open; None: the shipped ones.
+    """
+    together: dict[str, Mapping[str, Mapping[str, Term]]] = dict(measured)
+    warnings: list[Message] = []
+    for cluster in question.clusters:
+        network = networks.get(cluster.gpu.id)
+        policies = [policy for policy in question.policies if why_unsupported(policy, cluster.gpu) is None]
+        if network is None or not policies:
+            continue
+        # No term of the network differs by precision: one fit serves all of them.
+        base = resolve_rates(cluster, question.recipe(policies[0], cluster), None, parameters)
+        own = network_terms(network.runs, network.source, cluster, base)
+        recorded = measured.get(cluster.gpu.id, {})
+        together[cluster.gpu.id] = {policy.id: {**recorded.get(policy.id, {}), **own.terms} for policy in policies}
+        if own.terms or network.named:
+            warnings += own.warnings
+    return WithNetwork(measured=together, warnings=tuple(dict.fromkeys(warnings)))

@@ -1,0 +1,31 @@
+"""The collectives of a record on stdout, each as a straight line: latency and rate, and what the line leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpplan.ui.listing import figure, table
+from planner.measured.network.lines import CollectiveLine
+from planner.units import GB, MICRO
+
+HEADERS = ("op", "group", "ranks", "nodes", "backend", "sizes", "alpha µs", "beta GB/s", "bus GB/s", "residual %")
+
+
+def collectives_text(lines: Sequence[CollectiveLine]) -> str:
+    """A table with a line that says what its columns are."""
+    rows = [
+        (
+            line.op,
+            line.group or "-",
+            str(line.world),
+            str(line.nodes),
+            line.backend or "-",
+            str(line.sizes),
+            figure(line.latency_s, MICRO, 3),
+            figure(line.bytes_per_s, GB, 3),
+            figure(line.bus_bytes_per_s, GB, 3),
+            f"{100.0 * line.residual_ratio:.1f}",
+        )
+        for line in lines
+    ]
+    return f"collectives: time = alpha + bytes / beta, fitted over all sizes\n{table(HEADERS, rows)}"

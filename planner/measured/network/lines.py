@@ -1,0 +1,145 @@
+"""Collectives of one record as straight lines: `t = latency + bytes / rate`, by operation and group of ranks.
+
+It is the alpha-beta model of a network (Hockney 1994, doi 10.1016/S0167-8191(06)80021-9), fitted by relative errors, so
+that a message of 1 KiB counts as much as one of 1 GiB. Over many decades no straight line holds: NCCL changes its
+protocol and its algorithm on the way. The residual says by how much, and plans take the times themselves where they can
+(`surfaces.py`). Errors are weighed down where they stand out (Huber 1964, doi 10.1214/aoms/1177703732).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.records.communication import bus_factor
+from planner.records.measurement import Measurement
+
+Floats = npt.NDArray[np.float64]
+
+HUBER = 1.345
+"""Spreads of the errors beyond which one counts for less: 95 % efficient where the errors are normal."""
+MAD_TO_SD = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+LEAST_SD = 1e-3
+"""Spread of errors below which none stands out; no time is known better."""
+ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveLine:
+    """One collective over one group of ranks, as a straight line in the bytes of its message."""
+
+    op: str
+    """As PyTorch names it."""
+    group: str | None
+    """Which ranks (`Communication.group`); None where the tool that measured does not say."""
+    backend: str | None
+    """`nccl` or `gloo`; None where nothing says."""
+    world: int
+    """Ranks of one group."""
+    nodes: int
+    """Hosts that they are on."""
+    sizes: int
+    """Messages of different size."""
+    smallest_bytes: float
+    largest_bytes: float
+    latency_s: float
+    """Time of an empty message (alpha); 0 where the times leave none."""
+    latency_sd_s: float | None
+    """Standard error; None where two sizes leave nothing to tell it by."""
+    bytes_per_s: float | None
+    """Message over the time that grows with it (beta); None where the times do not grow."""
+    bytes_per_s_sd: float | None
+    """Standard error."""
+    bus_bytes_per_s: float | None
+    """The same rate on the bus: what each link carries (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
+    residual_ratio: float
+    """Root mean square of the relative errors of all sizes, those that stand out included."""
+
+
+def collective_lines(points: Iterable[Measurement]) -> tuple[CollectiveLine, ...]:
+    """A line for each operation and group of a record that was measured with two sizes or more.
+
+    Args:
+        points: of one record; the last of each size counts. Those without a time are left out.
+    """
+    by_kind: dict[tuple[str, str | None, str | None, int, int], dict[float, Measurement]] = {}
+    for point in points:
+        at = point.communication
+        if point.kind == "collective" and point.usable_time and at.op and at.world and at.nodes and at.bytes:
+            by_kind.setdefault((at.op, at.group, at.backend, at.world, at.nodes), {})[at.bytes] = point
+    return tuple(
+        _line(op, group, backend, world, nodes, [by_size[size] for size in sorted(by_size)])
+        for (op, group, backend, world, nodes), by_size in by_kind.items()
+        if len(by_size) > 1
+    )
+
+
+def _line(
+    op: str, group: str | None, backend: str | None, world: int, nodes: int, points: Sequence[Measurement]
+) -> CollectiveLine:
+    sizes = np.array([point.communication.bytes for point in points], dtype=np.float64)
+    times_s = np.array([point.time.median_s for point in points], dtype=np.float64)
+    sampled = np.array([point.time_relative_sd or 0.0 for point in points])
+    (latency_s, s_per_byte), sds = _fit(sizes, times_s, float(np.sqrt(np.mean(sampled**2))))
+    rate = 1.0 / s_per_byte if s_per_byte > 0 else None
+    return CollectiveLine(
+        op=op, group=group, backend=backend, world=world, nodes=nodes, sizes=len(points),
+        smallest_bytes=float(sizes[0]), largest_bytes=float(sizes[-1]),
+        latency_s=latency_s, latency_sd_s=None if sds is None else sds[0],
+        bytes_per_s=rate, bytes_per_s_sd=None if sds is None or rate is None else sds[1] * rate**2,
+        bus_bytes_per_s=None if rate is None else rate * bus_factor(op, world),
+        residual_ratio=float(np.sqrt(np.mean(((latency_s + s_per_byte * sizes) / times_s - 1.0) ** 2))),
+    )  # fmt: skip
+
+
+def _fit(sizes: Floats, times_s: Floats, sampled_sd: float) -> tuple[tuple[float, float], tuple[float, float] | None]:
+    """Latency and time per byte with their standard errors; neither is negative.
+
+    Args:
+        sizes: bytes, `[size]`, two or more.
+        times_s: `[size]`.
+        sampled_sd: relative standard deviation of a time by its samples, 0 where none is known.
+    """
+    rows = np.stack([1.0 / times_s, sizes / times_s], axis=-1)
+    scale = rows.max(axis=0)  # seconds and seconds per byte lie far apart
+    weights = np.ones(len(sizes))
+    best = _least(rows / scale, weights)
+    for _ in range(ROUNDS):
+        errors = rows / scale @ best - 1.0
+        limit = HUBER * max(MAD_TO_SD * float(np.median(np.abs(errors))), LEAST_SD)
+        weights = np.minimum(1.0, limit / np.maximum(np.abs(errors), limit))
+        before, best = best, _least(rows / scale, weights)
+        if np.allclose(before, best, rtol=1e-10, atol=0.0):
+            break
+    latency_s, s_per_byte = (best / scale).tolist()
+    return (latency_s, s_per_byte), _sds(rows, weights, rows @ (best / scale) - 1.0, sampled_sd)
+
+
+def _least(rows: Floats, weights: Floats) -> Floats:
+    """The two coefficients that leave the least weighted squares of `rows @ coefficients - 1`, neither below 0."""
+    root = np.sqrt(weights)
+    both = np.linalg.lstsq(rows * root[:, None], root, rcond=None)[0]
+    if (both >= 0).all():
+        return np.asarray(both, dtype=np.float64)
+    alone = [float(weights @ rows[:, at]) / float(weights @ rows[:, at] ** 2) for at in (0, 1)]
+    edges = np.diag(alone)
+    left = [float(weights @ (rows @ edge - 1.0) ** 2) for edge in edges]
+    return np.asarray(edges[int(np.argmin(left))], dtype=np.float64)
+
+
+def _sds(rows: Floats, weights: Floats, errors: Floats, sampled_sd: float) -> tuple[float, float] | None:
+    """Standard errors by what the line leaves of the times, at least by their samples."""
+    free = len(rows) - 2
+    left = float(np.sqrt(weights @ errors**2 / free)) if free > 0 else 0.0
+    sd = max(left, sampled_sd)
+    if sd == 0.0 and free <= 0:
+        return None
+    scale = rows.max(axis=0)
+    scaled = rows / scale
+    covariance = np.linalg.pinv(scaled.T @ (scaled * weights[:, None])) * sd**2
+    latency_sd, per_byte_sd = (np.sqrt(np.diag(covariance)) / scale).tolist()
+    return latency_sd, per_byte_sd
