@@ -98,6 +98,8 @@ def step_s(device: Device, point: Point) -> float:
     """Expected time of one step."""
     compute, memory = _scale(device)
     flop = point.counts.flop_hardware or point.counts.flop_model or 0.0
+    if point.kind == "parallel_step":
+        flop /= point.communication.world or 1  # which do it at once
     moved = point.counts.bytes_min or 0.0
     if point.kind in ("optimizer", "end_to_end", "verify", "parallel_step"):
         moved += OPTIMIZER_BYTES_PER_PARAM * _params(point)

@@ -65,7 +65,7 @@ def parameters_of(
     """Shapes of the parameters of some layers, all by default, and of the ends, in order of use."""
     shape = case.shape
     ends = (shape.vocab, shape.hidden)
-    listed = [ends] if first else []
+    listed: list[tuple[int, ...]] = [ends] if first else []
     listed += [size for _ in (range(case.layers) if layers is None else layers) for size in case.layer_parameters()]
     return [*listed, (shape.hidden,), ends] if last else listed
 

@@ -118,7 +118,7 @@ def build_decoder(case: ParallelCase, seed: int, device: torch.device) -> Decode
     with torch.device(device):
         decoder = Decoder(case)
     randomise(decoder, seed)
-    return decoder.train()
+    return decoder
 
 
 def stage_of(decoder: Decoder, stage: int, stages: int) -> Decoder:

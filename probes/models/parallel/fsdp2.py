@@ -16,9 +16,6 @@ from probes.models.parallel.interface import PLAIN, RankStep
 from probes.precisions.interface import PrecisionRecipe
 from probes.ranks.team import Team
 
-NORM_BYTES = 4.0
-"""The norm of all gradients."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fsdp2:
@@ -40,8 +37,7 @@ class Fsdp2:
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
         """Gathers and scatters by layer, and the norm."""
-        norm = StepMessage(op="all_reduce", world=world, bytes=NORM_BYTES, phase="optimizer")
-        return (*exchanges(case, world, 1, 1), norm)
+        return (*exchanges(case, world, 1, 1), norm_of(case, world, 1))
 
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
         """See `Strategy.build`."""
@@ -58,13 +54,21 @@ class Fsdp2:
         return WholeStep(decoder, training, batch)
 
 
+def norm_of(case: ParallelCase, world: int, stride: int) -> StepMessage:
+    """The norm of gradients that are distributed tensors: one number of each parameter."""
+    numbers = case.layers * len(case.layer_parameters()) + 3
+    return StepMessage(op="all_reduce", world=world, stride=stride, bytes=4.0 * numbers, phase="optimizer")
+
+
 def exchanges(case: ParallelCase, world: int, stride: int, shards: int) -> tuple[StepMessage, ...]:
     """What FSDP sends of a model of which each rank has one of `shards` tensor parallel shards.
 
     On the way there the group of the ends, which is gathered first, and the layer after it find nothing to run beside;
     on the way back the gather of the last layer, and the scatters of the first layer and the ends.
     """
-    layer, ends = case.layer_params / shards, case.end_params / shards
+    hidden = case.shape.hidden  # norms are not sharded by tensor parallelism: two of a layer, one of the ends
+    layer = (case.layer_params - 2 * hidden) / shards + 2 * hidden
+    ends = (case.end_params - hidden) / shards + hidden
     gathered, gradient = case.widths.gathered, case.widths.gradient
 
     def of(op: str, size_bytes: float, phase: str, exposed: int, hidden: int) -> list[StepMessage]:

@@ -35,16 +35,25 @@ class RankStep(Protocol):
 class Strategy(Protocol):
     """One way of spreading a step over ranks."""
 
-    id: str
-    """For `setup.parallel`, and with `recompute` for probe ids."""
-    recompute: bool
-    """True: full activation checkpointing."""
-    recipes: tuple[str, ...]
-    """Ids of the recipes that it composes with."""
-    metered: bool
-    """True: its energy is measured."""
-    least_world: int
-    """Fewest ranks for which it differs from the others."""
+    @property
+    def id(self) -> str:
+        """For `setup.parallel`, and with `recompute` for probe ids."""
+
+    @property
+    def recompute(self) -> bool:
+        """True: full activation checkpointing."""
+
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """Ids of the recipes that it composes with."""
+
+    @property
+    def metered(self) -> bool:
+        """True: its energy is measured."""
+
+    @property
+    def least_world(self) -> int:
+        """Fewest ranks for which it differs from the others."""
 
     def layout(self, world: int) -> Layout:
         """Its degrees over so many ranks."""

@@ -19,7 +19,8 @@ def mesh_of(team: Team, device: Device, **sizes: int) -> Any:
         device: of this rank.
         sizes: of each dimension, by name; their product is the number of ranks.
     """
-    handles, stride = [], 1
+    handles: list[Any] = []
+    stride = 1
     for name, size in reversed(sizes.items()):
         handles.insert(0, team.group(name, size, stride).handle)
         stride *= size

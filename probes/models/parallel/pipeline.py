@@ -14,7 +14,6 @@ from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase, indivisible
 from probes.models.parallel.ddp import parameters_of, reductions
-from probes.models.parallel.fsdp2 import NORM_BYTES
 from probes.models.parallel.interface import PLAIN, RankStep
 from probes.precisions.interface import PrecisionRecipe
 from probes.ranks.team import Team
@@ -58,7 +57,7 @@ class Pipeline:
             )
             for phase in ("forward", "backward")
         )  # fmt: skip
-        norm = StepMessage(op="all_reduce", world=layout.pp, stride=stride, bytes=NORM_BYTES, phase="optimizer")
+        norm = StepMessage(op="all_reduce", world=layout.pp, stride=stride, bytes=4.0, phase="optimizer")
         return (*sends, *self._reductions(case, layout), norm)
 
     def _reductions(self, case: ParallelCase, layout: Layout) -> tuple[StepMessage, ...]:

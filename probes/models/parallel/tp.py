@@ -13,7 +13,7 @@ from typing import Any
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase, indivisible
-from probes.models.parallel.fsdp2 import NORM_BYTES
+from probes.models.parallel.fsdp2 import norm_of
 from probes.models.parallel.interface import PLAIN, RankStep
 from probes.precisions.interface import PrecisionRecipe
 from probes.ranks.team import Team
@@ -39,7 +39,9 @@ class TensorParallel:
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
         """Gathers and scatters by layer, the loss, and gradients of the norms, which every rank has a part of."""
-        return activations(case, case.sequences, world)
+        # Torch reduces the gradients of the norms twice: for the norm of all, and again for the update.
+        norms = norm_gradients(case, world, 2, "optimizer")
+        return (*activations(case, case.sequences, world), norms, norm_of(case, world, 1))
 
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
         """See `Strategy.build`."""
@@ -71,21 +73,29 @@ def activations(case: ParallelCase, sequences: int, world: int) -> tuple[StepMes
     the maximum, the sum of exponentials and the target's logit of each token.
     """
     rows = float(sequences * case.seq_len)
+    embedded_bytes = rows * case.shape.hidden * case.widths.gathered  # as wide as the embedding's weights
     hidden_bytes = rows * case.shape.hidden * case.widths.activation
-    blocks = 2 * case.layers + 1
+    blocks = 2 * case.layers
 
     def of(op: str, size_bytes: float, count: int, phase: str) -> StepMessage:
         return StepMessage(op=op, world=world, bytes=size_bytes, count=count, phase=phase)
 
     return (
-        of("all_gather", hidden_bytes, blocks, "forward"),
+        of("reduce_scatter", embedded_bytes, 1, "forward"),
+        of("all_gather", hidden_bytes, blocks + 1, "forward"),
         of("reduce_scatter", hidden_bytes, blocks, "forward"),
         of("all_reduce", rows * 4.0, 3, "forward"),
+        of("reduce_scatter", hidden_bytes, blocks + 1, "backward"),
         of("all_gather", hidden_bytes, blocks, "backward"),
-        of("reduce_scatter", hidden_bytes, blocks, "backward"),
-        of("all_reduce", case.shape.hidden * 4.0, blocks, "optimizer"),
-        of("all_reduce", NORM_BYTES, 1, "optimizer"),
+        of("all_gather", embedded_bytes, 1, "backward"),
     )
+
+
+def norm_gradients(case: ParallelCase, world: int, times: int, phase: str) -> StepMessage:
+    """Reductions of the gradients of the norms, of which each rank has the part of its tokens."""
+    count = times * (2 * case.layers + 1)
+    size_bytes = float(case.shape.hidden * case.widths.gradient)
+    return StepMessage(op="all_reduce", world=world, bytes=size_bytes, count=count, phase=phase)
 
 
 def shard_products(decoder: Any, mesh: Any) -> None:

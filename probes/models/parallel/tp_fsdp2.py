@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
 from probes.models.parallel.case import Layout, ParallelCase, indivisible
-from probes.models.parallel.fsdp2 import NORM_BYTES, exchanges, held_in_fp32, shard
+from probes.models.parallel.fsdp2 import exchanges, held_in_fp32, norm_of, shard
 from probes.models.parallel.interface import PLAIN, RankStep
-from probes.models.parallel.tp import activations, cannot_shard, shard_products
+from probes.models.parallel.tp import activations, cannot_shard, norm_gradients, shard_products
 from probes.precisions.interface import PrecisionRecipe
 from probes.ranks.team import Team
 
@@ -40,11 +40,12 @@ class TensorParallelFsdp2:
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
         """Those of both, the norm in either direction."""
         replicas = world // self.tp
-        norm = StepMessage(op="all_reduce", world=replicas, stride=self.tp, bytes=NORM_BYTES, phase="optimizer")
         return (
             *activations(case, case.sequences // replicas, self.tp),
             *exchanges(case, replicas, self.tp, self.tp),
-            norm,
+            norm_gradients(case, self.tp, 1, "backward"),
+            norm_of(case, self.tp, 1),
+            norm_of(case, replicas, self.tp),
         )
 
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
