@@ -7,6 +7,7 @@ model on its part of the batch, begins with that loss and goes its own way.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,7 +31,7 @@ LOSS_STEPS = 8
 """Steps whose loss is kept."""
 ENERGY_S = 3.0
 CPU_POINT_S = 6.0
-"""Of a point on a CPU: making the model, a dozen steps, and reading the memory of one."""
+"""Of a point on a CPU with a core for each rank: making the model, a dozen steps, and reading the memory of one."""
 RECIPES = ("fp32", "tf32", "bf16-autocast", "bf16-fsdp", "fp8")
 """Those that are asked for; BF16 is one of the two, as the strategy holds its parameters."""
 BF16 = ("bf16-fsdp", "bf16-autocast")
@@ -53,13 +54,14 @@ class ParallelSteps:
             with_energy = metered(recipes, plan.suite) if strategy.metered and plan.has_sensor else frozenset()
             points = [_point(plan, strategy, recipe, energy=recipe.id in with_energy) for recipe in recipes]
             if points:
-                estimate_s = group_s(plan, points) if plan.on_gpu else _cpu_s(points)
+                estimate_s = group_s(plan, points) if plan.on_gpu else _cpu_s(plan, points)
                 groups.append(PointGroup(name=_name(strategy), points=points, estimate_s=estimate_s))
         return groups
 
 
-def _cpu_s(points: Sequence[Point]) -> float:
-    return CPU_POINT_S * sum(point.unsupported is None for point in points)
+def _cpu_s(plan: ProbePlan, points: Sequence[Point]) -> float:
+    shared = max(1.0, plan.team.place.local_world / (os.cpu_count() or 1))
+    return CPU_POINT_S * shared * sum(point.unsupported is None for point in points)
 
 
 def _name(strategy: Strategy) -> str:

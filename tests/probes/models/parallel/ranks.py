@@ -21,6 +21,7 @@ from probes.memory.peaks import Baseline, peak_of
 from probes.models.parallel import STRATEGIES
 from probes.models.parallel.case import ParallelCase, case_of
 from probes.models.parallel.interface import Strategy
+from probes.models.parallel.mesh import mesh_of
 from probes.precisions import recipe_by_id
 from probes.ranks.join import place_from_environment
 from probes.ranks.team import Team
@@ -108,6 +109,7 @@ def main(path: str) -> None:
             if team.size >= strategy.least_world and strategy.unsupported(case, team.size) is None:
                 name = f"{strategy.id} {recipe}{' recomputed' if strategy.recompute else ''}"
                 seen[name] = team.gather(taken(strategy, case, recipe, team))
+    seen["mesh"] = mesh_of(team, CPU, dp=team.size // 2, tp=2).mesh.tolist()
     if team.leads:
         with open(path, "w") as file:
             json.dump(seen, file)

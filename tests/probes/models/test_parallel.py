@@ -27,7 +27,7 @@ from tests.probes.build import CPU
 from tests.probes.models.parallel.ranks import STEPS, case_for
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 WORLDS = (2, 4)
 LISTED = [(world, strategy) for world in WORLDS for strategy in STRATEGIES if world >= strategy.least_world]
 PIPELINES = [(world, strategy) for world, strategy in LISTED if strategy.id.startswith("pp")]
@@ -38,11 +38,13 @@ def label(value: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What so many processes saw; each number of them is started once."""
+
     @cache
-    def of(world: int) -> dict[str, list[dict[str, Any]]]:
+    def of(world: int) -> dict[str, Any]:
         path = tmp_path_factory.mktemp("ranks") / "seen.json"
-        script = Path(__file__).with_name("ranks.py")
+        script = Path(__file__).parent / "parallel" / "ranks.py"
         command = [
             sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}", str(script),
             str(path),
@@ -52,9 +54,19 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(path.read_text())
 
-    return lambda world, strategy, recipe="fp32": of(world)[
+    return of
+
+
+@pytest.fixture(scope="module")
+def seen(run: Any) -> Any:
+    """What each rank saw of the steps of a strategy."""
+    return lambda world, strategy, recipe="fp32": run(world)[
         f"{strategy.id} {recipe}{' recomputed' if strategy.recompute else ''}"
     ]
+
+
+def test_tensor_parallel_ranks_are_neighbours(run: Any) -> None:
+    assert run(4)["mesh"] == [[0, 1], [2, 3]]
 
 
 def mean_losses(ranks: list[dict[str, Any]]) -> list[float]:
