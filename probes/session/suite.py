@@ -209,7 +209,6 @@ class Session:
         Raises:
             DeviceLost: the device broke. Which of several points broke it is left to the next process to find out.
         """
-        group = replace(group, points=[self._predicted(point) for point in group.points])
         suspects = self._suspects.intersection(point.probe_id for point in group.points)
         if suspects and len(group.points) > 1:
             single = [replace(group, points=[point]) for point in group.points]
@@ -235,14 +234,14 @@ class Session:
         return lines
 
     def _predicted(self, point: Point) -> Point:
-        """A step of several ranks with what its parts, measured before it, say; any other point as it is."""
+        """A step of several ranks with what its parts say, which the record has; any other point as it is."""
         if not point.messages or point.predicted.time_s is not None:
             return point
         known = tuple(self.ledger.known.values())
         return replace(point, predicted=predict_step(point, point.messages, point.recipe.id, known))
 
     def _keep(self, result: PointResult) -> Measurement:
-        return self.write(result.point, result.figures, result.trace)
+        return self.write(self._predicted(result.point), result.figures, result.trace)
 
     def write(self, point: Point, figures: Figures, trace: Trace | None = None) -> Measurement:
         """Add a line to the record and pass it to the listener."""

@@ -34,6 +34,7 @@ CPU_POINT_S = 6.0
 """Of a point on a CPU with a core for each rank: making the model, a dozen steps, and reading the memory of one."""
 RECIPES = ("fp32", "tf32", "bf16-autocast", "bf16-fsdp", "fp8")
 """Those that are asked for; BF16 is one of the two, as the strategy holds its parameters."""
+COMPARED = ("alone", "ddp", "alone-fsdp2", "fsdp2")
 BF16 = ("bf16-fsdp", "bf16-autocast")
 
 
@@ -58,7 +59,18 @@ class ParallelSteps:
             if points:
                 estimate_s = group_s(plan, points) if plan.on_gpu else _cpu_s(plan, points)
                 groups.append(PointGroup(name=_name(strategy), points=points, estimate_s=estimate_s))
-        return groups
+        return groups if plan.on_gpu else _in_turns(groups)
+
+
+def _in_turns(groups: list[PointGroup]) -> list[PointGroup]:
+    """On a CPU, whose speed wanders within seconds, what is compared most is measured in turns with what it rests on."""
+    first = [group for group in groups if group.points[0].setup.parallel in COMPARED]
+    together = PointGroup(
+        name="steps alone, with DDP and with FSDP",
+        points=[point for group in first for point in group.points if point.setup.recompute == "none"],
+        estimate_s=sum(group.estimate_s for group in first),
+    )
+    return [together, *(group for group in groups if group not in first or group.points[0].setup.recompute != "none")]
 
 
 def _cpu_s(plan: ProbePlan, points: Sequence[Point]) -> float:
