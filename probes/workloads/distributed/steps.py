@@ -49,9 +49,7 @@ class ParallelSteps:
         world = plan.team.size
         groups = []
         for strategy in STRATEGIES:
-            if world < strategy.least_world or (
-                plan.suite == "quick" and strategy.id not in ("alone", "ddp", "alone-fsdp2", "fsdp2")
-            ):
+            if world < strategy.least_world or (plan.suite == "quick" and strategy.id not in COMPARED):
                 continue
             recipes = _recipes(plan, strategy)
             with_energy = metered(recipes, plan.suite) if strategy.metered and plan.has_sensor else frozenset()
@@ -64,13 +62,18 @@ class ParallelSteps:
 
 def _in_turns(groups: list[PointGroup]) -> list[PointGroup]:
     """On a CPU, whose speed wanders within seconds, what is compared most is measured in turns with what it rests on."""
-    first = [group for group in groups if group.points[0].setup.parallel in COMPARED]
+    first = [group for group in groups if _is_compared(group)]
     together = PointGroup(
         name="steps alone, with DDP and with FSDP",
-        points=[point for group in first for point in group.points if point.setup.recompute == "none"],
+        points=[point for group in first for point in group.points],
         estimate_s=sum(group.estimate_s for group in first),
     )
-    return [together, *(group for group in groups if group not in first or group.points[0].setup.recompute != "none")]
+    return [together, *(group for group in groups if not _is_compared(group))]
+
+
+def _is_compared(group: PointGroup) -> bool:
+    setup = group.points[0].setup
+    return setup.parallel in COMPARED and setup.recompute == "none"
 
 
 def _cpu_s(plan: ProbePlan, points: Sequence[Point]) -> float:
