@@ -129,7 +129,7 @@ class Team:
         tensor = torch.tensor([value], dtype=torch.float64)
         with _reaching():
             dist.broadcast(tensor, src=0, group=self._control)
-        return float(tensor[0])
+        return float(tensor.item())
 
     def maxima(self, values: Sequence[float]) -> list[float]:
         """The largest of all ranks, element by element; every rank has as many.
@@ -214,7 +214,7 @@ class Team:
         tensor = torch.tensor(filled, dtype=torch.float64)
         with _reaching():
             dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=self._control)
-        return [float(value) for value in tensor]
+        return [float(value) for value in tensor.tolist()]
 
     def _gathered(self, value: T) -> list[T]:
         import torch.distributed as dist
