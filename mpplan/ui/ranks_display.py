@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpplan.ui.collectives import collectives_text
 from mpplan.ui.listing import figure, table
+from planner.measured.network.lines import collective_lines
+from planner.records.measurement import Measurement
 from planner.units import GIB, MIB, MILLI
-from probes.record.ranks_summary import OverlapRow, StepRow
+from probes.record.ranks_summary import OverlapRow, StepRow, overlap_rows, step_rows, waiting_power_w
+
+
+def ranks_text(points: Sequence[Measurement]) -> str:
+    """Everything that a probe of several ranks found."""
+    waiting_w = waiting_power_w(points)
+    tables = [
+        collectives_text(lines) if (lines := collective_lines(points)) else "",
+        overlap_text(overlap_rows(points)),
+        steps_text(step_rows(points)),
+        "" if waiting_w is None else f"a GPU that waits for a late one draws {waiting_w:.0f} W\n",
+    ]
+    return "\n".join(text for text in tables if text) or "nothing of several ranks was measured\n"
 
 
 def overlap_text(rows: Sequence[OverlapRow]) -> str:

@@ -86,6 +86,7 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
         for point in timed
         if point.kind != "collective" and (point.sampling.samples or 0) < MIN_SAMPLES  # nccl-tests prints means of many
     ]
+    wide = [point for point in timed if point.kind != "collective" and _wide(point)]  # a network's spread is its own
     inconsistent = [point for point in points if point.energy.quality == "inconsistent"]
     retried = [point for point in points if point.memory.alloc_retries]
     tests: list[tuple[str, list[Measurement], str]] = [
@@ -93,11 +94,7 @@ def _faults(points: Sequence[Measurement], timed: Sequence[Measurement], drifted
         ("throttled", throttled, "measured while the device slowed itself down"),
         ("drift", drifted, "measured next to a canary that had drifted"),
         ("few-samples", few, f"with fewer than {MIN_SAMPLES} samples"),
-        (
-            "wide",
-            [p for p in timed if _wide(p) and p.kind != "collective"],
-            f"with a confidence interval wider than ±{MAX_CI_RATIO:.0%}",
-        ),
+        ("wide", wide, f"with a confidence interval wider than ±{MAX_CI_RATIO:.0%}"),
         ("energy", inconsistent, "whose energy counter and power differ"),
         ("alloc-retries", retried, "whose allocator had to retry: times not used"),
         ("failed", [p for p in points if p.status in ("error", "gated")], "without a result (error, or never quiet)"),

@@ -12,6 +12,7 @@ from probes.workloads.block import Block
 from probes.workloads.canary import Canary
 from probes.workloads.distributed.collective import Collectives
 from probes.workloads.distributed.overlap import Overlap
+from probes.workloads.distributed.steps import ParallelSteps
 from probes.workloads.distributed.waiting import Waiting
 from probes.workloads.end_to_end import EndToEnd
 from probes.workloads.gemm import Gemm
@@ -38,7 +39,7 @@ WORKLOADS: tuple[Workload, ...] = (
 operations, so that a layer measured whole says nothing until these are known."""
 
 
-DISTRIBUTED: tuple[Workload, ...] = (Canary(), Collectives(), Overlap(), Waiting())
+DISTRIBUTED: tuple[Workload, ...] = (Canary(), Collectives(), Overlap(), ParallelSteps(), Waiting())
 """Workloads of several ranks, in the order of their value to a plan: networks before what is made of them."""
 
 

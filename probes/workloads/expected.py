@@ -49,7 +49,7 @@ SETTLE_S, REHEAT_S = 1.2, 1.0
 START_S = 50.0
 """Import, the check of each recipe, heating the device, canaries."""
 
-GPU_CAPS_S = {"gemm": 0.2, "block": 0.2, "end_to_end": 0.2, "verify": 0.2}
+GPU_CAPS_S = {"gemm": 0.2, "block": 0.2, "end_to_end": 0.2, "verify": 0.2, "parallel_step": 0.2}
 """Most measured time by kind of point, where the point itself names none; 0.4 s where not listed. Whole steps are timed
 again in a sustained run: their bursts are there for comparison."""
 OTHER_CAP_S = 0.4
@@ -98,8 +98,10 @@ def step_s(device: Device, point: Point) -> float:
     """Expected time of one step."""
     compute, memory = _scale(device)
     flop = point.counts.flop_hardware or point.counts.flop_model or 0.0
+    if point.kind == "parallel_step":
+        flop /= point.communication.world or 1  # which do it at once
     moved = point.counts.bytes_min or 0.0
-    if point.kind in ("optimizer", "end_to_end", "verify"):
+    if point.kind in ("optimizer", "end_to_end", "verify", "parallel_step"):
         moved += OPTIMIZER_BYTES_PER_PARAM * _params(point)
     work_s = flop / (_flop_per_s(point) * compute) + moved / (STEP_BYTES_PER_S * memory)
     return max(work_s, LAYER_S * (point.shape.layers or 0), KERNEL_S)

@@ -197,25 +197,27 @@ def _run(settings: Options, *, quiet: bool) -> Ended:
 
 def _report(ended: Ended, settings: Options, *, json: bool, quiet: bool, to_stdout: bool) -> None:
     """Print the results on stdout and warnings about them on stderr."""
-    from mpplan.ui.collectives import collectives_text
     from mpplan.ui.probe_display import summary_text, verify_text
-    from planner.measured.network.lines import collective_lines
+    from mpplan.ui.ranks_display import ranks_text
     from probes.record.summary import summarise_run
     from probes.verify.document import verify_document
 
     path = Path(str(ended.path))
     record = open_record(path)
     points = record.file.latest()
-    rows, collectives = summarise_run(points), collective_lines(points)
     if to_stdout:
         sys.stdout.write(path.read_text(encoding="utf-8"))
     elif json:
         document = verify_document(points) if settings.verify else _document(ended, points, settings)
         typer.echo(dumps(document, indent=2, ensure_ascii=False))
     else:
-        text = _unsupported_text(points) + (summary_text(rows) if rows or not collectives else "")
-        text += collectives_text(collectives) if collectives else ""
-        typer.echo(text + (f"\n{verify_text(verify_document(points))}" if settings.verify else ""), nl=False)
+        found = ranks_text(points) if settings.ranks * settings.nnodes > 1 else summary_text(summarise_run(points))
+        typer.echo(
+            _unsupported_text(points)
+            + found
+            + (f"\n{verify_text(verify_document(points))}" if settings.verify else ""),
+            nl=False,
+        )
     for finding in record.verdict.findings:
         warn(finding.what, quiet=quiet)
     if record.verdict.findings:
@@ -235,6 +237,7 @@ def _unsupported_text(points: tuple[Measurement, ...]) -> str:
 
 def _document(ended: Ended, points: tuple[Measurement, ...], settings: Options) -> dict[str, Any]:
     from planner.measured.network.lines import collective_lines
+    from probes.record.ranks_summary import overlap_rows, step_rows, waiting_power_w
     from probes.record.summary import summarise_run
 
     record = open_record(Path(str(ended.path)))
@@ -251,6 +254,9 @@ def _document(ended: Ended, points: tuple[Measurement, ...], settings: Options) 
         "findings": [asdict(finding) for finding in record.verdict.findings],
         "precisions": [asdict(row) for row in summarise_run(points)],
         "collectives": [asdict(line) for line in collective_lines(points)],
+        "overlap": [asdict(row) for row in overlap_rows(points)],
+        "parallel_steps": [asdict(row) for row in step_rows(points)],
+        "waiting_power_w": waiting_power_w(points),
         "unsupported": [
             {"precision": point.setup.precision, "recipe": point.setup.recipe, "reason": point.reason}
             for point in points

@@ -1,4 +1,4 @@
-"""What the ranks of a training step send each other."""
+"""What a training step of several ranks sends, and how long its pipelines wait: what its time is predicted from."""
 
 from __future__ import annotations
 
@@ -7,19 +7,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMessage:
-    """Messages of one kind in one step."""
+    """Messages of one size that a rank sends during a step."""
 
     op: str
     """One of `planner.records.communication.OPS`."""
     world: int
-    """Ranks of a group."""
-    stride: int
-    """How far apart its ranks are; 1 for neighbours."""
+    """Ranks that take part."""
+    stride: int = 1
+    """How far apart they are: 1 neighbours."""
     bytes: float
-    """Of one message, as nccl-tests counts it: the whole buffer of one rank."""
-    count: int
-    """Messages of a step."""
+    """As nccl-tests counts: the whole buffer of one rank."""
+    count: int = 1
+    """In a step; of a pipeline those of the rank that sends most."""
     phase: str
     """`forward`, `backward` or `optimizer`."""
-    hidden: bool
-    """Whether they may run beside computation, as the buckets of DDP and the prefetches of FSDP do."""
+    hidden: bool = False
+    """True: may run beside computation, as the buckets of DDP and the prefetches of FSDP do."""
+
+
+def bubble_ratio(stages: int, micro_batches: int, virtual_stages: int = 1) -> float:
+    """Time that a rank of a pipeline waits, over the time that its work takes.
+
+    (p - 1) / m of the 1F1B schedule, (p - 1) / (v m) where it is interleaved (Narayanan et al., arXiv:2104.04473,
+    sections 2.2.1 and 2.2.2).
+
+    Args:
+        stages: ranks of the pipeline.
+        micro_batches: of a step.
+        virtual_stages: stages that each rank holds.
+    """
+    return (stages - 1) / (virtual_stages * micro_batches)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.measured.network.messages import StepMessage
+from planner.measured.network.messages import StepMessage, bubble_ratio
 from planner.measured.ranks.collectives import MeasuredCollectives
 from planner.measured.ranks.overlap import slowdowns
 from planner.records.figures import PredictedFigures
@@ -121,7 +121,7 @@ def _work(step: DescribedStep, base: Measurement) -> Work:
     backward_s = flop * (base.time.backward_median_s or 0.0)
     if step.setup.recompute == "full":
         backward_s += forward_s
-    waiting = 1.0 + bubble_ratio(at.pp or 1, at.vp or 1, at.micro_batches or 1)
+    waiting = 1.0 + bubble_ratio(at.pp or 1, at.micro_batches or 1, at.vp or 1)
     return Work(
         forward_s=forward_s * waiting,
         backward_s=backward_s * waiting,
@@ -134,8 +134,3 @@ def held_parts(step: DescribedStep) -> float:
     at = step.shape
     sharded = (at.dp or 1) * (at.cp or 1) if "fsdp2" in (step.setup.parallel or "") else 1
     return float((at.tp or 1) * (at.pp or 1) * sharded)
-
-
-def bubble_ratio(stages: int, virtual: int, micro_batches: int) -> float:
-    """Waiting over work of a pipeline: (p-1)/(v m) (Narayanan et al. 2021, arXiv:2104.04473, section 2.2)."""
-    return (stages - 1) / (virtual * micro_batches)

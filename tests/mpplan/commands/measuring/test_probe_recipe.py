@@ -29,11 +29,11 @@ def test_with_o_it_is_a_file_and_no_record_is_kept(run, home) -> None:
 
 def test_what_the_probe_is_asked_goes_into_the_job(run) -> None:
     result = run(
-        *SLURM, "-q", "--suite", "thorough", "--precision", "bf16, FP8", "--workload", "gemm", "--budget", "1h",
+        *SLURM, "-q", "--suite", "thorough", "--precision", "bf16, FP8", "--workload", "overlap", "--budget", "1h",
         "--seed", "3", "--verify", "--time", "4:00:00",
     )  # fmt: skip
 
-    asked = "-m mpplan probe --suite thorough --precision bf16,fp8 --workload gemm --budget 3600s --verify --seed 3 -o"
+    asked = "-m mpplan probe --suite thorough --precision bf16,fp8 --workload overlap --budget 3600s --verify --seed 3"
     assert asked in result.out
     assert "#SBATCH --time=4:00:00\n" in result.out
     assert result.err == ""

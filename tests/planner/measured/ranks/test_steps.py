@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from planner.measured.network.messages import StepMessage
-from planner.measured.ranks.steps import bubble_ratio, predict_step
+from planner.measured.ranks.steps import predict_step
 from planner.records.figures import TimeStatistics
 from planner.records.measurement import Measurement
 from planner.records.work import RunSetup, WorkCounts, WorkShape
@@ -71,16 +71,6 @@ def test_recomputation_runs_the_forward_pass_again() -> None:
 
 def test_sharded_states_are_updated_in_parts() -> None:
     assert predict_step(step("fsdp2", dp=4), [], "fp32", KNOWN).time_s == pytest.approx(0.3 + 0.05 / 4)
-
-
-@pytest.mark.parametrize(
-    ("stages", "virtual", "micro_batches", "ratio"),
-    [(1, 1, 4, 0.0), (2, 1, 4, 0.25), (4, 1, 8, 0.375), (4, 2, 8, 0.1875)],
-)
-def test_the_bubble_is_of_the_stages_over_the_micro_batches(
-    stages: int, virtual: int, micro_batches: int, ratio: float
-) -> None:
-    assert bubble_ratio(stages, virtual, micro_batches) == pytest.approx(ratio)
 
 
 def test_a_pipeline_waits_for_its_first_and_last_micro_batch() -> None:

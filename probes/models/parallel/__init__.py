@@ -1,0 +1,45 @@
+"""How a training step is spread over ranks: one file per strategy, listed here in the order of their value to a plan.
+
+Listing them imports no torch; building one does.
+"""
+
+from __future__ import annotations
+
+from planner.measured.network.messages import StepMessage
+from probes.models.parallel.alone import Alone
+from probes.models.parallel.case import ParallelCase
+from probes.models.parallel.cp import ContextParallel
+from probes.models.parallel.ddp import Ddp
+from probes.models.parallel.fsdp2 import Fsdp2
+from probes.models.parallel.interface import Strategy
+from probes.models.parallel.pipeline import Pipeline
+from probes.models.parallel.tp import TensorParallel
+from probes.models.parallel.tp_fsdp2 import TensorParallelFsdp2
+
+STRATEGIES: tuple[Strategy, ...] = (
+    Alone(),
+    Ddp(),
+    Fsdp2(),
+    TensorParallel(),
+    Pipeline(),
+    ContextParallel(),
+    TensorParallelFsdp2(),
+    Pipeline(id="pp-1f1b+ddp", ranks=2, least_world=4),
+    Pipeline(id="pp-interleaved", vp=2),
+    Ddp(recompute=True, metered=False),
+)
+"""All strategies; the first is what the others are compared with."""
+
+
+def strategy_named(name: str, *, recompute: bool = False) -> Strategy:
+    """The strategy of a line: its `parallel`, and whether activations are computed again.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {(strategy.id, strategy.recompute): strategy for strategy in STRATEGIES}[name, recompute]
+
+
+def messages(case: ParallelCase, strategy: Strategy, world: int) -> tuple[StepMessage, ...]:
+    """What a rank sends in a step of a strategy over so many ranks."""
+    return strategy.messages(case, world)

@@ -1,0 +1,48 @@
+"""Every rank its own model, all at once, and nothing sent: what the others are compared with.
+
+It holds what the ranks of a host contend for: memory bandwidth, caches, power.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.measured.network.messages import StepMessage
+from probes.device.device import Device
+from probes.models.parallel.case import Layout, ParallelCase
+from probes.models.parallel.interface import PLAIN, RankStep
+from probes.precisions.interface import PrecisionRecipe
+from probes.ranks.team import Team
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone:
+    """See `Strategy`."""
+
+    id: str = "alone"
+    recompute: bool = False
+    recipes: tuple[str, ...] = (*PLAIN, "bf16-fsdp", "fp8")
+    metered: bool = True
+    least_world: int = 1
+
+    def layout(self, world: int) -> Layout:
+        """See `Strategy.layout`."""
+        return Layout(copies=world)
+
+    def unsupported(self, case: ParallelCase, world: int) -> str | None:
+        """Any number of ranks can."""
+        return None
+
+    def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
+        """Nothing is sent."""
+        return ()
+
+    def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
+        """See `Strategy.build`."""
+        from probes.models.parallel.decoder import build_decoder, global_batch
+        from probes.models.parallel.running import WholeStep, share, trained
+
+        decoder = build_decoder(case, seed, device.torch)
+        training = trained(decoder, recipe, device.kind)
+        batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)
+        return WholeStep(decoder, training, batch)

@@ -1,0 +1,164 @@
+"""The step that every strategy takes: one model, one global batch, and how its sizes divide.
+
+All strategies train the same global batch, four sequences for each rank, so that each rank has the same arithmetic to
+do in all of them: what a step takes longer than that of `alone` is communication, bubbles and imbalance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from planner.records.work import WorkCounts, WorkShape
+from probes.models.shapes import LLAMA_1B, LayerShape
+from probes.precisions.interface import PrecisionRecipe
+
+SEQUENCES = 4
+"""Of each rank in a step. With as many micro-batches per stage, an interleaved pipeline of two stages a rank still has
+two micro-batches per stage."""
+TINY = LayerShape(model="tiny-256-16h", hidden=256, heads=16, kv_heads=8, head_dim=16, ffn=704, vocab=2048)
+"""For CPUs: no published model, but heads for 8 ranks."""
+CPU_LAYERS, GPU_LAYERS = 4, 16
+"""Of the model for CPUs at least; of the published one all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Degrees of parallelism; without `vp` and `copies` their product is the number of ranks."""
+
+    tp: int = 1
+    dp: int = 1
+    pp: int = 1
+    cp: int = 1
+    vp: int = 1
+    """Stages that each rank holds."""
+    copies: int = 1
+    """Models that are trained beside each other, each by ranks of its own."""
+    micro_batches: int = 1
+    """Of a step."""
+
+    @property
+    def stages(self) -> int:
+        """Of a pipeline."""
+        return self.pp * self.vp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Widths:
+    """Bytes of an element of what is sent."""
+
+    activation: int = 4
+    """Hidden states, keys and values."""
+    gathered: int = 4
+    """Parameters as FSDP gathers them."""
+    gradient: int = 4
+    """Gradients as they are reduced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelCase:
+    """Model and batch of a step."""
+
+    shape: LayerShape
+    layers: int
+    seq_len: int
+    sequences: int
+    """Of the global batch."""
+    widths: Widths = Widths()
+    """Of the precision that the step is taken in."""
+
+    @property
+    def tokens(self) -> int:
+        """Of the global batch."""
+        return self.sequences * self.seq_len
+
+    @property
+    def name(self) -> str:
+        """For probe ids and the progress display."""
+        return f"{self.shape.model}-L{self.layers}-s{self.seq_len}b{self.sequences}"
+
+    def layer_parameters(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of one layer's parameters, in order of use."""
+        s = self.shape
+        q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
+        return (
+            (s.hidden,), (q, s.hidden), (kv, s.hidden), (kv, s.hidden), (s.hidden, q),
+            (s.hidden,), (s.ffn, s.hidden), (s.ffn, s.hidden), (s.hidden, s.ffn),
+        )  # fmt: skip
+
+    @property
+    def layer_params(self) -> int:
+        """Parameters of one layer."""
+        return sum(map(prod, self.layer_parameters()))
+
+    @property
+    def end_params(self) -> int:
+        """Parameters of embedding, last norm and output layer, which are not tied."""
+        return 2 * self.shape.vocab * self.shape.hidden + self.shape.hidden
+
+    @property
+    def params(self) -> int:
+        """Parameters of the whole model."""
+        return self.layers * self.layer_params + self.end_params
+
+    def counts(self, *, recompute: bool) -> WorkCounts:
+        """Arithmetic of the step over all ranks: three times forward, attention halved for causality."""
+        s = self.shape
+        linear = self.layers * sum(2.0 * self.tokens * k * n for k, n in s.products)
+        head = 2.0 * self.tokens * s.hidden * s.vocab
+        attention = self.layers * 2.0 * self.sequences * s.heads * s.head_dim * float(self.seq_len) ** 2
+        again = linear + attention if recompute else 0.0
+        return WorkCounts(
+            params=self.params,
+            flop_model=3.0 * (linear + head + attention),
+            flop_hardware=3.0 * (linear + head) + 3.5 * attention + again,
+        )
+
+    def work_shape(self, layout: Layout) -> WorkShape:
+        """Sizes for the record; heads and widths are those of the whole model, which the degrees divide."""
+        s = self.shape
+        return WorkShape(
+            model=s.model,
+            layers=self.layers,
+            hidden=s.hidden,
+            heads=s.heads,
+            kv_heads=s.kv_heads,
+            head_dim=s.head_dim,
+            ffn_hidden=s.ffn,
+            vocab=s.vocab,
+            seq_len=self.seq_len,
+            micro_batch=self.sequences // (layout.dp * layout.copies * layout.micro_batches),
+            micro_batches=layout.micro_batches,
+            tokens=self.tokens,
+            tp=layout.tp,
+            dp=layout.dp,
+            pp=layout.pp,
+            vp=layout.vp,
+            cp=layout.cp,
+        )
+
+
+def case_of(world: int, *, on_gpu: bool) -> ParallelCase:
+    """The step of so many ranks: layers enough for two stages on each, 128 tokens for each on a CPU, 8192 on a GPU."""
+    shape, layers, seq_len = (LLAMA_1B, GPU_LAYERS, 2048) if on_gpu else (TINY, max(CPU_LAYERS, 2 * world), 32)
+    return ParallelCase(shape=shape, layers=layers, seq_len=seq_len, sequences=SEQUENCES * world)
+
+
+def widths_of(recipe: PrecisionRecipe) -> Widths:
+    """Bytes of what a recipe sends; hidden states are in its 16-bit type where it has one."""
+    narrow = recipe.autocast is not None or recipe.held != "float32"
+    return Widths(activation=2 if narrow else 4, gathered=2 if recipe.held != "float32" else 4)
+
+
+def indivisible(parts: int, whole: str, **sizes: int) -> str | None:
+    """Why sizes cannot be divided into parts, None where they can: `3 ranks do not divide 16 heads`.
+
+    Args:
+        parts: how many.
+        whole: what they are called.
+        sizes: by name; an underscore stands for a space.
+    """
+    for name, size in sizes.items():
+        if size % parts:
+            return f"{parts} {whole} do not divide {size} {name.replace('_', ' ')}"
+    return None

@@ -1,0 +1,94 @@
+"""Distributed data parallel: every rank the whole model, gradients averaged bucket by bucket during the backward pass.
+
+Buckets hold at least 25 MiB, the first, of the gradients that are ready first, 1 MiB (Li et al., arXiv:2006.15704,
+section 3.2.3, and `torch.nn.parallel.DistributedDataParallel`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from planner.measured.network.messages import StepMessage
+from planner.units import MIB
+from probes.device.device import Device
+from probes.models.parallel.case import Layout, ParallelCase
+from probes.models.parallel.interface import PLAIN, RankStep
+from probes.precisions.interface import PrecisionRecipe
+from probes.ranks.team import Team
+
+FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 * MIB, 25 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ddp:
+    """See `Strategy`."""
+
+    id: str = "ddp"
+    recompute: bool = False
+    recipes: tuple[str, ...] = PLAIN
+    metered: bool = True
+    least_world: int = 2
+
+    def layout(self, world: int) -> Layout:
+        """See `Strategy.layout`."""
+        return Layout(dp=world)
+
+    def unsupported(self, case: ParallelCase, world: int) -> str | None:
+        """Any number of ranks can."""
+        return None
+
+    def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
+        """One all-reduce for each bucket."""
+        sizes = [prod(size) for size in parameters_of(case)]
+        return reductions(sizes, world, 1, case.widths.gradient)
+
+    def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
+        """See `Strategy.build`."""
+        from torch.nn.parallel import DistributedDataParallel
+
+        from probes.models.parallel.decoder import build_decoder, global_batch
+        from probes.models.parallel.running import WholeStep, share, trained
+
+        decoder = build_decoder(case, seed, device.torch)
+        decoder.recompute = self.recompute
+        training = trained(decoder, recipe, device.kind)
+        run = DistributedDataParallel(decoder, process_group=team.world().handle)
+        batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)
+        return WholeStep(run, training, batch, buckets=True)
+
+
+def parameters_of(
+    case: ParallelCase, layers: range | None = None, *, first: bool = True, last: bool = True
+) -> list[tuple[int, ...]]:
+    """Shapes of the parameters of some layers, all by default, and of the ends, in order of use."""
+    shape = case.shape
+    ends = (shape.vocab, shape.hidden)
+    listed: list[tuple[int, ...]] = [ends] if first else []
+    listed += [size for _ in (range(case.layers) if layers is None else layers) for size in case.layer_parameters()]
+    return [*listed, (shape.hidden,), ends] if last else listed
+
+
+def reductions(sizes: Sequence[int], world: int, stride: int, width: int) -> tuple[StepMessage, ...]:
+    """All-reduces of gradients.
+
+    Args:
+        sizes: elements of each parameter, in order of use; the last is ready first.
+        world: ranks that reduce.
+        stride: how far apart they are.
+        width: bytes of an element.
+    """
+    buckets: list[float] = [0.0]
+    limit = FIRST_BUCKET_BYTES
+    for size in reversed(sizes):
+        if buckets[-1] >= limit:
+            buckets.append(0.0)
+            limit = BUCKET_BYTES
+        buckets[-1] += float(size * width)
+    return tuple(
+        StepMessage(
+            op="all_reduce", world=world, stride=stride, bytes=filled, phase="backward", hidden=i < len(buckets) - 1
+        )
+        for i, filled in enumerate(buckets)
+    )

@@ -1,0 +1,146 @@
+"""A Llama decoder as training frameworks write it to be split: separate projections, which are sharded by heads.
+
+Strategies take it apart: tensor parallelism shards its projections, a pipeline keeps a range of its layers, context
+parallelism replaces its attention. The same seed makes the same weights for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as fn
+from torch.utils.checkpoint import checkpoint
+
+from probes.models.parallel.case import ParallelCase
+from probes.models.shapes import LayerShape
+from probes.models.transformer import causal_attention, randomise, rotate
+
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class Norm(nn.RMSNorm):  # type: ignore[misc] # torch is untyped here
+    """RMSNorm that leaves its input's type as it is, whatever its weight is held in."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        return fn.rms_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.eps).to(x.dtype)
+
+
+class Attention(nn.Module):  # type: ignore[misc]
+    """Grouped-query attention; of a shard it has the heads that its projections have."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.head_dim = shape.head_dim
+        self.q = nn.Linear(shape.hidden, shape.heads * shape.head_dim, bias=False)
+        self.k = nn.Linear(shape.hidden, shape.kv_heads * shape.head_dim, bias=False)
+        self.v = nn.Linear(shape.hidden, shape.kv_heads * shape.head_dim, bias=False)
+        self.o = nn.Linear(shape.heads * shape.head_dim, shape.hidden, bias=False)
+        self.attend: Attend = causal_attention
+
+    def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        q, k, v = (
+            part.view(part.shape[0], part.shape[1], -1, self.head_dim).transpose(1, 2)
+            for part in (self.q(x), self.k(x), self.v(x))
+        )
+        y = self.attend(rotate(q, cos, sin), rotate(k, cos, sin), v)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+class GatedMlp(nn.Module):  # type: ignore[misc]
+    """SwiGLU."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.gate = nn.Linear(shape.hidden, shape.ffn, bias=False)
+        self.up = nn.Linear(shape.hidden, shape.ffn, bias=False)
+        self.down = nn.Linear(shape.ffn, shape.hidden, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        return self.down(fn.silu(self.gate(x)) * self.up(x))
+
+
+class DecoderLayer(nn.Module):  # type: ignore[misc]
+    """Attention and feed-forward with their norms and residuals, registered in order of use."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        self.norm1 = Norm(shape.hidden, eps=1e-5)
+        self.attention = Attention(shape)
+        self.norm2 = Norm(shape.hidden, eps=1e-5)
+        self.mlp = GatedMlp(shape)
+
+    def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        """`[B, S, h] -> [B, S, h]`."""
+        x = x + self.attention(self.norm1(x), cos, sin)
+        return x + self.mlp(self.norm2(x))
+
+
+class Decoder(nn.Module):  # type: ignore[misc]
+    """The model, or the stage of a pipeline that is left of it."""
+
+    def __init__(self, case: ParallelCase) -> None:
+        super().__init__()
+        shape = case.shape
+        self.embedding: nn.Module | None = nn.Embedding(shape.vocab, shape.hidden)
+        self.layers = nn.ModuleDict({str(i): DecoderLayer(shape) for i in range(case.layers)})
+        self.norm: nn.Module | None = Norm(shape.hidden, eps=1e-5)
+        self.output: nn.Module | None = nn.Linear(shape.hidden, shape.vocab, bias=False)
+        halves = 500000.0 ** (-torch.arange(0, shape.head_dim, 2) / shape.head_dim)
+        angles = torch.outer(torch.arange(case.seq_len), halves).repeat(1, 2)
+        self.cos, self.sin = angles.cos(), angles.sin()  # no buffers, which DDP would send before each step
+        self.recompute = False
+        self.region: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Context of the forward pass."""
+        self.stream: torch.dtype | None = None
+        """Type of the hidden states between layers; None: that of the embedding."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Tokens `[B, S]`, or hidden states of the stage before, to logits `[B, S, V]`, or hidden states."""
+        with self.region():
+            if self.embedding is not None:
+                x = self.embedding(x)
+                x = x if self.stream is None else x.to(self.stream)
+            for layer in self.layers.values():
+                run = partial(checkpoint, layer, use_reentrant=False) if self.recompute else layer
+                x = run(x, self.cos, self.sin)
+            return x if self.norm is None or self.output is None else self.output(self.norm(x))
+
+
+def build_decoder(case: ParallelCase, seed: int, device: torch.device) -> Decoder:
+    """The whole model on the device, in FP32."""
+    with torch.device(device):
+        decoder = Decoder(case)
+    randomise(decoder, seed)
+    return decoder
+
+
+def stage_of(decoder: Decoder, stage: int, stages: int) -> Decoder:
+    """Keep one stage of a model, with as many layers as each other stage; embedding and output are at the ends."""
+    each = len(decoder.layers) // stages
+    kept = range(stage * each, (stage + 1) * each)
+    decoder.layers = nn.ModuleDict({str(i): decoder.layers[str(i)] for i in kept})
+    if stage > 0:
+        decoder.embedding = None
+    if stage < stages - 1:
+        decoder.norm = decoder.output = None
+    return decoder
+
+
+def global_batch(case: ParallelCase, seed: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random tokens and, one further, what is to be predicted: `[sequences, S]` both; the same on every rank."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    size = (case.sequences, case.seq_len + 1)
+    tokens = torch.randint(0, case.shape.vocab, size, generator=generator, device=device)
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+
+def loss_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Mean cross entropy in FP32."""
+    return fn.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
