@@ -145,10 +145,18 @@ class Team:
         rest = list(values[HEAD - 2 :])
         return first[: len(values)] + (self._largest(rest)[: len(rest)] if rest else [])
 
+    def meet(self) -> None:
+        """Wait until every rank is here, or has failed on its way.
+
+        Raises:
+            PeerFailed: one has.
+        """
+        self.maxima([])
+
     def failures(self, own: T | None) -> list[T | None]:
         """What went wrong on each rank, in order of ranks; None where nothing did.
 
-        The others may be on their way through `maxima`, `gather` or `shared`, which tell them; they come here next.
+        The others may be on their way through `maxima` or what rests on it, which tells them; they come here next.
         """
         if self._alone:
             return [own]
@@ -167,7 +175,7 @@ class Team:
         """
         if self._alone:
             return [value]
-        self.maxima([])
+        self.meet()
         return self._gathered(value)
 
     def shared(self, value: T) -> T:
@@ -180,7 +188,7 @@ class Team:
             return value
         import torch.distributed as dist
 
-        self.maxima([])
+        self.meet()
         values = [value]
         with _reaching():
             dist.broadcast_object_list(values, src=0, group=self._control)

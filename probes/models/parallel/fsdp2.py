@@ -45,7 +45,7 @@ class Fsdp2:
         from probes.models.parallel.mesh import mesh_of
         from probes.models.parallel.running import WholeStep, share, trained
 
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         flags = recipe.convert(decoder) if recipe.convert else ()
         shard(decoder, mesh_of(team, device, dp=team.size), recipe)
         training = trained(decoder, held_in_fp32(recipe), device.kind)

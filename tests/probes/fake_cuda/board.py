@@ -11,7 +11,10 @@ from tests.probes.build import H200
 class Board:
     """One H200 of several; by default the only one, and sound."""
 
+    number: int = 0
+    """Of the board in the machine."""
     index: int = 0
+    """Its number among the GPUs that the process is shown."""
     count: int = 1
     """GPUs that the process is shown."""
     name: str = H200.name
@@ -25,4 +28,4 @@ class Board:
     def uuid(self) -> str:
         """As torch reports it; those of a machine's boards differ in the last digit."""
         assert H200.uuid is not None
-        return f"{H200.uuid[:-1]}{5 + self.index}"
+        return f"{H200.uuid[:-1]}{5 + self.number}"

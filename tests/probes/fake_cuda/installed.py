@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 import probes
 from probes.device.device import Device
@@ -98,6 +99,8 @@ def _replace_torch(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
         patch.setattr(torch, name, _on_cpu(getattr(torch, name)))
     patch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
     patch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    attention = importlib.import_module("probes.models.parallel.gathered_attention")
+    patch.setattr(attention, "causal_lower_right", _outside_of_modes(attention.causal_lower_right))
     patch.setattr(Device, "torch", property(lambda _: torch.device("cpu")))
 
 
@@ -113,6 +116,16 @@ def _class_on_cpu(base: Any) -> Any:
 def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a kind of device, asked for the one that the tensors really are on."""
     return lambda kind="cuda", *arguments, **settings: function("cpu", *arguments, **settings)
+
+
+def _outside_of_modes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes a tensor of a class of its own, which it cannot while the allocator sees every operation."""
+
+    def call(*arguments: Any) -> Any:
+        with _disable_current_modes():
+            return function(*arguments)
+
+    return call
 
 
 def _replace_nvml(patch: pytest.MonkeyPatch, nvml: FakeNvml) -> None:

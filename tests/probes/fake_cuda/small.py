@@ -119,7 +119,7 @@ class ModelledTrial:
 
     def _run(self, phase: str, wobble: float) -> None:
         seconds = self._phases_s.get(phase, 0.0)
-        if self._point.kind == "waiting" and self._gpu.board.index == 0:
+        if self._point.kind == "waiting" and self._gpu.board.number == 0:
             self._gpu.rest(seconds)  # the one that the others wait for
         elif seconds:
             self._gpu.run(seconds * wobble, law.power_w(self._point))
