@@ -73,7 +73,7 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
                 follows=path is None and hearing.follows,
             )  # fmt: skip
         check_rendezvous(stderr, options)
-        words = _last_words(code, stderr, hearing.lost)
+        words = last_words(code, stderr, hearing.lost)
         if path is None:
             raise CannotMeasureError(words, hint="run `mpplan doctor`")
         if options.nnodes > 1 or is_rank(os.environ):
@@ -224,7 +224,7 @@ def _tail(errors: IO[bytes]) -> str:
     return errors.read().decode("utf-8", errors="replace")
 
 
-def _last_words(code: int, stderr: str, lost: str | None) -> str:
+def last_words(code: int, stderr: str, lost: str | None) -> str:
     """Why the process ended, or the first of several ranks did; those that lost the others know more than torchrun."""
     rank = first_failure(stderr)
     if rank is not None:

@@ -15,7 +15,8 @@ from probes.record.options import Options
 from probes.record.provenance import provenance
 from probes.sensors import OpenedSensor, open_sensor
 from probes.session.listener import Listener
-from probes.session.suite import Outcome, Session
+from probes.session.outcome import Outcome
+from probes.session.suite import Session
 from probes.verify.ranks import verify_ranks
 from probes.verify.run import verify
 

@@ -163,7 +163,7 @@ def _run(options: Options, events: _EventWriter) -> int:
         return 4
     from probes.process.run import run, run_as_rank
     from probes.ranks.join import place_from_environment
-    from probes.session.suite import Outcome
+    from probes.session.outcome import Outcome
 
     def end(outcome: Outcome) -> None:
         events.write("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)

@@ -70,7 +70,8 @@ class LossWatch:
         """
         self._losses, self._act = losses, act
         self._over = threading.Event()
-        threading.Thread(target=self._look, name="losses", daemon=True).start()
+        self.thread = threading.Thread(target=self._look, name="losses", daemon=True)
+        self.thread.start()
 
     def stop(self) -> None:
         """End: this rank goes on by itself."""

@@ -81,21 +81,28 @@ class RankGroup:
 class Team:
     """All ranks of a run, from the point of view of one of them. Without others every decision is its own."""
 
-    def __init__(self, place: Place | None = None, backend: str | None = None, losses: Losses | None = None) -> None:
+    def __init__(
+        self,
+        place: Place | None = None,
+        backend: str | None = None,
+        losses: Losses | None = None,
+        control: Any = None,
+    ) -> None:
         """Make the team; where it has several ranks, the process group of the backend is there already.
 
         Args:
             place: of this rank.
             backend: of the collectives that are timed: `nccl` or `gloo`.
             losses: where ranks tell why they can no longer reach each other.
+            control: group in which all decide; None: one is made.
         """
         self.place = place or Place()
         self.backend = backend
         self.losses = losses or Losses()
         self._parted = False
         self._groups: dict[tuple[tuple[int, ...], ...], Any] = {}
-        self._control: Any = None
-        if self.size > 1:
+        self._control = control
+        if self.size > 1 and control is None:
             import torch.distributed as dist
 
             self._control = dist.new_group(backend="gloo", timeout=timedelta(seconds=CONTROL_LIMIT_S))

@@ -6,7 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.measured.ranks.steps import predict_step
 from planner.records.measurement import Measurement
@@ -30,6 +30,7 @@ from probes.session.bench import Bench, PointResult
 from probes.session.group import run_group, trial_of
 from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
+from probes.session.outcome import Outcome
 from probes.session.rules import rules_for
 from probes.session.slices import TimeSlices
 from probes.session.slow import too_slow
@@ -44,18 +45,6 @@ CANARY_EVERY_S = 60.0
 NAMED_LEFT_OUT = 8
 """Groups that a note names; the outcome has all of them."""
 DIED = "the process died while this was measured"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a run ended."""
-
-    points: int
-    """Lines written."""
-    left_out: tuple[str, ...]
-    """Groups for which there was no time."""
-    lost_device: str | None = None
-    """Set where the device broke; a new process can resume."""
 
 
 class Session:

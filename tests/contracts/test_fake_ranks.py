@@ -38,7 +38,10 @@ from tests.probes.ranks.test_join import free_port
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 240.0
 NAMES = ("node 0 rank 0", "node 0 rank 1")
-OUT_OF_MEMORY = ("collective/all_gather/world/1x2/1048576", "parallel_step/llama-3.2-1b-L16-s2048b8/ddp/1x2/bf16-autocast")
+OUT_OF_MEMORY = (
+    "collective/all_gather/world/1x2/1048576",
+    "parallel_step/llama-3.2-1b-L16-s2048b8/ddp/1x2/bf16-autocast",
+)
 """Of one point that others are measured beside, and of one whose steps follow in the build."""
 CAPPED = {"power_limit_w": 500.0, "sm_clock_hz": 1.2e9, "clock_event_mask": 0x40, "slowness_ratio": 1.25}
 """A rank slowed down by heat (NVML's clock event reason 0x40)."""
@@ -72,12 +75,11 @@ def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> Run:
             "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
         }  # fmt: skip
-        processes.append(
-            subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                env=os.environ | placed, cwd=ROOT,
-            )  # fmt: skip
-        )
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=os.environ | placed, cwd=ROOT,
+        )  # fmt: skip
+        processes.append(process)
     try:
         said, _ = processes[0].communicate(timeout=LIMIT_S)
         processes[1].communicate(timeout=LIMIT_S)

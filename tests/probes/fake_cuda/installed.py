@@ -75,7 +75,7 @@ def _modules() -> list[Any]:
 
 
 def _replace_time(patch: pytest.MonkeyPatch, clock: VirtualTime) -> None:
-    """Every module that measures reads the virtual time, its threads wait on it; processes wait for each other really."""
+    """Every module that measures reads the virtual time, its threads wait on it; processes wait really."""
     stand_in = clock.time_module()
     for module in _modules():
         if module.__name__.startswith(REAL_TIME):
@@ -119,7 +119,7 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _outside_of_modes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that makes a tensor of a class of its own, which it cannot while the allocator sees every operation."""
+    """A function that makes a tensor of a class of its own, which the allocator must not see."""
 
     def call(*arguments: Any) -> Any:
         with _disable_current_modes():

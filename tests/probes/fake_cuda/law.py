@@ -15,7 +15,7 @@ POWER_W = {"gemm": 690.0, "block": 620.0, "end_to_end": 560.0, "verify": 560.0, 
 BUILD_S_PER_PARAM = 4e-11
 BUILD_S = 0.05
 MESSAGE_S, LINK_BYTES_PER_S = 1e-3, 4e11
-"""Of a collective: latency, far longer than any, for fewer iterations of each; and bytes of the message over its time."""
+"""Of a collective: latency, far longer than any, for fewer iterations; and bytes of the message over its time."""
 PRODUCT_S = 2.5e-4
 """Of one of the products beside which collectives run."""
 OVERLAP_S = {"product_alone": 0.020, "collective_alone": 0.030, "product_beside": 0.024, "collective_left": 0.010}

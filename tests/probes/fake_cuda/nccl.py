@@ -11,7 +11,6 @@ import torch.distributed as dist
 
 from tests.probes.fake_cuda.driver import FakeGpu
 
-
 EXCHANGE_S = 5e-3
 """Virtual time of what ranks tell each other: long, for the fewer rounds of a warm-up, each of which really is one."""
 

@@ -66,7 +66,6 @@ class SmallBuild:
             self._gpu.memory.on_operation = usual
         return ModelledTrial(trial, self._point, self._gpu, self._faulty)
 
-
     def _run(self, operation: Any) -> None:
         """Let an operation take its time, if it is one of the parts."""
         if operation.overloadpacket is torch.ops.aten.mm:

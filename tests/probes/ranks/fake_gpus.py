@@ -1,4 +1,4 @@
-"""The probe process of one of several ranks, on a fake H200 of its own; torchrun can start it as it starts the real one.
+"""The probe process of one of several ranks, on a fake H200 of its own; torchrun can start it as the real one.
 
 Its second argument says what is special about which rank, as JSON: fields of `Board` and of `FaultyPoints`, by rank.
 """
