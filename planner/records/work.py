@@ -72,8 +72,8 @@ class RunSetup:
     recipe_flags: tuple[str, ...] = ()
     """What else selects the kernels: `torchao`, `scaled_mm`, `fast_accum_forward`, `e5m2_gradients` …"""
     parallel: str | None = None
-    """How a step is spread over ranks: `alone` (each rank its own model, all at once), `ddp`, `fsdp2`, `tp`, `pp-1f1b`,
-    `pp-interleaved`, `cp`, or several joined by `+`."""
+    """How a step is spread over ranks: `alone` (each rank its own model, all at once; `alone-fsdp2` the same through
+    FSDP), `ddp`, `fsdp2`, `tp`, `pp-1f1b`, `pp-interleaved`, `cp`, or several joined by `+`."""
     optimizer: str | None = None
     """Id of the optimizer that updates the parameters."""
     recompute: str | None = None

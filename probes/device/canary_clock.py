@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,11 +30,32 @@ QUIET_QUANTILE = 0.1
 """Quantile of all canaries that is the quiet level: a core that is busy half the time leaves enough below it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What the canary says of the batch beside it."""
+
+    ratio: float
+    """Its time over the usual one."""
+    disturbed: bool
+
+
+def divided(batch: Batch, beside: Beside) -> Batch:
+    """A batch as the machine at its usual speed would have run it."""
+    return replace(
+        batch,
+        samples_s=tuple(sample / beside.ratio for sample in batch.samples_s),
+        own_s=tuple(sample / beside.ratio for sample in batch.own_s),
+        phases_s={name: tuple(value / beside.ratio for value in values) for name, values in batch.phases_s.items()},
+        canary_ratio=beside.ratio,
+        disturbed=batch.disturbed or beside.disturbed,
+    )
+
+
 class CanaryClock:
     """Batches between canaries. Their samples are seconds of the machine as it was while it was watched, and quiet."""
 
     def __init__(self, canary: Callable[[], object], *, threads: int = 1, usual_s: float | None = None) -> None:
-        """Watch the canary for a while, to learn how fast it usually runs.
+        """Watch the canary for a while, to learn how fast it usually runs; ranks of a host watch theirs together.
 
         Args:
             canary: the fixed work, some milliseconds of it.
@@ -52,7 +73,7 @@ class CanaryClock:
         self._seen_s: list[float] = []
         until = time.monotonic() + OBSERVED_S
         while time.monotonic() < until or len(self._seen_s) < LEAST_CALLS:
-            self._last_s = self._burst()
+            self._last_s = self.burst_s()
             time.sleep(BURST_S)
         seen = np.array(self._seen_s)
         self.usual_s = usual_s or float(np.median(seen[seen <= self.quiet_s * QUIET_RATIO]))
@@ -75,22 +96,22 @@ class CanaryClock:
         """See `Clock.batch`; `wall_s` holds the canary as well."""
         began = time.perf_counter()
         if time.monotonic() - self._last_at > BURST_S:
-            self._last_s = self._burst()  # something else was done since the last batch
+            self._last_s = self.burst_s()  # something else was done since the last batch
         before_s = self._last_s
         batch = self._clock.batch(trial, samples=samples, iterations=iterations)
-        after_s = self._last_s = self._burst()
+        after_s = self._last_s = self.burst_s()
         self._last_at = time.monotonic()
-        slower = 0.5 * (before_s + after_s) / self.usual_s
-        return replace(
-            batch,
-            samples_s=tuple(sample / slower for sample in batch.samples_s),
-            phases_s={name: tuple(value / slower for value in values) for name, values in batch.phases_s.items()},
-            wall_s=time.perf_counter() - began,
-            canary_ratio=slower,
+        beside = self.beside(before_s, after_s)
+        return replace(divided(batch, beside), wall_s=time.perf_counter() - began)
+
+    def beside(self, before_s: float, after_s: float) -> Beside:
+        """What bursts before and after a batch say of it."""
+        return Beside(
+            ratio=0.5 * (before_s + after_s) / self.usual_s,
             disturbed=max(before_s, after_s) > QUIET_RATIO * self.quiet_s,
         )
 
-    def _burst(self) -> float:
+    def burst_s(self) -> float:
         """Median seconds of a few canaries."""
         times = []
         for _ in range(self._calls):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from probes.device.canary_clock import Beside, CanaryClock, divided
 from probes.device.clock import Batch, Clock, Runs
 from probes.ranks.team import Team
 
@@ -12,8 +13,16 @@ from probes.ranks.team import Team
 class TeamClock:
     """A rank's own clock, whose batches all ranks take at once."""
 
-    def __init__(self, own: Clock, team: Team) -> None:
-        self._own, self._team = own, team
+    def __init__(self, own: Clock, team: Team, canary: CanaryClock | None = None) -> None:
+        """Make the clock.
+
+        Args:
+            own: of this rank's device.
+            team: all ranks.
+            canary: on a CPU, the fixed work that all ranks run before and after each batch; its slowest rank says by
+                how much the samples are divided.
+        """
+        self._own, self._team, self._canary = own, team, canary
 
     def synchronize(self) -> None:
         """Wait for this rank's device."""
@@ -28,16 +37,21 @@ class TeamClock:
         self._own.synchronize()
         self._team.line_up()
         began = time.perf_counter()
+        before_s = self._canary.burst_s() if self._canary else 0.0
+        self._team.line_up()
         batch = self._own.batch(trial, samples=samples, iterations=iterations)
+        beside = self._canary.beside(before_s, self._canary.burst_s()) if self._canary else None
         wall_s = time.perf_counter() - began
         phases = [value for values in batch.phases_s.values() for value in values]
-        slowest = self._team.maxima([wall_s, float(batch.disturbed), *batch.samples_s, *phases])
-        rest = iter(slowest[2 + len(batch.samples_s) :])
-        return replace(
+        judged = [float(beside.disturbed), beside.ratio] if beside else [float(batch.disturbed), 1.0]
+        wall_s, disturbed, ratio, *slowest = self._team.maxima([wall_s, *judged, *batch.samples_s, *phases])
+        rest = iter(slowest[len(batch.samples_s) :])
+        together = replace(
             batch,
-            wall_s=slowest[0],
-            disturbed=bool(slowest[1]),
-            samples_s=tuple(slowest[2 : 2 + len(batch.samples_s)]),
+            wall_s=wall_s,
+            disturbed=bool(disturbed),
+            samples_s=tuple(slowest[: len(batch.samples_s)]),
             phases_s={name: tuple(next(rest) for _ in values) for name, values in batch.phases_s.items()},
             own_s=batch.samples_s,
         )
+        return together if beside is None else divided(together, Beside(ratio=ratio, disturbed=bool(disturbed)))

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from probes.device.canary_clock import CanaryClock
 from probes.device.clock import Clock
 from probes.device.device import Device
 from probes.ranks.clock import TeamClock
@@ -46,12 +47,14 @@ class Bench:
     """None: the device's own."""
     team: Team = ALONE
     """The ranks that measure together."""
+    canary: CanaryClock | None = None
+    """Of ranks on a CPU: the fixed work beside their batches."""
     end_s: float = math.inf
     """On `time.monotonic`: no point is begun after it."""
 
     def together(self, clock: Clock) -> Clock:
         """The clock of all ranks, of which this is this one's."""
-        return TeamClock(clock, self.team) if self.team.size > 1 else clock
+        return TeamClock(clock, self.team, self.canary) if self.team.size > 1 else clock
 
     def gate_of(self, points: Collection[Point]) -> Gate | None:
         """The gate for points that are measured together: what is launch-bound on a GPU minds the host too."""

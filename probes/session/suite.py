@@ -273,8 +273,9 @@ class Session:
 
     def _fast_enough(self, recipes: list[PrecisionRecipe]) -> list[PrecisionRecipe]:
         """The recipes that are worth the time on this CPU; those asked for by name are. The others become a line."""
-        if self.team.size == 1:  # what ranks wait for each other is not in their CPU time
-            self.bench = replace(self.bench, clock=canary_clock(self.plan, self._first_canary))
+        canary = canary_clock(self.plan, self._first_canary)
+        several = self.team.size > 1
+        self.bench = replace(self.bench, canary=canary) if several else replace(self.bench, clock=canary)
         if self.options.precisions:
             return recipes
         slow = too_slow(self.plan, self._clock, recipes)

@@ -34,7 +34,8 @@ def canary_clock(plan: ProbePlan, usual_s: float | None) -> CanaryClock:
     point = canary_point(plan)
     point.recipe.activate()
     trial = point.build(plan.device)
-    return CanaryClock(lambda: trial.step(no_mark), threads=torch.get_num_threads(), usual_s=usual_s)
+    threads = torch.get_num_threads() * plan.team.size  # what ranks wait for each other is not in their CPU time
+    return CanaryClock(lambda: trial.step(no_mark), threads=threads, usual_s=usual_s)
 
 
 def canary_point(plan: ProbePlan) -> Point:

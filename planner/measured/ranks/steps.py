@@ -24,8 +24,8 @@ from planner.records.figures import PredictedFigures
 from planner.records.measurement import Measurement
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
-ALONE = "alone"
-"""`parallel` of steps without communication."""
+ALONE, ALONE_FSDP2 = "alone", "alone-fsdp2"
+"""`parallel` of steps without communication; the second with what FSDP does beside sending."""
 
 
 class DescribedStep(Protocol):
@@ -100,13 +100,18 @@ def _alone(step: DescribedStep, recipe: str, known: Sequence[Measurement]) -> Me
     candidates = [
         point
         for point in known
-        if point.kind == "parallel_step" and point.setup.parallel == ALONE and point.usable_time
+        if point.kind == "parallel_step" and point.setup.parallel in (ALONE, ALONE_FSDP2) and point.usable_time
         and point.setup.recipe == recipe and point.setup.recompute == "none" and point.counts.flop_model
         and point.shape.model == step.shape.model and point.time.backward_median_s is not None
     ]  # fmt: skip
     if not candidates or not wanted:
         return None
-    return min(candidates, key=lambda point: abs(_flop_ratio(step, point) - 1.0))
+    by_fsdp = "fsdp2" in (step.setup.parallel or "")
+
+    def distance(point: Measurement) -> tuple[bool, float]:
+        return (point.setup.parallel == ALONE_FSDP2) != by_fsdp, abs(_flop_ratio(step, point) - 1.0)
+
+    return min(candidates, key=distance)
 
 
 def _flop_ratio(step: DescribedStep, base: Measurement) -> float:

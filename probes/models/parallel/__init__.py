@@ -19,6 +19,7 @@ from probes.models.parallel.tp_fsdp2 import TensorParallelFsdp2
 STRATEGIES: tuple[Strategy, ...] = (
     Alone(),
     Ddp(),
+    Fsdp2(id="alone-fsdp2", alone=True, metered=False),
     Fsdp2(),
     TensorParallel(),
     Pipeline(),

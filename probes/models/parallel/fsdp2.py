@@ -26,28 +26,34 @@ class Fsdp2:
     recipes: tuple[str, ...] = (*PLAIN, "bf16-fsdp", "fp8")
     metered: bool = True
     least_world: int = 2
+    alone: bool = False
+    """True: over groups of one rank, each with its own model. What FSDP does beside sending, its copies into and out of
+    the buffers that are gathered, is then in the step that others are predicted from."""
 
     def layout(self, world: int) -> Layout:
         """See `Strategy.layout`."""
-        return Layout(dp=world)
+        return Layout(copies=world) if self.alone else Layout(dp=world)
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
         """Any number of ranks can: parameters that do not divide are padded."""
         return None
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
-        """Gathers and scatters by layer, and the norm."""
+        """Gathers and scatters by layer, and the norm; none that leaves a rank alone."""
+        if self.alone:
+            return ()
         return (*exchanges(case, world, 1, 1), norm_of(case, world, 1))
 
     def build(self, case: ParallelCase, recipe: PrecisionRecipe, team: Team, device: Device, seed: int) -> RankStep:
         """See `Strategy.build`."""
         from probes.models.parallel.decoder import build_decoder, global_batch
-        from probes.models.parallel.mesh import mesh_of
+        from probes.models.parallel.mesh import mesh_alone, mesh_of
         from probes.models.parallel.running import WholeStep, share, trained
 
         decoder = build_decoder(case, seed, device.torch, team)
         flags = recipe.convert(decoder) if recipe.convert else ()
-        shard(decoder, mesh_of(team, device, dp=team.size), recipe)
+        mesh = mesh_alone(team, device) if self.alone else mesh_of(team, device, dp=team.size)
+        shard(decoder, mesh, recipe)
         training = trained(decoder, held_in_fp32(recipe), device.kind)
         training.flags += flags
         batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)

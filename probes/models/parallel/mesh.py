@@ -11,6 +11,11 @@ from probes.device.device import Device
 from probes.ranks.team import Team
 
 
+def mesh_alone(team: Team, device: Device) -> Any:
+    """A mesh of this rank and nobody else."""
+    return DeviceMesh.from_group(team.group("alone", 1).handle, device.kind, mesh_dim_names=("dp",))
+
+
 def mesh_of(team: Team, device: Device, **sizes: int) -> Any:
     """The mesh of all ranks; of its dimensions the last one holds neighbours.
 

@@ -48,7 +48,9 @@ class ParallelSteps:
         world = plan.team.size
         groups = []
         for strategy in STRATEGIES:
-            if world < strategy.least_world or (plan.suite == "quick" and strategy.id not in ("alone", "ddp", "fsdp2")):
+            if world < strategy.least_world or (
+                plan.suite == "quick" and strategy.id not in ("alone", "ddp", "alone-fsdp2", "fsdp2")
+            ):
                 continue
             recipes = _recipes(plan, strategy)
             with_energy = metered(recipes, plan.suite) if strategy.metered and plan.has_sensor else frozenset()
