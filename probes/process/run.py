@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +20,9 @@ from probes.session.outcome import Outcome
 from probes.session.suite import Session
 from probes.verify.ranks import verify_ranks
 from probes.verify.run import verify
+
+LINGER_S = 1.0
+"""How long ranks that noticed a loss stay: torchrun names the rank that it misses first."""
 
 
 def run(
@@ -88,6 +92,7 @@ def run_as_rank(
     outcome = run(options, listener, team, device, sensors[0], abandon)
     if outcome.lost_device is not None:  # there is nobody to leave together with
         if team.leads:
+            time.sleep(LINGER_S)
             team.losses.written()
         else:
             team.losses.wait_until_written()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.measured.ranks.steps import predict_step
@@ -32,7 +32,7 @@ from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
 from probes.session.outcome import Outcome
 from probes.session.rules import rules_for
-from probes.session.slices import TimeSlices
+from probes.session.slices import TimeSlices, with_rest
 from probes.session.slow import too_slow
 from probes.session.support import support_figures, support_point
 from probes.timing.device_gate import DeviceGate
@@ -182,13 +182,13 @@ class Session:
         """
         slices = TimeSlices(groups, self.budget_s)
         postponed: list[PointGroup] = []
-        for group, left_s in _with_rest(groups):
+        for group, left_s in with_rest(groups):
             if slices.allows(group, self.elapsed_s):
                 self.measure(group, left_s)
             else:
                 postponed.append(group)
         left_out: list[PointGroup] = []
-        for group, left_s in _with_rest(postponed):
+        for group, left_s in with_rest(postponed):
             if self.elapsed_s + group.estimate_s <= self.budget_s:
                 self.measure(group, left_s)
             else:
@@ -394,11 +394,3 @@ class Session:
 
 def _names(groups: Sequence[PointGroup]) -> tuple[str, ...]:
     return tuple(group.name for group in groups)
-
-
-def _with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
-    """Each group with the expected time of itself and all after it."""
-    left = sum(group.estimate_s for group in groups)
-    for group in groups:
-        yield group, left
-        left -= group.estimate_s
