@@ -23,6 +23,10 @@ class DeviceLost(Exception):  # noqa: N818 - a state, not a mistake
     """The CUDA context is broken; only a new process can go on."""
 
 
+class PeerFailed(Exception):  # noqa: N818 - a state, not a mistake
+    """Something went wrong on another of several ranks; on this one nothing did."""
+
+
 def device_answers() -> bool:
     """Whether CUDA still works in this process; True where it was never used.
 

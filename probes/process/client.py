@@ -73,12 +73,12 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
                 follows=path is None and hearing.follows,
             )  # fmt: skip
         check_rendezvous(stderr, options)
+        words = last_words(code, stderr, hearing.lost)
         if path is None:
-            raise CannotMeasureError(f"{_last_words(code, stderr)}", hint="run `mpplan doctor`")
+            raise CannotMeasureError(words, hint="run `mpplan doctor`")
         if options.nnodes > 1 or is_rank(os.environ):
-            raise CannotMeasureError(_last_words(code, stderr), hint=f"what was measured is in `{path}`; `--resume`")
-        why = "the GPU was lost" if code == EXIT_DEVICE_LOST else _last_words(code, stderr)
-        listener.noted(f"{why}; going on in a new process")
+            raise CannotMeasureError(words, hint=f"what was measured is in `{path}`; `--resume`")
+        listener.noted(f"{words}; going on in a new process")
         spent_s = time.monotonic() - began
         options = replace(options, path=path, resume=True, skip_failed=True, spent_s=spent_s)
     raise CannotMeasureError(f"the probe process died {RESTARTS + 1} times", hint=f"what was measured is in `{path}`")
@@ -128,6 +128,7 @@ class _Hearing:
         self.path: str | None = None
         self.left_out: tuple[str, ...] = ()
         self.ended = False
+        self.lost: str | None = None
         self.follows = False
         self.interrupted = False
 
@@ -172,7 +173,7 @@ class _Hearing:
         raise ReportedError(message, hint=hint, exit_code=exit_code)
 
     def _ended(self, points: int, left_out: list[str], lost_device: str | None) -> None:
-        self.ended, self.left_out = True, tuple(left_out)
+        self.ended, self.left_out, self.lost = True, tuple(left_out), lost_device
 
 
 class _passing_on:  # noqa: N801 - reads as a word in `with`
@@ -223,9 +224,13 @@ def _tail(errors: IO[bytes]) -> str:
     return errors.read().decode("utf-8", errors="replace")
 
 
-def _last_words(code: int, stderr: str) -> str:
-    if (rank := first_failure(stderr)) is not None:
-        return rank
+def last_words(code: int, stderr: str, lost: str | None) -> str:
+    """Why the process ended, or the first of several ranks did; those that lost the others know more than torchrun."""
+    rank = first_failure(stderr)
+    if rank is not None:
+        return f"lost {lost}" if lost and rank.endswith(f"exit code {EXIT_DEVICE_LOST}") else rank
+    if code == EXIT_DEVICE_LOST:
+        return "the GPU was lost"
     if code < 0:
         name = signal.Signals(-code).name
         why = " (the system ran out of memory?)" if name == "SIGKILL" else ""

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
 from probes.ranks.join import CLOCKS_APART_S, Arrival, clocks_apart_s, join, leave
+from probes.ranks.loss import LossWatch
 from probes.ranks.team import ALONE, Place, Team
 from probes.record.options import Options
 from probes.record.provenance import provenance
+from probes.sensors import OpenedSensor, open_sensor
 from probes.session.listener import Listener
-from probes.session.suite import Outcome, Session
+from probes.session.outcome import Outcome
+from probes.session.suite import Session
 from probes.verify.ranks import verify_ranks
 from probes.verify.run import verify
 
+LINGER_S = 1.0
+"""How long ranks that noticed a loss stay: torchrun names the rank that it misses first."""
+
 
 def run(
-    options: Options, listener: Listener | None = None, team: Team = ALONE, device: Device | None = None
+    options: Options,
+    listener: Listener | None = None,
+    team: Team = ALONE,
+    device: Device | None = None,
+    opened: OpenedSensor | None = None,
+    abandon: Callable[[Outcome], object] | None = None,
 ) -> Outcome:
     """Run the probes in this process.
 
@@ -27,42 +40,75 @@ def run(
         listener: told of what happens.
         team: the ranks that measure together.
         device: this process's, where it is open already.
+        opened: its sensor.
+        abandon: see `run_as_rank`.
 
     Raises:
         MpplanError: the device, the options or the record cannot be used.
     """
-    session = Session(options, listener, team, device)
+    session = Session(options, listener, team, device, opened)
+    watch = None
+    if abandon is not None and team.leads:
+        watch = LossWatch(team.losses, lambda told: _abandon(session, told, abandon))
     try:
         outcome = session.run()
         if options.verify and outcome.lost_device is None:
             outcome = _verified(session, outcome)
         return outcome
     finally:
+        if watch is not None:
+            watch.stop()
         session.close()
 
 
-def run_as_rank(options: Options, place: Place, listener: Listener) -> Outcome:
+def _abandon(session: Session, told: str, end: Callable[[Outcome], object]) -> None:
+    outcome = session.abandon(told)
+    session.team.losses.written()
+    end(outcome)
+
+
+def run_as_rank(
+    options: Options, place: Place, listener: Listener, abandon: Callable[[Outcome], object] | None = None
+) -> Outcome:
     """Run the probes in this process as one of several, when all have arrived.
+
+    Args:
+        options: what to measure.
+        place: of this rank.
+        listener: told of what happens.
+        abandon: ends this process, in another thread, where rank 0 waits for a rank that has told of a loss.
 
     Raises:
         MpplanError: a rank did not arrive or differs, or the device, the options or the record cannot be used.
     """
-    team, device = join(place, lambda: _opened(options, place), options.join_s)
+    sensors: list[OpenedSensor] = []
+    team, device = join(place, lambda: _opened(options, place, sensors), options.join_s)
     apart_s, rank = clocks_apart_s(team)
     if abs(apart_s) > CLOCKS_APART_S:
         name = place.name_of(rank)
         listener.noted(f"the clock of {name} is {apart_s:+.0f} s from rank 0's: times of day differ, durations do not")
     if device.kind == "cpu" and place.local_world > (cores := len(os.sched_getaffinity(0))):
         listener.noted(f"{place.local_world} processes share {cores} cores: each waits for the others")
-    outcome = run(options, listener, team, device)
+    outcome = run(options, listener, team, device, sensors[0], abandon)
+    if outcome.lost_device is not None:  # there is nobody to leave together with
+        if team.leads:
+            time.sleep(LINGER_S)
+            team.losses.written()
+        else:
+            team.losses.wait_until_written()
+        return outcome
     team.line_up()
     leave()
     return outcome
 
 
-def _opened(options: Options, place: Place) -> tuple[Device, Arrival]:
-    """The device of this rank, and what all ranks must have in common with it."""
-    device = open_device(options.device, place.local_rank)
+def _opened(options: Options, place: Place, sensors: list[OpenedSensor]) -> tuple[Device, Arrival]:
+    """The device of this rank, and what all ranks must have in common with it.
+
+    Its sensor is opened before ranks connect, which makes a context on the GPU.
+    """
+    device = open_device(options.device, _gpu_index(options, place))
+    sensors.append(open_sensor(device.kind, device.uuid))
     where = provenance(device)
     return device, Arrival(
         rank=place.rank,
@@ -71,7 +117,17 @@ def _opened(options: Options, place: Place) -> tuple[Device, Arrival]:
         driver=where.software.driver_version or "",
         nccl=where.software.nccl_version or "",
         mpplan=where.software.mpplan_version or "",
+        gpu=device.hashed,
     )
+
+
+def _gpu_index(options: Options, place: Place) -> int:
+    """The number of this rank's GPU. Where each process is shown one alone, as Slurm may bind them, it is the first."""
+    if options.device == "cpu":
+        return 0
+    import torch
+
+    return 0 if torch.cuda.is_available() and torch.cuda.device_count() == 1 else place.local_rank
 
 
 def _verified(session: Session, outcome: Outcome) -> Outcome:
@@ -82,5 +138,5 @@ def _verified(session: Session, outcome: Outcome) -> Outcome:
         else:
             verify(session)
     except DeviceLost as error:
-        lost = str(error)
+        lost = session.team.part(str(error))
     return replace(outcome, points=session.ledger.written, lost_device=lost)

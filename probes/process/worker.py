@@ -15,11 +15,12 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from planner.errors import MpplanError
 from planner.records.jsonl import to_line
 from planner.records.measurement import Measurement
+from probes.device.faults import DeviceLost
 from probes.record.options import Options
 from probes.session.listener import Progress
 
@@ -162,10 +163,26 @@ def _run(options: Options, events: _EventWriter) -> int:
         return 4
     from probes.process.run import run, run_as_rank
     from probes.ranks.join import place_from_environment
+    from probes.session.outcome import Outcome
+
+    def end(outcome: Outcome) -> None:
+        events.write("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)
+
+    def abandon(outcome: Outcome) -> NoReturn:
+        end(outcome)
+        os._exit(EXIT_DEVICE_LOST)
 
     place = place_from_environment() if options.ranks > 1 or options.nnodes > 1 else None
-    outcome = run(options, events) if place is None else run_as_rank(options, place, events)
-    events.write("ended", points=outcome.points, left_out=list(outcome.left_out), lost_device=outcome.lost_device)
+    if place is None:
+        outcome = run(options, events)
+    else:
+        try:
+            outcome = run_as_rank(options, place, events, abandon)
+        except DeviceLost as error:  # before there was a session
+            outcome = Outcome(points=0, left_out=(), lost_device=str(error))
+        if outcome.lost_device:
+            abandon(outcome)  # the groups of NCCL, left to themselves, wait for ranks that are gone
+    end(outcome)
     return EXIT_DEVICE_LOST if outcome.lost_device else 0
 
 

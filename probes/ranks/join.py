@@ -17,6 +17,7 @@ from typing import Any
 
 from planner.errors import CannotMeasureError, MpplanError, UsageError
 from probes.device.device import Device
+from probes.ranks.loss import Losses
 from probes.ranks.team import COLLECTIVE_LIMIT_S, Place, Team
 
 POLL_S = 0.2
@@ -37,6 +38,8 @@ class Arrival:
     driver: str = ""
     nccl: str = ""
     mpplan: str = ""
+    gpu: str | None = None
+    """Hash of the UUID of its GPU."""
     problem: str | None = None
     """Why it cannot take part."""
     hint: str | None = None
@@ -115,7 +118,7 @@ def join(place: Place, open_own: Callable[[], tuple[Device, Arrival]], limit_s: 
         timeout=timedelta(seconds=COLLECTIVE_LIMIT_S),
         device_id=device.torch if device.kind == "cuda" else None,
     )
-    return Team(place, backend), device
+    return Team(place, backend, Losses(store)), device
 
 
 def leave() -> None:
@@ -178,7 +181,18 @@ def _verdict(arrived: Sequence[Arrival], place: Place, limit_s: float) -> dict[s
         more = f" and {len(missing) - SHOWN_RANKS} more" if len(missing) > SHOWN_RANKS else ""
         what = f"{shown}{more} did not arrive within {limit_s:.0f} s"
         return {"problem": what, "hint": "look at its output; `--join-timeout` waits longer", "exit_code": 4}
+    if (problem := shared_gpu(arrived, place)) is not None:
+        return {"problem": problem, "hint": "start as many ranks on a node as it has GPUs", "exit_code": 2}
     return {"problem": mixed(arrived, place), "hint": "measure nodes that are alike together", "exit_code": 4}
+
+
+def shared_gpu(arrived: Sequence[Arrival], place: Place) -> str | None:
+    """Two ranks that have opened the same GPU; None where each has one of its own."""
+    first: dict[str, int] = {}
+    for arrival in arrived:
+        if arrival.gpu is not None and first.setdefault(arrival.gpu, arrival.rank) != arrival.rank:
+            return f"{place.name_of(arrival.rank)} has the same GPU as rank {first[arrival.gpu]}"
+    return None
 
 
 def mixed(arrived: Sequence[Arrival], place: Place) -> str | None:

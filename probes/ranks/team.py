@@ -6,10 +6,15 @@ hot) is decided by rank 0 for all, through a group of its own over gloo, so that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
+
+from probes.device.faults import DeviceLost, PeerFailed, cleaned
+from probes.ranks.loss import Losses
 
 T = TypeVar("T")
 
@@ -17,6 +22,8 @@ CONTROL_LIMIT_S = 180.0
 """Longest wait for the others where all decide together; above that of a collective, which fails first."""
 COLLECTIVE_LIMIT_S = 60.0
 """Longest that a collective may take before it counts as lost."""
+HEAD = 64
+"""Numbers that ranks compare at once, whatever they compare: a rank that has failed meets those that have not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +81,28 @@ class RankGroup:
 class Team:
     """All ranks of a run, from the point of view of one of them. Without others every decision is its own."""
 
-    def __init__(self, place: Place | None = None, backend: str | None = None) -> None:
+    def __init__(
+        self,
+        place: Place | None = None,
+        backend: str | None = None,
+        losses: Losses | None = None,
+        control: Any = None,
+    ) -> None:
         """Make the team; where it has several ranks, the process group of the backend is there already.
 
         Args:
             place: of this rank.
             backend: of the collectives that are timed: `nccl` or `gloo`.
+            losses: where ranks tell why they can no longer reach each other.
+            control: group in which all decide; None: one is made.
         """
         self.place = place or Place()
         self.backend = backend
+        self.losses = losses or Losses()
+        self._parted = False
         self._groups: dict[tuple[tuple[int, ...], ...], Any] = {}
-        self._control: Any = None
-        if self.size > 1:
+        self._control = control
+        if self.size > 1 and control is None:
             import torch.distributed as dist
 
             self._control = dist.new_group(backend="gloo", timeout=timedelta(seconds=CONTROL_LIMIT_S))
@@ -111,52 +128,116 @@ class Team:
 
     def of_first(self, value: float) -> float:
         """The number of rank 0."""
-        if self.size == 1:
+        if self._alone:
             return value
         import torch
         import torch.distributed as dist
 
         tensor = torch.tensor([value], dtype=torch.float64)
-        dist.broadcast(tensor, src=0, group=self._control)
-        return float(tensor[0])
+        with _reaching():
+            dist.broadcast(tensor, src=0, group=self._control)
+        return float(tensor.item())
 
     def maxima(self, values: Sequence[float]) -> list[float]:
-        """The largest of all ranks, element by element; every rank has as many."""
-        if self.size == 1:
-            return list(values)
-        import torch
-        import torch.distributed as dist
+        """The largest of all ranks, element by element; every rank has as many.
 
-        tensor = torch.tensor(list(values), dtype=torch.float64)
-        dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=self._control)
-        return [float(value) for value in tensor]
+        Raises:
+            PeerFailed: another rank has failed meanwhile (`failures`).
+        """
+        if self._alone:
+            return list(values)
+        failed, _, *first = self._largest([0.0, 1.0, *values[: HEAD - 2]])
+        if failed:
+            raise PeerFailed("another rank failed")
+        rest = list(values[HEAD - 2 :])
+        return first[: len(values)] + (self._largest(rest)[: len(rest)] if rest else [])
+
+    def meet(self) -> None:
+        """Wait until every rank is here, or has failed on its way.
+
+        Raises:
+            PeerFailed: one has.
+        """
+        self.maxima([])
+
+    def failures(self, own: T | None) -> list[T | None]:
+        """What went wrong on each rank, in order of ranks; None where nothing did.
+
+        The others may be on their way through `maxima` or what rests on it, which tells them; they come here next.
+        """
+        if self._alone:
+            return [own]
+        while True:
+            failed, elsewhere, *_ = self._largest([float(own is not None), 0.0])
+            if not failed:
+                return [None] * self.size
+            if not elsewhere:
+                return self._gathered(own)
 
     def gather(self, value: T) -> list[T]:
-        """What each rank has, in order of ranks, on every rank."""
-        if self.size == 1:
-            return [value]
-        import torch.distributed as dist
+        """What each rank has, in order of ranks, on every rank.
 
-        values: list[Any] = [None] * self.size
-        dist.all_gather_object(values, value, group=self._control)
-        return values
+        Raises:
+            PeerFailed: another rank has failed meanwhile.
+        """
+        if self._alone:
+            return [value]
+        self.meet()
+        return self._gathered(value)
 
     def shared(self, value: T) -> T:
-        """What rank 0 has, on every rank."""
-        if self.size == 1:
+        """What rank 0 has, on every rank.
+
+        Raises:
+            PeerFailed: another rank has failed meanwhile.
+        """
+        if self._alone:
             return value
         import torch.distributed as dist
 
+        self.meet()
         values = [value]
-        dist.broadcast_object_list(values, src=0, group=self._control)
+        with _reaching():
+            dist.broadcast_object_list(values, src=0, group=self._control)
         return values[0]
 
     def line_up(self) -> None:
         """Wait until every rank is here."""
-        if self.size > 1:
+        if not self._alone:
             import torch.distributed as dist
 
-            dist.barrier(group=self._control)
+            with _reaching():
+                dist.barrier(group=self._control)
+
+    def part(self, text: str) -> str:
+        """Go on alone, since ranks cannot reach each other any more; returns what was told of that first."""
+        if self.size == 1:
+            return text
+        self._parted = True
+        return self.losses.tell(f"{self.place.name_of(self.place.rank)}: {text}")
+
+    @property
+    def _alone(self) -> bool:
+        return self.size == 1 or self._parted
+
+    def _largest(self, values: Sequence[float]) -> list[float]:
+        """The largest of all ranks; as many as `HEAD` at least, so that those who compare other things meet."""
+        import torch
+        import torch.distributed as dist
+
+        filled = [*values, *[-math.inf] * (HEAD - len(values))]
+        tensor = torch.tensor(filled, dtype=torch.float64)
+        with _reaching():
+            dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=self._control)
+        return [float(value) for value in tensor.tolist()]
+
+    def _gathered(self, value: T) -> list[T]:
+        import torch.distributed as dist
+
+        values: list[Any] = [None] * self.size
+        with _reaching():
+            dist.all_gather_object(values, value, group=self._control)
+        return values
 
     def group(self, name: str, size: int, stride: int = 1) -> RankGroup:
         """The group of this rank among those of `size` ranks, `stride` apart; all ranks must ask for it.
@@ -190,6 +271,19 @@ class Team:
     def world(self) -> RankGroup:
         """All ranks."""
         return self.group("world", self.size)
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Around what ranks tell each other: it fails only where one cannot be reached.
+
+    Raises:
+        DeviceLost: one cannot.
+    """
+    try:
+        yield
+    except RuntimeError as error:  # gloo's own errors have no type
+        raise DeviceLost(cleaned(error)) from error
 
 
 def kinds_of_groups(place: Place) -> list[tuple[str, int, int]]:

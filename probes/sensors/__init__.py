@@ -23,6 +23,8 @@ class OpenedSensor:
     """Why there is none."""
     hint: str | None = None
     """What would help."""
+    processes: int | None = None
+    """Compute processes on the device when the sensor was opened, which is before this one has a context there."""
 
 
 def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
@@ -31,7 +33,8 @@ def open_sensor(device_kind: str, uuid: str | None) -> OpenedSensor:
         if device_kind == "cuda":
             if uuid is None:
                 return OpenedSensor(sensor=None, reason="this version of torch does not report the GPU's UUID")
-            return OpenedSensor(sensor=NvmlSensor(uuid), reason=None)
+            sensor = NvmlSensor(uuid)
+            return OpenedSensor(sensor=sensor, reason=None, processes=sensor.processes())
         return OpenedSensor(sensor=RaplSensor(), reason=None)
     except CannotMeasureError as error:
         return OpenedSensor(sensor=None, reason=error.message, hint=error.hint)

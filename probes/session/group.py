@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from planner.records.figures import PeakMemory
 from probes.device.clock import no_mark
 from probes.device.device import Device
-from probes.device.faults import DeviceLost, broke_communication, cleaned, is_lost, lacks_compiler
+from probes.device.faults import DeviceLost, PeerFailed, broke_communication, cleaned, is_lost, lacks_compiler
 from probes.energy.watch import Watch, watched
 from probes.memory.peaks import Baseline, baseline, is_out_of_memory, of_process, peak_of, release, return_cached
 from probes.record.figures import Figures
@@ -70,7 +70,7 @@ def _sit(points: Sequence[Point], bench: Bench, results: _Results) -> list[list[
         if reason is not None:
             results[point.probe_id] = _failed(point, "unsupported", reason)
             continue
-        failed = _guarded(point, lambda point=point: built.append(_build(point, bench)), bench)  # type: ignore[misc]
+        failed = _build(point, bench, built)
         if failed is None:
             continue
         release()  # only here: until the error was dropped, it held on to the memory of the failed trial
@@ -86,10 +86,27 @@ def _missing(point: Point) -> str | None:
     return None
 
 
-def _build(point: Point, bench: Bench) -> Built:
+def _build(point: Point, bench: Bench, built: list[Built]) -> PointResult | None:
+    """Add a point that is ready to be timed; what went wrong otherwise.
+
+    Its steps are taken when all ranks have made theirs: in a collective they would wait for one that has not.
+    """
+    made: list[tuple[Trial, Baseline]] = []
+    failed = _guarded(point, lambda: made.append(_made(point, bench)), bench)
+    if failed is None:
+        failed = _guarded(point, lambda: built.append(_ready(point, *made.pop(), bench)), bench)
+    return failed
+
+
+def _made(point: Point, bench: Bench) -> tuple[Trial, Baseline]:
+    """The trial, and what was held before it was made."""
     before = baseline(bench.device) if point.memory else Baseline()
     point.recipe.activate()
-    trial = point.build(bench.device)
+    return point.build(bench.device), before
+
+
+def _ready(point: Point, trial: Trial, before: Baseline, bench: Bench) -> Built:
+    """The trial with the memory that its steps take."""
     memory, first_step_s = PeakMemory(), 0.0
     if point.memory:
         return_cached(bench.device)
@@ -148,6 +165,8 @@ def _guarded(point: Point, run: Callable[[], object], bench: Bench) -> PointResu
     failed: PointResult | None = None
     try:
         run()
+    except PeerFailed:
+        failed = None
     except Exception as error:
         failed = failure_of(point, error)
     figures = first_failure(None if failed is None else failed.figures, bench.team)
@@ -168,9 +187,7 @@ def failure_of(point: Point, error: Exception) -> PointResult:
         return _failed(point, "oom", "not enough memory on the device")
     if isinstance(error, DeviceLost):
         raise error
-    if is_lost(error):
-        raise DeviceLost(cleaned(error)) from error
-    if broke_communication(error):
+    if broke_communication(error) or is_lost(error):  # to ask the device first would be to wait for ranks that are gone
         raise DeviceLost(cleaned(error)) from error
     if lacks_compiler(error):
         return _failed(point, "unsupported", "torch.compile finds no working Triton, C compiler or Python headers")

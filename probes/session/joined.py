@@ -15,7 +15,7 @@ def first_failure(own: Figures | None, team: Team) -> Figures | None:
     """What went wrong on the first rank on which something did; None where all went well."""
     if team.size == 1:
         return own
-    for name, figures in zip(team.names, team.gather(own), strict=True):
+    for name, figures in zip(team.names, team.failures(own), strict=True):
         if figures is not None:
             return replace(figures, reason=f"{name}: {figures.reason}")
     return None

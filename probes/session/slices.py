@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from probes.timing.trial import PointGroup
@@ -60,3 +60,11 @@ class TimeSlices:
 
 def _slice_of(group: PointGroup) -> Slice:
     return group.points[0].workload, group.late
+
+
+def with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
+    """Each group with the expected time of itself and all after it."""
+    left = sum(group.estimate_s for group in groups)
+    for group in groups:
+        yield group, left
+        left -= group.estimate_s

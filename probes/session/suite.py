@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from planner.measured.ranks.steps import predict_step
 from planner.records.measurement import Measurement
@@ -24,14 +24,15 @@ from probes.record.ledger import PointLedger
 from probes.record.options import BUDGETS_S, RANKS_BUDGETS_S, Options
 from probes.record.provenance import provenance
 from probes.record.shared import SharedLedger
-from probes.sensors import open_sensor
+from probes.sensors import OpenedSensor, open_sensor
 from probes.sensors.interface import Trace
 from probes.session.bench import Bench, PointResult
 from probes.session.group import run_group, trial_of
 from probes.session.joined import joined
 from probes.session.listener import Listener, Progress, Silence
+from probes.session.outcome import Outcome
 from probes.session.rules import rules_for
-from probes.session.slices import TimeSlices
+from probes.session.slices import TimeSlices, with_rest
 from probes.session.slow import too_slow
 from probes.session.support import support_figures, support_point
 from probes.timing.device_gate import DeviceGate
@@ -46,23 +47,16 @@ NAMED_LEFT_OUT = 8
 DIED = "the process died while this was measured"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a run ended."""
-
-    points: int
-    """Lines written."""
-    left_out: tuple[str, ...]
-    """Groups for which there was no time."""
-    lost_device: str | None = None
-    """Set where the device broke; a new process can resume."""
-
-
 class Session:
     """A run on one device into one record."""
 
     def __init__(
-        self, options: Options, listener: Listener | None = None, team: Team = ALONE, device: Device | None = None
+        self,
+        options: Options,
+        listener: Listener | None = None,
+        team: Team = ALONE,
+        device: Device | None = None,
+        opened: OpenedSensor | None = None,
     ) -> None:
         """Open the device and the record, and make the plan.
 
@@ -71,6 +65,7 @@ class Session:
             listener: told of what happens; None: nobody.
             team: the ranks that measure together, each in a session of its own.
             device: this rank's, where it is open already.
+            opened: its sensor, which counts what is on the device before this process has a context there.
 
         Raises:
             CannotMeasureError: the device is not there.
@@ -81,21 +76,21 @@ class Session:
         self.team = team
         self.device = device or open_device(options.device, options.gpu_index)
         self._set_threads()
-        opened = open_sensor(self.device.kind, self.device.uuid)
+        opened = opened or open_sensor(self.device.kind, self.device.uuid)
         self.sensor = opened.sensor
         self.plan = ProbePlan(
             device=self.device,
             suite=options.suite,
             recipes=precisions.choose(options.precisions, self.device.kind),
             seed=options.seed,
-            has_sensor=team.agree(self.sensor is not None),
+            has_sensor=all(team.gather(self.sensor is not None)),
             team=team,
         )
         self.tracker = open_tracker(self.device, options.seed)
         """Of the memory of steps that are to be predicted."""
         self.bench = Bench(
             device=self.device,
-            gate=self._gate(),
+            gate=self._gate(opened.processes),
             sensor=self.sensor,
             no_sensor=opened.reason,
             rng=random.Random(options.seed),
@@ -112,6 +107,7 @@ class Session:
         self.began = time.monotonic() - options.spent_s
         self._suspects = frozenset(self.ledger.under_way.left_behind())
         """Points under way when the last process of this run died: one is to blame, of several any may be."""
+        self._under_way: tuple[Point, ...] = ()
 
     def _open_ledger(self) -> PointLedger | SharedLedger:
         """The record; of several ranks rank 0 has it, and the others learn what it holds."""
@@ -166,7 +162,8 @@ class Session:
             if self._canary_at is not None:
                 self._canary()
         except DeviceLost as error:
-            return Outcome(points=self.ledger.written, left_out=_names(left_out), lost_device=str(error))
+            lost = self.team.part(str(error))
+            return Outcome(points=self.ledger.written, left_out=_names(left_out), lost_device=lost)
         if left_out:
             named = ", ".join(_names(left_out)[:NAMED_LEFT_OUT])
             more = f" and {len(left_out) - NAMED_LEFT_OUT} more" if len(left_out) > NAMED_LEFT_OUT else ""
@@ -185,13 +182,13 @@ class Session:
         """
         slices = TimeSlices(groups, self.budget_s)
         postponed: list[PointGroup] = []
-        for group, left_s in _with_rest(groups):
+        for group, left_s in with_rest(groups):
             if slices.allows(group, self.elapsed_s):
                 self.measure(group, left_s)
             else:
                 postponed.append(group)
         left_out: list[PointGroup] = []
-        for group, left_s in _with_rest(postponed):
+        for group, left_s in with_rest(postponed):
             if self.elapsed_s + group.estimate_s <= self.budget_s:
                 self.measure(group, left_s)
             else:
@@ -220,6 +217,7 @@ class Session:
             self._keep_steady()
         self.listener.started(Progress(label=group.name, done_s=self.elapsed_s, left_s=left_s))
         self.ledger.under_way.begin([point.probe_id for point in group.points])
+        self._under_way = tuple(group.points)
         lines: list[Measurement] = []
         try:
             run_group(group, self.bench, lambda result: lines.append(self._keep(finish(result))))
@@ -314,9 +312,23 @@ class Session:
         return self.write(point, figures)
 
     def _lost(self, point: Point, error: DeviceLost) -> None:
-        """Write down the one point that broke the device."""
-        self.write(point, Figures(status="error", reason=f"the device was lost: {error}"))
-        self.ledger.under_way.end()
+        """Write down the one point that broke the device; of several ranks rank 0 does, which can still write."""
+        reason = self.team.part(str(error))
+        if self.team.leads:
+            self.write(point, Figures(status="error", reason=f"the device was lost: {reason}"))
+            self.ledger.under_way.end()
+
+    def abandon(self, reason: str) -> Outcome:
+        """End for rank 0, from another thread, while it waits in a collective for a rank that is gone.
+
+        Args:
+            reason: what that rank told.
+        """
+        self.team.part(reason)
+        if len(self._under_way) == 1:
+            self._lost(self._under_way[0], DeviceLost(reason))
+        self.close()
+        return Outcome(points=self.ledger.written, left_out=(), lost_device=reason)
 
     def _choose_device(self) -> None:
         """Make the device the current one, whose events and statistics are read; this may make a context there."""
@@ -365,12 +377,12 @@ class Session:
         self.write(point, result.figures)
         self._canary_at = time.monotonic()
 
-    def _gate(self) -> Gate:
+    def _gate(self, before: int | None) -> Gate:
         if self.team.size > 1 and self.device.kind == "cpu":
             return TeamLoadGate(self.team)
         if self.device.kind == "cpu":
             return LoadGate(accepted_ratio=1.0)  # read for the record; the clock judges by its canary
-        gate = DeviceGate(self._other_processes)
+        gate = DeviceGate(self._other_processes, before=before)
         return TeamGate(gate, self.team) if self.team.size > 1 else gate
 
     def _other_processes(self) -> int | None:
@@ -381,11 +393,3 @@ class Session:
 
 def _names(groups: Sequence[PointGroup]) -> tuple[str, ...]:
     return tuple(group.name for group in groups)
-
-
-def _with_rest(groups: Sequence[PointGroup]) -> Iterator[tuple[PointGroup, float]]:
-    """Each group with the expected time of itself and all after it."""
-    left = sum(group.estimate_s for group in groups)
-    for group in groups:
-        yield group, left
-        left -= group.estimate_s

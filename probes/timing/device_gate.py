@@ -25,17 +25,24 @@ class DeviceGate:
     window_s = WINDOW_S
     """Counting takes milliseconds, in which the device rests: not after each batch."""
 
-    def __init__(self, processes: Callable[[], int | None], host: Callable[[], CpuReading | None] = read_cpu) -> None:
-        """Count processes now, before our own has a context on the device.
+    def __init__(
+        self,
+        processes: Callable[[], int | None],
+        host: Callable[[], CpuReading | None] = read_cpu,
+        *,
+        before: int | None = None,
+    ) -> None:
+        """Make the gate of a device.
 
         Args:
             processes: how many compute processes the device has, ours left out where it can be identified; None where
                 the device does not report them.
             host: CPU time of the host so far.
+            before: the count before our own process had a context on the device; None: now.
         """
         self._processes = processes
         self._host = host
-        self._others = processes()
+        self._others = processes() if before is None else before
         self._expected: int | None = None
 
     @property

@@ -16,6 +16,11 @@ class TeamGate:
         self._own, self._team = own, team
         self.window_s = own.window_s
 
+    @property
+    def others(self) -> int:
+        """See `DeviceGate.others`; of the rank with the most, so that all ranks must ask."""
+        return int(self._team.maxima([float(getattr(self._own, "others", 0))])[0])
+
     def for_kinds(self, kinds: Collection[str]) -> TeamGate:
         """See `DeviceGate.for_kinds`."""
         own = self._own.for_kinds(kinds) if isinstance(self._own, DeviceGate) else self._own

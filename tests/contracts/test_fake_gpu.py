@@ -19,7 +19,8 @@ pytest.importorskip("transformers")
 from planner.measured.device import measured_rates
 from planner.records.measurement import Measurement
 from probes.record.options import BUDGETS_S, Options
-from probes.session.suite import Outcome, Session
+from probes.session.outcome import Outcome
+from probes.session.suite import Session
 from probes.verify.document import verify_document
 from probes.verify.run import BUDGETS_S as VERIFY_S
 from probes.verify.run import verify

@@ -42,7 +42,7 @@ class Alone:
         from probes.models.parallel.decoder import build_decoder, global_batch
         from probes.models.parallel.running import WholeStep, share, trained
 
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         training = trained(decoder, recipe, device.kind)
         batch = share(global_batch(case, seed + 1, device.torch), team.place.rank, team.size)
         return WholeStep(decoder, training, batch)

@@ -55,7 +55,7 @@ class ContextParallel:
         from probes.models.parallel.gathered_attention import GatheredAttention, positions_of
         from probes.models.parallel.running import WholeStep, trained
 
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         group = team.world()
         own = positions_of(team.place.rank, team.size, case.seq_len, device.torch)
         decoder.cos, decoder.sin = decoder.cos[own], decoder.sin[own]

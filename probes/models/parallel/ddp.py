@@ -51,7 +51,7 @@ class Ddp:
         from probes.models.parallel.decoder import build_decoder, global_batch
         from probes.models.parallel.running import WholeStep, share, trained
 
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         decoder.recompute = self.recompute
         training = trained(decoder, recipe, device.kind)
         run = DistributedDataParallel(decoder, process_group=team.world().handle)

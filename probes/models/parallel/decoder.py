@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from probes.models.parallel.case import ParallelCase
 from probes.models.shapes import LayerShape
 from probes.models.transformer import causal_attention, randomise, rotate
+from probes.ranks.team import ALONE, Team
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -113,11 +114,16 @@ class Decoder(nn.Module):  # type: ignore[misc]
             return x if self.norm is None or self.output is None else self.output(self.norm(x))
 
 
-def build_decoder(case: ParallelCase, seed: int, device: torch.device) -> Decoder:
-    """The whole model on the device, in FP32."""
+def build_decoder(case: ParallelCase, seed: int, device: torch.device, team: Team = ALONE) -> Decoder:
+    """The whole model on the device, in FP32, when all ranks have one: what follows they do together.
+
+    Raises:
+        PeerFailed: another rank has no memory for it.
+    """
     with torch.device(device):
         decoder = Decoder(case)
     randomise(decoder, seed)
+    team.meet()
     return decoder
 
 

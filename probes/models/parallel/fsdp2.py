@@ -50,7 +50,7 @@ class Fsdp2:
         from probes.models.parallel.mesh import mesh_alone, mesh_of
         from probes.models.parallel.running import WholeStep, share, trained
 
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         flags = recipe.convert(decoder) if recipe.convert else ()
         mesh = mesh_alone(team, device) if self.alone else mesh_of(team, device, dp=team.size)
         shard(decoder, mesh, recipe)

@@ -81,7 +81,7 @@ class Pipeline:
         trainings, stages = [], []
         for i in range(layout.vp):
             number = at + i * layout.pp
-            decoder = stage_of(build_decoder(case, seed, device.torch), number, layout.stages)
+            decoder = stage_of(build_decoder(case, seed, device.torch, team), number, layout.stages)
             trainings.append(trained(decoder, recipe, device.kind))
             run = _reduced(decoder, replicas.handle) if replicas else decoder
             stages.append(PipelineStage(run, number, layout.stages, device.torch, group=group.handle))

@@ -51,7 +51,7 @@ class TensorParallel:
         from probes.models.parallel.mesh import mesh_of
         from probes.models.parallel.running import WholeStep, trained
 
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         shard_products(decoder, mesh_of(team, device, tp=team.size))
         training = trained(decoder, recipe, device.kind)
         return WholeStep(decoder, training, global_batch(case, seed + 1, device.torch), around=loss_parallel)

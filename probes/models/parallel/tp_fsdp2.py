@@ -60,7 +60,7 @@ class TensorParallelFsdp2:
         logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
         replicas = team.size // self.tp
         mesh = mesh_of(team, device, dp=replicas, tp=self.tp)
-        decoder = build_decoder(case, seed, device.torch)
+        decoder = build_decoder(case, seed, device.torch, team)
         shard_products(decoder, mesh["tp"])
         shard(decoder, mesh["dp"], recipe)
         training = trained(decoder, held_in_fp32(recipe), device.kind)

@@ -4,11 +4,13 @@
 products alone │ collectives alone     │ both: products … done │ what is left of the collectives
 ```
 
-The collectives are given half as much time again as the products, so that these never run alone in the third part.
+The collectives are given half as much time again as the products, so that these never run alone in the third part:
+where they are so short that `MOST_CALLS` of them are not enough, there are fewer products.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -26,7 +28,7 @@ from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan, TrialOu
 GPU_BYTES, CPU_BYTES = (32 * MIB, 256 * MIB), (2 * MIB,)
 GPU_SIZE, CPU_SIZE = 4096, 512
 PART_S = {"cuda": 0.02, "cpu": 0.025}
-"""Length of the products; the collectives take half as long again."""
+"""Length of the products at most; the collectives take half as long again."""
 LONGER = 1.5
 MOST_CALLS = 64
 OPS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -93,12 +95,13 @@ class _OverlapTrial:
         elements = max(size_bytes // 4 // group.size, 1) * group.size
         self._make = partial(torch.randn, elements, device=device.torch)
         self._buffers = [self._make()]
+        self._parts = [self._part_of(self._buffers[0])]
         clock, part_s = device.clock, PART_S[device.kind]
         product_s = team.maxima([self._seconds(self._product, clock)])[0]
         collective_s = team.maxima([self._seconds(self._collectives, clock)])[0]
-        self.products = min(MOST_CALLS, max(1, round(part_s / product_s)))
-        both_s = LONGER * self.products * product_s
-        self._buffers += [self._make() for _ in range(min(MOST_CALLS, max(1, round(both_s / collective_s))) - 1)]
+        self.products, collectives = numbers_of(part_s, product_s, collective_s)
+        self._buffers += [self._make() for _ in range(collectives - 1)]
+        self._parts += [self._part_of(data) for data in self._buffers[1:]]
 
     @staticmethod
     def _seconds(call: Callable[[], object], clock: Clock) -> float:
@@ -109,7 +112,13 @@ class _OverlapTrial:
     @property
     def held_bytes(self) -> float:
         """Buffers of the collectives."""
-        return float(sum(buffer.nbytes for buffer in self._buffers))
+        return float(sum(buffer.nbytes for buffer in [*self._buffers, *self._parts]))
+
+    def _part_of(self, data: Any) -> Any:
+        """A rank's part of a buffer, which only gathers and scatters need; made once, so that no copy is timed."""
+        import torch
+
+        return torch.zeros_like(data[: 0 if self._op == "all_reduce" else len(data) // self._group.size])
 
     def step(self, mark: Mark) -> None:
         """See `Trial.step`; the phases are those of `OverlapFigures`."""
@@ -139,14 +148,27 @@ class _OverlapTrial:
         import torch.distributed as dist
 
         handle, works = self._group.handle, []
-        for data in self._buffers:
-            part = data[: len(data) // self._group.size]
+        for data, part in zip(self._buffers, self._parts, strict=True):
             if self._op == "all_reduce":
                 works.append(dist.all_reduce(data, group=handle, async_op=True))
             elif self._op == "all_gather":
                 gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
-                works.append(gather(data, part.clone(), group=handle, async_op=True))
+                works.append(gather(data, part, group=handle, async_op=True))
             else:
                 scatter = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
-                works.append(scatter(part.clone(), data, group=handle, async_op=True))
+                works.append(scatter(part, data, group=handle, async_op=True))
         return works
+
+
+def numbers_of(part_s: float, product_s: float, collective_s: float) -> tuple[int, int]:
+    """How many products and collectives there are, so that the collectives outlast the products.
+
+    Args:
+        part_s: length of the products at most, unless one is longer.
+        product_s: time of one product.
+        collective_s: time of one collective.
+    """
+    products = min(MOST_CALLS, part_s / product_s, MOST_CALLS * collective_s / (LONGER * product_s))
+    products = max(1, int(products))
+    collectives = math.ceil(LONGER * products * product_s / collective_s)
+    return products, max(1, min(MOST_CALLS, collectives))

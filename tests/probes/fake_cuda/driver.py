@@ -7,7 +7,7 @@ memory is counted storage by storage, as CUDA's allocator does: in blocks of 512
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace, TracebackType
 from typing import Any
@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tests.probes.build import H200
+from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 BLOCK_BYTES = 512
@@ -27,8 +28,9 @@ SEGMENT_BYTES = 2**21
 class FakeGpu:
     """One H200: what runs on it, and what is live in its memory."""
 
-    def __init__(self, clock: VirtualTime) -> None:
+    def __init__(self, clock: VirtualTime, board: Board | None = None) -> None:
         self.clock = clock
+        self.board = board or Board()
         self.default_stream = FakeStream()
         self.stream = self.default_stream
         self.capture: FakeGraph | None = None
@@ -39,6 +41,7 @@ class FakeGpu:
 
     def run(self, seconds: float, power_w: float) -> None:
         """Do work of a length, or note it in the graph that is captured."""
+        seconds *= self.board.slowness_ratio
         if self.capture is not None:
             self.capture.work.append((seconds, power_w))
             return
@@ -163,11 +166,15 @@ class Allocator(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[int, int] = {}
+        self.on_operation: Callable[[Any], None] | None = None
+        """Called with each operation, before it runs."""
         self.live = self.peak = self.reserved = 0
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if self.on_operation is not None:
+            self.on_operation(function)
         if function in PRODUCTS and torch.get_float32_matmul_precision() == "high":
             args = tuple(_as_tf32(argument) for argument in args)
         result = function(*args, **(kwargs or {}))
@@ -210,15 +217,17 @@ class Allocator(TorchDispatchMode):
         self.reserved = -(-self.live // SEGMENT_BYTES) * SEGMENT_BYTES
 
 
-PROPERTIES = SimpleNamespace(
-    name=H200.name,
-    uuid=H200.uuid,
-    major=H200.capability[0],
-    minor=H200.capability[1],
-    total_memory=int(H200.memory_bytes),
-    multi_processor_count=H200.sm_count,
-    L2_cache_size=int(H200.l2_bytes or 0),
-)
+def properties_of(board: Board) -> SimpleNamespace:
+    """What `torch.cuda.get_device_properties` says of a board."""
+    return SimpleNamespace(
+        name=board.name,
+        uuid=board.uuid,
+        major=H200.capability[0],
+        minor=H200.capability[1],
+        total_memory=int(H200.memory_bytes),
+        multi_processor_count=H200.sm_count,
+        L2_cache_size=int(H200.l2_bytes or 0),
+    )
 
 
 def functions_of(gpu: FakeGpu) -> dict[str, Any]:
@@ -232,9 +241,15 @@ def functions_of(gpu: FakeGpu) -> dict[str, Any]:
         finally:
             gpu.stream = before
 
+    board = gpu.board
+
     def set_device(index: int) -> None:
-        assert index == 0
+        assert index == board.index, f"GPU {index} is another process's"
         gpu.is_initialized = True
+
+    def properties(index: int = board.index) -> SimpleNamespace:
+        assert index == board.index, f"GPU {index} is another process's"
+        return properties_of(board)
 
     def set_stream(chosen: FakeStream) -> None:
         gpu.stream = chosen
@@ -247,13 +262,13 @@ def functions_of(gpu: FakeGpu) -> dict[str, Any]:
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: gpu.is_initialized,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
+        "device_count": lambda: board.count,
+        "current_device": lambda: board.index,
         "set_device": set_device,
         "nccl": SimpleNamespace(version=lambda: (2, 29, 3)),
-        "get_device_properties": lambda _index=0: PROPERTIES,
+        "get_device_properties": properties,
         "get_device_capability": lambda _index=0: H200.capability,
-        "get_device_name": lambda _index=0: H200.name,
+        "get_device_name": lambda _index=0: board.name,
         "synchronize": synchronize,
         "Event": type("Event", (FakeEvent,), {"gpu": gpu}),
         "Stream": FakeStream,

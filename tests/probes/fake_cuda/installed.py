@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 import probes
 from probes.device.device import Device
@@ -24,13 +25,16 @@ from probes.memory.tracker import Tracked
 from probes.models.cases import LLAMAS
 from probes.timing.device_gate import DeviceGate
 from probes.timing.trial import Point
+from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.driver import FakeGpu, functions_of
+from tests.probes.fake_cuda.nccl import replace_nccl
 from tests.probes.fake_cuda.nvml import FakeNvml
 from tests.probes.fake_cuda.scaled_mm import checked_scaled_mm
 from tests.probes.fake_cuda.small import SMALL_LLAMAS, FaultyPoints, SmallBuild, small_model
 from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 IDLE_BYTES = 2**12
+REAL_TIME = ("probes.process.", "probes.ranks.")
 MOST_COPIES = 24
 """Of the operands of a product: more than one graph holds steps, so that a step runs two products."""
 
@@ -47,14 +51,15 @@ def _track_small(case: TrackedCase, device: Device, seed: int) -> Tracked:
 
 
 @contextmanager
-def fake_cuda(faulty: FaultyPoints | None = None) -> Iterator[FakeGpu]:
-    """An H200 in this process, until the block ends."""
-    gpu = FakeGpu(VirtualTime())
+def fake_cuda(faulty: FaultyPoints | None = None, board: Board | None = None) -> Iterator[FakeGpu]:
+    """An H200 in this process, until the block ends; where a board is given, that one of the machine's."""
+    gpu = FakeGpu(VirtualTime(), board)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), gpu.memory:
         warnings.filterwarnings("ignore", module=r"torch|torchao|transformers")
         _replace_time(patch, gpu.clock)
         _replace_torch(patch, gpu)
         _replace_nvml(patch, FakeNvml(gpu))
+        replace_nccl(patch, gpu)
         _replace_builds(patch, gpu, faulty or FaultyPoints())
         patch.setenv("HF_HUB_OFFLINE", "1")
         gc.freeze()  # else each collection after a group goes through all of torch
@@ -70,9 +75,11 @@ def _modules() -> list[Any]:
 
 
 def _replace_time(patch: pytest.MonkeyPatch, clock: VirtualTime) -> None:
-    """Every module of the probes reads the virtual time, its threads wait on it."""
+    """Every module that measures reads the virtual time, its threads wait on it; processes wait really."""
     stand_in = clock.time_module()
     for module in _modules():
+        if module.__name__.startswith(REAL_TIME):
+            continue
         if getattr(module, "time", None) is time:
             patch.setattr(module, "time", stand_in)
     patch.setattr("probes.sensors.sampler.threading", clock.threading_module())
@@ -92,6 +99,8 @@ def _replace_torch(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
         patch.setattr(torch, name, _on_cpu(getattr(torch, name)))
     patch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
     patch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    attention = importlib.import_module("probes.models.parallel.gathered_attention")
+    patch.setattr(attention, "causal_lower_right", _outside_of_modes(attention.causal_lower_right))
     patch.setattr(Device, "torch", property(lambda _: torch.device("cpu")))
 
 
@@ -107,6 +116,16 @@ def _class_on_cpu(base: Any) -> Any:
 def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a kind of device, asked for the one that the tensors really are on."""
     return lambda kind="cuda", *arguments, **settings: function("cpu", *arguments, **settings)
+
+
+def _outside_of_modes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes a tensor of a class of its own, which the allocator must not see."""
+
+    def call(*arguments: Any) -> Any:
+        with _disable_current_modes():
+            return function(*arguments)
+
+    return call
 
 
 def _replace_nvml(patch: pytest.MonkeyPatch, nvml: FakeNvml) -> None:

@@ -14,6 +14,13 @@ POWER_W = {"gemm": 690.0, "block": 620.0, "end_to_end": 560.0, "verify": 560.0, 
 """By kind of point; others draw 400 W."""
 BUILD_S_PER_PARAM = 4e-11
 BUILD_S = 0.05
+MESSAGE_S, LINK_BYTES_PER_S = 1e-3, 4e11
+"""Of a collective: latency, far longer than any, for fewer iterations; and bytes of the message over its time."""
+PRODUCT_S = 2.5e-4
+"""Of one of the products beside which collectives run."""
+OVERLAP_S = {"product_alone": 0.020, "collective_alone": 0.030, "product_beside": 0.024, "collective_left": 0.010}
+LATE_S = 0.05
+"""What a rank waits for a late one."""
 COMPILE_S = {"block": 12.0, "end_to_end": 18.0, "verify": 18.0, "memory_op": 4.0, "optimizer": 15.0}
 
 
@@ -22,7 +29,9 @@ def phases_of(point: Point) -> dict[str, float]:
     total = step_s(point)
     if point.kind in ("block", "attention", "memory_op"):
         return {"forward": total / 3.0, "backward": total * 2.0 / 3.0}
-    if point.kind in ("end_to_end", "verify"):
+    if point.kind == "overlap":
+        return OVERLAP_S
+    if point.kind in ("end_to_end", "verify", "parallel_step"):
         update = 30.0 * _params(point) / BYTES_PER_S
         return {"forward": total / 3.0, "backward": total * 2.0 / 3.0, "optimizer": update}
     return {"optimizer" if point.kind == "optimizer" else "": total}
@@ -34,11 +43,22 @@ def step_s(point: Point) -> float:
         return 0.0
     if point.kind == "launch":
         return 200 * KERNEL_S
+    if point.kind == "waiting":
+        return LATE_S
+    if point.kind == "collective":
+        return collective_s(point)
     flop = point.counts.flop_hardware or point.counts.flop_model or 0.0
+    if point.communication.world:  # of a step over several ranks, which share its work
+        flop /= point.communication.world
     moved = point.counts.bytes_min or 0.0
     if point.kind == "optimizer":
         moved = 30.0 * _params(point)
     return KERNEL_S + flop / _rate(point) + moved / BYTES_PER_S + LAYER_S * (point.shape.layers or 0)
+
+
+def collective_s(point: Point) -> float:
+    """Modelled seconds of a collective."""
+    return MESSAGE_S + (point.communication.bytes or 0.0) / LINK_BYTES_PER_S
 
 
 def power_w(point: Point) -> float:

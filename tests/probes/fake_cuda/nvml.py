@@ -6,6 +6,8 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import pynvml
+
 from tests.probes.fake_cuda.driver import FakeGpu
 from tests.probes.sensors.test_nvml import ENERGY, POWER_AVERAGE, POWER_INSTANT, StandIn
 
@@ -31,7 +33,25 @@ class FakeNvml(StandIn):
         self._average_w = IDLE_W
         self._heat_c = 0.0
         self.pids = []
+        self._uuid = f"GPU-{gpu.board.uuid}"
         gpu.clock.on_advance(self._pass)
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
+        if uuid != self._uuid:  # NVML knows all boards; that of another process is none of this one's business
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return uuid
+
+    def nvmlDeviceGetName(self, handle: str) -> str:  # noqa: N802
+        return self._gpu.board.name
+
+    def nvmlDeviceGetClockInfo(self, handle: str, which: int) -> int:  # noqa: N802
+        return round(1e-6 * self._gpu.board.sm_clock_hz) if which == pynvml.NVML_CLOCK_SM else 3201
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:  # noqa: N802
+        return round(1e3 * self._gpu.board.power_limit_w)
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: str) -> int:  # noqa: N802
+        return self._gpu.board.clock_event_mask
 
     def _pass(self, seconds: float, power_w: float) -> None:
         """Add up the energy of a stretch of time; work or rest is the same throughout."""

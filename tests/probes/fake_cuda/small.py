@@ -26,13 +26,24 @@ REAL_STEPS = 4
 """The first makes gradients and states, the third is the one whose memory is read."""
 NOISE_RATIO = 0.002
 SMALL_BYTES = 2**14
+SEQUENCES = 4
+"""Of each rank in a step over several."""
+NCCL_ERROR = """\
+NCCL error in: /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3690, remote process exited or there was a \
+network error, NCCL version 2.29.3
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."""
+"""What `torch.distributed` says when a rank is gone."""
 
 
 class FaultyPoints:
     """Points that something happens to."""
 
-    def __init__(self, *, out_of_memory: Collection[str] = (), uncapturable: Collection[str] = ()) -> None:
+    def __init__(
+        self, *, out_of_memory: Collection[str] = (), uncapturable: Collection[str] = (), broken: Collection[str] = ()
+    ) -> None:
         self.out_of_memory, self.uncapturable = set(out_of_memory), set(uncapturable)
+        self.broken = set(broken)
+        """In whose steps NCCL fails."""
 
 
 class SmallBuild:
@@ -46,15 +57,30 @@ class SmallBuild:
         self._gpu.rest(law.build_s(self._point))
         if self._point.probe_id in self._faulty.out_of_memory:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB.")
-        trial = shrunk(self._build)(device)
-        return ModelledTrial(trial, self._point, self._gpu, self._point.probe_id in self._faulty.uncapturable)
+        usual = self._gpu.memory.on_operation
+        if self._point.kind == "overlap":  # which times both parts before it is made
+            self._gpu.memory.on_operation = self._run
+        try:
+            trial = shrunk(self._build)(device)
+        finally:
+            self._gpu.memory.on_operation = usual
+        return ModelledTrial(trial, self._point, self._gpu, self._faulty)
+
+    def _run(self, operation: Any) -> None:
+        """Let an operation take its time, if it is one of the parts."""
+        if operation.overloadpacket is torch.ops.aten.mm:
+            self._gpu.run(law.PRODUCT_S, law.power_w(self._point))
+        elif operation.namespace == "c10d":
+            self._gpu.run(law.collective_s(self._point), law.power_w(self._point))
 
 
 class ModelledTrial:
     """A trial that runs on the fake GPU."""
 
-    def __init__(self, trial: Trial, point: Point, gpu: FakeGpu, uncapturable: bool) -> None:
-        self._trial, self._point, self._gpu, self._uncapturable = trial, point, gpu, uncapturable
+    def __init__(self, trial: Trial, point: Point, gpu: FakeGpu, faulty: FaultyPoints) -> None:
+        self._trial, self._point, self._gpu = trial, point, gpu
+        self._uncapturable = point.probe_id in faulty.uncapturable
+        self._broken = point.probe_id in faulty.broken
         self._phases_s = law.phases_of(point)
         self._marks: list[str] = []
         self._steps = 0
@@ -67,6 +93,8 @@ class ModelledTrial:
         """One step: really run the first times, then only timed."""
         if self._uncapturable and self._gpu.capture is not None:
             self._gpu.fail_capture()
+        if self._broken:
+            raise torch.distributed.DistBackendError(NCCL_ERROR)
         if self._point.kind == "idle":
             self._trial.step(mark)
             return
@@ -90,7 +118,9 @@ class ModelledTrial:
 
     def _run(self, phase: str, wobble: float) -> None:
         seconds = self._phases_s.get(phase, 0.0)
-        if seconds:
+        if self._point.kind == "waiting" and self._gpu.board.number == 0:
+            self._gpu.rest(seconds)  # the one that the others wait for
+        elif seconds:
             self._gpu.run(seconds * wobble, law.power_w(self._point))
 
 
@@ -108,6 +138,10 @@ def _small(workload: str, argument: Any) -> Any:
         return small_model(argument)
     if isinstance(argument, bool | str):
         return argument
+    if hasattr(argument, "sequences"):  # a step over several ranks
+        ranks = argument.sequences // SEQUENCES
+        shape = replace(small_shape(argument.shape), heads=2 * ranks, kv_heads=ranks, head_dim=16, ffn=64 * ranks)
+        return replace(argument, shape=shape, seq_len=16 * ranks, layers=2 * ranks)
     if hasattr(argument, "shape") and isinstance(argument.shape, LayerShape):  # a case of the block workload
         return replace(argument, shape=small_shape(argument.shape), seq_len=64, layers=min(argument.layers, 2))
     if isinstance(argument, tuple):

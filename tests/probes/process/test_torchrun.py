@@ -16,7 +16,7 @@ from planner.errors import CannotMeasureError
 from planner.records.communication import OPS
 from planner.records.jsonl import MeasurementFile, read_measurements
 from planner.records.measurement import Measurement
-from probes.process.client import Ended, run_in_process
+from probes.process.client import Ended, last_words, run_in_process
 from probes.process.torchrun import check_rendezvous, first_failure, is_rank, ranks_of, torchrun
 from probes.record.options import Options
 from tests.probes.process.test_client import ROOT, Heard, start
@@ -179,6 +179,14 @@ Root Cause (first observed failure):
 )
 def test_the_rank_that_failed_first_is_told_from_torchruns_words(said: str, words: str | None) -> None:
     assert first_failure(said) == words
+
+
+def test_a_rank_that_lost_the_others_says_more_than_torchrun_does() -> None:
+    lost = "node 0 rank 3: DistBackendError: NCCL error"
+
+    assert last_words(1, SAID.format(code=75), lost) == f"lost {lost}"
+    assert last_words(1, SAID.format(code=-9), lost) == "rank 3 was ended by SIGKILL (the system ran out of memory?)"
+    assert last_words(75, "", "CUDA error") == "the GPU was lost"
 
 
 def test_nodes_that_did_not_meet_are_said_with_the_time_waited() -> None:

@@ -10,10 +10,22 @@ from pathlib import Path
 
 from probes.device.clock import CpuClock
 from probes.device.device import open_device
+from probes.device.faults import PeerFailed
 from probes.ranks.clock import TeamClock
 from probes.ranks.join import Arrival, clocks_apart_s, join, leave, place_from_environment
-from probes.ranks.team import kinds_of_groups
+from probes.ranks.team import Team, kinds_of_groups
 from probes.timing.trial import CallTrial
+
+
+def failed_alone(team: Team) -> list[str | None]:
+    """What all know where rank 2 fails while the others compare their times."""
+    if team.place.rank == 2:
+        return team.failures("no memory")
+    try:
+        team.maxima([1.0] * 100)
+    except PeerFailed:
+        return team.failures(None)
+    return []
 
 
 def main() -> None:
@@ -28,6 +40,9 @@ def main() -> None:
         "rank": place.rank,
         "agreed": team.agree(place.rank == 0),
         "of_first": team.of_first(10.0 + place.rank),
+        "failures": failed_alone(team),
+        "no_failures": team.failures(None),
+        "many": team.maxima([float(i if i % 4 == place.rank else 0) for i in range(150)]),
         "maxima": team.maxima([float(place.rank), -float(place.rank)]),
         "shared": team.shared({"from": place.rank}),
         "groups": groups,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from planner.errors import UsageError
-from probes.ranks.join import Arrival, mixed, place_from_environment
+from probes.ranks.join import Arrival, mixed, place_from_environment, shared_gpu
 from probes.ranks.team import Place
 from probes.record.options import Options
 
@@ -86,6 +86,16 @@ def test_ranks_that_differ_are_named_with_what_differs(changes: dict[str, str], 
 
     assert mixed(arrived, Place(world=10, local_world=5)) == words
     assert mixed(arrived[:9], Place(world=9, local_world=9)) is None
+
+
+def test_two_ranks_on_one_gpu_are_named() -> None:
+    """As where each is shown the same one alone."""
+    place = Place(world=4, local_world=2)
+    arrived = [Arrival(rank=rank, gpu=gpu) for rank, gpu in enumerate(("a1", "b2", "c3", "c3"))]
+
+    assert shared_gpu(arrived, place) == "node 1 rank 3 has the same GPU as rank 2"
+    assert shared_gpu(arrived[:3], place) is None
+    assert shared_gpu([Arrival(rank=0), Arrival(rank=1)], place) is None
 
 
 def test_torchrun_says_where_a_process_is() -> None:

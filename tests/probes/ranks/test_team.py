@@ -40,6 +40,15 @@ def test_what_is_gathered_is_in_the_order_of_ranks(told: list[dict[str, Any]]) -
     assert [rank["maxima"] for rank in told] == [[3.0, 0.0]] * 4
 
 
+def test_more_numbers_than_are_compared_at_once_are_compared_too(told: list[dict[str, Any]]) -> None:
+    assert [rank["many"] for rank in told] == [[float(i) for i in range(150)]] * 4
+
+
+def test_a_rank_that_fails_meets_the_others_wherever_they_are(told: list[dict[str, Any]]) -> None:
+    assert [rank["failures"] for rank in told] == [[None, None, "no memory", None]] * 4
+    assert [rank["no_failures"] for rank in told] == [[None] * 4] * 4
+
+
 def test_neighbours_and_distant_ranks_form_the_groups_of_tensor_and_data_parallelism(
     told: list[dict[str, Any]],
 ) -> None:
@@ -58,6 +67,13 @@ def test_a_sample_is_that_of_the_slowest_rank_and_each_keeps_its_own(told: list[
 
 def test_clocks_of_one_node_agree(told: list[dict[str, Any]]) -> None:
     assert abs(told[0]["apart_s"]) < 1.0
+
+
+def test_ranks_that_cannot_reach_each_other_go_on_alone() -> None:
+    team = Team(Place(rank=1, world=2, local_rank=1, local_world=2), "gloo", control=object())
+
+    assert team.part("the network is gone") == "node 0 rank 1: the network is gone"
+    assert (team.agree(True), team.gather(3), team.maxima([2.0]), team.shared(4)) == (True, [3], [2.0], 4)
 
 
 def test_a_process_alone_decides_by_itself() -> None:

@@ -201,6 +201,17 @@ def test_a_broken_device_ends_the_group() -> None:
         run(point("a", failing(RuntimeError("CUDA error: an illegal memory access was encountered"))))
 
 
+def test_an_error_of_nccl_ends_the_group_without_asking_a_device_that_waits_for_ranks_that_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def asked(error: BaseException) -> bool:
+        raise AssertionError("to wait for the device is to wait for the collective")
+
+    monkeypatch.setattr("probes.session.group.is_lost", asked)
+    with pytest.raises(DeviceLost, match="DistBackendError: NCCL error in: …"):
+        run(point("a", failing(torch.distributed.DistBackendError("NCCL error in: /pytorch/nccl.cpp:94, gone"))))
+
+
 def test_an_error_that_says_itself_that_the_device_is_lost_ends_the_group_too() -> None:
     with pytest.raises(DeviceLost, match="gone"):
         run(point("a", failing(DeviceLost("gone"))))

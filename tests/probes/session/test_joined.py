@@ -29,6 +29,9 @@ class Gathered:
     def gather(self, _own: Any) -> list[Any]:
         return list(self.parts)
 
+    def failures(self, _own: Any) -> list[Any]:
+        return list(self.parts)
+
 
 def figures(own_s: float, peak: float, joules: float | None, watts: float, quality: str = "ok") -> Figures:
     return Figures(

@@ -105,7 +105,7 @@ def test_a_recipe_that_loses_the_device_is_written_down_so_that_the_next_process
     def broken(recipe: Any, device: Any) -> Any:
         raise DeviceLost("misaligned address")
 
-    monkeypatch.setattr(session_module, "check_support", broken)
+    monkeypatch.setattr("probes.session.support.check_support", broken)
 
     with opened(tmp_path / "r.jsonl", "launch") as session:
         outcome = session.run()

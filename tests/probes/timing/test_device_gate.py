@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from probes.ranks.team import ALONE
 from probes.timing.device_gate import LAUNCH_BOUND_KINDS, DeviceGate
 from probes.timing.quiet import CpuReading, Gate
+from probes.timing.team_gate import TeamGate
 
 
 def counts(*values: int | None) -> Iterator[int | None]:
@@ -34,6 +36,15 @@ def test_a_process_that_comes_to_the_gpu_later_closes_the_gate() -> None:
     assert gate.judge(start) == 1.0
     assert not gate.accepts(1.0)
     assert not gate.for_kinds(["block"]).accepts(1.0)
+
+
+def test_what_was_counted_before_ranks_connected_decides_who_was_there_first() -> None:
+    """A container that hides whose processes are whose shows our own, which has a context since the ranks connected."""
+    gate = DeviceGate(lambda: 1, lambda: None, before=0)
+
+    assert gate.others == 0
+    assert gate.judge(gate.open()) is None
+    assert TeamGate(DeviceGate(lambda: 1, lambda: None, before=2), ALONE).others == 2
 
 
 def test_a_process_that_was_on_the_gpu_before_us_keeps_the_gate_closed() -> None:
