@@ -61,10 +61,10 @@ class ParallelSteps:
 
 
 def _in_turns(groups: list[PointGroup]) -> list[PointGroup]:
-    """On a CPU, whose speed wanders within seconds, what is compared most is measured in turns with what it rests on."""
+    """On a CPU, whose speed wanders within seconds, what is compared most takes turns with what it is predicted from."""
     first = [group for group in groups if _is_compared(group)]
     together = PointGroup(
-        name="steps alone, with DDP and with FSDP",
+        name="steps alone, with DDP, with FSDP",
         points=[point for group in first for point in group.points],
         estimate_s=sum(group.estimate_s for group in first),
     )
