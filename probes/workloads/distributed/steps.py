@@ -61,7 +61,7 @@ class ParallelSteps:
 
 
 def _in_turns(groups: list[PointGroup]) -> list[PointGroup]:
-    """On a CPU, whose speed wanders within seconds, what is compared most takes turns with what it is predicted from."""
+    """On a CPU, whose speed wanders within seconds, what is compared most takes turns with what predicts it."""
     first = [group for group in groups if _is_compared(group)]
     together = PointGroup(
         name="steps alone, with DDP, with FSDP",

@@ -33,14 +33,16 @@ def test_two_ranks_take_the_strategies_of_one_degree_and_four_the_pairs_too() ->
     of_four = [(point.setup.parallel, point.setup.recompute) for point in points(4)]
 
     assert of_two == [
-        ("alone", "none"), ("ddp", "none"), ("fsdp2", "none"), ("tp", "none"), ("pp-1f1b", "none"), ("cp", "none"),
-        ("pp-interleaved", "none"), ("ddp", "full"),
+        ("alone", "none"), ("ddp", "none"), ("alone-fsdp2", "none"), ("fsdp2", "none"), ("tp", "none"),
+        ("pp-1f1b", "none"), ("cp", "none"), ("pp-interleaved", "none"), ("ddp", "full"),
     ]  # fmt: skip
     assert set(of_four) - set(of_two) == {("tp+fsdp2", "none"), ("pp-1f1b+ddp", "none")}
 
 
 def test_the_quick_suite_takes_the_data_parallel_ones() -> None:
-    assert [point.setup.parallel for point in points(4, suite="quick")] == ["alone", "ddp", "fsdp2", "ddp"]
+    assert [point.setup.parallel for point in points(4, suite="quick")] == [
+        "alone", "ddp", "alone-fsdp2", "fsdp2", "ddp",
+    ]  # fmt: skip
 
 
 def test_a_line_has_the_degrees_the_tokens_of_all_ranks_and_who_took_part() -> None:
