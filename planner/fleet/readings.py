@@ -43,7 +43,7 @@ class Reading:
 
 def is_joint(point: Measurement) -> bool:
     """Whether the ranks of a point wait for each other, so that no rank's time is its own."""
-    return point.kind in SEVERAL_RANKS and point.setup.parallel != "alone"
+    return point.kind in SEVERAL_RANKS and not (point.setup.parallel or "").startswith("alone")
 
 
 def rank_names(points: Iterable[Measurement]) -> tuple[str, ...]:

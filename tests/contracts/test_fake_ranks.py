@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT_S = 240.0
 NAMES = ("node 0 rank 0", "node 0 rank 1")
 OUT_OF_MEMORY = (
-    "collective/all_gather/world/1x2/1048576",
+    "collective/all_gather/world/1x2/4194304",
     "parallel_step/llama-3.2-1b-L16-s2048b8/ddp/1x2/bf16-autocast",
 )
 """Of one point that others are measured beside, and of one whose steps follow in the build."""
@@ -123,7 +123,7 @@ def test_memory_that_runs_out_on_one_rank_is_the_result_on_both_and_the_run_goes
 def test_collectives_are_measured_by_nccl_in_every_operation_and_size(run: Run) -> None:
     points = [point.communication for point in run.points if point.kind == "collective"]
 
-    assert {(at.op, at.bytes) for at in points} == {(op, float(size)) for op in OPS for size in GPU_SIZES[::2]}
+    assert {(at.op, at.bytes) for at in points} == {(op, float(size)) for op in OPS for size in GPU_SIZES[::4]}
     assert {(at.backend, at.world, at.nodes) for at in points} == {("nccl", 2, 1)}
     assert (GPU_SIZES[0], GPU_SIZES[-1]) == (1024, 1024**3)
 
@@ -187,7 +187,7 @@ def test_products_and_collectives_slow_each_other_down_by_what_both_at_once_take
 def test_the_record_holds_no_identifier_of_a_gpu(run: Run) -> None:
     lines = [event["line"] for event in run.events if event["event"] == "measured"]
 
-    assert len(lines) > 60
+    assert len(lines) > 30
     assert "11111111-2222" not in "\n".join(lines)
 
 

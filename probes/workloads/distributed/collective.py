@@ -18,7 +18,7 @@ from probes.ranks.team import RankGroup, Team, kinds_of_groups
 from probes.timing.trial import CallTrial, Point, PointGroup, ProbePlan, Trial
 
 GPU_SIZES = tuple(KIB * 2**i for i in range(21))
-"""1 KiB to 1 GiB; of the quick suite every second one, so that its two minutes hold all groups of a node with 8 GPUs.
+"""1 KiB to 1 GiB; of the quick suite every fourth one, so that its two minutes hold all groups of a node with 8 GPUs.
 """
 CPU_SIZES = {"quick": (KIB, 64 * KIB, 4 * MIB), "default": tuple(KIB * 4**i for i in range(8))}
 """To 16 MiB: beyond, the transport of a CPU's ranks is a copy in memory."""
@@ -41,7 +41,7 @@ class Collectives:
         """One group of points per operation and kind of rank group, its sizes side by side."""
         sizes = CPU_SIZES.get(plan.suite, CPU_SIZES["default"])
         if plan.on_gpu:
-            sizes = GPU_SIZES[::2] if plan.suite == "quick" else GPU_SIZES
+            sizes = GPU_SIZES[::4] if plan.suite == "quick" else GPU_SIZES
         listed = []
         for kind in kinds_of_groups(plan.team.place):
             whole = kind[0] in ("world", "node", "cross")
