@@ -176,7 +176,7 @@ class Numerics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedFigures:
-    """What `mpplan probe --verify` predicted before the point was run; keys begin with `predicted_`."""
+    """What other points predict of this one, with `--verify` before it was run; keys begin with `predicted_`."""
 
     time_s: float | None = None
     """Median time of one iteration."""

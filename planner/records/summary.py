@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,12 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         several_ranks=last.imported.tool is None and any(_of_ranks(point) for point in file.measurements),
         collectives=any(tells_of_network(point) for point in file.measurements),
     )
+
+
+def ranks_of(points: Iterable[Measurement]) -> tuple[int, int]:
+    """Ranks and nodes of the run that measured a record; 1 and 1 of a single process."""
+    names = max((point.ranks.names for point in points), key=len, default=())
+    return max(len(names), 1), max(len({name.partition(" rank ")[0] for name in names}), 1)
 
 
 def _of_ranks(point: Measurement) -> bool:

@@ -17,6 +17,7 @@ from planner.records.communication import with_rates
 from planner.records.jsonl import read_measurements
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.measurement import Measurement
+from planner.records.summary import ranks_of
 from probes.record.figures import Figures
 from probes.record.lock import RecordLock
 from probes.record.options import Options
@@ -151,6 +152,12 @@ class PointLedger:
         lines = read_measurements(path).latest()
         for first in lines[:1]:
             self._must_fit(first)
+        measured = [line for line in lines if line.status == "ok"]  # what failed names no ranks
+        if measured and (begun := ranks_of(measured)[0]) != (now := self._options.ranks * self._options.nnodes):
+            raise UsageError(
+                f"the record was begun with {_counted(begun)}, this is a run of {_counted(now)}",
+                hint="continue it with as many, or start a new record without `--resume`",
+            )
         return lines
 
     def _must_fit(self, first: Measurement) -> None:
@@ -197,6 +204,10 @@ class PointLedger:
     def _name(self) -> str:
         slug = re.sub(r"[^a-z0-9]+", "-", self._where.device.name.lower()).strip("-")[:40]
         return f"{slug or 'device'}-{_now():%Y%m%dT%H%M%SZ}-{self.run_id[:8]}.jsonl"
+
+
+def _counted(ranks: int) -> str:
+    return "one process" if ranks == 1 else f"{ranks} ranks"
 
 
 def _lock(path: Path) -> RecordLock:

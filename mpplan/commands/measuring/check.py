@@ -17,10 +17,11 @@ from planner.records.check import Finding, Verdict
 from planner.records.jsonl import MeasurementFile
 from planner.records.problem import RecordProblem
 from planner.records.store import StoredRecord, fleet_size, open_record
+from planner.records.summary import ranks_of
 
 SCHEMA = "mpplan.check/1"
 
-_KIND_TO_WORKLOAD = {"memory_op": "memory-ops", "end_to_end": "end-to-end"}
+_KIND_TO_WORKLOAD = {"memory_op": "memory-ops", "end_to_end": "end-to-end", "parallel_step": "parallel-step"}
 
 SHOWN_LINES = 20
 """Damaged lines that are named; the others are counted."""
@@ -62,7 +63,10 @@ def again(path: Path, verdict: Verdict, file: MeasurementFile) -> str:
     first = file.measurements[0] if file.measurements else None
     device = ["--device", "cpu"] if first is not None and first.device.kind == "cpu" else []
     which = ["--workload", workloads] if workloads else []
-    command = ["mpplan", "probe", *device, "--resume", *which, "-o", str(path)]
+    ranks, nodes = ranks_of(file.measurements)
+    several = ["--ranks", str(ranks // nodes)] if ranks > 1 else []
+    several += ["--nnodes", str(nodes), "--rdzv-endpoint", "HOST:PORT"] if nodes > 1 else []
+    command = ["mpplan", "probe", *several, *device, "--resume", *which, "-o", str(path)]
     return f"close what else runs on the machine, then `{shlex.join(command)}`"
 
 

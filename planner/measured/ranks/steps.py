@@ -15,33 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from planner.measured.layers.workloads import DescribedWork
 from planner.measured.network.messages import StepMessage, bubble_ratio
 from planner.measured.ranks.collectives import MeasuredCollectives
 from planner.measured.ranks.overlap import slowdowns
 from planner.records.figures import PredictedFigures
 from planner.records.measurement import Measurement
-from planner.records.work import RunSetup, WorkCounts, WorkShape
 
 ALONE, ALONE_FSDP2 = "alone", "alone-fsdp2"
 """`parallel` of steps without communication; the second with what FSDP does beside sending."""
-
-
-class DescribedStep(Protocol):
-    """A step that is described and not yet run."""
-
-    @property
-    def setup(self) -> RunSetup:
-        """How it is spread, and in which precision."""
-
-    @property
-    def shape(self) -> WorkShape:
-        """Its sizes."""
-
-    @property
-    def counts(self) -> WorkCounts:
-        """Its arithmetic, over all ranks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +37,7 @@ class Work:
 
 
 def predict_step(
-    step: DescribedStep,
+    step: DescribedWork,
     messages: Sequence[StepMessage],
     recipe: str,
     known: Sequence[Measurement],
@@ -94,7 +77,7 @@ def predict_step(
     return PredictedFigures(time_s=total_s, probe_ids=tuple(dict.fromkeys(used)))
 
 
-def _alone(step: DescribedStep, recipe: str, known: Sequence[Measurement]) -> Measurement | None:
+def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement]) -> Measurement | None:
     """The step of ranks by themselves whose work is most like that of a rank here."""
     wanted = step.counts.flop_model
     candidates = [
@@ -114,12 +97,12 @@ def _alone(step: DescribedStep, recipe: str, known: Sequence[Measurement]) -> Me
     return min(candidates, key=distance)
 
 
-def _flop_ratio(step: DescribedStep, base: Measurement) -> float:
+def _flop_ratio(step: DescribedWork, base: Measurement) -> float:
     """Arithmetic of the step over that of the steps alone, on as many ranks."""
     return (step.counts.flop_model or 0.0) / (base.counts.flop_model or 1.0)
 
 
-def _work(step: DescribedStep, base: Measurement) -> Work:
+def _work(step: DescribedWork, base: Measurement) -> Work:
     """A rank's work: that of a rank alone by its arithmetic, the update by the parameters that it holds."""
     at, flop = step.shape, _flop_ratio(step, base)
     forward_s = flop * (base.time.forward_median_s or 0.0)
@@ -134,7 +117,7 @@ def _work(step: DescribedStep, base: Measurement) -> Work:
     )
 
 
-def held_parts(step: DescribedStep) -> float:
+def held_parts(step: DescribedWork) -> float:
     """Into how many parts the parameters are divided that ranks update."""
     at = step.shape
     sharded = (at.dp or 1) * (at.cp or 1) if "fsdp2" in (step.setup.parallel or "") else 1

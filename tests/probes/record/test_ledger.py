@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import UsageError
+from planner.records.communication import RankFigures
 from planner.records.figures import Sampling, TimeStatistics
 from planner.records.jsonl import read_measurements
 from planner.records.machine import DeviceIdentity, SoftwareVersions
@@ -140,6 +141,17 @@ def test_a_record_of_another_device_or_torch_is_not_continued(tmp_path: Path) ->
             Options(path=str(tmp_path / "r.jsonl"), resume=True),
             replace(WHERE, software=SoftwareVersions(torch_version="2.11.0")),
         )
+
+
+def test_a_record_is_continued_by_as_many_ranks_as_began_it(tmp_path: Path) -> None:
+    names = RankFigures(names=("node 0 rank 0", "node 0 rank 1"))
+    ledger = open_ledger(tmp_path / "r.jsonl", ranks=2)
+    ledger.write(point("collective/x", call()), replace(OK, ranks=names))
+    ledger.close()
+
+    with pytest.raises(UsageError, match="begun with 2 ranks, this is a run of one process"):
+        open_ledger(tmp_path / "r.jsonl", resume=True)
+    assert "collective/x" in open_ledger(tmp_path / "r.jsonl", resume=True, ranks=2).known
 
 
 def test_a_record_goes_to_the_store_under_a_name_of_its_own_and_to_the_named_file(tmp_path: Path) -> None:

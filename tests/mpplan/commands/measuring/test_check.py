@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from mpplan.commands.measuring.check import again
+from planner.records.communication import RankFigures
+from planner.records.store import open_record
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
 
 
@@ -114,3 +119,14 @@ def test_a_device_and_a_pipe_without_a_writer_are_no_records(run, home) -> None:
     assert (device.code, device.out) == (3, "")
     assert "/dev/zero: expected a file, found a device" in device.err
     assert "no usable line" in pipe.out
+
+
+def test_a_record_of_ranks_is_continued_with_as_many(tmp_path: Path) -> None:
+    """Each of 2 nodes had 4."""
+    names = tuple(f"node {rank // 4} rank {rank}" for rank in range(8))
+    loud = replace(a_measurement(kind="collective", quality="contended"), ranks=RankFigures(names=names))
+    record = open_record(write_record(tmp_path / "r.jsonl", loud))
+
+    words = again(tmp_path / "r.jsonl", record.verdict, record.file)
+
+    assert "mpplan probe --ranks 4 --nnodes 2 --rdzv-endpoint HOST:PORT --device cpu --resume" in words

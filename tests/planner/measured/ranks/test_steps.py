@@ -18,6 +18,7 @@ from tests.planner.recorded import a_measurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
+    kind: str = "parallel_step"
     setup: RunSetup
     shape: WorkShape
     counts: WorkCounts
