@@ -27,9 +27,9 @@ from planner.models.catalogue import load_models
 from planner.question.usual_names import usual_names
 from planner.rates.parameters import read_parameters
 from planner.rows import CATALOG, Row, read_rows
+from planner.training.frameworks import load_frameworks
 from planner.training.optimizers import load_optimizers
 from planner.training.policies import load_policies
-from planner.validation.frameworks import load_frameworks
 from planner.validation.runs import Rejected, parse_run
 from pricing.base.folder import DATA
 from pricing.book.gpu_names import name_rules

@@ -12,11 +12,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from planner.training.recipe import ACT_CKPT
 
-ACT_CKPT = ("none", "selective", "full", "every-2", "every-4")
-"""Activation checkpointing: no layer, by operation, every layer, every second or fourth layer whole. The index is the
-code in `Layouts.act_ckpt`."""
+Ints = npt.NDArray[np.int64]
 
 FULL_SHARE = np.array([0.0, 0.0, 1.0, 0.5, 0.25])
 """Share of the layers that are checkpointed whole, by code of `ACT_CKPT`."""

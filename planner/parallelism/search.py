@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
-from planner.parallelism.layout import ACT_CKPT, Layouts
-from planner.training.recipe import Recipe
+from planner.parallelism.layout import Layouts
+from planner.training.recipe import ACT_CKPT, Recipe
 
 Ints = npt.NDArray[np.int64]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.performance.operations import Work
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import Recipe
+from planner.training.recipe import ACT_CKPT, Recipe
 
 SELECTIVE = ACT_CKPT.index("selective")
 

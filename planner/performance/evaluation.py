@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from planner.hardware.cluster import Cluster
 from planner.models.convnet import network_of
-from planner.parallelism.layout import ACT_CKPT, Layouts
+from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
 from planner.performance.memory import MemoryItems, memory_items
 from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
@@ -19,7 +19,7 @@ from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
 from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import Recipe
+from planner.training.recipe import ACT_CKPT, Recipe
 from planner.units import HOUR_S, KWH_J
 
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from planner.hardware.cluster import Cluster
-from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from planner.parallelism.layout import FULL_SHARE, Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.communication import LayerComm, data_parallel, layer_comm
 from planner.performance.compute import HeadTime, LayerTime, head_time, kernels, layer_time
@@ -19,7 +19,7 @@ from planner.performance.operations import Work, work_of
 from planner.performance.optimizer_step import offload_s, optimizer_s
 from planner.performance.shards import Shards, shard_params
 from planner.rates.terms import Rates, Value
-from planner.training.recipe import Recipe
+from planner.training.recipe import ACT_CKPT, Recipe
 
 SELECTIVE = ACT_CKPT.index("selective")
 ALLOCATOR_FROM = 0.95

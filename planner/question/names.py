@@ -35,7 +35,7 @@ def optimizers() -> Iterable[str]:
 
 def checkpointing_modes() -> Iterable[str]:
     """Ways to checkpoint activations."""
-    from planner.parallelism.layout import ACT_CKPT
+    from planner.training.recipe import ACT_CKPT
 
     return ACT_CKPT
 

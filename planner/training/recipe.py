@@ -20,6 +20,10 @@ PyTorch."""
 OFFLOADS = ("none", "optimizer", "activations")
 """What is kept in host memory and moved over PCIe."""
 
+ACT_CKPT = ("none", "selective", "full", "every-2", "every-4")
+"""Activation checkpointing: no layer, by operation, every layer, every second or fourth layer whole. The index is the
+code in `Layouts.act_ckpt`."""
+
 ATTENTIONS = ("flash", "naive")
 """Fused attention that never stores the score matrix, or the separate matrix products with a stored score matrix."""
 

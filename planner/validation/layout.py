@@ -8,9 +8,9 @@ from itertools import product
 
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
-from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
+from planner.parallelism.layout import Layout, Layouts
 from planner.parallelism.search import FixedLayout, divisors, enumerate_layouts
-from planner.training.recipe import Recipe
+from planner.training.recipe import ACT_CKPT, Recipe
 from planner.validation.model import CannotPredictError
 from planner.validation.runs import PublishedRun
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
 from planner.errors import Message
+from planner.training.frameworks import MEM_KINDS
 from planner.training.recipe import OFFLOADS
 
 FAMILIES = ("dense", "moe", "bert", "encdec", "cnn")
@@ -34,9 +35,6 @@ METRICS = (
 
 ENERGY_SCOPES = ("gpu", "node_dc", "node_ac", "facility", "accelerator_system", "idle", "rated")
 """Where a row's energy or power was metered; the last two test arithmetic only."""
-
-MEM_KINDS = ("allocated", "reserved", "device")
-"""What a peak memory counts: tensors, the allocator's pool, or the whole process as the driver shows it."""
 
 YES_NO = ("y", "yes", "n", "no")
 """Words of a column that holds yes or no; blank: not said."""

@@ -19,13 +19,13 @@ from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
+from planner.training.frameworks import Framework, find_framework
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.training.recipe import METHODS, Recipe
 from planner.units import GIGA
-from planner.validation.frameworks import Framework, find_framework
 from planner.validation.layout import (
     PartialLayout,
     parse_ckpt,

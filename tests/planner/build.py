@@ -16,7 +16,7 @@ from planner.hardware.cluster import Cluster, make_cluster
 from planner.kernels.surface import Surface
 from planner.models.catalogue import find_model
 from planner.models.shape import ModelShape
-from planner.parallelism.layout import ACT_CKPT, Layout, Layouts
+from planner.parallelism.layout import Layout, Layouts
 from planner.question.asked import Ask
 from planner.question.question import Question
 from planner.question.resolve import resolve
@@ -25,7 +25,7 @@ from planner.rates.parameters import shipped_parameters
 from planner.rates.terms import Rates
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy, load_policies
-from planner.training.recipe import STACKS, Recipe
+from planner.training.recipe import ACT_CKPT, STACKS, Recipe
 
 TODAY = date(2026, 11, 20)
 

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.parallelism.layout import ACT_CKPT, FULL_SHARE, Layouts
+from planner.parallelism.layout import FULL_SHARE, Layouts
+from planner.training.recipe import ACT_CKPT
 from tests.planner.build import layout, layouts_of, shape
 
 ANY = layouts_of(shape(experts=16, top_k=2, expert_ffn=64))

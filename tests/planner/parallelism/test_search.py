@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import Message, UsageError
-from planner.parallelism.layout import ACT_CKPT, Layouts
+from planner.parallelism.layout import Layouts
 from planner.parallelism.search import (
     FixedLayout,
     context_sizes,
@@ -17,6 +17,7 @@ from planner.parallelism.search import (
     pipeline_depths,
     tensor_sizes,
 )
+from planner.training.recipe import ACT_CKPT
 from tests.examples import examples
 from tests.planner.brute_force_search import all_layouts
 from tests.planner.build import cluster, parts, recipe, shape

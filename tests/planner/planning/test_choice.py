@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.parallelism.layout import ACT_CKPT, Layouts
+from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, enumerate_layouts
 from planner.performance.evaluation import memory_of, step_of
 from planner.performance.memory import usable_bytes
@@ -27,6 +27,7 @@ from planner.planning.choice import (
 )
 from planner.planning.counts import fewest
 from planner.rates.terms import Draws
+from planner.training.recipe import ACT_CKPT
 from tests.examples import examples
 from tests.planner.brute_force_search import fastest
 from tests.planner.build import layouts as layouts_of

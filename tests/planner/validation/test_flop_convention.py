@@ -4,6 +4,7 @@ import pytest
 
 from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
+from planner.training.frameworks import find_framework
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
@@ -14,7 +15,6 @@ from planner.validation.flop_convention import (
     counts_recompute,
     peak_of_convention,
 )
-from planner.validation.frameworks import find_framework
 
 HARDWARE = "hardware FLOPs, recompute counted"
 

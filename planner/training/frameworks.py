@@ -10,14 +10,15 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from planner.parallelism.layout import ACT_CKPT
 from planner.rows import CATALOG, Row, read_rows
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import ATTENTIONS, STACKS
-from planner.validation.runs import MEM_KINDS
+from planner.training.recipe import ACT_CKPT, ATTENTIONS, STACKS
+
+MEM_KINDS = ("allocated", "reserved", "device")
+"""What a peak memory counts: tensors, the allocator's pool, or the whole process as the driver shows it."""
 
 PADDINGS = ("packed", "padded", "binned", "unpadded")
 """Sequences are filled with tokens, padded to the longest, padded to the longest of their bin, or not padded."""

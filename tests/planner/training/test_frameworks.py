@@ -1,6 +1,6 @@
 import pytest
 
-from planner.validation.frameworks import find_framework, load_frameworks
+from planner.training.frameworks import find_framework, load_frameworks
 
 
 @pytest.mark.parametrize(
