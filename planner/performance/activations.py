@@ -27,7 +27,9 @@ def stored_bytes_per_layer(recipe: Recipe, work: Work, at: Layouts, rates: Rates
     hidden = work.split_elements
     ffn, routed = _inner_elements(recipe, work), _routed_elements(recipe, work, at)
     attention_out = work.tokens * recipe.model.heads * recipe.model.value_dim / at.tp
-    inputs = _norm_outputs(recipe, work, at, rates) + attention_out + ffn + routed
+    into_attention, into_mlp = _read_again(recipe)
+    norms = 0.5 * (into_attention + into_mlp) * _norm_outputs(recipe, work, at, rates)
+    inputs = norms + attention_out + into_mlp * (ffn + routed)
     others = 2.0 * hidden + _heads_kept(recipe, work, at) + (_inner_tensors(recipe) - 1.0) * ffn + routed
     masks = 2.0 * hidden if recipe.dropout else 0.0
     plain = others * each + inputs * _input_bytes(recipe) + masks
@@ -75,6 +77,16 @@ def working_bytes(recipe: Recipe, work: Work, at: Layouts, whole: Value) -> Valu
         gathered = np.where(at.tp > 1, 2.0 * work.tokens * recipe.model.hidden, 0.0)
         working = working + gathered * recipe.policy.activation_bytes
     return working
+
+
+def _read_again(recipe: Recipe) -> tuple[float, float]:
+    """Whether the inputs of the products of attention and of the feed-forward are read again in the backward pass.
+
+    The gradient of a weight or of its adapter needs its input; that of the input needs the weight alone.
+    """
+    if not recipe.how.adapts:
+        return 1.0, 1.0
+    return float(recipe.lora_targets != "mlp"), float(recipe.lora_targets in ("all-linear", "mlp"))
 
 
 def _input_bytes(recipe: Recipe) -> float:

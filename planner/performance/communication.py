@@ -14,7 +14,7 @@ from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
 from planner.performance.compute import LayerTime
 from planner.performance.operations import EACH_ALONE, Array, Work
-from planner.performance.shards import Shards
+from planner.performance.shards import Shards, gathered_bytes, trained_share
 from planner.performance.transfers import (
     Transfer,
     ZeroPasses,
@@ -69,9 +69,11 @@ def layer_comm(recipe: Recipe, cluster: Cluster, work: Work, at: Layouts, layer:
     where = (recipe, cluster, splits.distinct(work.tokens), splits.layouts(at))
     tensor = tensor_transfers(*where, rates)
     context = splits.spread(_summed(transfer.busy_s for transfer in context_transfers(*where, rates)))
+    tp_forward = splits.spread(_summed(transfer.exposed_forward_s for transfer in tensor))
+    tp_backward = splits.spread(_summed(transfer.exposed_s for transfer in tensor)) - tp_forward
     return LayerComm(
-        tp=splits.spread(_summed(transfer.exposed_s for transfer in tensor)),
-        tp_forward=splits.spread(_summed(transfer.exposed_forward_s for transfer in tensor)),
+        tp=recipe.forward_passes * tp_forward + recipe.backward_share * tp_backward,
+        tp_forward=tp_forward,
         cp=np.maximum(context - rates.overlap_cp_ratio * layer.attention, 0.0),
         ep=splits.spread(_summed(transfer.exposed_s for transfer in expert_transfers(*where, rates))),
         send=_sent_s(recipe, cluster, work, at, rates),
@@ -82,8 +84,10 @@ def _copies_s(recipe: Recipe, shards: Shards, passes: ZeroPasses, rates: Rates) 
     """FSDP copies parameters out of the gather buffer and gradients into the reduce buffer: read and write each."""
     policy = recipe.policy
     params = shards.dense(last=False) + shards.expert(last=False)
-    reduced = policy.reduce_bytes if recipe.trains_all else 0.0
-    return 2.0 * params * (passes.gathers * policy.gather_bytes + passes.scatters * reduced) / rates.memory_bytes_per_s
+    reduced = 0.0 if recipe.how.adapts else policy.reduce_bytes * trained_share(recipe)
+    return (
+        2.0 * params * (passes.gathers * gathered_bytes(recipe) + passes.scatters * reduced) / rates.memory_bytes_per_s
+    )
 
 
 def _chunks_behind(at: Layouts) -> Value:

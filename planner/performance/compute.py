@@ -9,7 +9,7 @@ import numpy as np
 from planner.kernels.surface import Surface, attention_s, large_flop_per_s
 from planner.parallelism.layout import Layouts
 from planner.performance.operations import MatMul, Work
-from planner.performance.products import cast_s, product_times
+from planner.performance.products import cast_s, head_shares, product_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -132,9 +132,10 @@ def _memory(recipe: Recipe, work: Work, at: Layouts, rates: Rates, moe: bool) ->
 
 
 def kernels(recipe: Recipe, rates: Rates) -> Value:
-    """Kernels launched for the mean layer, forward and backward: routing adds many small ones."""
+    """Kernels launched for the mean layer, forward and backward: routing and adapters add many small ones."""
     share = recipe.model.moe_layers / max(recipe.model.layers, 1)
-    return rates.kernels_per_layer + share * rates.kernels_per_moe_layer
+    launched = rates.kernels_per_layer + share * rates.kernels_per_moe_layer
+    return launched + len(recipe.adapted) * rates.kernels_per_adapter if recipe.adapted else launched
 
 
 def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
@@ -157,28 +158,53 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
             unpack = unpack + weight * _unpack_s(ops, recipe, rates)
     attention = attention_time(recipe, work, at, rates)
     gaps = kernels(recipe, rates) * rates.kernel_s
-    memory = memory + attention.scores + casts + gaps
+    memory = memory + attention.scores + casts + gaps + _adapters_s(recipe, work, at, rates)
+    norms = _magnitudes_s(recipe, at, rates)
+    memory_forward = memory * FORWARD_SHARE + unpack + norms
+    again, share = recipe.forward_passes - 1.0, recipe.backward_share
+    memory_backward = memory * (1.0 - FORWARD_SHARE) + unpack
     return LayerTime(
         matmul=total,
         matmul_forward=forward,
-        attention=attention.total,
+        attention=attention.forward * (1.0 + again) + share * (attention.total - attention.forward),
         attention_forward=attention.forward,
-        memory=memory + accumulate + 2.0 * unpack,
-        memory_forward=memory * FORWARD_SHARE + unpack,
+        memory=memory_forward * (1.0 + again) + share * memory_backward + recipe.weight_gradient_share * accumulate,
+        memory_forward=memory_forward,
         scores_forward=attention.scores * FORWARD_SHARE,
     )
 
 
+def _adapters_s(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
+    """Adapters of one layer, forward and backward: products of so small a rank take the time of their operands.
+
+    What enters and leaves an adapted weight is read and written by the products with both small matrices, by their
+    scaling and by the sum with what the frozen weight gives.
+    """
+    if not recipe.adapted:
+        return 0.0
+    sizes = sum(inputs + outputs for inputs, outputs in recipe.adapted)
+    elements = work.tokens * sizes / at.tp * rates.adapter_passes * rates.fusion_ratio
+    return elements * recipe.policy.activation_bytes / rates.memory_bytes_per_s
+
+
+def _magnitudes_s(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+    """DoRA's norms of one layer for one forward pass: weight and adapter are added up whole, then read once more."""
+    if not recipe.how.decomposed:
+        return 0.0
+    weights = sum(inputs * outputs for inputs, outputs in recipe.adapted) / at.tp
+    return weights * rates.magnitude_passes * recipe.policy.activation_bytes / rates.memory_bytes_per_s
+
+
 def _accumulate_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
     """Read-modify-write of the accumulated weight gradients, once per micro-batch."""
-    if not recipe.trains_all:
+    if recipe.how.adapts:
         return 0.0
     return _weights(ops) * 2.0 * recipe.policy.gradient_bytes / rates.memory_bytes_per_s
 
 
 def _unpack_s(ops: tuple[MatMul, ...], recipe: Recipe, rates: Rates) -> Value:
     """Unpacking 4-bit weights for one pass: forward, and again for the gradients of the inputs."""
-    if recipe.method != "qlora":
+    if not recipe.how.low_bits:
         return 0.0
     return _weights(ops) * rates.unpacked_bytes / rates.memory_bytes_per_s
 
@@ -194,7 +220,8 @@ def _weights(ops: tuple[MatMul, ...]) -> Value:
 def head_time(recipe: Recipe, work: Work, rates: Rates) -> HeadTime:
     """Output layer (three products when trained), loss over the vocabulary, embedding gather and scatter."""
     model = recipe.model
-    products = product_times((work.head,), work.splits, recipe, rates).total
-    loss = work.logit_elements * rates.logit_bytes * (recipe.policy.activation_bytes / 2.0)
+    products = product_times((work.head,), work.splits, recipe, rates, head_shares(recipe)).total
+    passes = 1.0 + (recipe.forward_passes - 1.0) * FORWARD_SHARE
+    loss = work.logit_elements * rates.logit_bytes * (recipe.policy.activation_bytes / 2.0) * passes
     embedding = 6.0 * work.tokens * model.hidden * recipe.policy.activation_bytes
     return HeadTime(matmul=products, memory=(loss + embedding) / rates.memory_bytes_per_s + 20.0 * rates.kernel_s)

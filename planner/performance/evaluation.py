@@ -92,8 +92,8 @@ def flop_of(recipe: Recipe) -> float:
 
 
 def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
-    """Tokens of one optimizer step of each layout, `[layout]`."""
-    return at.global_batch.astype(np.float64) * recipe.seq_len
+    """Tokens of one optimizer step of each layout, without padding, `[layout]`."""
+    return at.global_batch.astype(np.float64) * recipe.mean_len
 
 
 def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
@@ -130,7 +130,7 @@ def evaluate(
     """
     flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
     work = None if recipe.model.kind == "cnn" else work_of(recipe, at, rates)  # three parts read it
-    memory = memory or memory_of(recipe, at, rates, work)
+    memory = memory or memory_of(recipe, at, rates, work if recipe.lengths is None else None)
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)
     least_s = least_step_s(recipe, cluster, step_tokens * (flop + recomputed_flop(recipe, at))) / gpus
@@ -139,6 +139,8 @@ def evaluate(
     per_gpu = step_tokens / step_s / gpus
     goodput = goodput_ratio(gpus, rates)
     busy_s = np.ceil(tokens / step_tokens) * step_s * rates.run_error_ratio
+    if recipe.lengths_assumed:
+        busy_s = busy_s * rates.example_length_ratio
     wall_s = busy_s / goodput
     gpu_h = gpus * wall_s / HOUR_S
     limit_w = min(cluster.power_limit_w or cluster.gpu.tdp_w, cluster.gpu.tdp_w)

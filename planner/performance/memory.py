@@ -88,7 +88,8 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     held = states(recipe, shards, at, last=last)
     kept, whole = stored_bytes_per_layer(recipe, work, at, rates)
     layers = shards.layers_last if last else shards.layers_most
-    stored = kept * (2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last))
+    held_layers = 2.0 if recipe.offload == "activations" else layers * in_flight(at, last=last)
+    stored = kept * recipe.backward_share * held_layers
     working = working_bytes(recipe, work, at, whole)
     logits = _logit_bytes(recipe, work, at, rates, last=last)
     copies, copies_in_layer = low_copies(recipe, shards, at, last=last)
@@ -113,8 +114,11 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         framework=rates.context_bytes + np.zeros(len(at)),
         fragmentation=0.0,
     )
-    items = replace(items, fragmentation=items.allocated * rates.fragmentation_ratio)
-    return items.scaled(memory_left_out(rates))
+    # Frozen weights lie as they were loaded: in blocks that are never given back, of as many bytes as their file.
+    loaded: Value = held.weights if recipe.how.adapts else 0.0
+    items = replace(items, fragmentation=(items.allocated - loaded) * rates.fragmentation_ratio)
+    scaled = items.scaled(memory_left_out(rates))
+    return replace(scaled, weights=held.weights + 0.0 * scaled.weights) if recipe.how.adapts else scaled
 
 
 def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last: bool) -> Value:
@@ -131,7 +135,7 @@ def memory_left_out(rates: Rates) -> Value:
 
 def memory_items(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
     """Itemised peak of the fullest pipeline stage, `[layout]` or `[draw]`; `work` where it is known already."""
-    work = work_of(recipe, at, rates) if work is None else work
+    work = work_of(recipe.longest, at, rates) if work is None else work
     shards = shard_params(recipe, at)
     first = _stage(recipe, at, work, shards, rates, last=False)
     if np.all(at.pp == 1):

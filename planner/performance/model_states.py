@@ -11,13 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.parallelism.layout import Layouts
-from planner.performance.shards import Shards, trained_share
+from planner.performance.shards import Shards, frozen_weight_bytes, gathered_bytes, trained_share
 from planner.rates.terms import Value
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
-
-QLORA_WEIGHT_BYTES = 0.516
-"""4-bit weights with double-quantised block constants: 4.127 bits (QLoRA, arXiv 2305.14314, section 3)."""
 
 BUCKET_PARAMS = 1e9
 """DeepSpeed's reduce and all-gather buckets: 500 million elements each (configuration: `reduce_bucket_size`)."""
@@ -114,8 +111,8 @@ def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
     """ZeRO-3: the parameters of two units are gathered at once, and the gradients of one are not yet reduced."""
     policy = recipe.policy
     unit = shards.dense_per_layer + shards.expert_per_layer
-    grads = policy.reduce_bytes if recipe.trains_all else 0.0
-    gather = _gather_bytes(recipe)
+    grads = 0.0 if recipe.how.adapts else policy.reduce_bytes
+    gather = gathered_bytes(recipe)
     whole_stage = shards.layers_most * unit
     keep: Value = 0.0 if recipe.reshard_after_forward else whole_stage * gather
     # Under a pipeline FSDP keeps parameters gathered and gradients unreduced over all micro-batches of a step.
@@ -140,31 +137,29 @@ def low_copies(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> tu
     low = policy.linear_compute in ("fp8", "fp4")
     model = recipe.model
     unpacked: Value = 0.0
-    if recipe.method == "qlora":
+    if recipe.how.low_bits:
         unpacked = model.hidden * (model.ffn_hidden or model.expert_ffn) / at.tp * policy.activation_bytes
     if not policy.low_weight_copy_bytes or not (low or recipe.trains_all):
         return 0.0 * layer, unpacked + 0.0 * layer  # frozen weights already lie in the compute type
     layers = shards.layers_last if last else shards.layers_most
-    kept = (at.zero != 3) & (recipe.method != "qlora") & (recipe.fused or not low)
+    if recipe.how.adapts and recipe.fused:
+        return 0.0 * layer, unpacked + 0.0 * layer  # they lie in the low type themselves
+    kept = (at.zero != 3) & (not recipe.how.adapts) & (recipe.fused or not low)
     copied = layer * policy.low_weight_copy_bytes
     return np.where(kept, layers * copied, 0.0), np.where(kept, 0.0, 2.0 * copied) + unpacked
 
 
-def frozen_weight_bytes(recipe: Recipe) -> float | None:
-    """Bytes per frozen weight: 4-bit with QLoRA, the compute type with LoRA; None where all weights are trained."""
-    if recipe.method == "qlora":
-        return QLORA_WEIGHT_BYTES
-    return recipe.policy.activation_bytes if recipe.method == "lora" else None
-
-
 def _weights(recipe: Recipe, shards: Shards, at: Layouts, last: bool) -> Value:
-    """QLoRA packs the linear layers; embedding and output layer stay in the compute type.
+    """QLoRA packs the linear layers; embedding and output layer stay in the compute type, as all that is frozen.
 
-    PyTorch's FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them.
+    Where all weights learn from pairs of answers, those they began with lie beside them in the compute type. PyTorch's
+    FSDP offloads parameters with the rest (`CPUOffloadPolicy`); DeepSpeed's optimizer offload keeps them.
     """
     policy = recipe.policy
     each = frozen_weight_bytes(recipe) or policy.weight_bytes or policy.master_bytes
-    at_ends = policy.activation_bytes if recipe.method == "qlora" else each
+    at_ends = policy.activation_bytes if recipe.how.adapts else each
+    if recipe.trains_all and recipe.how.pairs:
+        each, at_ends = each + policy.activation_bytes, at_ends + policy.activation_bytes
     layers, ends = (shards.layers_last, shards.last_extra) if last else (shards.layers_most, shards.first_extra)
     dense = layers * shards.dense_per_layer * each + ends * at_ends
     sharded = at.zero == 3
@@ -187,14 +182,9 @@ def _gradient_params(recipe: Recipe, shards: Shards, at: Layouts, last: bool) ->
     return np.where(one_unit, largest, dense), np.where(one_unit, shards.expert_per_layer, expert)
 
 
-def _gather_bytes(recipe: Recipe) -> float:
-    """Bytes per gathered parameter of a layer: 4-bit weights are gathered as they lie."""
-    return QLORA_WEIGHT_BYTES if recipe.method == "qlora" else recipe.policy.gather_bytes
-
-
 def _master_bytes(recipe: Recipe) -> float:
     """FP32 copies that only the optimizer sees; of LoRA, the adapters' own weights."""
-    if recipe.method in ("lora", "qlora"):
+    if recipe.how.adapts:
         return recipe.policy.activation_bytes
     return recipe.policy.master_bytes if recipe.policy.weight_bytes else 0.0
 

@@ -120,7 +120,21 @@ def expert_tp(recipe: Recipe, at: Layouts) -> npt.NDArray[np.int64]:
     return np.where((at.cp * at.dp) % at.ep == 0, at.tp, 1)
 
 
-def attended_tokens(model: ModelShape, seq_len: int, causal_half: bool = True) -> float:
+def computed_length(recipe: Recipe, at: Layouts) -> Array | float:
+    """Tokens of a sequence that are computed, padding included: those of the longest in its micro-batch, `[layout]`."""
+    if recipe.lengths is None:
+        return float(recipe.seq_len)
+    return recipe.lengths.longest_of(at.micro_batch)
+
+
+def _keys(model: ModelShape, length: Array | float) -> Array | float:
+    """Mean keys of a query, for one length or for each of several."""
+    if isinstance(length, float):
+        return attended_tokens(model, length)
+    return np.array([attended_tokens(model, float(each)) for each in length])
+
+
+def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True) -> float:
     """Mean keys that one query meets, averaged over layers (sliding windows included)."""
     causal = model.kind != "encoder" and causal_half
     everything = seq_len / 2 if causal else float(seq_len)
@@ -135,7 +149,7 @@ def attended_tokens(model: ModelShape, seq_len: int, causal_half: bool = True) -
     return share * everything + (1.0 - share) * local
 
 
-def _further_products(model: ModelShape, tokens: Array, seq_len: int, tp: Array) -> tuple[MatMul, ...]:
+def _further_products(model: ModelShape, tokens: Array, seq_len: Array | float, tp: Array) -> tuple[MatMul, ...]:
     """Cross-attention, keys and values of cached segments, and relative positions, where the model has them."""
     h, q = float(model.hidden), model.heads * model.head_dim / tp
     kv = model.kv_heads * (model.head_dim + model.value_dim) / np.minimum(tp, model.kv_heads)
@@ -215,15 +229,16 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, a
     """
     model = recipe.model
     tp = at.tp.astype(np.float64)
-    tokens = at.micro_batch * (recipe.seq_len / at.cp)
+    length = computed_length(recipe, at)
+    tokens = at.micro_batch * (length / at.cp)
     split = tp if recipe.sequence_parallel else 1.0
-    products = _attention_products(model, tokens, tp) + _further_products(model, tokens, recipe.seq_len, tp)
+    products = _attention_products(model, tokens, tp) + _further_products(model, tokens, length, tp)
     # Naive attention computes the whole square and masks afterwards, whatever the window.
-    square = recipe.seq_len * (1.0 + model.cached_segments)
-    keys = attended_tokens(model, recipe.seq_len) if recipe.attention == "flash" else square
-    keys = keys + model.cross_share * recipe.seq_len
+    square = length * (1.0 + model.cached_segments)
+    keys = _keys(model, length) if recipe.attention == "flash" else square
+    keys = keys + model.cross_share * length
     scored = 1.5 if model.relative_positions else 1.0  # a third product beside scores and values
-    scores = square * (2.0 if model.relative_positions else 1.0) + model.cross_share * recipe.seq_len
+    scores = square * (2.0 if model.relative_positions else 1.0) + model.cross_share * length
     heads = model.heads / tp
     kv_heads = model.kv_heads / np.minimum(tp, model.kv_heads)  # more ranks than key/value heads: each keeps a copy
     local_tokens = tokens / tp if model.experts else tokens
@@ -247,7 +262,7 @@ def count_work(recipe: Recipe, at: Layouts, imbalance: Array | float = 1.0, *, a
     )
 
 
-def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
+def model_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
     """FLOP of forward and backward per token: 6 x matrix parameters plus attention, no recomputation.
 
     `6 N + 6 S heads (d_qk + d_v) / 2 ...`: the attention core forward is `2 keys heads (d_qk + d_v)`, three times
@@ -259,18 +274,31 @@ def model_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool =
 
 
 def worked_flop_per_token(recipe: Recipe, *, causal_half: bool = True) -> float:
-    """`model_flop_per_token` of what a method trains: 4 x matrix parameters plus attention where weights are frozen.
+    """`model_flop_per_token` of what a method trains: `matrix_flop_per_token` plus attention.
 
-    LoRA and QLoRA compute no gradients of the weights that they freeze (Hu et al. 2021, arXiv 2106.09685): forward and
-    the gradient of the activations, two FLOP each for a parameter and token. The attention core has no weights and is
-    counted as ever. The adapters, about 1 % of the parameters, are left out.
+    The attention core has no weights: it is run forward in every pass, and backward twice in the layers that are run
+    backward. The adapters of LoRA, about 1 % of the parameters, are left out.
+    """
+    core = attention_flop_per_token(recipe.model, recipe.mean_len, causal_half=causal_half)
+    return matrix_flop_per_token(recipe) + (recipe.forward_passes + 2.0 * recipe.backward_share) * core
+
+
+def matrix_flop_per_token(recipe: Recipe) -> float:
+    """FLOP per token of the products with weights: 6 for each where all learn, 4 where all are frozen, as with LoRA.
+
+    Two for each forward pass, of which DPO has a second one through the reference; two for the gradient of the
+    activations, in the output layer and in the layers that are run backward; two for the gradient of each weight that
+    learns (Hu et al. 2021, arXiv 2106.09685, section 4.1, freezes the weights but not what passes through them).
     """
     model = recipe.model
-    frozen = 0.0 if recipe.trains_all else 2.0 * model.matrix_params_active
-    return model_flop_per_token(model, recipe.seq_len, causal_half=causal_half) - frozen
+    head = model.head_params * model.head_ratio
+    layers = model.matrix_params_active - head
+    head_learns = 1.0 if recipe.trains_all else 0.0
+    per_layer = recipe.forward_passes + recipe.backward_share + recipe.weight_gradient_share
+    return 2.0 * (per_layer * layers + (recipe.forward_passes + 1.0 + head_learns) * head)
 
 
-def attention_flop_per_token(model: ModelShape, seq_len: int, *, causal_half: bool = True) -> float:
+def attention_flop_per_token(model: ModelShape, seq_len: float, *, causal_half: bool = True) -> float:
     """Forward FLOP per token of the attention core (scores and their product with the values), all layers."""
     keys = attended_tokens(model, seq_len, causal_half=causal_half)
     return 2.0 * model.layers * keys * model.heads * (model.head_dim + model.value_dim)
@@ -287,8 +315,9 @@ def recomputed_flop_per_token(recipe: Recipe, act_ckpt: str, *, causal_half: boo
     if act_ckpt == "none":
         return 0.0
     model = recipe.model
-    core = attention_flop_per_token(model, recipe.seq_len, causal_half=causal_half)
+    core = attention_flop_per_token(model, recipe.mean_len, causal_half=causal_half)
     layers = 2.0 * (model.matrix_params_active - model.head_params * model.head_ratio)
+    layers, core = layers * recipe.backward_share, core * recipe.backward_share
     if act_ckpt == "full":
         return layers + core
     if recipe.reruns_attention:

@@ -26,11 +26,13 @@ class ProductTimes:
     """Seconds of a list of products of one layer and micro-batch, `[layout]` or `[draw]`."""
 
     forward: Value
+    """Once."""
     backward: Value
+    """Backward, and where a reference scores the same answers its forward pass."""
 
     @property
     def total(self) -> Value:
-        """Forward and backward."""
+        """All passes."""
         return self.forward + self.backward
 
     def plus(self, other: ProductTimes) -> ProductTimes:
@@ -38,7 +40,37 @@ class ProductTimes:
         return ProductTimes(forward=self.forward + other.forward, backward=self.backward + other.backward)
 
 
-def product_times(ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: Rates) -> ProductTimes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassShares:
+    """How often each pass over some weights is run, over the forward pass of a micro-batch."""
+
+    inputs: float
+    """Gradient of the inputs."""
+    weights: float
+    """Gradient of the weights; 0 for frozen ones."""
+    reference: float
+    """Forward through the reference that scores the same answers; 0 where there is none."""
+
+    @property
+    def total(self) -> float:
+        """All passes."""
+        return 1.0 + self.inputs + self.weights + self.reference
+
+
+def layer_shares(recipe: Recipe) -> PassShares:
+    """Of the mean layer."""
+    reference = recipe.forward_passes - 1.0
+    return PassShares(inputs=recipe.backward_share, weights=recipe.weight_gradient_share, reference=reference)
+
+
+def head_shares(recipe: Recipe) -> PassShares:
+    """Of the output layer, which learns only where every weight does."""
+    return PassShares(inputs=1.0, weights=1.0 if recipe.trains_all else 0.0, reference=recipe.forward_passes - 1.0)
+
+
+def product_times(
+    ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: Rates, shares: PassShares | None = None
+) -> ProductTimes:
     """Time of a list of products.
 
     Args:
@@ -46,15 +78,17 @@ def product_times(ops: Sequence[MatMul], splits: Splits, recipe: Recipe, rates: 
         splits: which layouts split a layer alike.
         recipe: what is trained; frozen weights get no gradient.
         rates: mid values or draws; their surfaces are used where there are any.
+        shares: how often each backward pass is run; None: those of a layer.
     """
+    shares = shares or layer_shares(recipe)
     times = ProductTimes(forward=0.0, backward=0.0)
     for name, alike in by_rate(ops):
         surface = rates.surface(name)
         if surface is None:
-            times = times.plus(_by_law(alike, recipe, rates))
+            times = times.plus(_by_law(alike, recipe, rates, shares))
         else:
             slower = large_flop_per_s(surface) / getattr(rates, name)
-            passes = passes_alone(alike, splits, surface, recipe, rates)
+            passes = passes_alone(alike, splits, surface, rates, shares)
             times = times.plus(_measured(passes, splits, slower, rates.power(name)))
     return times
 
@@ -67,9 +101,9 @@ def by_rate(ops: Sequence[MatMul]) -> Iterator[tuple[str, list[MatMul]]]:
             yield name, alike
 
 
-def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates) -> ProductTimes:
+def _by_law(ops: Sequence[MatMul], recipe: Recipe, rates: Rates, shares: PassShares) -> ProductTimes:
     forward = sum((law_s(op, recipe, rates) for op in ops), 0.0)
-    return ProductTimes(forward=forward, backward=forward * (2.0 if recipe.trains_all else 1.0))
+    return ProductTimes(forward=forward, backward=forward * (shares.total - 1.0))
 
 
 def law_s(op: MatMul, recipe: Recipe, rates: Rates) -> Value:
@@ -101,10 +135,10 @@ class Passes:
     seconds: Floats
     """Of one run, sustained under the power limit as sold."""
     runs: Value
-    """How many times as long a layer spends on it."""
+    """How many times as long a layer spends on it; by pass, too."""
 
 
-def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe: Recipe, rates: Rates) -> Passes:
+def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, rates: Rates, shares: PassShares) -> Passes:
     """Products and their backward passes on a surface, in one look-up.
 
     A grouped kernel of `count` products is measured as one that is `count` times as wide: as many tiles, the same
@@ -115,9 +149,12 @@ def passes_alone(ops: Sequence[MatMul], splits: Splits, surface: Surface, recipe
     wide, runs = np.where(grouped, count, 1.0), count
     if grouped.any():
         runs = np.where(grouped, 1.0 / rates.grouped_matmul_ratio, count)
-    passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m)][: 3 if recipe.trains_all else 2]
+    passes = [(m, n * wide, k), (m, k * wide, n), (n, k * wide, m), (m, n * wide, k)]
+    counts = (1.0, shares.inputs, shares.weights, shares.reference)
+    passes = [sizes for sizes, times in zip(passes, counts, strict=True) if times]
     m, n, k = (np.stack(np.broadcast_arrays(*sizes)) for sizes in zip(*passes, strict=True))
-    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs)
+    times = np.array([each for each in counts if each])[:, None, None]
+    return Passes(m=m, n=n, k=k, seconds=np.asarray(product_s(surface, m, n, k)), runs=runs * times)
 
 
 def _measured(passes: Passes, splits: Splits, slower: Value, power: ProductPower | None) -> ProductTimes:
@@ -170,25 +207,32 @@ def products_draw_ratio(recipe: Recipe, at: Layouts, rates: Rates, work: Work | 
     work, model = work_of(recipe, at, rates) if work is None else work, recipe.model
     drawn: Value = 0.0
     held: Value = 0.0
-    layers = ((work.dense_layer, model.layers - model.moe_layers), (work.moe_layer, model.moe_layers))
-    for ops, times in (*layers, ((work.head,), 1)):
+    in_layers, in_head = layer_shares(recipe), head_shares(recipe)
+    parts = (
+        (work.dense_layer, model.layers - model.moe_layers, in_layers),
+        (work.moe_layer, model.moe_layers, in_layers),
+        ((work.head,), 1, in_head),
+    )
+    for ops, times, shares in parts:
         if times > 0:
-            ops_drawn, ops_held = _full_power_s(ops, work.splits, recipe, rates)
+            ops_drawn, ops_held = _full_power_s(ops, work.splits, recipe, rates, shares)
             drawn, held = drawn + times * ops_drawn, held + times * ops_held
     return drawn / held
 
 
-def _full_power_s(ops: tuple[MatMul, ...], splits: Splits, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
+def _full_power_s(
+    ops: tuple[MatMul, ...], splits: Splits, recipe: Recipe, rates: Rates, shares: PassShares
+) -> tuple[Value, Value]:
     """Seconds of some products, weighted by their power over that of products which hold the limit, and unweighted."""
     drawn: Value = 0.0
     held: Value = 0.0
     for name, alike in by_rate(ops):
         surface, power = rates.surface(name), rates.power(name)
         if surface is None or power is None:
-            seconds = product_times(alike, splits, recipe, rates).total
+            seconds = product_times(alike, splits, recipe, rates, shares).total
             drawn, held = drawn + seconds, held + seconds
             continue
-        passes = passes_alone(alike, splits, surface, recipe, rates)
+        passes = passes_alone(alike, splits, surface, rates, shares)
         alone_w = power.alone_w(passes.m, passes.n, passes.k, passes.seconds)
         seconds = passes.seconds * passes.runs / power.clock(alone_w)
         drawn = drawn + splits.spread((seconds * power.limited_ratio(alone_w)).sum(axis=(0, 1)))

@@ -103,7 +103,36 @@ def _head_layers(model: ModelShape) -> float:
 
 
 def trained_share(recipe: Recipe) -> float:
-    """Trained over all parameters: 1, or the adapters' part with LoRA."""
+    """Trained over all parameters: 1, the adapters' part with LoRA, or that of the layers that learn."""
+    model = recipe.model
     if recipe.trains_all:
         return 1.0
-    return min(1.0, recipe.adapter_params_per_layer * recipe.model.layers / recipe.model.params_total)
+    if recipe.how.adapts:
+        return min(1.0, recipe.adapter_params_per_layer * model.layers / model.params_total)
+    ends = model.embedding_params + (0.0 if model.tied_embeddings else model.head_params)
+    return recipe.weight_gradient_share * (1.0 - ends / model.params_total)
+
+
+LOW_BIT_BYTES = {True: 0.516, False: 0.5625}
+"""Bytes of a 4-bit weight with its scale: 4.127 bits where the FP32 scales of blocks of 64 are quantised as well, 4.5
+where not (QLoRA, arXiv 2305.14314, section 3: double quantisation)."""
+
+
+def frozen_weight_bytes(recipe: Recipe) -> float | None:
+    """Bytes per frozen weight of a linear layer; None where the weights are trained.
+
+    4 bits with QLoRA, else the compute type. Transformer Engine keeps frozen weights in FP8 alone, in both layouts
+    (documentation: `fp8_model_init`); torchao keeps the 16-bit weight and casts it when it is used.
+    """
+    if recipe.how.low_bits:
+        return LOW_BIT_BYTES[recipe.double_quant]
+    if not recipe.how.adapts:
+        return None
+    policy = recipe.policy
+    low = recipe.fused and policy.linear_compute in ("fp8", "fp4")
+    return policy.low_weight_copy_bytes if low else policy.activation_bytes
+
+
+def gathered_bytes(recipe: Recipe) -> float:
+    """Bytes per gathered parameter of a layer: 4-bit weights are gathered as they lie."""
+    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else recipe.policy.gather_bytes

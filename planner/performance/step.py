@@ -91,7 +91,7 @@ def _recompute(layer: LayerTime, comm: LayerComm, recipe: Recipe, at: Layouts) -
         selective = 0.5 * layer.memory_forward + (layer.attention_forward if recipe.reruns_attention else 0.0)
     else:
         selective = 0.5 * layer.matmul_forward + layer.memory_forward
-    return np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
+    return recipe.backward_share * np.where(at.act_ckpt == SELECTIVE, selective, FULL_SHARE[at.act_ckpt] * full)
 
 
 def _stages(shards: Shards, layer: Value, head: Value, at: Layouts) -> tuple[Value, Value]:
@@ -214,7 +214,8 @@ def _launch(recipe: Recipe, cluster: Cluster, at: Layouts, layers: Value, gpu_s:
     The longer of the two decides, softly (a norm of order `LAUNCH_NORM`): parts of a layer wait for the host before the
     whole of it does.
     """
-    again = 1.0 + FULL_SHARE[at.act_ckpt] / 3.0
+    passes = (recipe.forward_passes + 2.0 * recipe.backward_share) / 3.0  # a forward pass launches a third
+    again = passes + recipe.backward_share * FULL_SHARE[at.act_ckpt] / 3.0
     layer_s = kernels(recipe, rates) * rates.launch_s + _tensor_calls_s(recipe, cluster, at, rates)
     return waiting_s(layers * layer_s * again + END_KERNELS * rates.launch_s, gpu_s)
 

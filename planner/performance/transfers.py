@@ -16,7 +16,7 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
 from planner.performance.operations import Array, Work, expert_tp
-from planner.performance.shards import Shards, trained_share
+from planner.performance.shards import Shards, gathered_bytes, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 
@@ -166,12 +166,15 @@ class ZeroPasses:
 
 
 def zero_passes(recipe: Recipe, at: Layouts) -> ZeroPasses:
-    """ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient. ZeRO 3 also gathers twice for
-    each (once without resharding), but under a pipeline once per step: parameters stay gathered over its micro-batches.
+    """ZeRO 2 reduces after every micro-batch, since no rank keeps the whole gradient.
+
+    ZeRO 3 also gathers twice for each (once without resharding) and once more for a reference, but under a pipeline
+    once per step: parameters stay gathered over its micro-batches.
     """
     every = (at.zero == 2) | ((at.zero == 3) & (at.pp == 1))
     scatters = np.where(every, at.grad_accum, 1.0)
-    gathers = scatters * np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
+    own = np.where((at.pp == 1) & recipe.reshard_after_forward, 2.0, 1.0)
+    gathers = scatters * (own + recipe.forward_passes - 1.0)
     return ZeroPasses(each_micro_batch=every, scatters=scatters, gathers=gathers)
 
 
@@ -199,7 +202,7 @@ def data_parallel_transfers(
     kinds = (
         ("all_reduce", "gradients", all_reduce_s, policy.reduce_bytes * trained, rings),
         ("reduce_scatter", "gradients", scatter_s, policy.reduce_bytes * trained, scatters),
-        ("all_gather", "parameters", gather_s, policy.gather_bytes * changed, gathers),
+        ("all_gather", "parameters", gather_s, gathered_bytes(recipe) * changed, gathers),
     )
     sent = tuple(
         Transfer(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import Message, NoPlanError, UsageError
+from planner.hardware.cluster import Cluster
 from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on
 from planner.planning.counts import fewest, soonest
+from planner.planning.fitting.rows import ways_that_fit
+from planner.planning.fitting.shortage import leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
-from planner.planning.shortage import leaner
 from planner.planning.targets import Targets, at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -35,14 +37,33 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
         )
     targets = targets_of(question)
     if question.gpus is None:
-        return ranged_plan(case, chosen_count(question, case, targets, draws), draws, targets)
-    choice = best_on(case, question.fixed, question.gpus)
+        within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+        if within is None and question.fine_tunes and case.cluster.gpus_per_node == 1 and _no_target(question):
+            return _on_given(replace(question, gpus=1), case, targets, draws)
+        return within or ranged_plan(case, chosen_count(question, case, targets, draws), draws, targets)
+    return _on_given(question, case, targets, draws)
+
+
+def _no_target(question: Question) -> bool:
+    """Whether nobody asked for an end or a budget."""
+    deadline = question.inputs.get("deadline")
+    return question.budget_usd is None and (deadline is None or deadline.source == "default")
+
+
+def _on_given(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged:
+    """On the number of GPUs that the question gives.
+
+    Raises:
+        NoPlanError: it does not fit, or misses a target.
+    """
+    gpus = question.gpus or 1
+    choice = best_on(case, question.fixed, gpus)
     if choice.best is None:
         raise NoPlanError(
             Message.of(
                 "error.no_plan_on",
                 precision=case.policy.precision,
-                gpus=question.gpus,
+                gpus=gpus,
                 gpu=case.cluster.gpu.id,
                 why=why_not(case, choice),
             ),
@@ -51,6 +72,26 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     result = ranged_plan(case, choice, draws, targets)
     _check_targets(question, case, result, targets, draws)
     return result
+
+
+def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
+    """Numbers of GPUs below a whole node that a plan may have: powers of two, which divide what a node has."""
+    whole = cluster.gpus_per_node
+    return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
+
+
+def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged | None:
+    """The fewest GPUs of a part of a node on which it fits, in time and within the budget; None where none do."""
+    for gpus in parts_of_a_node(case.cluster):
+        choice = best_on(case, question.fixed, gpus)
+        if choice.best is None:
+            continue
+        ranged = ranged_plan(case, choice, draws, targets)
+        likely = ranged.plan.probability
+        met = (chance is None or chance >= targets.confidence_ratio for chance in (likely.deadline, likely.budget))
+        if ranged.plan.memory_risk is not None and ranged.plan.memory_risk <= case.memory_risk and all(met):
+            return ranged
+    return None
 
 
 def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:
@@ -88,6 +129,9 @@ LATER_MOST_GPUS = 4096
 
 def _what_would_fit(question: Question, case: Case, choice: Choice, draws: Draws) -> Message:
     """Other numbers of GPUs, and where memory is short what needs less of it."""
+    ways = ways_that_fit(question, case, question.gpus or 1) if question.fine_tunes and len(choice.layouts) else ()
+    if ways:
+        return Message.of("hint.fits_with", ways=ways, gpu=case.cluster.gpu.id)
     try:
         least = fewest(case, question.fixed, draws)
     except NoPlanError as error:

@@ -90,6 +90,8 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
             case.recipe.optimizer.evidence,
             ("memory_gib", "memory_gib.optimizer_states", "step_s", "step_s.optimizer"),
         )
+        if case.recipe.how.fine_tunes:
+            sources.add(case.recipe.how.evidence, ("memory_gib", "step_s"))
         if case.recipe.model.evidence is not None:
             sources.add(case.recipe.model.evidence, (*_TIME, "memory_gib", "mfu", "params_total"))
         for term in case.rates.terms.values():
@@ -141,6 +143,8 @@ def extrapolated(case: Case, nodes: int) -> Message | None:
 
 _DEFAULTS = {
     "tokens": "assumption.tokens",
+    "examples": "assumption.examples",
+    "lengths": "assumption.lengths",
     "global_batch": "assumption.global_batch",
     "seq_len": "assumption.seq_len",
     "gpu": "assumption.gpu",

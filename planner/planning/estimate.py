@@ -13,7 +13,7 @@ from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Gap
 from planner.hardware.cluster import Cluster
-from planner.planning.asked import asked_plan
+from planner.planning.asked import asked_plan, parts_of_a_node
 from planner.planning.basis import collect_assumptions, collect_evidence, collect_gaps, collect_warnings, extrapolated
 from planner.planning.case import Case, make_case
 from planner.planning.choice import best_on
@@ -302,10 +302,9 @@ def _on(case: Case, question: Question, gpus: int, draws: Draws) -> Ranged:
 def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Draws) -> Ranged | None:
     """The fewest GPUs of one node that finish in time, where the question is about less than a node."""
     whole = case.cluster.gpus_per_node
-    if question.gpus is None or question.gpus >= whole:
+    if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
         return None
-    counts = {2**power for power in range(whole.bit_length()) if 2**power < whole} | {question.gpus}
-    for gpus in sorted(counts):
+    for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
         ranged = _on(case, question, gpus, draws)
         if ranged.plan.fits:
             in_time_ratio = probability(ranged.draws["duration_days"] * DAY_S, deadline_s)

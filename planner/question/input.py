@@ -15,6 +15,7 @@ class InputGroup(StrEnum):
 
     MODEL = "The model"
     TRAINING = "The training"
+    TUNING = "The data and the fine-tuning"
     MACHINES = "The machines"
     LAYOUT = "The layout (else searched)"
     MONEY = "Money, power, carbon"

@@ -32,11 +32,24 @@ from planner.question.cost_inputs import (
 from planner.question.input import Input, InputGroup
 from planner.question.parsers import (
     one_of,
+    parse_method,
     parse_power_limit,
     parse_probability,
     parse_text,
     parse_usd,
     whole_number,
+)
+from planner.question.tuning_inputs import (
+    EPOCHS,
+    EXAMPLES,
+    IN_BACKWARD,
+    LENGTHS,
+    LORA_RANK,
+    LORA_TARGETS,
+    LOSS,
+    PACKED,
+    SINGLE_QUANT,
+    TRAINED_LAYERS,
 )
 from planner.rows import unknown_name
 from planner.units import parse_count, parse_duration_s
@@ -46,6 +59,10 @@ TOKENS_PER_PARAM = 20.0
 DEFAULT_SEQ_LEN = 4096
 """Where the model does not say: the pre-training length of the Llama 2 models, arXiv 2307.09288."""
 DEFAULT_DEADLINE = "30d"
+TUNING_SEQ_LEN = 2048
+"""Longest sequence of a fine-tuning where nobody says, or the model's if that is shorter: assumed."""
+TUNING_BATCH = 32
+"""Sequences per step of a fine-tuning where nobody says: assumed; guides take 8 to 128."""
 DEFAULT_MEMORY_RISK = "5%"
 DEFAULT_CONFIDENCE = "80%"
 DEFAULT_MAX_GPUS = 1024
@@ -70,9 +87,9 @@ METHOD = Input(
     name="method",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="pretrain, sft, lora or qlora.",
+    help="pretrain, sft (full fine-tuning), freeze, lora, qlora, dora, qdora, dpo, dpo-lora or dpo-qlora.",
     default="pretrain",
-    parse=one_of(names.methods),
+    parse=parse_method,
     choices=names.methods,
 )
 TOKENS = Input(
@@ -80,7 +97,7 @@ TOKENS = Input(
     group=InputGroup.TRAINING,
     metavar="N",
     help="Tokens to train on, like 1.5T.",
-    default=f"{TOKENS_PER_PARAM:g} per parameter",
+    default=f"{TOKENS_PER_PARAM:g} per parameter; fine-tuning counts examples",
     parse=parse_count,
 )
 SEQ_LEN = Input(
@@ -88,7 +105,7 @@ SEQ_LEN = Input(
     group=InputGroup.TRAINING,
     metavar="N",
     help="Sequence length in tokens.",
-    default=f"{DEFAULT_SEQ_LEN} or the model's",
+    default=f"{DEFAULT_SEQ_LEN} or the model's; {TUNING_SEQ_LEN} for fine-tuning",
     parse=whole_number(),
 )
 GLOBAL_BATCH = Input(
@@ -96,7 +113,7 @@ GLOBAL_BATCH = Input(
     group=InputGroup.TRAINING,
     metavar="N",
     help="Sequences per step.",
-    default="the model's, or by model size",
+    default=f"the model's, or by model size; {TUNING_BATCH} for fine-tuning",
     parse=whole_number(),
 )
 PRECISION = Input(
@@ -119,8 +136,8 @@ OPTIMIZER = Input(
     name="optimizer",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="Optimizer.",
-    default="adamw",
+    help="Optimizer, like adamw-8bit-paged.",
+    default="adamw, or the stack's",
     parse=parse_text,
     choices=names.optimizers,
 )
@@ -146,9 +163,9 @@ STACK = Input(
     name="stack",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="typical, tuned, fsdp-compile or eager.",
-    default="typical",
-    parse=one_of(names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned"}),
+    help="typical, tuned, fsdp-compile, eager; of fine-tuning hf, torchtune, unsloth.",
+    default="typical; hf for fine-tuning on one node",
+    parse=one_of(names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned", "liger": "unsloth"}),
     choices=names.stacks,
 )
 ATTENTION = Input(
@@ -271,6 +288,7 @@ MEMORY_RISK = Input(
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
+    EXAMPLES, EPOCHS, LENGTHS, PACKED, LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, SINGLE_QUANT, IN_BACKWARD, LOSS,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
     PRICE, PRICE_LIKE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP,

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 def methods() -> Iterable[str]:
     """Training methods."""
-    from planner.training.recipe import METHODS
+    from planner.training.method import load_methods
 
-    return METHODS
+    return load_methods()
 
 
 def precisions() -> Iterable[str]:
@@ -48,10 +48,25 @@ def offloads() -> Iterable[str]:
 
 
 def stacks() -> Iterable[str]:
-    """Software stacks."""
+    """Software stacks, and the frameworks that have one of them."""
+    from planner.training.frameworks import named_stacks
     from planner.training.recipe import STACKS
 
-    return STACKS
+    return (*STACKS, *named_stacks())
+
+
+def adapter_targets() -> Iterable[str]:
+    """Weights that adapters stand beside."""
+    from planner.training.recipe import LORA_TARGETS
+
+    return LORA_TARGETS
+
+
+def losses() -> Iterable[str]:
+    """Ways to compute the loss."""
+    from planner.training.recipe import LOSSES
+
+    return LOSSES
 
 
 def attentions() -> Iterable[str]:

@@ -21,6 +21,18 @@ def parse_text(text: str, what: str) -> str:
     return text
 
 
+def parse_method(text: str, what: str) -> str:
+    """The id of a training method, by its id or another name: `full`, `QLoRA`.
+
+    Raises:
+        UsageError: no such method.
+    """
+    from planner.training.method import METHOD_ROWS, load_methods
+
+    row = METHOD_ROWS.get(text)
+    return one_of(load_methods)(text if row is None else row.id, what)
+
+
 def parse_usd(text: str, what: str) -> float:
     """An amount in USD as people write it: `$2M`, `500k`.
 

@@ -10,9 +10,12 @@ from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import InputValue
+from planner.training.frameworks import Framework
+from planner.training.lengths import Lengths
+from planner.training.method import find_method
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import Recipe
+from planner.training.recipe import LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +55,26 @@ class MoneyInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """How weights are trained, as far as a method leaves it open; fields as of `Recipe`."""
+
+    lora_rank: int = LORA_RANK
+    lora_targets: str = LORA_TARGETS[0]
+    trained_layers: int = TRAINED_LAYERS
+    double_quant: bool = True
+    in_backward: bool = False
+    loss: str | None = None
+    """One of `recipe.LOSSES`; None: what the stack does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What `mpplan estimate` was asked, with every input resolved."""
 
     model: ModelShape
     method: str
     tokens: float
+    """Of the whole run, without padding."""
     seq_len: int
     global_batch: int
     """Sequences per step."""
@@ -73,6 +90,13 @@ class Question:
     """All that are compared, in the order of `precision.PRECISIONS`."""
     optimizer: Optimizer
     stack: str
+    """One of `recipe.STACKS`."""
+    framework: Framework | None
+    """The framework that was asked for by name, or that fine-tuning on one node has by default."""
+    tuning: Tuning
+    lengths: Lengths | None
+    """Of examples that are padded to the longest of their micro-batch; None: every sequence is full."""
+    lengths_assumed: bool
     attention: str | None
     """None: fused where the GPU has such kernels, naive before Ampere."""
     offload: str
@@ -96,7 +120,7 @@ class Question:
 
     def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
         """The training of this question in one policy on one kind of GPU."""
-        model = self.model
+        model, tuning, framework = self.model, self.tuning, self.framework
         return Recipe(
             model=model,
             policy=policy,
@@ -112,7 +136,23 @@ class Question:
             offload=self.offload,
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
+            sequence_parallel=framework is None or framework.sequence_parallel,
+            chunked_loss=framework is not None and framework.chunked_loss
+            if tuning.loss is None
+            else tuning.loss == "chunked",
+            update_in_backward=tuning.in_backward,
+            lora_rank=tuning.lora_rank,
+            lora_targets=tuning.lora_targets,
+            trained_layers=tuning.trained_layers,
+            double_quant=tuning.double_quant,
+            lengths=self.lengths,
+            lengths_assumed=self.lengths_assumed,
         )
+
+    @property
+    def fine_tunes(self) -> bool:
+        """Whether the run begins with a trained model."""
+        return find_method(self.method).fine_tunes
 
 
 def overlaps_tensor_parallel(stack: str, cluster: Cluster) -> bool:

@@ -44,9 +44,9 @@ from planner.question.inputs import (
     PRECISION,
     SEQ_LEN,
     STACK,
-    TOKENS,
-    TOKENS_PER_PARAM,
     TP,
+    TUNING_BATCH,
+    TUNING_SEQ_LEN,
     VP,
     ZERO,
 )
@@ -54,9 +54,13 @@ from planner.question.parsers import AUTO
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
 from planner.question.resolve_model import resolve_model
+from planner.question.resolve_tuning import read_data, read_tuning, tuning_length
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
+from planner.training.frameworks import Framework, named_stacks
+from planner.training.method import Method, find_method
+from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
@@ -64,6 +68,10 @@ from planner.units import GIGA
 
 DEFAULT_GPU = "h100-sxm5-80gb"
 DEFAULT_PRECISION = "bf16"
+DEFAULT_STACK = "typical"
+DEFAULT_OPTIMIZER = "adamw"
+TUNING_STACK = "hf"
+"""Stack of a fine-tuning on the GPUs of one node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +84,18 @@ class _Batch:
     published: bool = False
 
 
-def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) -> _Batch:
+def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> _Batch:
     given = read.value(GLOBAL_BATCH)
     if given is not None:
+        if given % method.sequences_per_example:
+            raise UsageError(
+                f"{GLOBAL_BATCH.flag} counts sequences, and an example of {method.id} has two: {given} is odd",
+                hint=f"for example {GLOBAL_BATCH.flag} {given + 1}",
+            )
         return _Batch(sequences=given)
+    if method.fine_tunes:
+        read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
+        return _Batch(sequences=TUNING_BATCH, band=(TUNING_BATCH // 2, 2 * TUNING_BATCH))
     published = model.global_batch_tokens
     sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
     critical = None if model.kind == "cnn" else critical_batch_tokens(model.params_total, tokens) / seq_len
@@ -93,10 +109,11 @@ def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) 
     return _Batch(sequences=sequences, band=band, critical=critical, published=bool(published))
 
 
-def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
-    """The policy asked for, and those that are compared with it."""
+def _policies(read: Reader, framework: Framework | None) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
+    """The policy asked for, and those that are compared with it: the framework's where one is asked for."""
+    policy_of = default_policy if framework is None else framework.policy
     precision, name = read.value(PRECISION), read.text(POLICY)
-    asked = find_policy(name) if name else default_policy(precision or DEFAULT_PRECISION)
+    asked = find_policy(name) if name else policy_of(precision or DEFAULT_PRECISION)
     if name and precision and asked.precision != precision:
         raise UsageError(
             f"{POLICY.flag} {name} belongs to {asked.precision}, not to {PRECISION.flag} {precision}",
@@ -105,7 +122,7 @@ def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...
     read.note(PRECISION, asked.precision, "derived" if name and not precision else None)
     read.note(POLICY, asked.id, note=Message.of("note.policy", what=asked.evidence.what))
     names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
-    return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
+    return asked, tuple(asked if name == asked.precision else policy_of(name) for name in names)
 
 
 def _gpu(name: str, local: Gpu | None) -> Gpu:
@@ -194,13 +211,39 @@ def _max_gpus(read: Reader, *, budget_alone: bool) -> int | None:
     return DEFAULT_MAX_GPUS
 
 
-def _fixed(read: Reader) -> FixedLayout:
+def _stack(read: Reader, method: Method, clusters: tuple[Cluster, ...]) -> tuple[str, Framework | None]:
+    """The kernels of the stack, and the framework behind it where it is one of those that have a name.
+
+    Fine-tuning on GPUs of one node is Hugging Face's by default.
+    """
+    name, gpus = read.value(STACK), read.value(GPUS)
+    one_node = gpus is None or gpus <= min(cluster.gpus_per_node for cluster in clusters)
+    if name is None:
+        name = TUNING_STACK if method.fine_tunes and one_node else DEFAULT_STACK
+        read.note(STACK, name)
+    framework = named_stacks().get(name)
+    return (name, None) if framework is None else (framework.stack, framework)
+
+
+def _optimizer(read: Reader, framework: Framework | None) -> Optimizer:
+    given = read.value(OPTIMIZER)
+    if given is None:
+        optimizer = find_optimizer(DEFAULT_OPTIMIZER) if framework is None else framework.optimizer
+    else:
+        optimizer = find_optimizer(given)
+    read.note(OPTIMIZER, optimizer.id)
+    return optimizer
+
+
+def _fixed(read: Reader, framework: Framework | None) -> FixedLayout:
+    """What is fixed of the layout: as given; a named framework spreads a model over data parallel ranks alone."""
+    alone = None if framework is None else 1
     return FixedLayout(
-        tp=read.value(TP),
-        pp=read.value(PP),
-        vp=read.value(VP),
-        cp=read.value(CP),
-        ep=read.value(EP),
+        tp=read.value(TP) or alone,
+        pp=read.value(PP) or alone,
+        vp=read.value(VP) or alone,
+        cp=read.value(CP) or alone,
+        ep=read.value(EP) or alone,
         zero=read.value(ZERO),
         micro_batch=read.value(MICRO_BATCH),
         act_ckpt=read.value(ACT_CKPT),
@@ -233,15 +276,15 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     """
     read = Reader(ask)
     model = resolve_model(read)
-    method = read.value_or_default(METHOD)
-    seq_len = _seq_len(read, model)
-    tokens = _tokens(read, model)
-    batch = _global_batch(read, model, seq_len, tokens)
-    asked, policies = _policies(read)
-    optimizer = find_optimizer(read.value_or_default(OPTIMIZER))
-    read.note(OPTIMIZER, optimizer.id)
-    stack, attention = read.value_or_default(STACK), read.value(ATTENTION)
+    method = find_method(read.value_or_default(METHOD))
+    seq_len = _seq_len(read, model, method)
+    data = read_data(read, model, method, seq_len)
+    batch = _global_batch(read, model, method, seq_len, data.tokens)
     clusters = _clusters(read, own)
+    stack, framework = _stack(read, method, clusters)
+    asked, policies = _policies(read, framework)
+    optimizer = _optimizer(read, framework)
+    attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
     gpus, deadline_s, budget_usd = _targets(read)
     confidence_ratio = read.value_or_default(CONFIDENCE)
     max_gpus = _max_gpus(read, budget_alone=budget_usd is not None and gpus is None and deadline_s is None)
@@ -250,36 +293,32 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
-    fixed, memory_risk = _fixed(read), read.value_or_default(MEMORY_RISK)
+    fixed, memory_risk = _fixed(read, framework), read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
         raise UsageError(Message.of("error.auto_under_cap"), hint=Message.of("hint.limit_under_cap"))
     return Question(
-        model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch.sequences,
+        model=model, method=method.id, tokens=data.tokens, seq_len=seq_len, global_batch=batch.sequences,
         batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
         asked=asked, policies=policies,
-        optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
+        optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
+        lengths=data.lengths, lengths_assumed=data.lengths_assumed,
+        attention=attention, offload=offload, clusters=clusters, gpus=gpus,
         deadline_s=deadline_s, budget_usd=budget_usd, confidence_ratio=confidence_ratio, max_gpus=max_gpus,
         fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
     )  # fmt: skip
 
 
-def _seq_len(read: Reader, model: ModelShape) -> int:
+def _seq_len(read: Reader, model: ModelShape, method: Method) -> int:
     seq_len = read.value(SEQ_LEN)
+    if seq_len is None and method.fine_tunes:
+        return tuning_length(read, model, TUNING_SEQ_LEN)
     if seq_len is None:
         named = read.text(MODEL) is not None
         seq_len = model.context if named else DEFAULT_SEQ_LEN
         read.note(SEQ_LEN, seq_len, "catalogue" if named else "default")
     return seq_len
-
-
-def _tokens(read: Reader, model: ModelShape) -> float:
-    tokens = read.value(TOKENS)
-    if tokens is None:
-        tokens = TOKENS_PER_PARAM * model.params_total
-        read.note(TOKENS, tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
-    return tokens
 
 
 def _seed(read: Reader) -> int:

@@ -55,6 +55,8 @@ class Framework:
     """Its loss is fused or chunked by default."""
     mem_kind: str
     """What its own memory figure counts."""
+    stack_name: str | None
+    """Name under which a question can ask for it; None for what only a published run names."""
     why: str
     source: str
 
@@ -91,6 +93,7 @@ def _framework(row: Row) -> Framework:
         balances_stages=row.flag("balances_stages"),
         chunked_loss=row.flag("chunked_loss"),
         mem_kind=row.choice("mem_kind", MEM_KINDS),
+        stack_name=row.opt_text("stack_name"),
         why=row.text("why"),
         source=f"{row.text('source')} ({row.text('date')})",
     )
@@ -110,3 +113,8 @@ def load_frameworks() -> tuple[Framework, ...]:
 def find_framework(name: str) -> Framework:
     """The first row whose pattern is found in the name; the last row where none is."""
     return next(framework for framework in load_frameworks() if framework.pattern.search(name))
+
+
+def named_stacks() -> dict[str, Framework]:
+    """The frameworks that a question can ask for, by name."""
+    return {framework.stack_name: framework for framework in load_frameworks() if framework.stack_name}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.models.shape import ModelShape
+from planner.training.lengths import Lengths
+from planner.training.method import Method, find_method
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
-
-METHODS = ("pretrain", "sft", "lora", "qlora")
-"""Training methods: all weights from scratch, all weights from a checkpoint, adapters, adapters on 4-bit weights."""
 
 STACKS = ("typical", "tuned", "classic", "fsdp-compile", "eager")
 """Software stacks: what a typical team reaches with the tuned kernels, without all of the care of those who publish
@@ -27,8 +26,18 @@ code in `Layouts.act_ckpt`."""
 ATTENTIONS = ("flash", "naive")
 """Fused attention that never stores the score matrix, or the separate matrix products with a stored score matrix."""
 
+LOSSES = ("full", "chunked")
+"""Cross-entropy over all logits at once, or chunk by chunk (also within a fused kernel)."""
+
 LORA_RANK = 16
 """Adapter rank where none is said: of the LoRA paper's larger runs (arXiv 2106.09685, table 9 uses 1 to 64)."""
+
+LORA_TARGETS = ("all-linear", "attention", "mlp", "qv")
+"""Weights that adapters stand beside: every linear layer but the output layer (QLoRA's choice, and PEFT's word for it),
+those of attention, those of the feed-forward, queries and values only (the LoRA paper's choice, section 7.1)."""
+
+TRAINED_LAYERS = 2
+"""Last layers that `freeze` trains where none are said: LLaMA-Factory's `freeze_trainable_layers`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,16 @@ class Recipe:
     reshard_after_forward: bool = True
     """ZeRO-3: gather the parameters again for the backward pass."""
     lora_rank: int = LORA_RANK
+    lora_targets: str = LORA_TARGETS[0]
+    """One of `LORA_TARGETS`."""
+    trained_layers: int = TRAINED_LAYERS
+    """Layers that `freeze` trains, counted from the last."""
+    double_quant: bool = True
+    """The scales of 4-bit weights are quantised as well (QLoRA, section 3)."""
+    lengths: Lengths | None = None
+    """Lengths of the examples where each is padded to the longest of its micro-batch; None: every sequence is full."""
+    lengths_assumed: bool = False
+    """The tokens of the run rest on a mean length of examples that nobody gave."""
     software_year: float | None = None
     """Release of the software as a decimal year; None: what is current."""
     balances_stages: bool = False
@@ -99,20 +118,70 @@ class Recipe:
         return self.model.head_dim * self.policy.activation_bytes % 16 == 0
 
     @property
+    def how(self) -> Method:
+        """The row of the method."""
+        return find_method(self.method)
+
+    @property
     def trains_all(self) -> bool:
         """Whether every weight gets a gradient."""
-        return self.method in ("pretrain", "sft")
+        return self.how.trains == "all"
+
+    @property
+    def backward_share(self) -> float:
+        """Share of the layers that are run backward: those up to the first with a trained weight."""
+        if self.how.trains != "last-layers":
+            return 1.0
+        return min(1.0, self.trained_layers / max(self.model.layers, 1))
+
+    @property
+    def weight_gradient_share(self) -> float:
+        """Share of the layers whose weights get gradients."""
+        return 0.0 if self.how.adapts else self.backward_share
+
+    @property
+    def forward_passes(self) -> int:
+        """Forward passes for one backward pass: a second one through the reference where answers are compared."""
+        return 2 if self.how.pairs else 1
+
+    @property
+    def longest(self) -> Recipe:
+        """The same with every sequence as long as the longest: what memory has to hold."""
+        return self if self.lengths is None else replace(self, lengths=None)
+
+    @property
+    def mean_len(self) -> float:
+        """Tokens of a sequence that are no padding, on average."""
+        return float(self.seq_len) if self.lengths is None else self.lengths.mean_tokens
 
     @property
     def tokens_per_step(self) -> float:
-        """Tokens of one optimizer step."""
-        return float(self.global_batch) * self.seq_len
+        """Tokens of one optimizer step, without padding."""
+        return float(self.global_batch) * self.mean_len
+
+    @property
+    def adapted(self) -> tuple[tuple[int, int], ...]:
+        """Inputs and outputs of every weight of a layer that an adapter stands beside; none without adapters."""
+        if not self.how.adapts:
+            return ()
+        m = self.model
+        q, kv, ffn = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.ffn_hidden or m.expert_ffn
+        attention = ((m.hidden, q), (m.hidden, kv), (m.hidden, kv), (q, m.hidden))
+        mlp = (*((m.hidden, ffn),) * (m.mlp_matrices - 1), (ffn, m.hidden))
+        by_name = {
+            "all-linear": (*attention, *mlp),
+            "attention": attention,
+            "mlp": mlp,
+            "qv": (attention[0], attention[2]),
+        }
+        return by_name[self.lora_targets]
 
     @property
     def adapter_params_per_layer(self) -> float:
-        """LoRA parameters of one layer: rank times (in + out) of every linear layer."""
-        m = self.model
-        q, kv = m.heads * m.head_dim, m.kv_heads * m.head_dim
-        attention = (m.hidden + q) * 2 + (m.hidden + kv) * 2
-        ffn = m.ffn_hidden or m.expert_ffn
-        return float(self.lora_rank * (attention + m.mlp_matrices * (m.hidden + ffn)))
+        """Adapter parameters of one layer: rank times inputs and outputs of every adapted weight.
+
+        DoRA adds a magnitude for each output.
+        """
+        adapters = sum(self.lora_rank * (inputs + outputs) for inputs, outputs in self.adapted)
+        magnitudes = sum(outputs for _, outputs in self.adapted) if self.how.decomposed else 0
+        return float(adapters + magnitudes)

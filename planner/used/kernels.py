@@ -11,7 +11,7 @@ from planner.kernels.gain import NarrowGain, NarrowTypes, narrow_gain
 from planner.parallelism.layout import Layouts
 from planner.performance.compute import FLASH_BACKWARD, attention_time
 from planner.performance.operations import MatMul, Work, work_of
-from planner.performance.products import cast_bytes_per_s, product_times
+from planner.performance.products import cast_bytes_per_s, head_shares, layer_shares, product_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import TERA
@@ -63,11 +63,12 @@ def _listed(recipe: Recipe, work: Work) -> Iterator[tuple[str, MatMul]]:
 
 
 def _use(where: str, op: MatMul, work: Work, recipe: Recipe, rates: Rates) -> ProductUse:
-    times = product_times((op,), work.splits, recipe, rates)
+    shares = head_shares(recipe) if where == "head" else layer_shares(recipe)
+    times = product_times((op,), work.splits, recipe, rates, shares)
     surface = rates.surface("linear_flop_per_s" if op.low_precision else "other_flop_per_s")
     m, n, k, count = (only(size) for size in (op.m, op.n, op.k, op.count))
     step_s = only(times.total)
-    flop = 2.0 * m * n * k * count * (3.0 if recipe.trains_all else 2.0)
+    flop = 2.0 * m * n * k * count * shares.total
     return ProductUse(
         where=where, m=m, n=n, k=k, count=count,
         compute=recipe.policy.linear_compute if op.low_precision else recipe.policy.other_compute,

@@ -20,11 +20,12 @@ from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
 from planner.training.frameworks import Framework, find_framework
+from planner.training.method import PRETRAIN, load_methods
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.training.recipe import METHODS, Recipe
+from planner.training.recipe import Recipe
 from planner.units import GIGA
 from planner.validation.layout import (
     PartialLayout,
@@ -243,8 +244,8 @@ def _recipe(
     if run.compile.lower() in ("n", "no") and stack not in ("typical", "tuned", "classic"):
         stack = "eager"
     filled.append(f"stack: {stack}")
-    method = run.method or "pretrain"
-    if method not in METHODS:
+    method = run.method or PRETRAIN
+    if method not in load_methods():
         raise CannotPredictError(f"method: unknown `{method}`")
     return Recipe(
         model=model,

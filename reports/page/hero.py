@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.answer.plan import LOWER_IS_BETTER
+from planner.training.method import PRETRAIN
 from reports.document.facts import DURATION, ENERGY, MARKET, QUANTITY, SHOWN, Doc, Facts, rung_of
 from reports.sections.comparison.precisions import metric_chart, overview_table
 from reports.text.language import Figure, Span, Words, strong
@@ -53,7 +54,7 @@ def asked_size(facts: Facts, words: Words) -> str:
 
 def _verb(facts: Facts, words: Words) -> str:
     method = facts.given("method")
-    return words(f"verb.{method}" if method in ("sft", "lora", "qlora") else "verb.pretrain")
+    return words(f"verb.{method or PRETRAIN}")
 
 
 def headline(facts: Facts, words: Words) -> tuple[Span, ...]:

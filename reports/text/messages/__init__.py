@@ -85,6 +85,8 @@ class _Template(Formatter):
     def _list(self, parts: list[str], format_spec: str) -> str:
         if format_spec == "and":
             return self._words.join(parts)
+        if format_spec == "space":
+            return " ".join(parts)
         return self._words("list.semicolon" if format_spec == "semicolon" else "list.comma").join(parts)
 
 

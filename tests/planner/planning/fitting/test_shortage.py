@@ -9,7 +9,7 @@ import pytest
 from planner.errors import Message, NoPlanError
 from planner.parallelism.search import FixedLayout
 from planner.planning.counts import fewest
-from planner.planning.shortage import leaner
+from planner.planning.fitting.shortage import leaner
 from tests.planner.build import parts
 from tests.planner.planning.test_choice import DRAWS, FREE, case, small
 from tests.planner.planning.test_counts import by

@@ -1,0 +1,121 @@
+"""Does it fit, and how fast: memory, risk and speed of each way to train, by checkpointing and length of a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import Message
+from planner.evidence import Estimate
+from planner.parallelism.layout import Layout
+from planner.parallelism.search import FixedLayout, enumerate_layouts
+from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
+from planner.planning.case import Case
+from planner.planning.choice import best_on
+from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
+from planner.question.question import Question
+from planner.rates.ladder import resolve_rates
+from planner.rates.terms import Draws
+from planner.training.policies import why_unsupported
+from planner.units import GIB, HOUR_S
+
+FIT_DRAWS = 301
+"""Draws behind the ranges of a row."""
+
+CHECKPOINTING = ("none", "full")
+"""Ways to checkpoint that a table compares: the fastest and the leanest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRow:
+    """One way to train at one length of a sequence."""
+
+    variant: Variant
+    flags: tuple[Message, ...]
+    """What turns the question into it."""
+    policy: str
+    optimizer: str
+    act_ckpt: str
+    seq_len: int
+    gpus: int
+    layout: Layout
+    """The fastest that is safe; where none is, the one that needs the least memory."""
+    fits: bool
+    """Whether it fits at mid."""
+    safe: bool
+    """Whether its risk is within what the question allows."""
+    memory_gib: Estimate
+    """Per GPU."""
+    memory_risk: float
+    tokens_per_s: Estimate | None
+    """Of all GPUs together, padding left out; None where it does not fit."""
+    usd_per_million_tokens: float | None
+    """None where it does not fit or no price is known."""
+
+
+def fit_rows(
+    question: Question, case_of: Callable[[Question], Case], gpus: int, seq_lens: Iterable[int], methods: frozenset[str]
+) -> Iterator[FitRow]:
+    """Every way to train that the GPU can run, for every length and way to checkpoint.
+
+    Args:
+        question: the model, the stack and all that the ways have in common.
+        case_of: puts a question for one kind of GPU together with its rates and prices.
+        gpus: number of GPUs, together one run.
+        seq_lens: lengths of a sequence in tokens; all are full.
+        methods: ids of the methods to look at.
+    """
+    draws = Draws(count=FIT_DRAWS, seed=question.seed)
+    for variant in variants_of(question):
+        asked = asked_as(question, variant)
+        if variant.method not in methods or why_unsupported(asked.asked, asked.clusters[0].gpu) is not None:
+            continue
+        for seq_len in seq_lens:
+            case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))
+            for act_ckpt in (question.fixed.act_ckpt,) if question.fixed.act_ckpt else CHECKPOINTING:
+                fixed = replace(question.fixed, act_ckpt=act_ckpt)
+                yield _row(case, fixed, gpus, draws, variant, changes(question, variant))
+
+
+def _row(
+    case: Case, fixed: FixedLayout, gpus: int, draws: Draws, variant: Variant, flags: tuple[Message, ...]
+) -> FitRow:
+    choice = best_on(case, fixed, gpus)
+    index = int(np.argmin(choice.scores.memory_bytes)) if choice.best is None else choice.best
+    at = choice.layouts.take(slice(index, index + 1))
+    drawn = case.evaluate(at, draws)
+    risk, speed = memory_risk(drawn.memory_bytes, case.cluster.gpu), None
+    if choice.best is not None:
+        speed = Estimate.of_draws(np.broadcast_to(np.ravel(drawn.tokens_per_s_per_gpu), (draws.count,)) * gpus)
+    price = case.price.usd_per_gpu_h
+    per_million = None
+    if speed is not None and price is not None:
+        per_million = price.mid * gpus * 1e6 / speed.mid / HOUR_S
+    return FitRow(
+        variant=variant, flags=flags, policy=case.policy.id, optimizer=case.recipe.optimizer.id,
+        act_ckpt=str(fixed.act_ckpt), seq_len=case.recipe.seq_len, gpus=gpus, layout=at.at(0),
+        fits=choice.best is not None, safe=choice.best is not None and risk <= case.memory_risk,
+        memory_gib=memory_range_gib(drawn.memory_bytes), memory_risk=risk, tokens_per_s=speed,
+        usd_per_million_tokens=per_million,
+    )  # fmt: skip
+
+
+def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
+    """Ways to train that fit on so many GPUs at mid, as flags with what they need; the least change first."""
+    found: list[Message] = []
+    for variant in variants_of(question):
+        flags, asked = changes(question, variant), asked_as(question, variant)
+        if not flags or why_unsupported(asked.asked, case.cluster.gpu) is not None:
+            continue
+        recipe = asked.recipe(asked.asked, case.cluster)
+        mid = resolve_rates(case.cluster, recipe, None, case.rates.parameters).sample()
+        other = replace(case, recipe=recipe, mid=mid)
+        layouts = enumerate_layouts(recipe, case.cluster, question.fixed, gpus=gpus)
+        if not len(layouts):
+            continue
+        needed_bytes = float(other.score(layouts).memory_bytes.min())
+        if needed_bytes <= usable_bytes(case.cluster.gpu):
+            found.append(Message.of("hint.way", flags=flags, needed_gib=needed_bytes / GIB))
+    return tuple(found)

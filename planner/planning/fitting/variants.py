@@ -1,0 +1,92 @@
+"""Ways to train one model that people try when memory is short, and a question asked for each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.errors import Message
+from planner.question.question import Question
+from planner.training.method import find_method
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import find_policy
+from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import LORA_RANK, TRAINED_LAYERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way to train; what is None stays as the question has it."""
+
+    method: str
+    policy: str | None = None
+    optimizer: str | None = None
+    in_backward: bool = False
+    offload: str | None = None
+    loss: str | None = None
+
+
+VARIANTS = (
+    Variant(method="sft"),
+    Variant(method="sft", policy="bf16-pure"),
+    Variant(method="sft", policy="bf16-pure", optimizer="adamw-8bit", in_backward=True, loss="chunked"),
+    Variant(method="sft", policy="bf16-pure", optimizer="adamw-8bit-paged", in_backward=True, loss="chunked"),
+    Variant(method="sft", policy="bf16-pure", offload="optimizer"),
+    Variant(method="freeze", policy="bf16-pure"),
+    Variant(method="dora"),
+    Variant(method="lora"),
+    Variant(method="qlora"),
+)
+"""From what changes every weight to what changes the fewest."""
+
+PAIRED = {"lora": "dpo-lora", "dora": "dpo-lora", "qlora": "dpo-qlora", "sft": "dpo"}
+"""Methods by those that do the same with pairs of answers."""
+
+
+def variants_of(question: Question) -> tuple[Variant, ...]:
+    """The ways to reach what a question is after: of DPO those that take pairs of answers."""
+    if not find_method(question.method).pairs:
+        return VARIANTS
+    paired = (replace(each, method=PAIRED[each.method]) for each in VARIANTS if each.method in PAIRED)
+    return tuple(dict.fromkeys(paired))
+
+
+def asked_as(question: Question, variant: Variant) -> Question:
+    """The question with a way to train put in its place."""
+    policy = question.asked if variant.policy is None else find_policy(variant.policy)
+    method = find_method(variant.method)
+    tuning = replace(
+        question.tuning,
+        in_backward=variant.in_backward or question.tuning.in_backward,
+        loss=variant.loss or question.tuning.loss,
+        lora_rank=(question.tuning.lora_rank or LORA_RANK) if method.adapts else 0,
+        trained_layers=question.tuning.trained_layers or min(TRAINED_LAYERS, question.model.layers),
+    )
+    return replace(
+        question,
+        method=variant.method,
+        asked=policy,
+        policies=_with(question.policies, policy),
+        optimizer=question.optimizer if variant.optimizer is None else find_optimizer(variant.optimizer),
+        offload=question.offload if variant.offload is None else variant.offload,
+        tuning=tuning,
+    )
+
+
+def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tuple[PrecisionPolicy, ...]:
+    return tuple(policy if each.precision == policy.precision else each for each in policies)
+
+
+def changes(question: Question, variant: Variant) -> tuple[Message, ...]:
+    """The flags that turn a question into one of its variants."""
+    other = asked_as(question, variant)
+    values = (
+        ("method", question.method, other.method),
+        ("policy", question.asked.id, other.asked.id),
+        ("optimizer", question.optimizer.id, other.optimizer.id),
+        ("offload", question.offload, other.offload),
+        ("loss", question.tuning.loss, other.tuning.loss),
+    )
+    flags = [Message.of("flag.with_value", input=name, value=str(new)) for name, old, new in values if old != new]
+    if other.tuning.in_backward != question.tuning.in_backward:
+        flags.append(Message.of("flag.alone", input="in_backward"))
+    return tuple(flags)

@@ -1,0 +1,186 @@
+"""The data of a run in examples, and how a fine-tuning is done: from the inputs as typed to `Tuning` and `Data`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from planner.errors import InputFileError, Message, UsageError
+from planner.files import read_text
+from planner.models.shape import ModelShape
+from planner.question.asked import Reader
+from planner.question.inputs import METHOD, SEQ_LEN, TOKENS, TOKENS_PER_PARAM
+from planner.question.question import Tuning
+from planner.question.tuning_inputs import (
+    DEFAULT_EXAMPLES,
+    EPOCHS,
+    EXAMPLES,
+    IN_BACKWARD,
+    LENGTHS,
+    LORA_RANK,
+    LORA_TARGETS,
+    LOSS,
+    PACKED,
+    SINGLE_QUANT,
+    TRAINED_LAYERS,
+)
+from planner.records.home import user_path
+from planner.training.lengths import Lengths
+from planner.training.method import Method
+from planner.units import parse_count
+
+USUAL_TOKENS = 400.0
+"""Mean tokens of an example where nobody says: assumed, between instruction sets of 100 and conversations of 1,500."""
+MOST_OF_SEQUENCE = 0.6
+"""The same over the longest sequence, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """What a run is trained on."""
+
+    tokens: float
+    """Of all passes, without padding."""
+    lengths: Lengths | None
+    """Of examples that are padded; None: every sequence is full."""
+    lengths_assumed: bool
+
+
+def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> Data:
+    """The tokens of the run: as given, from examples and passes over them, or the default of the method.
+
+    Raises:
+        UsageError: tokens and examples were both given, or a value cannot be read.
+        InputFileError: the file of lengths is invalid.
+    """
+    tokens, examples = read.value(TOKENS), read.value(EXAMPLES)
+    if tokens is not None and examples is not None:
+        raise UsageError(
+            f"both {TOKENS.flag} and {EXAMPLES.flag} were given",
+            hint=f"{EXAMPLES.flag} with {LENGTHS.flag} says as much",
+        )
+    packed = bool(read.value(PACKED))
+    if tokens is None and examples is None and not method.fine_tunes and read.text(EPOCHS) is None:
+        tokens = TOKENS_PER_PARAM * model.params_total
+        read.note(TOKENS, tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
+    if tokens is not None:
+        return _of_tokens(read, tokens, seq_len, packed=packed)
+    if examples is None:
+        examples = parse_count(DEFAULT_EXAMPLES, EXAMPLES.flag)
+        read.note(EXAMPLES, examples, note=Message.of("note.usual_examples"))
+    epochs = read.value_or_default(EPOCHS)
+    lengths, assumed = _lengths(read, seq_len)
+    total = examples * epochs * lengths.mean_tokens * method.sequences_per_example
+    note = Message.of("note.tokens_of_examples", examples=examples, epochs=epochs, mean=lengths.mean_tokens)
+    read.note(TOKENS, total, "derived", note)
+    return Data(tokens=total, lengths=None if packed else lengths, lengths_assumed=assumed)
+
+
+def _of_tokens(read: Reader, tokens: float, seq_len: int, *, packed: bool) -> Data:
+    """Tokens as given fill every sequence, unless the lengths of the examples say otherwise."""
+    if read.text(EPOCHS) is not None:
+        raise UsageError(
+            f"{EPOCHS.flag} counts passes over {EXAMPLES.flag}, and {TOKENS.flag} is the whole of the run",
+            hint=f"give {EXAMPLES.flag}, or leave {EPOCHS.flag} out",
+        )
+    if read.text(LENGTHS) is None or packed:
+        return Data(tokens=tokens, lengths=None, lengths_assumed=False)
+    return Data(tokens=tokens, lengths=_lengths(read, seq_len)[0], lengths_assumed=False)
+
+
+def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:
+    """Lengths of the examples, and whether they are assumed."""
+    text = read.text(LENGTHS)
+    if text is None:
+        mean = min(USUAL_TOKENS, MOST_OF_SEQUENCE * seq_len)
+        read.note(LENGTHS, mean, note=Message.of("note.usual_lengths"))
+        return Lengths.around(mean, seq_len), True
+    path = user_path(text)
+    if os.path.isfile(path):
+        lengths = _lengths_of_file(path, seq_len)
+        read.note(LENGTHS, text, note=Message.of("note.counted_lengths", mean=lengths.mean_tokens))
+        return lengths, False
+    try:
+        mean = parse_count(text, LENGTHS.flag)
+    except UsageError as error:
+        raise UsageError(
+            f"{LENGTHS.flag}: `{text}` is neither a number of tokens nor a file", hint="for example --lengths 400"
+        ) from error
+    read.note(LENGTHS, mean)
+    return Lengths.around(mean, seq_len), False
+
+
+def _lengths_of_file(path: Path, seq_len: int) -> Lengths:
+    """One length a line; blank lines and those that begin with `#` say nothing.
+
+    Raises:
+        InputFileError: a line is no number of tokens, or there is none.
+    """
+    name, counted = str(path), list[float]()
+    for number, line in enumerate(read_text(path, name).splitlines(), start=1):
+        cell = line.strip().rstrip(",")
+        if not cell or cell.startswith("#"):
+            continue
+        try:
+            value = float(cell)
+        except ValueError:
+            value = float("nan")
+        if not 1.0 <= value < float("inf"):
+            raise InputFileError(
+                f"{name}:{number}: length: expected a number of tokens of at least 1", hint="one length per line"
+            )
+        counted.append(value)
+    if not counted:
+        raise InputFileError(f"{name}:1: length: expected at least one number of tokens", hint="one length per line")
+    return Lengths.of(np.array(counted), seq_len)
+
+
+def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
+    """How the weights are trained, as far as the method leaves it open.
+
+    Raises:
+        UsageError: an input that the method has no use for was given, or a value cannot be read.
+    """
+    _check_used(read, method)
+    rank, targets, layers = LORA_RANK, LORA_TARGETS, TRAINED_LAYERS
+    given_layers = read.value_or_default(layers) if method.trains == "last-layers" else 0
+    if given_layers > model.layers:
+        raise UsageError(
+            f"{layers.flag}: {given_layers} of the {model.layers} layers of {model.name}",
+            hint="--method sft trains all",
+        )
+    return Tuning(
+        lora_rank=read.value_or_default(rank) if method.adapts else 0,
+        lora_targets=read.value_or_default(targets) if method.adapts else "all-linear",
+        trained_layers=given_layers,
+        double_quant=not read.value(SINGLE_QUANT),
+        in_backward=bool(read.value(IN_BACKWARD)),
+        loss=read.value(LOSS),
+    )
+
+
+def _check_used(read: Reader, method: Method) -> None:
+    needs = (
+        ((LORA_RANK, LORA_TARGETS), method.adapts, "lora, qlora, dora or dpo-lora"),
+        ((TRAINED_LAYERS,), method.trains == "last-layers", "freeze"),
+        ((SINGLE_QUANT,), method.low_bits, "qlora, qdora or dpo-qlora"),
+    )
+    for inputs, used, methods in needs:
+        for item in inputs:
+            if read.text(item) is not None and not used:
+                raise UsageError(
+                    f"{item.flag} has no meaning for {METHOD.flag} {method.id}", hint=f"it belongs to {methods}"
+                )
+
+
+def tuning_length(read: Reader, model: ModelShape, usual: int) -> int:
+    """The longest sequence of a fine-tuning where nobody says.
+
+    Noted as a default.
+    """
+    seq_len = min(usual, model.context)
+    read.note(SEQ_LEN, seq_len, "default")
+    return seq_len

@@ -1,0 +1,91 @@
+"""The inputs about the data of a run and about fine-tuning, each declared once."""
+
+from __future__ import annotations
+
+from planner.question import names
+from planner.question.input import Input, InputGroup
+from planner.question.parsers import number, one_of, parse_switch, parse_text, whole_number
+from planner.units import parse_count
+
+DEFAULT_EXAMPLES = "50k"
+"""Examples of a fine-tuning where nobody says: about as many as Alpaca's 52,002 (arXiv-free data card, tatsu-lab)."""
+
+EXAMPLES = Input(
+    name="examples",
+    group=InputGroup.TUNING,
+    metavar="N",
+    help="Examples of the data, in place of --tokens.",
+    default=f"{DEFAULT_EXAMPLES} for fine-tuning",
+    parse=parse_count,
+)
+EPOCHS = Input(
+    name="epochs",
+    group=InputGroup.TUNING,
+    metavar="N",
+    help="Passes over the examples.",
+    default="1",
+    parse=number(0.0, above=True, example="3"),
+)
+LENGTHS = Input(
+    name="lengths",
+    group=InputGroup.TUNING,
+    metavar="N|FILE",
+    help="Mean tokens of an example, or a file with one length a line.",
+    default="400, with a wide range",
+    parse=parse_text,
+)
+PACKED = Input(
+    name="packed",
+    group=InputGroup.TUNING,
+    metavar=None,
+    help="Fill every sequence with examples, instead of padding to the longest of a batch.",
+    parse=parse_switch,
+)
+LORA_RANK = Input(
+    name="lora_rank",
+    group=InputGroup.TUNING,
+    metavar="N",
+    help="Rank of the adapters.",
+    default="16",
+    parse=whole_number(high=65536),
+)
+LORA_TARGETS = Input(
+    name="lora_targets",
+    group=InputGroup.TUNING,
+    metavar="NAME",
+    help="Weights with adapters: all-linear, attention, mlp or qv.",
+    default="all-linear",
+    parse=one_of(names.adapter_targets, {"all": "all-linear", "q,v": "qv"}),
+    choices=names.adapter_targets,
+)
+TRAINED_LAYERS = Input(
+    name="trained_layers",
+    group=InputGroup.TUNING,
+    metavar="N",
+    help="Last layers that freeze trains.",
+    default="2",
+    parse=whole_number(high=10000),
+)
+SINGLE_QUANT = Input(
+    name="single_quant",
+    group=InputGroup.TUNING,
+    metavar=None,
+    help="4-bit weights without double quantisation.",
+    parse=parse_switch,
+)
+IN_BACKWARD = Input(
+    name="in_backward",
+    group=InputGroup.TUNING,
+    metavar=None,
+    help="Update each layer inside the backward pass, so that no gradient is kept.",
+    parse=parse_switch,
+)
+LOSS = Input(
+    name="loss",
+    group=InputGroup.TUNING,
+    metavar="NAME",
+    help="full, or chunked (also fused): no full copy of the logits.",
+    default="the stack's",
+    parse=one_of(names.losses, {"fused": "chunked", "unfused": "full"}),
+    choices=names.losses,
+)

@@ -1,0 +1,93 @@
+"""How long the examples of a data set are, and what padding and packing make of them.
+
+Lengths are taken as log-normal, cut at the longest sequence, or as they stand in a file. A batch that is padded costs
+as many tokens as its longest example has, times its examples; a packed one costs the tokens alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+
+SPREAD = 0.8
+"""Standard deviation of the logarithm of the lengths where only their mean is known: assumed. Half of the examples then
+lie within a factor of 1.7 of the median."""
+
+SAMPLES = 999
+"""Quantiles that stand for a distribution."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """Lengths of examples in tokens, as quantiles."""
+
+    quantiles: tuple[float, ...]
+    """Lengths of examples in rising order, each as likely as any other."""
+
+    @classmethod
+    def around(cls, mean_tokens: float, most_tokens: int, spread: float = SPREAD) -> Lengths:
+        """Log-normal lengths, cut at `most_tokens`, which have a mean once they are cut.
+
+        Args:
+            mean_tokens: mean of the lengths as cut.
+            most_tokens: the longest sequence that is trained on.
+            spread: standard deviation of the logarithm before the cut.
+
+        Raises:
+            UsageError: the mean is not between 1 and the longest sequence.
+        """
+        if not 1.0 <= mean_tokens <= most_tokens:
+            raise UsageError(
+                f"--lengths: a mean of {mean_tokens:g} tokens is not between 1 and the {most_tokens} of --seq-len",
+                hint="give the mean length of the examples after they are cut at --seq-len",
+            )
+        normal = NormalDist()
+        scores = np.array([normal.inv_cdf((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
+        shape, low, high = np.exp(spread * scores), 0.0, most_tokens * math.exp(8.0 * spread)
+        for _ in range(80):  # the mean rises with the median: halve until it is met
+            median = 0.5 * (low + high)
+            low, high = (median, high) if _cut(median * shape, most_tokens).mean() < mean_tokens else (low, median)
+        return cls(quantiles=tuple(_cut(high * shape, most_tokens).tolist()))
+
+    @classmethod
+    def of(cls, lengths: Floats, most_tokens: int) -> Lengths:
+        """Lengths as counted, cut at `most_tokens`; a large number of them is told by its quantiles.
+
+        Raises:
+            UsageError: there are none, or one is below 1.
+        """
+        values = np.asarray(lengths, dtype=np.float64)
+        if not len(values) or not np.all(np.isfinite(values)) or np.any(values < 1):
+            raise UsageError("--lengths: every length must be at least 1 token", hint="one length per line, in tokens")
+        at = (np.arange(SAMPLES) + 0.5) / SAMPLES
+        ordered = np.sort(_cut(values, most_tokens))
+        kept = ordered if len(ordered) <= SAMPLES else np.quantile(ordered, at)
+        return cls(quantiles=tuple(kept.tolist()))
+
+    @cached_property
+    def mean_tokens(self) -> float:
+        """Mean length."""
+        return float(np.mean(self.quantiles))
+
+    def longest_of(self, examples: npt.ArrayLike) -> Floats:
+        """Expected length of the longest of so many examples, `[...]` as the argument.
+
+        The maximum of `b` draws lies below the quantile `u` with probability `u**b`.
+        """
+        count = np.asarray(examples, dtype=np.float64)[..., None]
+        steps = np.arange(len(self.quantiles) + 1) / len(self.quantiles)
+        weights = steps[1:] ** count - steps[:-1] ** count
+        return np.asarray(weights @ np.asarray(self.quantiles), dtype=np.float64)
+
+
+def _cut(lengths: Floats, most_tokens: int) -> Floats:
+    return np.clip(lengths, 1.0, float(most_tokens))
