@@ -77,24 +77,47 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     Raises:
         UsageError, InputFileError, NoPlanError: as `estimate`.
     """
+    from mpplan.api.auto import chosen
     from mpplan.api.planned import planned
 
-    records, calibration = ask.text(RECORDS), _calibration(ask.text(CALIBRATION))
-    network = _network(ask.text(NETWORK_FILE))
-    parameters = None if calibration is None else calibration.parameters
-    known = _with_network(_recorded(ask, records, parameters), network, parameters)
-    question = known.question
-    answer = planned(question, command=command, records=records, measured=known.measured, parameters=parameters)
+    records = ask.text(RECORDS)
+    known = resolved(ask)
+    question, calibration = known.question, known.calibration
+    answer = planned(question, command=command, records=records, measured=known.measured, parameters=known.parameters)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
+    answer = chosen(answer, known.chosen) if known.chosen else answer
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
 
 
+def resolved(ask: Ask) -> Known:
+    """A question resolved, with its `auto` settled and what was measured and learned for it.
+
+    Raises:
+        UsageError, InputFileError: an input is wrong.
+        NoPlanError: nothing can stand for an `auto`.
+    """
+    from mpplan.api.auto import is_open, settle
+
+    calibration = _calibration(ask.text(CALIBRATION))
+    network = _network(ask.text(NETWORK_FILE))
+    parameters = None if calibration is None else calibration.parameters
+    notes: Mapping[str, Message] = {}
+    if is_open(ask):
+        settled = settle(ask, parameters)
+        ask, notes = settled.ask, settled.notes
+    known = _with_network(_recorded(ask, ask.text(RECORDS), parameters), network, parameters)
+    return replace(known, calibration=calibration, chosen=notes)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class Known:
     """A resolved question with what the user and the package measured of its rates."""
 
     question: Question
     measured: Measured
+    calibration: ReadCalibration | None = None
+    chosen: Mapping[str, Message] = field(default_factory=dict)
+    """What to say of each input that was left to `auto`, by its name."""
     notices: tuple[Message, ...] = ()
     """What was used, and what a reader must know of it."""
     damage: tuple[str, ...] = ()
@@ -103,21 +126,26 @@ class _Known:
     named: bool = False
     """Whether the user named the records."""
 
+    @property
+    def parameters(self) -> Parameters | None:
+        """Those of the calibration; None: the shipped ones."""
+        return None if self.calibration is None else self.calibration.parameters
 
-def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> _Known:
+
+def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> Known:
     """The question with the terms of measurement records, where there are any."""
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
     if records is None and not any_records():
-        return _Known(question=resolve(ask, NO_DEVICES), measured={})
+        return Known(question=resolve(ask, NO_DEVICES), measured={})
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
 
     shelf = RecordShelf(records)
     question = resolve(ask, own_devices(shelf))
     chosen = chosen_records(shelf, [cluster.gpu.id for cluster in question.clusters])
-    return _Known(
+    return Known(
         question=question, measured=measured_for(question, chosen, parameters),
         notices=(*chosen.notices, *shelf.notices),
         damage=damage(chosen.all), networks=chosen.networks, named=records is not None,
@@ -132,7 +160,7 @@ def _network(name: str | None) -> MeasuredNetwork | None:
     return read_network(name)
 
 
-def _with_network(known: _Known, network: MeasuredNetwork | None, parameters: Parameters | None) -> _Known:
+def _with_network(known: Known, network: MeasuredNetwork | None, parameters: Parameters | None) -> Known:
     """The same with the terms of the network: of the file that was named for it, else of the records."""
     if network is None and not known.networks:
         return known

@@ -28,6 +28,11 @@ COMMANDS = (
         help="Plan a training run: GPUs, layout, days, cost, energy, carbon, in each precision.",
     ),
     Command(
+        name="fit",
+        target="mpplan.commands.planning.fit:fit",
+        help="Does it fit, and what would make it: memory, risk and speed of each way to fine-tune.",
+    ),
+    Command(
         name="report",
         target="mpplan.commands.planning.report:report",
         help="Render a saved answer again: HTML, terminal, Markdown, CSV or JSON.",

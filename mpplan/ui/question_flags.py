@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -14,15 +14,16 @@ from planner.question.input import Input
 from planner.question.inputs import INPUT_BY_NAME, INPUTS
 
 
-def with_question_flags(command: Callable[..., None]) -> Callable[..., None]:
+def with_question_flags(command: Callable[..., None], inputs: Sequence[Input[object]] = INPUTS) -> Callable[..., None]:
     """Give a command one flag for each input in place of its parameter `ask`, which receives what was typed.
 
     Args:
         command: its parameters are `context`, `ask`, and its own flags; their annotations resolve at run time.
+        inputs: those that it takes.
     """
     first, _, *own = inspect.signature(command, eval_str=True).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [first, *map(_parameter, INPUTS), *(parameter.replace(kind=keyword) for parameter in own)]
+    parameters = [first, *map(_parameter, inputs), *(parameter.replace(kind=keyword) for parameter in own)]
 
     def run(context: typer.Context, **values: Any) -> None:
         ask = ask_from(values, sources(context))

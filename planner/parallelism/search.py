@@ -242,6 +242,8 @@ def _accumulation(recipe: Recipe, dp: Ints, mb: Ints, group: Ints) -> tuple[Ints
         return recipe.global_batch // np.maximum(dp * mb, 1), recipe.global_batch % np.maximum(step, 1) == 0
     least, most = recipe.batch_band
     groups = np.maximum(1, np.rint(recipe.global_batch / step)).astype(np.int64)
+    if recipe.update_in_backward:
+        groups = np.ones_like(groups)
     batch = groups * step
     return groups * group, (batch >= least) & (batch <= most)
 
@@ -262,6 +264,10 @@ def _finish(
     # Interleaving works through groups of pp micro-batches.
     accum, even = _accumulation(recipe, dp, mb, np.where(vp > 1, pp, 1))
     keep = even & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)
+    if recipe.update_in_backward:
+        keep &= accum == 1  # what is freed once it is used cannot be added up over micro-batches
+    if recipe.how.pairs:
+        keep &= mb % recipe.how.sequences_per_example == 0  # both answers of a pair lie in one micro-batch
     if fixed.dp is not None:
         keep &= dp == fixed.dp
     tp, cp, pp, vp, ep, mb, dp, accum = (a[keep] for a in (tp, cp, pp, vp, ep, mb, dp, accum))

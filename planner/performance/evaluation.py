@@ -13,10 +13,12 @@ from planner.hardware.cluster import Cluster
 from planner.models.convnet import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
-from planner.performance.memory import MemoryItems, memory_items
+from planner.performance.memory import MemoryItems, memory_items, usable_bytes
 from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
+from planner.performance.optimizer_step import paging_s
 from planner.performance.products import products_draw_ratio
 from planner.performance.run import RunEnergy, goodput_ratio, gpu_step_j, run_energy
+from planner.performance.shards import shard_params
 from planner.performance.step import StepTimes, allocator_s, step_times
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import ACT_CKPT, Recipe
@@ -69,7 +71,11 @@ def step_of(
     if recipe.model.kind == "cnn":
         return network_step(network_of(recipe.model), recipe, cluster, at, rates)
     step = step_times(recipe, cluster, at, rates, work)
-    return replace(step, allocator=allocator_s(cluster, at, memory_bytes, rates))
+    step = replace(step, allocator=allocator_s(cluster, at, memory_bytes, rates))
+    if not recipe.optimizer.paged:
+        return step
+    paging = paging_s(recipe, shard_params(recipe, at), at, memory_bytes, usable_bytes(cluster.gpu), rates)
+    return replace(step, offload=step.offload + paging)
 
 
 def memory_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:

@@ -118,7 +118,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     loaded: Value = held.weights if recipe.how.adapts else 0.0
     items = replace(items, fragmentation=(items.allocated - loaded) * rates.fragmentation_ratio)
     scaled = items.scaled(memory_left_out(rates))
-    return replace(scaled, weights=held.weights + 0.0 * scaled.weights) if recipe.how.adapts else scaled
+    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)
 
 
 def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last: bool) -> Value:

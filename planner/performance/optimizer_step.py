@@ -49,6 +49,24 @@ def optimizer_s(recipe: Recipe, shards: Shards, at: Layouts, rates: Rates) -> Va
     return on_gpu + arithmetic + rates.step_overhead_s
 
 
+def paging_s(
+    recipe: Recipe, shards: Shards, at: Layouts, memory_bytes: Value, room_bytes: float, rates: Rates
+) -> Value:
+    """Time to fetch paged optimizer states that find no room on the GPU, and to send them back, `[layout]`.
+
+    Args:
+        recipe: what is trained.
+        shards: parameters of a GPU.
+        at: the layouts.
+        memory_bytes: peak without the paged states.
+        room_bytes: what a process gets of the GPU's memory.
+        rates: mid values or draws.
+    """
+    states = updated_params(recipe, shards, at) * recipe.optimizer.fixed_state_bytes
+    outside = np.clip(states + memory_bytes - room_bytes, 0.0, states)
+    return 2.0 * outside / rates.pcie_bytes_per_s
+
+
 def offload_s(
     recipe: Recipe, shards: Shards, at: Layouts, work: Work, busy_s: Value, layers: Value, rates: Rates
 ) -> Value:

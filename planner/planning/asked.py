@@ -36,12 +36,17 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
             hint=Message.of("hint.price_or_target"),
         )
     targets = targets_of(question)
-    if question.gpus is None:
-        within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
-        if within is None and question.fine_tunes and case.cluster.gpus_per_node == 1 and _no_target(question):
-            return _on_given(replace(question, gpus=1), case, targets, draws)
-        return within or ranged_plan(case, chosen_count(question, case, targets, draws), draws, targets)
-    return _on_given(question, case, targets, draws)
+    if question.gpus is not None:
+        return _on_given(question, case, targets, draws)
+    within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+    if within is None and _stays_alone(question, case):
+        return _on_given(replace(question, gpus=1), case, targets, draws)
+    return ranged_plan(case, within or chosen_count(question, case, targets, draws), draws, targets)
+
+
+def _stays_alone(question: Question, case: Case) -> bool:
+    """Whether one GPU is all there is: to fine-tune without a target on GPUs that are sold one by one."""
+    return question.fine_tunes and case.cluster.gpus_per_node == 1 and _no_target(question)
 
 
 def _no_target(question: Question) -> bool:
@@ -80,18 +85,37 @@ def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
     return tuple(2**power for power in range(whole.bit_length()) if 2**power < whole)
 
 
-def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Ranged | None:
-    """The fewest GPUs of a part of a node on which it fits, in time and within the budget; None where none do."""
+def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
+    """The best layout on the fewest GPUs of a part of a node that hold it safely and meet the targets, if any do."""
     for gpus in parts_of_a_node(case.cluster):
         choice = best_on(case, question.fixed, gpus)
-        if choice.best is None:
-            continue
-        ranged = ranged_plan(case, choice, draws, targets)
-        likely = ranged.plan.probability
-        met = (chance is None or chance >= targets.confidence_ratio for chance in (likely.deadline, likely.budget))
-        if ranged.plan.memory_risk is not None and ranged.plan.memory_risk <= case.memory_risk and all(met):
-            return ranged
+        if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
+            return choice
     return None
+
+
+def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
+    """What would be planned, without its ranges; None where that meets no target or risks the memory.
+
+    Args:
+        question: what was asked.
+        case: the asked precision on one kind of GPU.
+        draws: the common draws.
+    """
+    targets = targets_of(question)
+    try:
+        if question.gpus is not None:
+            choice = best_on(case, question.fixed, question.gpus)
+        else:
+            within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+            if within is None and _stays_alone(question, case):
+                return None
+            choice = within or chosen_count(question, case, targets, draws)
+    except NoPlanError:
+        return None
+    if choice.best is None or not choice.safe or not targets.met_by(case.evaluate(choice.winner, draws)):
+        return None
+    return choice
 
 
 def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice:

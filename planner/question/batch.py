@@ -46,3 +46,11 @@ def critical_batch_tokens(params: float, tokens: float) -> float:
     """
     loss = ((6.4e13 / params) ** (0.076 / 0.103) + 1.8e13 / tokens) ** 0.103
     return float(2e8 * loss ** (-1.0 / 0.21))
+
+
+def tuning_band(sequences: int, *, in_backward: bool) -> tuple[int, int]:
+    """Least and most sequences per step that may stand for the usual ones of a fine-tuning.
+
+    With updates inside the backward pass a step is one micro-batch, so that few sequences are better than none.
+    """
+    return 1 if in_backward else max(1, sequences // 2), 2 * sequences

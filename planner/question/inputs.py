@@ -87,7 +87,8 @@ METHOD = Input(
     name="method",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="pretrain, sft (full fine-tuning), freeze, lora, qlora, dora, qdora, dpo, dpo-lora or dpo-qlora.",
+    help="pretrain, sft (full fine-tuning), freeze, lora, qlora, dora, qdora, dpo, dpo-lora or dpo-qlora; "
+    "auto takes the cheapest.",
     default="pretrain",
     parse=parse_method,
     choices=names.methods,
@@ -182,7 +183,7 @@ GPU = Input(
     name="gpu",
     group=InputGroup.MACHINES,
     metavar="ID,...",
-    help="GPUs of the catalogue; several are compared.",
+    help="GPUs of the catalogue; several are compared; auto takes the cheapest that fit.",
     parse=parse_text,
     choices=names.gpus,
 )

@@ -12,7 +12,7 @@ from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
-from planner.question.batch import batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens
+from planner.question.batch import batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens, tuning_band
 from planner.question.cost_inputs import CALIBRATION, SEED
 from planner.question.inputs import (
     ACT_CKPT,
@@ -55,6 +55,7 @@ from planner.question.question import Question
 from planner.question.resolve_costs import read_money
 from planner.question.resolve_model import resolve_model
 from planner.question.resolve_tuning import read_data, read_tuning, tuning_length
+from planner.question.tuning_inputs import IN_BACKWARD
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
@@ -95,7 +96,7 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
         return _Batch(sequences=given)
     if method.fine_tunes:
         read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
-        return _Batch(sequences=TUNING_BATCH, band=(TUNING_BATCH // 2, 2 * TUNING_BATCH))
+        return _Batch(sequences=TUNING_BATCH, band=tuning_band(TUNING_BATCH, in_backward=bool(read.value(IN_BACKWARD))))
     published = model.global_batch_tokens
     sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
     critical = None if model.kind == "cnn" else critical_batch_tokens(model.params_total, tokens) / seq_len

@@ -28,7 +28,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "experts": lambda recipe, rates: bool(recipe.model.experts),
     "blocking_sends": lambda recipe, rates: recipe.kernels == "eager",
     "casts": lambda recipe, rates: bool(recipe.policy.cast_bytes_per_element),
-    "offload": lambda recipe, rates: recipe.offload != "none",
+    "offload": lambda recipe, rates: recipe.offload != "none" or recipe.optimizer.paged,
     "all_reduce": lambda recipe, rates: not (recipe.sequence_parallel and recipe.kernels == "tuned"),
     "gathered_inputs": lambda recipe, rates: recipe.sequence_parallel and not recipe.fused,
     "unmeasured_products": lambda recipe, rates: _by_law(rates),

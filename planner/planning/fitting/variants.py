@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.errors import Message
+from planner.question.batch import tuning_band
 from planner.question.question import Question
 from planner.training.method import find_method
 from planner.training.optimizers import find_optimizer
@@ -61,8 +62,12 @@ def asked_as(question: Question, variant: Variant) -> Question:
         lora_rank=(question.tuning.lora_rank or LORA_RANK) if method.adapts else 0,
         trained_layers=question.tuning.trained_layers or min(TRAINED_LAYERS, question.model.layers),
     )
+    band = question.batch_band
+    if band is not None:
+        band = tuning_band(question.global_batch, in_backward=tuning.in_backward)
     return replace(
         question,
+        batch_band=band,
         method=variant.method,
         asked=policy,
         policies=_with(question.policies, policy),

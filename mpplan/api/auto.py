@@ -1,0 +1,165 @@
+"""`--gpu auto` and `--method auto`: the cheapest GPU, or pair of method and GPU, that does what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.errors import Message, NoPlanError, UsageError
+from planner.evidence import Assumption
+from planner.question.asked import Ask
+from planner.question.inputs import GPU, METHOD
+from planner.question.parsers import AUTO
+
+if TYPE_CHECKING:
+    from planner.answer.plan import Answer
+    from planner.costs.prices import GpuPrice
+    from planner.question.question import Question
+    from planner.rates.parameters import Parameters
+    from pricing.answer.priced import Priced
+
+AUTO_METHODS = ("sft", "lora", "qlora")
+"""Methods of which `--method auto` takes the cheapest: the usual ones, from the most to the fewest trained weights."""
+SHOWN = 3
+"""GPUs of the answer: the cheapest and those that come after it."""
+CHOICE_DRAWS = 301
+"""Draws behind the check of memory and targets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One GPU and method that does what is asked."""
+
+    gpu: str
+    method: str
+    gpus: int
+    usd: float
+    """At mid."""
+    current: bool
+    """Whether a price of the last months is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A question with its GPUs and its method chosen."""
+
+    ask: Ask
+    notes: Mapping[str, Message]
+    """What to say beside each input that was chosen, by its name."""
+
+
+def is_open(ask: Ask) -> bool:
+    """Whether a question leaves its GPU or its method to the search."""
+    return any((ask.text(item) or "").lower() == AUTO for item in (GPU, METHOD))
+
+
+def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
+    """Choose what a question leaves open: the cheapest GPUs at mid among those that hold it safely.
+
+    GPUs for which only historic prices are known come after those with a current one.
+
+    Args:
+        ask: a question with `auto` for its GPU or its method.
+        parameters: those of a calibration; None: the shipped ones.
+
+    Raises:
+        NoPlanError: no GPU with a price does what is asked.
+        UsageError: an input is wrong.
+    """
+    methods = AUTO_METHODS if _is_auto(ask, METHOD.name) else (ask.text(METHOD),)
+    gpus = tuple(_all_gpus()) if _is_auto(ask, GPU.name) else (ask.text(GPU),)
+    offers: list[Offer] = []
+    looked_at: set[str] = set()
+    for method in methods:
+        for gpu in gpus:
+            offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, parameters)
+    if not offers:
+        raise NoPlanError(
+            Message.of("error.no_offer", gpus=len(looked_at)),
+            hint=Message.of("hint.no_offer"),
+        )
+    offers.sort(key=lambda offer: (not offer.current, offer.usd))
+    best = offers[0]
+    same = [offer for offer in offers if offer.method == best.method]
+    shown = list(dict.fromkeys(offer.gpu for offer in same))[: SHOWN if len(gpus) > 1 else 1]
+    notes = {}
+    if _is_auto(ask, GPU.name):
+        able = len({offer.gpu for offer in offers})
+        notes[GPU.name] = Message.of("note.gpu_auto", looked=len(looked_at), able=able, method=best.method)
+    if _is_auto(ask, METHOD.name):
+        tried = tuple(dict.fromkeys(offer.method for offer in offers))
+        notes[METHOD.name] = Message.of("note.method_auto", methods=tried, usd=best.usd)
+    settled = _with(ask, method=best.method, gpu=",".join(shown) if _is_auto(ask, GPU.name) else ask.text(GPU))
+    return Settled(ask=settled, notes=notes)
+
+
+def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
+    """The answer with what was chosen for it: each such input says how, and so does an assumption."""
+    inputs = dict(answer.question)
+    for name, note in notes.items():
+        inputs[name] = replace(inputs[name], source="derived", note=note)
+    said = tuple(Assumption(id=f"{name}_auto", message=note, input=name) for name, note in notes.items())
+    return replace(answer, question=inputs, assumptions=(*said, *answer.assumptions))
+
+
+def _is_auto(ask: Ask, name: str) -> bool:
+    return (ask.texts.get(name) or "").strip().lower() == AUTO
+
+
+def _all_gpus() -> Iterator[str]:
+    from planner.hardware.catalogue import load_gpus
+
+    return (gpu.id for gpu in load_gpus().values() if gpu.arch != "CPU")
+
+
+def _with(ask: Ask, *, method: str | None, gpu: str | None) -> Ask:
+    """The question with a method and GPUs put in; a name that was typed keeps its source."""
+    texts, sources = dict(ask.texts), dict(ask.sources)
+    for name, value in ((METHOD.name, method), (GPU.name, gpu)):
+        if value is not None and texts.get(name) != value:
+            texts[name], sources[name] = value, "derived"
+    return Ask(texts=texts, sources=sources)
+
+
+def _offers(ask: Ask, looked_at: set[str], parameters: Parameters | None) -> Iterator[Offer]:
+    """What the GPUs of a question cost for it, of those that have a price and can run it."""
+    from planner.question.resolve import resolve
+    from pricing.answer.priced import price_question
+
+    question = resolve(ask)
+    priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
+    for cluster in question.clusters:
+        if priced.prices[cluster.gpu.id].usd_per_gpu_h is None and not priced.ledgers[cluster.gpu.id].has_lines:
+            continue
+        looked_at.add(cluster.gpu.id)
+        offer = _offer(replace(question, clusters=(cluster,)), priced, parameters)
+        if offer is not None:
+            yield offer
+
+
+def _offer(question: Question, priced: Priced, parameters: Parameters | None) -> Offer | None:
+    from planner.planning.asked import offered
+    from planner.planning.case import make_case
+    from planner.rates.terms import Draws
+    from planner.training.policies import why_unsupported
+
+    (cluster,) = question.clusters
+    gpu = cluster.gpu.id
+    if why_unsupported(question.asked, cluster.gpu) is not None:
+        return None
+    price: GpuPrice = priced.prices[gpu]
+    case = make_case(
+        question, question.asked, cluster, price, priced.site, None, priced.ledgers[gpu], parameters=parameters
+    )
+    try:
+        choice = offered(question, case, Draws(count=CHOICE_DRAWS, seed=question.seed))
+    except UsageError:  # a layout that was fixed and that this GPU cannot have
+        return None
+    if choice is None:
+        return None
+    usd = float(np.ravel(case.evaluate(choice.winner).cost_usd)[0])
+    current = all(warning.key != "price.warning.historic" for warning in price.warnings)
+    return Offer(gpu=gpu, method=question.method, gpus=choice.gpus, usd=usd, current=current)

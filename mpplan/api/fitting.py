@@ -1,0 +1,191 @@
+"""`mpplan fit` as a function: the ways to fine-tune a model on some GPUs, with memory, risk and speed of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import Message, UsageError
+from planner.evidence import Estimate
+from planner.question.asked import Ask
+from planner.question.inputs import GPUS, METHOD, SEQ_LEN
+from planner.question.parsers import AUTO
+
+if TYPE_CHECKING:
+    from mpplan.api.answer import Known
+    from planner.hardware.cluster import Cluster
+    from planner.planning.case import Case
+    from planner.planning.fitting.rows import FitRow
+    from planner.question.question import Question
+    from pricing.answer.priced import Priced
+
+SCHEMA = "mpplan.fit/1"
+SEQ_LENS = (1024, 2048, 4096)
+"""Lengths that are compared where none is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFit:
+    """One kind of GPU."""
+
+    gpu: str
+    gpus: int
+    capacity_gib: float
+    """What a process gets of one GPU's memory."""
+    rows: tuple[FitRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The answer of `mpplan fit`."""
+
+    model: str
+    params_total: float
+    precision: str
+    stack: str
+    """As asked for, or the default."""
+    memory_risk: float
+    """Highest risk that counts as safe."""
+    gpus: tuple[GpuFit, ...]
+
+
+def fit(ask: Ask) -> Fit:
+    """Compare the ways to fine-tune a model.
+
+    Args:
+        ask: the question as typed; several lengths of a sequence may be separated by commas, and without a number of
+            GPUs one is taken.
+
+    Raises:
+        UsageError: an input is wrong, or the method is no fine-tuning.
+        InputFileError: a file that the question names is invalid.
+    """
+    from mpplan.api.answer import resolved
+    from planner.hardware.catalogue import find_gpu
+    from planner.performance.memory import usable_bytes
+    from planner.units import GIB
+    from pricing.answer.priced import price_question
+
+    lengths = _lengths(ask)
+    known = resolved(_single(ask, lengths))
+    question = known.question
+    methods = _methods(ask)
+    priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
+    gpus = question.gpus or 1
+    entries = []
+    for cluster in question.clusters:
+        alone = replace(question, clusters=(cluster,))
+        rows = tuple(_rows(alone, cluster, priced, known, gpus, lengths or _usual(question), methods))
+        capacity_gib = usable_bytes(find_gpu(cluster.gpu.id) if cluster.gpu.arch != "CPU" else cluster.gpu) / GIB
+        entries.append(GpuFit(gpu=cluster.gpu.id, gpus=gpus, capacity_gib=capacity_gib, rows=rows))
+    return Fit(
+        model=question.model.name, params_total=question.model.params_total, precision=question.asked.precision,
+        stack=str(question.inputs["stack"].value), memory_risk=question.memory_risk, gpus=tuple(entries),
+    )  # fmt: skip
+
+
+def _rows(
+    question: Question, cluster: Cluster, priced: Priced, known: Known, gpus: int, lengths: Iterable[int],
+    methods: frozenset[str],
+) -> Iterable[FitRow]:  # fmt: skip
+    from planner.planning.case import make_case
+    from planner.planning.fitting.rows import fit_rows
+
+    gpu = cluster.gpu.id
+
+    def case_of(asked: Question) -> Case:
+        measured = known.measured.get(gpu, {}).get(asked.asked.id)
+        return make_case(
+            asked, asked.asked, cluster, priced.prices[gpu], priced.site, measured, priced.ledgers[gpu],
+            parameters=known.parameters,
+        )  # fmt: skip
+
+    return fit_rows(question, case_of, gpus, lengths, methods)
+
+
+def _lengths(ask: Ask) -> tuple[int, ...]:
+    text = ask.text(SEQ_LEN)
+    if text is None:
+        return ()
+    return tuple(dict.fromkeys(SEQ_LEN.parse(part.strip(), SEQ_LEN.flag) for part in text.split(",")))
+
+
+def _usual(question: Question) -> tuple[int, ...]:
+    """Lengths that the model takes; at least one."""
+    return tuple(length for length in SEQ_LENS if length <= question.model.context) or (question.model.context,)
+
+
+def _single(ask: Ask, lengths: tuple[int, ...]) -> Ask:
+    """The question with one length, one number of GPUs, and a method that fine-tunes."""
+    texts = dict(ask.texts)
+    if lengths:
+        texts[SEQ_LEN.name] = str(lengths[0])
+    texts.setdefault(GPUS.name, "1")
+    if texts.get(METHOD.name, AUTO).lower() == AUTO:
+        texts[METHOD.name] = "sft"
+    return Ask(texts=texts, sources=ask.sources)
+
+
+def _methods(ask: Ask) -> frozenset[str]:
+    """The methods to look at: the one that was named, else all that fine-tune.
+
+    Raises:
+        UsageError: pre-training.
+    """
+    from planner.training.method import find_method, load_methods
+
+    text = ask.text(METHOD)
+    if text is None or text.lower() == AUTO:
+        return frozenset(load_methods())
+    method = find_method(METHOD.parse(text, METHOD.flag))
+    if not method.fine_tunes:
+        raise UsageError(
+            f"{METHOD.flag} {method.id}: `mpplan fit` compares ways to fine-tune",
+            hint="`mpplan estimate` plans a pre-training and says what is short of memory",
+        )
+    return frozenset({method.id})
+
+
+def to_fit_document(answer: Fit) -> dict[str, Any]:
+    """The answer as plain JSON values, `mpplan.fit/1`; messages are not worded yet."""
+    return {
+        "schema": SCHEMA,
+        "model": answer.model,
+        "params_total": answer.params_total,
+        "precision": answer.precision,
+        "stack": answer.stack,
+        "memory_risk_allowed": answer.memory_risk,
+        "gpus": [
+            {
+                "gpu": entry.gpu, "gpus": entry.gpus, "memory_capacity_gib": entry.capacity_gib,
+                "rows": [_row(row) for row in entry.rows],
+            }
+            for entry in answer.gpus
+        ],
+    }  # fmt: skip
+
+
+def _row(row: FitRow) -> dict[str, Any]:
+    return {
+        "method": row.variant.method,
+        "policy": row.policy,
+        "optimizer": row.optimizer,
+        "offload": row.variant.offload or "none",
+        "in_backward": row.variant.in_backward,
+        "flags": Message.of("flags.together", flags=row.flags),
+        "act_ckpt": row.act_ckpt,
+        "seq_len": row.seq_len,
+        "micro_batch": row.layout.micro_batch,
+        "zero": row.layout.zero,
+        "fits": row.fits,
+        "safe": row.safe,
+        "memory_gib": _range(row.memory_gib),
+        "memory_risk": row.memory_risk,
+        "tokens_per_s": None if row.tokens_per_s is None else _range(row.tokens_per_s),
+        "usd_per_million_tokens": row.usd_per_million_tokens,
+    }
+
+
+def _range(estimate: Estimate) -> dict[str, float]:
+    return {"low": estimate.low, "mid": estimate.mid, "high": estimate.high}

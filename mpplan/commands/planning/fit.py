@@ -1,0 +1,180 @@
+"""`mpplan fit`: does a fine-tuning fit, and what would make it."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.listing import figure, table
+from mpplan.ui.output import open_output
+from mpplan.ui.progress import working
+from mpplan.ui.question_flags import with_question_flags
+from planner.question.asked import Ask
+from planner.question.cost_inputs import (
+    AS_OF,
+    CALIBRATION,
+    COMMITMENT,
+    PRICE,
+    PRICE_LIKE,
+    PROVIDER,
+    RECORDS,
+    REGION,
+    SEED,
+)
+from planner.question.inputs import (
+    ACT_CKPT,
+    ATTENTION,
+    GLOBAL_BATCH,
+    GPU,
+    GPUS,
+    GPUS_PER_NODE,
+    MEMORY_RISK,
+    METHOD,
+    MICRO_BATCH,
+    MODEL,
+    PARAMS,
+    PRECISION,
+    SEQ_LEN,
+    STACK,
+    ZERO,
+)
+from planner.question.tuning_inputs import LORA_RANK, LORA_TARGETS, LOSS, TRAINED_LAYERS
+
+if TYPE_CHECKING:
+    from mpplan.api.fitting import Fit, GpuFit
+    from planner.planning.fitting.rows import FitRow
+
+FIT_INPUTS = (
+    PARAMS, MODEL, METHOD, SEQ_LEN, GLOBAL_BATCH, PRECISION, ACT_CKPT, STACK, ATTENTION, LORA_RANK, LORA_TARGETS,
+    TRAINED_LAYERS, LOSS, GPU, GPUS, GPUS_PER_NODE, ZERO, MICRO_BATCH, MEMORY_RISK, PRICE, PRICE_LIKE, PROVIDER, REGION,
+    COMMITMENT, AS_OF, RECORDS, CALIBRATION, SEED,
+)  # fmt: skip
+"""What the ways that are compared have in common; the rest is what they differ in."""
+
+HEADERS = (
+    "method", "what changes", "checkpointing", "sequence", "batch", "GiB", "range", "risk", "tokens/s", "$/M tokens",
+)  # fmt: skip
+
+Full = Annotated[
+    bool, typer.Option("--full", rich_help_panel=options.OUTPUT, help="Every way to checkpoint, not only the better.")
+]
+
+
+def _fit(
+    context: typer.Context,
+    ask: Ask,
+    json: options.JsonFlag = False,
+    full: Full = False,
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Does it fit, and what would make it: memory, risk and speed of each way to fine-tune.
+
+    Compares methods, optimizers and checkpointing on one kind of GPU or several. --seq-len may name several lengths,
+    separated by commas; without --gpus one GPU is taken.
+    """
+    from mpplan.api.document import worded
+    from mpplan.api.fitting import fit as compare
+    from mpplan.api.fitting import to_fit_document
+
+    with working("fitting", quiet=quiet):
+        answer = compare(ask)
+    place = open_output("-")
+    if json:
+        place.write(dumps(worded(to_fit_document(answer)), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        return
+    place.write("\n".join(_shown(answer, entry, full=full) for entry in answer.gpus))
+
+
+fit = with_question_flags(_fit, FIT_INPUTS)
+fit.__name__ = "fit"
+
+
+def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
+    """One kind of GPU: what it answers in a sentence, then the table."""
+    from reports.text.names import pretty_gpu
+
+    many = f"{entry.gpus} × " if entry.gpus > 1 else ""
+    lines = [
+        f"{answer.model} on {many}{pretty_gpu(entry.gpu)}, {answer.precision.upper()}, stack {answer.stack}: "
+        f"{_verdict(entry)}.",
+        "",
+    ]
+    rows = list(entry.rows) if full else _better(entry.rows)
+    headers = (
+        "method",
+        "what changes",
+        "checkpointing",
+        "sequence",
+        "batch",
+        "GiB",
+        "range",
+        "risk",
+        "tokens/s",
+        "$/M tokens",
+    )
+    body = table(headers, [_cells(row) for row in rows])
+    end = (
+        f"A process gets {entry.capacity_gib:.1f} GiB. Safe: a risk of running out of at most "
+        f"{answer.memory_risk:.0%}. Batch: sequences per GPU and micro-batch. All sequences are full.\n"
+    )
+    return "\n".join(lines) + body + "\n" + end
+
+
+def _verdict(entry: GpuFit) -> str:
+    """Which methods fit safely at the shortest length, the one that changes the most weights first."""
+    from planner.training.method import find_method
+
+    shortest = min((row.seq_len for row in entry.rows), default=0)
+    rows = [row for row in entry.rows if row.seq_len == shortest]
+    safe = list(dict.fromkeys(find_method(row.variant.method).name for row in rows if row.safe))
+    if not rows:
+        return "none of the ways to fine-tune can run on it in this precision"
+    if not safe:
+        risky = list(dict.fromkeys(find_method(row.variant.method).name for row in rows if row.fits))
+        more = f"; {', '.join(risky)} may" if risky else ""
+        return f"nothing fits safely at {shortest:,} tokens{more}"
+    return f"at {shortest:,} tokens {', '.join(safe)} {'fits' if len(safe) == 1 else 'fit'} safely"
+
+
+def _better(rows: tuple[FitRow, ...]) -> list[FitRow]:
+    """Of the ways to checkpoint the fastest that is safe; where none is, the one that needs the least memory."""
+    best: dict[tuple[object, int], FitRow] = {}
+    for row in rows:
+        key = (row.variant, row.seq_len)
+        if key not in best or _rank(row) > _rank(best[key]):
+            best[key] = row
+    return list(best.values())
+
+
+def _rank(row: FitRow) -> tuple[bool, float]:
+    speed = 0.0 if row.tokens_per_s is None else row.tokens_per_s.mid
+    return row.safe, speed if row.safe else -row.memory_gib.mid
+
+
+def _cells(row: FitRow) -> tuple[str, ...]:
+    from planner.training.method import find_method
+    from reports.text.messages import word
+
+    flags = " ".join(word(flag) for flag in row.flags if not word(flag).startswith("--method")) or "-"
+    speed = "does not fit" if row.tokens_per_s is None else figure(row.tokens_per_s.mid, digits=3)
+    return (
+        find_method(row.variant.method).name,
+        flags,
+        row.act_ckpt,
+        f"{row.seq_len:,}",
+        str(row.layout.micro_batch),
+        f"{row.memory_gib.mid:.1f}",
+        f"{row.memory_gib.low:.0f} to {row.memory_gib.high:.0f}",
+        _risk(row.memory_risk),
+        speed,
+        "-" if row.usd_per_million_tokens is None else f"{row.usd_per_million_tokens:.3g}",
+    )
+
+
+def _risk(risk: float) -> str:
+    if risk < 0.01:
+        return "<1%"
+    return ">99%" if risk > 0.99 else f"{risk:.0%}"
