@@ -91,7 +91,7 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         notes[GPU.name] = Message.of("note.gpu_auto", looked=len(looked_at), able=able, method=best.method)
     if _is_auto(ask, METHOD.name):
         tried = tuple(dict.fromkeys(offer.method for offer in offers))
-        notes[METHOD.name] = Message.of("note.method_auto", methods=tried, usd=best.usd)
+        notes[METHOD.name] = Message.of("note.method_auto", methods=tried)
     settled = _with(ask, method=best.method, gpu=",".join(shown) if _is_auto(ask, GPU.name) else ask.text(GPU))
     return Settled(ask=settled, notes=notes)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import Message, UsageError
+from planner.errors import UsageError
 from planner.evidence import Estimate
 from planner.question.asked import Ask
 from planner.question.inputs import GPUS, METHOD, SEQ_LEN
@@ -148,7 +148,7 @@ def _methods(ask: Ask) -> frozenset[str]:
 
 
 def to_fit_document(answer: Fit) -> dict[str, Any]:
-    """The answer as plain JSON values, `mpplan.fit/1`; messages are not worded yet."""
+    """The answer as plain JSON values, `mpplan.fit/1`, worded in English."""
     return {
         "schema": SCHEMA,
         "model": answer.model,
@@ -167,13 +167,15 @@ def to_fit_document(answer: Fit) -> dict[str, Any]:
 
 
 def _row(row: FitRow) -> dict[str, Any]:
+    from reports.text.messages import word
+
     return {
         "method": row.variant.method,
         "policy": row.policy,
         "optimizer": row.optimizer,
         "offload": row.variant.offload or "none",
         "in_backward": row.variant.in_backward,
-        "flags": Message.of("flags.together", flags=row.flags),
+        "flags": [word(flag) for flag in row.flags],
         "act_ckpt": row.act_ckpt,
         "seq_len": row.seq_len,
         "micro_batch": row.layout.micro_batch,

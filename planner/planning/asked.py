@@ -104,12 +104,11 @@ def offered(question: Question, case: Case, draws: Draws) -> Choice | None:
     """
     targets = targets_of(question)
     try:
-        if question.gpus is not None:
-            choice = best_on(case, question.fixed, question.gpus)
+        given = question.gpus or (1 if _stays_alone(question, case) else None)
+        if given is not None:
+            choice = best_on(case, question.fixed, given)
         else:
             within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
-            if within is None and _stays_alone(question, case):
-                return None
             choice = within or chosen_count(question, case, targets, draws)
     except NoPlanError:
         return None

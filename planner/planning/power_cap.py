@@ -54,7 +54,11 @@ def under_cap(question: Question, case: Case, draws: Draws) -> tuple[Question, C
     uncapped = fewest(case, question.fixed, draws, targets)
     if uncapped.gpus <= most:
         return question, free
-    return _capped(question, case, draws, uncapped, free)
+    try:  # more GPUs than needed may have been the cheaper ones
+        fewest(case, question.fixed, draws, replace(targets, most_gpus=min(most, targets.most_gpus)))
+    except NoPlanError:
+        return _capped(question, case, draws, uncapped, free)
+    return replace(question, max_gpus=min(most, targets.most_gpus)), free
 
 
 def _capped(

@@ -107,7 +107,7 @@ def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:
         mean = parse_count(text, LENGTHS.flag)
     except UsageError as error:
         raise UsageError(
-            f"{LENGTHS.flag}: `{text}` is neither a number of tokens nor a file", hint="for example --lengths 400"
+            f"{LENGTHS.flag}: `{text}` is neither a number of tokens nor a file", hint=f"for example {LENGTHS.flag} 400"
         ) from error
     read.note(LENGTHS, mean)
     return Lengths.around(mean, seq_len), False
@@ -150,7 +150,7 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
     if given_layers > model.layers:
         raise UsageError(
             f"{layers.flag}: {given_layers} of the {model.layers} layers of {model.name}",
-            hint="--method sft trains all",
+            hint=f"{METHOD.flag} sft trains all of them",
         )
     return Tuning(
         lora_rank=read.value_or_default(rank) if method.adapts else 0,

@@ -14,7 +14,7 @@ EXAMPLES = Input(
     name="examples",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Examples of the data, in place of --tokens.",
+    help="Examples of the data, in place of tokens.",
     default=f"{DEFAULT_EXAMPLES} for fine-tuning",
     parse=parse_count,
 )

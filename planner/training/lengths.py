@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -26,12 +25,14 @@ SAMPLES = 999
 """Quantiles that stand for a distribution."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
     """Lengths of examples in tokens, as quantiles."""
 
     quantiles: tuple[float, ...]
     """Lengths of examples in rising order, each as likely as any other."""
+    mean_tokens: float
+    """Their mean."""
 
     @classmethod
     def around(cls, mean_tokens: float, most_tokens: int, spread: float = SPREAD) -> Lengths:
@@ -47,8 +48,8 @@ class Lengths:
         """
         if not 1.0 <= mean_tokens <= most_tokens:
             raise UsageError(
-                f"--lengths: a mean of {mean_tokens:g} tokens is not between 1 and the {most_tokens} of --seq-len",
-                hint="give the mean length of the examples after they are cut at --seq-len",
+                f"a mean of {mean_tokens:g} tokens is not between 1 and the {most_tokens} of the longest sequence",
+                hint="give the mean length of the examples after they are cut at the longest sequence",
             )
         normal = NormalDist()
         scores = np.array([normal.inv_cdf((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
@@ -56,7 +57,7 @@ class Lengths:
         for _ in range(80):  # the mean rises with the median: halve until it is met
             median = 0.5 * (low + high)
             low, high = (median, high) if _cut(median * shape, most_tokens).mean() < mean_tokens else (low, median)
-        return cls(quantiles=tuple(_cut(high * shape, most_tokens).tolist()))
+        return cls._of_quantiles(_cut(high * shape, most_tokens))
 
     @classmethod
     def of(cls, lengths: Floats, most_tokens: int) -> Lengths:
@@ -67,16 +68,17 @@ class Lengths:
         """
         values = np.asarray(lengths, dtype=np.float64)
         if not len(values) or not np.all(np.isfinite(values)) or np.any(values < 1):
-            raise UsageError("--lengths: every length must be at least 1 token", hint="one length per line, in tokens")
+            raise UsageError(
+                "every length of an example must be at least 1 token", hint="one length per line, in tokens"
+            )
         at = (np.arange(SAMPLES) + 0.5) / SAMPLES
         ordered = np.sort(_cut(values, most_tokens))
         kept = ordered if len(ordered) <= SAMPLES else np.quantile(ordered, at)
-        return cls(quantiles=tuple(kept.tolist()))
+        return cls._of_quantiles(kept)
 
-    @cached_property
-    def mean_tokens(self) -> float:
-        """Mean length."""
-        return float(np.mean(self.quantiles))
+    @classmethod
+    def _of_quantiles(cls, quantiles: Floats) -> Lengths:
+        return cls(quantiles=tuple(quantiles.tolist()), mean_tokens=float(quantiles.mean()))
 
     def longest_of(self, examples: npt.ArrayLike) -> Floats:
         """Expected length of the longest of so many examples, `[...]` as the argument.

@@ -15,11 +15,14 @@ PUBLIC_INPUTS = frozenset({
     "stack", "attention", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus", "gpus_per_node", "network",
     "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "price", "price_like",
     "commitment", "as_of", "pue", "electricity", "power_cap", "grid", "market_grid", "embodied", "seed",
+    "examples", "epochs", "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant", "in_backward",
+    "loss",
 })  # fmt: skip
 """Inputs of the question whose value is a number, a date or a name of the package's own lists."""
 
 PRIVATE_INPUTS = frozenset({
-    "model", "network_file", "provider", "region", "quote", "own", "beside", "tariff", "records", "calibration",
+    "model", "lengths", "network_file", "provider", "region", "quote", "own", "beside", "tariff", "records",
+    "calibration",
 })  # fmt: skip
 """Inputs that name what is the user's own, or whom they deal with: left out."""
 
@@ -28,8 +31,8 @@ PRICE_OF = "price "
 
 PUBLIC_VALUES = frozenset({
     "arch", "as_of", "collective", "commitment", "compute", "currencies", "currency", "date", "depreciation", "first",
-    "gpu", "gpus", "housing", "input", "instead", "known", "label", "learned_on", "like", "newest", "precision",
-    "until", "value",
+    "gpu", "gpus", "housing", "input", "instead", "known", "label", "learned_on", "like", "methods", "newest",
+    "precision", "until", "value",
 })  # fmt: skip
 """Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`."""
 

@@ -15,6 +15,8 @@ PRICED_INPUTS = frozenset({
 """Inputs that are a price or say where one is from."""
 
 INPUTS = frozenset({
+    "examples", "epochs", "lengths", "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant",
+    "in_backward", "loss",
     "params", "model", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt",
     "offload", "stack", "attention", "gpu", "gpus", "deadline", "confidence", "max_gpus", "gpus_per_node", "network",
     "network_file", "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "pue",

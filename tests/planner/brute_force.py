@@ -89,8 +89,9 @@ class OneLayout(Parts):
         groups = [(n, g) for n, g in groups if n]
         each = most + 1  # messages: a layer each, and the end
         scatter = sum(self.scatter(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
-        gather = sum(self.gather(n * p.gather_bytes, g, each) for n, g in groups)
-        updated = sum(self.gather(n * p.gather_bytes * self.trained, g, each) for n, g in groups)
+        as_gathered = 0.516 if r.method == "qlora" else p.gather_bytes
+        gather = sum(self.gather(n * as_gathered, g, each) for n, g in groups)
+        updated = sum(self.gather(n * as_gathered * self.trained, g, each) for n, g in groups)
         times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1
         gathers = times * (2 if y.pp == 1 and r.reshard_after_forward else 1)
         if y.zero == 0:
@@ -110,7 +111,7 @@ class OneLayout(Parts):
         slowed = q.interference_ratio * min(busy, window)
         if y.zero == 3:
             reduced = p.reduce_bytes if r.trains_all else 0.0
-            copied = sum(n for n, _ in groups) * (gathers * p.gather_bytes + times * reduced)
+            copied = sum(n for n, _ in groups) * (gathers * as_gathered + times * reduced)
             slowed += 2 * copied / q.memory_bytes_per_s
         return exposed + slowed
 
@@ -144,6 +145,14 @@ class OneLayout(Parts):
             return params * each / self.q.pcie_bytes_per_s + params * self.update_bytes() / 25e9
         moved = 2 * self.kept_bytes()[0] * layers * self.y.grad_accum
         return max(0.0, moved / self.q.pcie_bytes_per_s - 0.8 * busy_s)
+
+    def paged_s(self) -> float:
+        """Paged states that find no room are fetched for the update and sent back."""
+        if not self.r.optimizer.paged:
+            return 0.0
+        states = self.updated_params() * self.r.optimizer.fixed_state_bytes
+        room = self.c.gpu.memory_bytes - 0.55 * 2**30 - sum(self.memory().values())
+        return 2 * max(0.0, min(states, states - room)) / self.q.pcie_bytes_per_s
 
     # -- the step
 
@@ -191,7 +200,7 @@ class OneLayout(Parts):
             "bubble": bubble * q.framework_ratio + idle,
             "dp_comm": self.data_s(slowest),
             "optimizer": self.update_s(),
-            "offload": self.offload_s(m * slowest, max(self.stages())),
+            "offload": self.offload_s(m * slowest, max(self.stages())) + self.paged_s(),
             "jitter": q.jitter_ratio * (worst if y.gpus > 1 else 0.0) * (m * slowest + bubble + idle),
             "allocator": self.allocator_s(),
         }
@@ -270,13 +279,14 @@ class OneLayout(Parts):
             cast = 4 * sum(n / among for n, among in zip(updated, ranks, strict=True)) * self.trained
             items["gradients"] += max(0.0, cast - items["activations"] - items["logits"])
         items["gradients"] += self.gradient_copies(layers * (dense + expert) + self.ends()[1 if last else 0])
-        fragmentation = sum(items.values()) * q.fragmentation_ratio
+        frozen = 0.0 if r.trains_all else items["weights"]
+        fragmentation = (sum(items.values()) - frozen) * q.fragmentation_ratio
         items["comm_buffers"] = q.nccl_bytes * sum(1 for size in (y.tp, y.pp, y.cp, y.ep, y.dp) if size > 1)
         items["framework"] = q.context_bytes
         items["fragmentation"] = fragmentation
         left_out = q.memory_error_ratio * q.memory_stack_error_ratio
         left_out *= q.memory_gpu_error_ratio * q.memory_shape_error_ratio
-        return {name: value * left_out for name, value in items.items()}
+        return {name: value * (1.0 if name == "weights" else left_out) for name, value in items.items()}
 
     @property
     def sums_wider(self) -> bool:
@@ -288,8 +298,11 @@ class OneLayout(Parts):
         dense, expert = self.layer_params()
         end = self.ends()[1 if last else 0]
         held = [(layers * dense + end, self.dense_ranks()), (layers * expert, self.expert_ranks())]
-        weight = {"qlora": 0.516, "lora": a}.get(r.method, p.weight_bytes or p.master_bytes)
-        weights = [layers * dense * weight + end * (a if r.method == "qlora" else weight), layers * expert * weight]
+        narrow = p.linear_compute in ("fp8", "fp4") and r.kernels in ("tuned", "classic")
+        loaded = p.low_weight_copy_bytes if narrow else a  # frozen, they lie in the type they are used in
+        weight = {"qlora": 0.516, "lora": loaded}.get(r.method, p.weight_bytes or p.master_bytes)
+        at_ends = a if r.method in ("lora", "qlora") else weight
+        weights = [layers * dense * weight + end * at_ends, layers * expert * weight]
         if r.offload == "optimizer" and y.zero == 3 and r.kernels != "classic":
             weights = [0.0, 0.0]  # FSDP's parameters lie on the host with the rest
         master = a if r.method in ("lora", "qlora") else (p.master_bytes if p.weight_bytes else 0.0)
@@ -324,9 +337,9 @@ class OneLayout(Parts):
         low = p.linear_compute in ("fp8", "fp4")
         unpacked = self.m.hidden * (self.m.ffn_hidden or self.m.expert_ffn) / y.tp * self.a
         unpacked = unpacked if r.method == "qlora" else 0.0
-        if r.method in ("lora", "qlora") and not low:
+        if r.method in ("lora", "qlora") and (not low or r.kernels in ("tuned", "classic")):
             return 0.0, unpacked
-        stays = y.zero != 3 and r.method != "qlora" and (not low or r.kernels in ("tuned", "classic"))
+        stays = y.zero != 3 and r.trains_all and (not low or r.kernels in ("tuned", "classic"))
         each = p.low_weight_copy_bytes * unit
         return (layers * each, unpacked) if stays else (0.0, 2 * each + unpacked)
 

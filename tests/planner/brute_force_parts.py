@@ -255,7 +255,9 @@ class Parts:
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
-        launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0)
+        adapted = self.adapted() if r.method in ("lora", "qlora") else []
+        launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0) + len(adapted) * q.kernels_per_adapter
+        elements += self.tokens * sum(map(sum, adapted)) / y.tp * q.adapter_passes
         run_again = elements * a * q.fusion_ratio / q.memory_bytes_per_s + cast + softmax + launched * q.kernel_s
         gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
         times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
@@ -267,6 +269,13 @@ class Parts:
         times["softmax_f"] = 0.4 * softmax
         times["kernels"] = launched
         return times
+
+    def adapted(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of q, k, v, o and of the feed-forward's matrices."""
+        m = self.m
+        q, kv, ffn = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.ffn_hidden or m.expert_ffn
+        attention = [(m.hidden, q), (m.hidden, kv), (m.hidden, kv), (q, m.hidden)]
+        return [*attention, (m.hidden, ffn), (ffn, m.hidden), *([(m.hidden, ffn)] if m.gated_mlp else [])]
 
     def head_elements(self) -> float:
         m = self.m

@@ -75,7 +75,6 @@ def _fit(
     Compares methods, optimizers and checkpointing on one kind of GPU or several. --seq-len may name several lengths,
     separated by commas; without --gpus one GPU is taken.
     """
-    from mpplan.api.document import worded
     from mpplan.api.fitting import fit as compare
     from mpplan.api.fitting import to_fit_document
 
@@ -83,7 +82,7 @@ def _fit(
         answer = compare(ask)
     place = open_output("-")
     if json:
-        place.write(dumps(worded(to_fit_document(answer)), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        place.write(dumps(to_fit_document(answer), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         return
     place.write("\n".join(_shown(answer, entry, full=full) for entry in answer.gpus))
 
@@ -103,19 +102,7 @@ def _shown(answer: Fit, entry: GpuFit, *, full: bool) -> str:
         "",
     ]
     rows = list(entry.rows) if full else _better(entry.rows)
-    headers = (
-        "method",
-        "what changes",
-        "checkpointing",
-        "sequence",
-        "batch",
-        "GiB",
-        "range",
-        "risk",
-        "tokens/s",
-        "$/M tokens",
-    )
-    body = table(headers, [_cells(row) for row in rows])
+    body = table(HEADERS, [_cells(row) for row in rows])
     end = (
         f"A process gets {entry.capacity_gib:.1f} GiB. Safe: a risk of running out of at most "
         f"{answer.memory_risk:.0%}. Batch: sequences per GPU and micro-batch. All sequences are full.\n"

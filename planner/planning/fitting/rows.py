@@ -19,7 +19,7 @@ from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
 from planner.training.policies import why_unsupported
-from planner.units import GIB, HOUR_S
+from planner.units import GIB, HOUR_S, MEGA
 
 FIT_DRAWS = 301
 """Draws behind the ranges of a row."""
@@ -76,13 +76,18 @@ def fit_rows(
             case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))
             for act_ckpt in (question.fixed.act_ckpt,) if question.fixed.act_ckpt else CHECKPOINTING:
                 fixed = replace(question.fixed, act_ckpt=act_ckpt)
-                yield _row(case, fixed, gpus, draws, variant, changes(question, variant))
+                row = _row(case, fixed, gpus, draws, variant, changes(question, variant))
+                if row is not None:
+                    yield row
 
 
 def _row(
     case: Case, fixed: FixedLayout, gpus: int, draws: Draws, variant: Variant, flags: tuple[Message, ...]
-) -> FitRow:
+) -> FitRow | None:
+    """One way to train; None where no layout has its batch, as with updates in a backward pass that adds none up."""
     choice = best_on(case, fixed, gpus)
+    if not len(choice.layouts):
+        return None
     index = int(np.argmin(choice.scores.memory_bytes)) if choice.best is None else choice.best
     at = choice.layouts.take(slice(index, index + 1))
     drawn = case.evaluate(at, draws)
@@ -92,7 +97,7 @@ def _row(
     price = case.price.usd_per_gpu_h
     per_million = None
     if speed is not None and price is not None:
-        per_million = price.mid * gpus * 1e6 / speed.mid / HOUR_S
+        per_million = price.mid * gpus / HOUR_S / (speed.mid / MEGA)
     return FitRow(
         variant=variant, flags=flags, policy=case.policy.id, optimizer=case.recipe.optimizer.id,
         act_ckpt=str(fixed.act_ckpt), seq_len=case.recipe.seq_len, gpus=gpus, layout=at.at(0),

@@ -60,7 +60,7 @@ def asked_as(question: Question, variant: Variant) -> Question:
         in_backward=variant.in_backward or question.tuning.in_backward,
         loss=variant.loss or question.tuning.loss,
         lora_rank=(question.tuning.lora_rank or LORA_RANK) if method.adapts else 0,
-        trained_layers=question.tuning.trained_layers or min(TRAINED_LAYERS, question.model.layers),
+        trained_layers=_trained_layers(question) if method.trains == "last-layers" else 0,
     )
     band = question.batch_band
     if band is not None:
@@ -75,6 +75,10 @@ def asked_as(question: Question, variant: Variant) -> Question:
         offload=question.offload if variant.offload is None else variant.offload,
         tuning=tuning,
     )
+
+
+def _trained_layers(question: Question) -> int:
+    return question.tuning.trained_layers or min(TRAINED_LAYERS, question.model.layers)
 
 
 def _with(policies: tuple[PrecisionPolicy, ...], policy: PrecisionPolicy) -> tuple[PrecisionPolicy, ...]:

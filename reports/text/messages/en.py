@@ -11,7 +11,6 @@ TEMPLATES: dict[str, str] = {
     "text.unknown_sum": "an unknown sum",
     "text.network_rate": "{gbit_per_s:g} Gbit/s per GPU",
     "flag.alone": "{input:flag}",
-    "flags.together": "{flags:space}",
     "flag.with_value": "{input:flag} {value}",
     # what was taken for granted
     "assumption.tokens": "The run trains on {value:tokens}{note}.",

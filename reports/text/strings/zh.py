@@ -762,7 +762,7 @@ TEXT: dict[str, str] = {
     "input.seq_len": "序列长度",
     "input.examples": "样本数",
     "input.epochs": "遍数",
-    "input.lengths": "每条样本的 token 数",
+    "input.lengths": "每条样本的词元数",
     "input.packed": "序列打包",
     "input.lora_rank": "适配器秩",
     "input.lora_targets": "带适配器的权重",

@@ -315,8 +315,8 @@ def test_more_tokens_are_never_cheaper(model, gpus):
 def test_lora_takes_less_time_and_memory_than_full_fine_tuning():
     lora, full = (by_precision(answer(params="8B", gpus="8", method=m).plans)["bf16"] for m in ("lora", "sft"))
 
-    # about 4N of 6N; attention is as before
-    assert 0.60 < mid_days(lora) / mid_days(full) < 0.85
+    # about 4N of 6N; attention is as before, no gradient is reduced and no 8B parameters are updated
+    assert 0.45 < mid_days(lora) / mid_days(full) < 0.70
 
 
 def test_every_figure_says_what_it_rests_on():

@@ -33,10 +33,10 @@ def test_the_inputs_of_a_group_stand_together_in_the_order_of_the_help():
 
 def test_an_input_knows_its_flag_and_its_help_with_the_default():
     assert inputs.SEQ_LEN.flag == "--seq-len"
-    assert inputs.SEQ_LEN.help_text == "Sequence length in tokens. Default 4096 or the model's."
+    assert inputs.SEQ_LEN.help_text == "Sequence length in tokens. Default 4096 or the model's; 2048 for fine-tuning."
     assert inputs.DEADLINE.help_text == "Finish within, like 30d. Default 30d without --gpus or --budget."
     assert inputs.GPUS.help_text == "Number of GPUs."
-    assert [item.name for item in INPUTS if item.is_switch] == ["embodied"]
+    assert [item.name for item in INPUTS if item.is_switch] == ["packed", "single_quant", "in_backward", "embodied"]
 
 
 @pytest.mark.parametrize("item", [item for item in INPUTS if item.choices is not None], ids=lambda item: item.name)
@@ -49,7 +49,7 @@ def test_what_a_shell_offers_can_be_read(item):
 
 @pytest.mark.parametrize(
     ("item", "value"),
-    [(inputs.METHOD, "pretrain"), (inputs.OPTIMIZER, "adamw"), (inputs.OFFLOAD, "none"), (inputs.STACK, "typical")],
+    [(inputs.METHOD, "pretrain"), (inputs.LORA_TARGETS, "all-linear"), (inputs.OFFLOAD, "none")],
 )
 def test_a_default_that_is_one_of_the_choices_can_be_read(item, value):
     assert item.parse(item.default, item.flag) == value

@@ -121,7 +121,8 @@ def test_the_optional_parts_are_taken():
         "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
         "calibration": "our-stack.json", "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
-        "max_gpus": "4096",
+        "max_gpus": "4096", "packed": "yes", "lora_rank": "8", "lora_targets": "qv",
+        "in_backward": "yes", "loss": "fused",
     }  # fmt: skip
     resolved = ask(**given)
 
@@ -140,9 +141,11 @@ def test_the_optional_parts_are_taken():
     assert (resolved.gpus, resolved.budget_usd, resolved.deadline_s) == (64, 2e6, 864000)
     assert (resolved.confidence_ratio, resolved.max_gpus, resolved.batch_band) == (0.9, 4096, None)
     assert {name: value.source for name, value in resolved.inputs.items()} == dict.fromkeys(given, "flag")
-    # model excludes params, tariff electricity, quote, own and price_like price; records are read by the program
+    # model excludes params, tariff electricity, quote, own and price_like price, tokens examples with their epochs and
+    # lengths, lora what freeze and qlora take; records are read by the program
     assert set(given) == {item.name for item in INPUTS} - {
-        "model", "tariff", "quote", "own", "price_like", "records",
+        "model", "tariff", "quote", "own", "price_like", "records", "examples", "epochs", "lengths", "trained_layers",
+        "single_quant",
     }  # fmt: skip
 
 
@@ -191,7 +194,7 @@ BAD = [
     ({"params": "8B", "policy": "fp8", "precision": "bf16"}, "belongs to fp8", "leave out --precision"),
     ({"params": "8B", "policy": "bf17"}, "unknown precision policy", "bf16"),
     ({"params": "8B", "optimizer": "adamv"}, "unknown optimizer", "adamw"),
-    ({"params": "8B", "method": "distil"}, "--method: unknown `distil`", "pretrain, sft, lora, qlora"),
+    ({"params": "8B", "method": "distil"}, "--method: unknown `distil`", "pretrain, sft, freeze, lora, qlora"),
     ({"params": "8B", "stack": "mine"}, "--stack", "tuned"),
     ({"params": "8B", "offload": "disk"}, "--offload", "optimizer"),
     ({"params": "8B", "act_ckpt": "some"}, "--act-ckpt", "selective"),

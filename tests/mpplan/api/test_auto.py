@@ -1,0 +1,63 @@
+"""`auto`: the cheapest GPU, or pair of method and GPU, is one that no other beats."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpplan.api.answer import estimate
+from mpplan.api.auto import AUTO_METHODS, is_open, settle
+from planner.errors import NoPlanError
+from planner.question.asked import Ask
+
+SMALL = {"model": "llama-3.1-8b", "examples": "10k", "lengths": "400", "seq_len": "2048", "as_of": "2026-08-22"}
+
+
+def test_only_a_gpu_or_a_method_can_be_left_open():
+    assert is_open(Ask(texts={"gpu": "Auto"}))
+    assert is_open(Ask(texts={"method": "auto"}))
+    assert not is_open(Ask(texts={"gpu": "h100-sxm5-80gb", "power_limit": "auto"}))
+
+
+def test_the_cheapest_gpu_is_cheaper_than_those_one_would_name():
+    answer = estimate(**SMALL, method="qlora", gpu="auto")
+    chosen = next(plan for plan in answer.plans if plan.precision == "bf16")
+    named = estimate(**SMALL, method="qlora", gpu=["h100-sxm5-80gb", "a100-sxm4-80gb", "l40s"])
+
+    assert chosen.memory_risk is not None
+    assert chosen.memory_risk <= 0.05
+    assert chosen.cost_usd is not None
+    others = [plan.cost_usd.mid for plan in named.plans if plan.precision == "bf16" and plan.cost_usd is not None]
+    assert chosen.cost_usd.mid <= min(others) * 1.001
+    assert answer.question["gpu"].source == "derived"
+    assert any(assumption.id == "gpu_auto" for assumption in answer.assumptions)
+
+
+def test_the_cheapest_pair_is_as_cheap_as_the_cheapest_of_each_method():
+    pair = settle(Ask(texts={**SMALL, "method": "auto", "gpu": "auto"}))
+    costs = {}
+    for method in AUTO_METHODS:
+        answer = estimate(**SMALL, method=method, gpu="auto")
+        costs[method] = next(p.cost_usd.mid for p in answer.plans if p.precision == "bf16" and p.cost_usd is not None)
+
+    assert pair.ask.text(_item("method")) == min(costs, key=lambda method: costs[method])
+
+
+def _item(name: str):
+    from planner.question.inputs import find_input
+
+    return find_input(name)
+
+
+def test_a_method_alone_may_be_left_open_on_a_gpu_that_was_named():
+    settled = settle(Ask(texts={**SMALL, "method": "auto", "gpu": "rtx-4090"}))
+
+    assert settled.ask.text(_item("gpu")) == "rtx-4090"
+    assert settled.ask.text(_item("method")) in ("lora", "qlora")
+    assert set(settled.notes) == {"method"}
+
+
+def test_nothing_cheap_holds_what_nothing_holds():
+    with pytest.raises(NoPlanError) as caught:
+        settle(Ask(texts={**SMALL, "model": "llama-3.1-405b", "method": "sft", "gpu": "auto", "gpus": "1"}))
+
+    assert caught.value.exit_code == 8

@@ -1,0 +1,86 @@
+"""`mpplan fit`: does it fit, and what would make it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ON_4090 = ("--model", "llama-3.1-8b", "--gpu", "rtx-4090", "--as-of", "2026-08-22")
+
+
+def test_the_short_answer_names_what_fits_and_the_table_what_it_needs(run):
+    result = run("fit", *ON_4090)
+    first, header, *rows = [line for line in result.out.splitlines() if line]
+
+    assert (result.code, result.err) == (0, "")
+    assert first.startswith("llama-3.1-8b on RTX 4090, BF16, stack hf: at 1,024 tokens")
+    assert "QLoRA" in first
+    assert header.split()[:1] == ["method"]
+    assert any("bf16-pure" in row and "adamw-8bit-paged" in row and "--in-backward" in row for row in rows)
+    assert "does not fit" in result.out
+
+
+def test_the_document_holds_every_way_with_its_range_and_the_flags_that_ask_for_it(run):
+    document = json.loads(run("fit", *ON_4090, "--seq-len", "1024,2048", "--json").out)
+    (gpu,) = document["gpus"]
+
+    assert document["schema"] == "mpplan.fit/1"
+    assert {row["seq_len"] for row in gpu["rows"]} == {1024, 2048}
+    assert {row["act_ckpt"] for row in gpu["rows"]} == {"none", "full"}
+    assert {"sft", "freeze", "dora", "lora", "qlora"} == {row["method"] for row in gpu["rows"]}
+    for row in gpu["rows"]:
+        assert row["memory_gib"]["low"] <= row["memory_gib"]["mid"] <= row["memory_gib"]["high"]
+        assert 0.0 <= row["memory_risk"] <= 1.0
+        assert (row["tokens_per_s"] is None) == (not row["fits"])
+        assert row["method"] == "sft" or f"--method {row['method']}" in row["flags"]
+
+
+def test_what_the_table_says_of_a_way_estimate_says_too(run):
+    rows = json.loads(run("fit", *ON_4090, "--seq-len", "2048", "--method", "qlora", "--json").out)["gpus"][0]["rows"]
+    fastest = max((row for row in rows if row["safe"]), key=lambda row: row["tokens_per_s"]["mid"])
+    flags = (
+        "--method",
+        "qlora",
+        "--gpus",
+        "1",
+        "--seq-len",
+        "2048",
+        "--tokens",
+        "10M",
+        "--json",
+        "--quiet",
+        "--act-ckpt",
+        fastest["act_ckpt"],
+    )
+    answer = json.loads(run("estimate", *ON_4090, *flags).out)
+    plan = next(plan for plan in answer["plans"] if plan["precision"] == "bf16")
+
+    assert plan["tokens_per_s_per_gpu"]["mid"] == pytest.approx(fastest["tokens_per_s"]["mid"], rel=0.05)
+    assert plan["memory_gib"]["total"]["mid"] == pytest.approx(fastest["memory_gib"]["mid"], rel=0.05)
+
+
+def test_several_gpus_and_numbers_of_them_are_compared(run):
+    flags = ("--model", "llama-3.1-70b", "--gpu", "a100-sxm4-80gb,h100-sxm5-80gb", "--gpus", "8", "--method", "lora")
+    document = json.loads(run("fit", *flags, "--seq-len", "2048", "--json").out)
+
+    assert [entry["gpu"] for entry in document["gpus"]] == ["a100-sxm4-80gb", "h100-sxm5-80gb"]
+    assert all(entry["gpus"] == 8 and any(row["safe"] for row in entry["rows"]) for entry in document["gpus"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "what"),
+    [
+        (("--gpu", "rtx-4090"), 2, "no model was given"),
+        (("--model", "llama-3.1-8b", "--method", "pretrain"), 2, "compares ways to fine-tune"),
+        (("--model", "llama-3.1-8b", "--seq-len", "1024,many"), 2, "--seq-len"),
+        (("--model", "llama-3.1-8b", "--gpu", "rtx-9999"), 2, "unknown GPU"),
+        (("--model", "llama-3.1-8b", "--method", "distil"), 2, "unknown `distil`"),
+    ],
+)
+def test_a_mistake_gets_a_sentence_and_a_hint(run, flags, code, what):
+    result = run("fit", *flags)
+
+    assert (result.code, result.out) == (code, "")
+    assert what in result.err
+    assert "hint:" in result.err

@@ -1,0 +1,49 @@
+"""Ways to train that people try when memory is short: each is a question that its flags ask as well."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.planning.fitting.variants import VARIANTS, asked_as, changes, variants_of
+from planner.question.asked import Ask
+from planner.question.resolve import resolve
+from tests.planner.build import TODAY, parts, question
+
+
+def asked(**more: str):
+    return question(method="sft", gpu="rtx-4090", gpus="1", seq_len="2048", **more)
+
+
+@pytest.mark.parametrize(
+    "variant", VARIANTS, ids=lambda variant: "-".join(filter(None, (variant.method, variant.policy)))
+)
+def test_the_flags_of_a_variant_ask_for_what_it_is(variant):
+    one = asked()
+    texts = {
+        "params": "8B",
+        "as_of": TODAY.isoformat(),
+        "method": "sft",
+        "gpu": "rtx-4090",
+        "gpus": "1",
+        "seq_len": "2048",
+    }
+    for flag in map(parts, changes(one, variant)):
+        texts[str(flag["input"])] = str(flag.get("value", "yes"))
+    typed, put = resolve(Ask(texts=texts)), asked_as(one, variant)
+
+    assert typed.recipe(typed.asked, typed.clusters[0]) == put.recipe(put.asked, put.clusters[0])
+
+
+def test_a_variant_keeps_what_the_question_says_of_its_adapters():
+    (lora,) = (each for each in VARIANTS if each.method == "lora")
+    one = question(method="qlora", lora_rank="64", gpus="1", gpu="rtx-4090")
+
+    assert asked_as(one, lora).tuning.lora_rank == 64
+    assert asked_as(asked(), lora).tuning.lora_rank == 16
+
+
+def test_pairs_of_answers_are_compared_with_ways_that_take_pairs():
+    methods = [each.method for each in variants_of(question(method="dpo", gpus="1"))]
+
+    assert set(methods) == {"dpo", "dpo-lora", "dpo-qlora"}
+    assert set(variants_of(asked())) == set(VARIANTS)

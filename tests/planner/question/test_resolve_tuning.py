@@ -1,0 +1,119 @@
+"""The data of a run in examples, and how a fine-tuning is done: what is read, what is refused, what is the default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planner.errors import InputFileError, UsageError
+from planner.question.asked import Ask
+from planner.question.question import Question
+from planner.question.resolve import resolve
+
+
+def ask(**texts: str) -> Question:
+    return resolve(Ask(texts={"model": "llama-3.1-8b"} | texts))
+
+
+def test_fine_tuning_on_one_node_is_hugging_face_s_unless_another_stack_is_named():
+    assert ask(method="lora").inputs["stack"].value == "hf"
+    assert ask(method="lora", gpus="8").framework is not None
+    assert ask(method="lora", gpus="64").framework is None
+    assert ask(method="lora", stack="megatron").stack == "tuned"
+    assert ask(method="pretrain").framework is None
+
+
+def test_a_named_framework_brings_its_policies_optimizer_and_loss():
+    torchtune, unsloth = ask(method="sft", stack="torchtune"), ask(method="lora", stack="liger")
+
+    assert torchtune.asked.id == "bf16-pure"
+    assert torchtune.recipe(torchtune.asked, torchtune.clusters[0]).chunked_loss
+    assert unsloth.optimizer.id == "adamw-8bit"
+    assert (torchtune.fixed.tp, torchtune.fixed.pp) == (1, 1)
+    full = ask(method="sft", stack="torchtune", loss="full")
+    assert not full.recipe(full.asked, full.clusters[0]).chunked_loss
+
+
+def test_examples_passes_and_their_mean_are_the_tokens_of_the_run():
+    asked = ask(method="lora", examples="50k", epochs="3", lengths="500", seq_len="2048")
+
+    assert asked.tokens == pytest.approx(75e6, rel=1e-3)
+    assert asked.inputs["tokens"].source == "derived"
+    assert asked.lengths is not None
+    assert not asked.lengths_assumed
+
+
+def test_packed_examples_fill_every_sequence_with_as_many_tokens():
+    padded, packed = (ask(method="lora", examples="1k", lengths="500", **more) for more in ({}, {"packed": "yes"}))
+
+    assert (padded.lengths is None, packed.lengths is None) == (False, True)
+    assert packed.tokens == padded.tokens
+
+
+def test_nobody_s_lengths_are_an_assumption():
+    asked = ask(method="lora", examples="1k")
+
+    assert asked.lengths_assumed
+    assert asked.inputs["lengths"].source == "default"
+    assert asked.tokens == pytest.approx(400e3, rel=1e-3)
+    short = ask(method="lora", examples="1k", seq_len="100")
+    assert short.tokens == pytest.approx(60e3, rel=1e-3)  # most of the sequence, not more than it
+
+
+def test_fine_tuning_without_a_word_on_its_data_takes_a_usual_set():
+    asked = ask(method="lora")
+
+    assert (asked.inputs["examples"].value, asked.inputs["examples"].source) == (50_000, "default")
+    assert (asked.seq_len, asked.global_batch) == (2048, 32)
+
+
+def test_a_pair_of_answers_is_two_sequences():
+    single, pairs = (
+        ask(method="lora", examples="1k", lengths="400"),
+        ask(method="dpo-lora", examples="1k", lengths="400"),
+    )
+
+    assert pairs.tokens == pytest.approx(2 * single.tokens)
+
+
+def test_lengths_can_stand_in_a_file(tmp_path: Path):
+    path = tmp_path / "lengths.txt"
+    path.write_text("# tokens\n100\n\n300,\n5000\n", encoding="utf-8")
+    asked = ask(method="lora", examples="1k", lengths=str(path), seq_len="2048")
+
+    assert asked.tokens == pytest.approx(1000 * (100 + 300 + 2048) / 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [("100\nmany\n", "lengths.txt:2: length"), ("0\n", "lengths.txt:1: length"), ("\n# none\n", "at least one number")],
+)
+def test_a_file_of_lengths_that_holds_something_else_is_named_with_its_line(tmp_path: Path, content, what):
+    path = tmp_path / "lengths.txt"
+    path.write_text(content, encoding="utf-8")
+
+    with pytest.raises(InputFileError, match=what):
+        ask(method="lora", examples="1k", lengths=str(path))
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"tokens": "1B", "examples": "1k"}, "both --tokens and --examples"),
+        ({"tokens": "1B", "epochs": "2"}, "--epochs counts passes over --examples"),
+        ({"examples": "1k", "epochs": "0"}, "--epochs"),
+        ({"examples": "1k", "lengths": "long"}, "neither a number of tokens nor a file"),
+        ({"examples": "1k", "lengths": "9999", "seq_len": "2048"}, "not between 1 and the 2048"),
+        ({"method": "sft", "lora_rank": "8"}, "--lora-rank has no meaning for --method sft"),
+        ({"method": "lora", "trained_layers": "2"}, "--trained-layers has no meaning"),
+        ({"method": "lora", "single_quant": "yes"}, "--single-quant has no meaning"),
+        ({"method": "freeze", "trained_layers": "33"}, "33 of the 32 layers"),
+        ({"method": "dpo", "global_batch": "7"}, "7 is odd"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_a_reason(given, what):
+    with pytest.raises(UsageError, match=what) as caught:
+        ask(**{"method": "lora"} | given)
+
+    assert caught.value.hint
