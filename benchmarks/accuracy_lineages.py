@@ -191,12 +191,21 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
     lines = (
         ("how often the truth was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
         ("how far off the middle was, typically", [drawn[figure] for figure in ("run", "time")], 2),
-        (f"the same, of teams that have {ENOUGH} runs to learn from: before learning", before, 2),
+        (
+            f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with more than {ENOUGH} runs: "
+            f"before learning from {ENOUGH} of them",
+            before,
+            2,
+        ),
         ("after", after, 2),
         ("width of their range over its middle: before", before, 4),
         ("after", after, 4),
     )
-    return [(what, *(votes(entries)[place] if entries else "–" for entries in pair)) for what, pair, place in lines]
+
+    def cell(entries: Sequence[Entry], place: int) -> str:
+        return votes(entries)[place] if entries else "–"
+
+    return [(what, cell(runs, place), cell(speeds, place)) for what, (runs, speeds), place in lines]
 
 
 def _learned(report: Entry, figure: str, count: int) -> list[Entry]:
