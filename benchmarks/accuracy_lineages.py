@@ -192,7 +192,7 @@ def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
         ("how often the truth was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
         ("how far off the middle was, typically", [drawn[figure] for figure in ("run", "time")], 2),
         (
-            f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with more than {ENOUGH} runs: "
+            f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with over {ENOUGH} runs: "
             f"before learning from {ENOUGH} of them",
             before,
             2,

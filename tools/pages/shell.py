@@ -59,7 +59,7 @@ class Shell:
             "NO_COLOR": "1",
         }  # fmt: skip
         done = subprocess.run(
-            ["sh", "-c", command], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+            ["sh", "-c", command], cwd=self.folder, env=environment, capture_output=True, encoding="utf-8", check=False
         )
         result = Result(command=command, code=done.returncode, out=done.stdout, err=done.stderr)
         self.results.append(result)
