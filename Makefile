@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme examples startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -49,8 +49,11 @@ types: ## mypy --strict
 surface: ## write down the commands and flags anew, after a change that is meant
 	$(BIN)/python tests/contracts/test_cli_surface.py
 
-readme: ## write the capture and the help blocks of the README anew
+readme: ## write the capture of the README and the help blocks of docs/commands.md anew
 	$(BIN)/python tests/contracts/test_docs.py
+
+examples: ## write docs/examples/ anew: runs the commands of the worked examples
+	$(BIN)/python -m tools.pages
 
 startup: ## cold start of the program as a ratio to `import numpy`
 	$(BIN)/python -m benchmarks.startup

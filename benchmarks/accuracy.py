@@ -20,7 +20,17 @@ import numpy as np
 from benchmarks.accuracy_chart import Point, draw
 from benchmarks.accuracy_layouts import layouts_text
 from benchmarks.accuracy_lineages import HEADERS as HEADS
-from benchmarks.accuracy_lineages import curve_rows, floor_text, left_out_rows, lineage_rows
+from benchmarks.accuracy_lineages import (
+    PLANNED_USD,
+    WholeRun,
+    budget_rows,
+    budget_text,
+    curve_rows,
+    floor_text,
+    left_out_rows,
+    lineage_rows,
+    trust_rows,
+)
 from benchmarks.accuracy_search import search_all
 from planner.performance.operations import model_flop_per_token
 from planner.rates.parameters import Z90
@@ -115,11 +125,13 @@ class LeftOut:
         turned = -1.0 if pair.metric in TIMES else 1.0
         return abs(math.expm1(turned * (second - first)))
 
-    def run_totals(self, rows: Iterable[ScoredRun]) -> tuple[int, int, int]:
-        """Whole runs, their lineages, and the runs that took no more than the high predicted without their lineage."""
-        scored = [row for row in rows if row.counts and row.id in self.by_id and row.run is not None]
-        within = sum(-self.by_id[row.id] <= Z90 * self.sd[row.id] for row in scored)
-        return len(scored), len({row.run.lineage for row in scored if row.run is not None}), within
+    def whole_runs(self, rows: Iterable[ScoredRun]) -> list[WholeRun]:
+        """Published totals against what was predicted for them without their lineage."""
+        return [
+            WholeRun(lineage=row.run.lineage, log_error=self.by_id[row.id], log_sd=self.sd[row.id])
+            for row in rows
+            if row.counts and row.id in self.by_id and row.run is not None
+        ]
 
 
 def summary_row(name: str, rows: list[ScoredRun], left: LeftOut) -> list[str]:
@@ -333,9 +345,18 @@ def points(validation: Validation) -> list[Point]:
     return result
 
 
+def budget(validation: Validation, left: LeftOut) -> str:
+    """What the figures of the page mean for somebody who sets money aside."""
+    whole = left.whole_runs(of_group(validation, "run_total"))
+    money = table(("", f"of ${PLANNED_USD:,} in the plan"), budget_rows(whole))
+    trust = table(("", "whole runs", "speeds"), trust_rows(left.report))
+    return "\n".join([paragraph(budget_text(whole)), money, trust]).replace("|---|---|", "|---|---:|").rstrip()
+
+
 def run_totals_text(validation: Validation, left: LeftOut) -> str:
     """The row that an answer states beside its high figures (`planner.answer.run_totals`)."""
-    runs, lineages, below_high = left.run_totals(of_group(validation, "run_total"))
+    whole = left.whole_runs(of_group(validation, "run_total"))
+    runs, lineages, below_high = len(whole), len({run.lineage for run in whole}), sum(run.below_high for run in whole)
     source = (
         "planner/catalog/published_runs.csv, group run_total, each predicted without its lineage (docs/accuracy.md)"
     )
@@ -357,6 +378,7 @@ def main() -> None:
         predicted=len(validation.runs) - validation.skipped,
         scored=validation.overall.n,
         date=left.date,
+        budget=budget(validation, left),
         lineages=table(HEADS, left_out_rows(left.report)),
         each_lineage=table(("lineage", "figure", "rows", "error", "in the range", "width"), lineage_rows(left.report)),
         curve=table(HEADS, curve_rows(left.report)),

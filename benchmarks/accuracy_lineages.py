@@ -1,15 +1,17 @@
-"""The part of the page on lineages: left out whole, after learning from their own runs, and how far two are apart."""
+"""The part of the page on lineages: left out whole, after learning, how far two are apart, what it is to a budget."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from planner.rates.ladder import shape_key
+from planner.rates.parameters import Z90
 from planner.validation.score import ScoredRun
 
 FIGURES = {"time": "throughput", "memory": "memory", "power": "power", "run": "run totals and their energy"}
@@ -19,6 +21,36 @@ HEADERS = ("", "lineages", "error: mean", "error: median", "in the range", "widt
 
 Entry = Mapping[str, Any]
 """A lineage, figure and count of learned rows of `benchmarks/calibration.json`."""
+
+
+PLANNED_USD = 100_000
+"""What the plan says in the examples for a budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeRun:
+    """The published GPU time of a whole run against that predicted without its lineage."""
+
+    lineage: str
+    log_error: float
+    """Logarithm of predicted over published."""
+    log_sd: float
+    """Standard deviation that was stated with the prediction, of its logarithm."""
+
+    @property
+    def taken(self) -> float:
+        """What it took over the middle of its range."""
+        return float(np.exp(-self.log_error))
+
+    @property
+    def high(self) -> float:
+        """High end of its range over the middle."""
+        return float(np.exp(Z90 * self.log_sd))
+
+    @property
+    def below_high(self) -> bool:
+        """Whether it took no more than the high end."""
+        return -self.log_error <= Z90 * self.log_sd
 
 
 def _percent(value: float, digits: int = 1) -> str:
@@ -124,3 +156,65 @@ def floor_text(runs: Iterable[ScoredRun]) -> str:
         f"them misses both by {_percent(best)}; one that knows nothing of the team can come nearer to one of them only "
         f"by missing the other by more."
     )
+
+
+def budget_text(whole: Sequence[WholeRun]) -> str:
+    """What to set aside, in words."""
+    below, teams = sum(run.below_high for run in whole), len({run.lineage for run in whole})
+    high = float(np.median([run.high for run in whole]))
+    worst = max(run.taken for run in whole)
+    return (
+        f"**Set aside the high end of the range, about {high:.1f} times the middle.** {len(whole)} whole runs of "
+        f"{teams} teams were published, and each was predicted without its team: {below} took no more GPU time than "
+        f"their high end, the worst {worst:.1f} times the middle. That is GPU time at one price: where the price is "
+        f"still open, its own range comes on top, and an offer takes it away. What a run costs beside its GPUs is not "
+        f"in it."
+    )
+
+
+def budget_rows(whole: Sequence[WholeRun]) -> list[tuple[str, str]]:
+    """What whole runs would have cost whose plan said the same, in words and dollars."""
+    taken = np.array([run.taken for run in whole])
+    return [
+        ("the high end of such a plan, typically: set this aside", _usd(float(np.median([run.high for run in whole])))),
+        ("half of the published runs would have cost no more than", _usd(float(np.quantile(taken, 0.5)))),
+        ("nine in ten no more than", _usd(float(np.quantile(taken, 0.9)))),
+        ("the dearest", _usd(float(taken.max()))),
+        ("the cheapest", _usd(float(taken.min()))),
+    ]
+
+
+def trust_rows(report: Entry) -> list[tuple[str, str, str]]:
+    """How sure whole runs and speeds are for a team that nobody measured, and after runs of its own; one vote each."""
+    drawn = _by(report["drawn"], "figure")
+    before, after = ([_learned(report, figure, count) for figure in ("run", "time")] for count in (0, ENOUGH))
+    lines = (
+        ("how often the truth was inside the range", [drawn[figure] for figure in ("run", "time")], 3),
+        ("how far off the middle was, typically", [drawn[figure] for figure in ("run", "time")], 2),
+        (
+            f"the same, of the {' and '.join(str(len(entries)) for entries in after)} teams with over {ENOUGH} runs: "
+            f"before learning from {ENOUGH} of them",
+            before,
+            2,
+        ),
+        ("after", after, 2),
+        ("width of their range over its middle: before", before, 4),
+        ("after", after, 4),
+    )
+
+    def cell(entries: Sequence[Entry], place: int) -> str:
+        return votes(entries)[place] if entries else "–"
+
+    return [(what, cell(runs, place), cell(speeds, place)) for what, (runs, speeds), place in lines]
+
+
+def _learned(report: Entry, figure: str, count: int) -> list[Entry]:
+    """The entries of the learning curve at a count, of lineages that have enough rows."""
+    entries = [entry for entry in report["curve"] if entry["figure"] == figure]
+    able = {entry["lineage"] for entry in entries if entry["learned"] == ENOUGH}
+    return [entry for entry in entries if entry["learned"] == count and entry["lineage"] in able]
+
+
+def _usd(ratio: float) -> str:
+    """A multiple of what the plan says, in thousands."""
+    return f"${round(ratio * PLANNED_USD, -3):,.0f}"

@@ -6,7 +6,18 @@ import math
 
 import pytest
 
-from benchmarks.accuracy_lineages import apart, curve_rows, floor_text, left_out_rows, votes
+from benchmarks.accuracy import PAGE, LeftOut, budget, read
+from benchmarks.accuracy_lineages import (
+    WholeRun,
+    apart,
+    budget_rows,
+    budget_text,
+    curve_rows,
+    floor_text,
+    left_out_rows,
+    trust_rows,
+    votes,
+)
 from planner.validation.validate import validate
 from tests.planner.calibration.own_runs import ROW
 
@@ -61,3 +72,53 @@ def test_speeds_are_compared_whatever_metric_they_are_printed_in():
 
 def test_without_a_common_question_there_is_no_floor():
     assert floor_text([]) == "No two lineages report one question."
+
+
+def whole(lineage: str, taken: float, high: float = 2.0) -> WholeRun:
+    return WholeRun(lineage=lineage, log_error=-math.log(taken), log_sd=math.log(high) / 1.6449)
+
+
+def of_figure(figure: str, **cells: object) -> dict[str, object]:
+    return entry("a", 0, 0.3, 0.9, 1.2) | {"figure": figure} | cells
+
+
+WHOLE = [whole("a", 0.5), whole("a", 1.0), whole("b", 2.5)]
+REPORT = {
+    "drawn": [of_figure("run"), of_figure("time", error=0.1)],
+    "curve": [of_figure("run"), of_figure("run", learned=3, error=0.1, width=0.9), of_figure("time")],
+}
+
+
+def test_a_whole_run_is_held_against_its_middle_and_its_high_end():
+    run = whole("a", 1.9)
+
+    assert run.taken == pytest.approx(1.9)
+    assert run.high == pytest.approx(2.0)
+    assert run.below_high
+    assert not whole("a", 2.1).below_high
+
+
+def test_a_budget_is_told_what_100_000_dollars_became():
+    text, rows = budget_text(WHOLE), dict(budget_rows(WHOLE))
+
+    assert "about 2.0 times the middle" in text
+    assert "3 whole runs of 2 teams" in text
+    assert "2 took no more GPU time than their high end, the worst 2.5 times the middle" in text
+    assert (rows["the cheapest"], rows["the dearest"]) == ("$50,000", "$250,000")
+    assert rows["half of the published runs would have cost no more than"] == "$100,000"
+
+
+def test_what_own_runs_are_worth_is_said_of_teams_that_have_enough_of_them():
+    assert [cells[1:] for cells in trust_rows(REPORT)] == [
+        ("90 %", "90 %"), ("30.0 %", "10.0 %"),
+        ("30.0 %", "–"), ("10.0 %", "–"),  # of speeds nobody has three rows
+        ("120 %", "–"), ("90 %", "–"),
+    ]  # fmt: skip
+
+
+def test_the_page_opens_with_what_the_shipped_figures_mean_for_a_budget():
+    totals = [row for row in read("published_runs.csv") if row["group"] == "run_total"]
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert budget(validate(totals), LeftOut()) in page
+    assert page.index("What it means for a budget") < page.index("How it is measured") < page.index("Against the aims")

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HELP_BLOCK = re.compile(r"```console\n\$ (mpplan[^\n]* --help)\n(.*?)```", flags=re.DOTALL)
-HELP_BLOCKS = HELP_BLOCK.findall(README)
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+HELP_BLOCKS = HELP_BLOCK.findall(COMMANDS)
 
 
 def help_of(command: str) -> str:
@@ -28,12 +29,12 @@ def help_of(command: str) -> str:
     return done.stdout
 
 
-def test_the_readme_shows_the_help_of_the_program_and_of_the_main_job():
+def test_the_page_of_commands_shows_the_help_of_the_program_and_of_the_main_job():
     assert [command for command, _ in HELP_BLOCKS] == ["mpplan --help", "mpplan estimate --help"]
 
 
 @pytest.mark.parametrize(("command", "shown"), HELP_BLOCKS, ids=[command for command, _ in HELP_BLOCKS])
-def test_a_help_block_of_the_readme_is_what_the_program_prints(command, shown):
+def test_a_help_block_of_the_page_is_what_the_program_prints(command, shown):
     assert shown == help_of(command)
 
 
@@ -96,6 +97,6 @@ def capture() -> str:
 
 
 if __name__ == "__main__":
-    renewed = HELP_BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{help_of(block[1])}```", README)
-    renewed = CAPTURE.sub(lambda _: capture(), renewed)
-    (ROOT / "README.md").write_text(renewed, encoding="utf-8")
+    renewed = HELP_BLOCK.sub(lambda block: f"```console\n$ {block[1]}\n{help_of(block[1])}```", COMMANDS)
+    (ROOT / "docs/commands.md").write_text(renewed, encoding="utf-8")
+    (ROOT / "README.md").write_text(CAPTURE.sub(lambda _: capture(), README), encoding="utf-8")

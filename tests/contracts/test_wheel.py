@@ -68,6 +68,23 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel):
     assert files - names == set()
 
 
+def test_the_readme_builds_and_installs_it_like_this():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert "pip wheel --no-deps -w dist ." in readme  # the fixture, which takes the build tools that are there
+    assert "pip install dist/mpplan-*.whl" in readme
+
+
+def test_an_environment_is_activated_as_the_readme_says(installed, tmp_path):
+    line = ". .venv/bin/activate"
+    (tmp_path / ".venv").symlink_to(installed.parent)
+
+    assert f"\n{line}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert shell("sh", "-c", f"{line} && command -v mpplan && mpplan --version", cwd=tmp_path).startswith(
+        str(installed)
+    )
+
+
 def test_the_installed_program_does_the_main_job_from_another_directory(installed, tmp_path):
     main_job = ("estimate", "--params", "70B", "--precision", "fp8", "--report", "plan.html")
     table = shell(installed / "mpplan", *main_job, cwd=tmp_path)

@@ -1,0 +1,1 @@
+"""Pages of the documentation that hold what commands print: `python -m tools.pages` writes them anew."""

@@ -1,0 +1,66 @@
+"""A terminal of 80 columns in an empty folder, in which the commands of a page run as their reader would type them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = ("MPPLAN_", "XDG_", "PYTHON", "COLUMNS")
+"""Beginnings of variables that would change what a command prints."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a terminal shows of one command."""
+
+    command: str
+    """As typed."""
+    code: int
+    """Its exit code."""
+    out: str
+    """What it printed on stdout."""
+    err: str
+    """What it printed on stderr."""
+
+    @property
+    def shown(self) -> str:
+        """The answer, then the talk: what is read above the next prompt."""
+        return self.out + self.err
+
+
+@dataclass(slots=True)
+class Shell:
+    """A POSIX shell whose `mpplan` is this source tree's; its files and settings are those of one folder."""
+
+    folder: Path
+    """Working directory; own records, prices and defaults are looked for below it."""
+    results: list[Result] = field(default_factory=list)
+    """Of the commands so far."""
+
+    def run(self, command: str) -> Result:
+        """Run one command line, pipes and redirections included.
+
+        Args:
+            command: as typed; `mpplan` needs no path.
+        """
+        tools = self.folder / ".tools"
+        tools.mkdir(exist_ok=True)
+        program = tools / "mpplan"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mpplan "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+        usual = {name: text for name, text in os.environ.items() if not name.startswith(SETTINGS)}
+        own = {name: str(self.folder / ".own") for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+        environment = usual | own | {
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "80",
+            "NO_COLOR": "1",
+        }  # fmt: skip
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=self.folder, env=environment, capture_output=True, encoding="utf-8", check=False
+        )
+        result = Result(command=command, code=done.returncode, out=done.stdout, err=done.stderr)
+        self.results.append(result)
+        return result
