@@ -1,7 +1,7 @@
 """Hugging Face Accelerate: the YAML file of `accelerate launch --config_file`, as 1.15.0 reads it.
 
-FSDP2 where the plan shards parameters or gradients, DeepSpeed where it shards optimizer states only, plain data parallel
-where it shards nothing.
+FSDP2 where the plan shards parameters or gradients, DeepSpeed where it shards optimizer states only, plain data
+parallel where it shards nothing.
 """
 
 from __future__ import annotations

@@ -31,17 +31,19 @@ def settings(run: PlannedRun) -> Settings:
     """The configuration without what names the plan."""
     layout = run.layout
     sections: dict[str, object] = {
-        "train_batch_size": layout.global_batch,
         "train_micro_batch_size_per_gpu": layout.micro_batch,
         "gradient_accumulation_steps": layout.grad_accum,
         "zero_optimization": _zero(run),
     }
+    if layout.tp == 1:  # with AutoTP it would count the tensor parallel ranks as if each had data of its own
+        sections = {"train_batch_size": layout.global_batch} | sections
     sections |= _precision(run)
     if run.optimizer in OPTIMIZERS:
         sections["optimizer"] = {"type": OPTIMIZERS[run.optimizer], "params": {}}
     if layout.tp > 1:
         sections["tensor_parallel"] = {"autotp_size": layout.tp}
     if layout.cp > 1:
+        sections["data_parallel_size"] = layout.dp
         sections["sequence_parallel_size"] = layout.cp
     if layout.ep > 1:
         sections["expert_parallel"] = {
@@ -98,7 +100,7 @@ FRAMEWORK = Framework(
         )),
         Taken(what="ZeRO stage", where=("zero_optimization.stage",)),
         Taken(what="tp", where=("tensor_parallel.autotp_size",)),
-        Taken(what="cp", where=("sequence_parallel_size",)),
+        Taken(what="cp", where=("sequence_parallel_size", "data_parallel_size")),
         Taken(what="ep", where=(
             "expert_parallel.enabled", "expert_parallel.autoep_size", "expert_parallel.expert_tensor_parallel_size",
         )),
@@ -130,6 +132,11 @@ FRAMEWORK = Framework(
             hint="plan again with `--pp 1`, or use `--launch megatron`",
         ),
         Rule(
+            applies=lambda run: run.layout.tp > 1 and run.layout.cp > 1,
+            what="its mesh has data and sequence parallel ranks, and no tensor parallel ones beside them",
+            hint="plan again with `--tp 1`, or use `--launch megatron`",
+        ),
+        Rule(
             applies=lambda run: run.layout.pp > 1 and run.layout.act_ckpt == "selective",
             what="its pipelines checkpoint whole layers, not single operations",
             hint="plan again with `--act-ckpt full`",
@@ -159,6 +166,10 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: run.optimizer in OPTIMIZERS,
             what="parameters of the optimizer: until you give `lr`, DeepSpeed takes its own default",
+        ),
+        Rule(
+            applies=lambda run: run.layout.tp > 1,
+            what="`train_batch_size`: with AutoTP it follows from micro-batch, accumulation and ranks",
         ),
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,

@@ -1,7 +1,7 @@
-"""Settings as text: YAML, TOML, JSON. Every string is quoted, so that no name can become anything else.
+r"""Settings as text: YAML, TOML, JSON. Every string is quoted, so that no name can become anything else.
 
-A JSON string is a YAML double-quoted scalar (YAML 1.2, section 1.3) and a TOML basic string (TOML 1.0), all but
-its control characters, which the document has lost before it comes here.
+A JSON string of printable characters is a YAML double-quoted scalar (YAML 1.2, section 1.3) and a TOML basic string
+(TOML 1.0); what does not print is `\U` and its number in both.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ ABOUT_KEY = "_mpplan"
 def comment(lines: Iterable[str]) -> str:
     """Lines as comments of YAML, TOML and shell."""
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def scalar(value: object) -> str:
+    """A value as YAML and TOML both read it; what does not print is escaped by its number, as both allow."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(mark if mark.isprintable() else f"\\U{ord(mark):08x}" for mark in text)
 
 
 def to_yaml(settings: Settings, about: Iterable[str]) -> str:
@@ -37,7 +43,7 @@ def _yaml(settings: Mapping[str, object], indent: str) -> Iterator[str]:
             yield f"{indent}{name}:"
             yield from _items(value, f"{indent}  ")
         else:
-            yield f"{indent}{name}: {json.dumps(value)}"
+            yield f"{indent}{name}: {scalar(value)}"
 
 
 def _items(values: Iterable[object], indent: str) -> Iterator[str]:
@@ -47,7 +53,7 @@ def _items(values: Iterable[object], indent: str) -> Iterator[str]:
             yield f"{indent}- {first.strip()}"
             yield from rest
         else:
-            yield f"{indent}- {json.dumps(value)}"
+            yield f"{indent}- {scalar(value)}"
 
 
 def to_toml(settings: Settings, about: Iterable[str]) -> str:
@@ -56,7 +62,7 @@ def to_toml(settings: Settings, about: Iterable[str]) -> str:
     for table, values in settings.items():
         if not isinstance(values, Mapping):
             raise TypeError(f"{table} is no table")
-        tables.append("".join([f"[{table}]\n", *(f"{name} = {json.dumps(value)}\n" for name, value in values.items())]))
+        tables.append("".join([f"[{table}]\n", *(f"{name} = {scalar(value)}\n" for name, value in values.items())]))
     return f"{comment(about)}\n" + "\n".join(tables)
 
 

@@ -307,8 +307,8 @@ FRAMEWORK = Framework(
             hint="plan again with `--policy fp8`, `fp8-delayed` or `fp8-blockwise`",
         ),
         Rule(
-            applies=lambda run: run.optimizer == "muon" and stage(run) >= 2,
-            what="its Muon does not run under ZeRO stages 2 and 3",
+            applies=lambda run: run.optimizer in ("muon", "lion") and stage(run) >= 2,
+            what="its Muon and Lion do not run under ZeRO stages 2 and 3",
             hint="plan again with `--zero 1`",
         ),
         Rule(

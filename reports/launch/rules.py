@@ -46,7 +46,7 @@ def scaled(run: PlannedRun, *scalings: str) -> bool:
 
 def keeps_masters(run: PlannedRun) -> bool:
     """Whether 16-bit weights stand beside FP32 masters, as in Megatron and DeepSpeed."""
-    return run.policy.master_bytes > 0
+    return run.policy.weight_bytes > 0 and run.policy.master_bytes > 0
 
 
 def shards_fp32(run: PlannedRun) -> bool:

@@ -91,11 +91,6 @@ FRAMEWORK = Framework(
             what="no name of its GPU in SkyPilot is known",
             hint="`planner/catalog/skypilot_gpus.csv` lists those that have one; a row adds another",
         ),
-        Rule(
-            applies=lambda run: run.nodes * run.gpus_per_node != run.gpus,
-            what="its nodes have as many GPUs each, and the plan's GPUs do not divide among them",
-            hint="plan again with whole nodes",
-        ),
     ),
     leaves_out=(
         Rule(

@@ -1,4 +1,4 @@
-"""`mpplan export`: a saved answer for other programs: its bill for finance, a plan as the configuration of a framework."""
+"""`mpplan export`: a saved answer for other programs: its bill for finance, or a plan to launch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ Launch = Annotated[
 Precision = Annotated[
     str | None, typer.Option(metavar="NAME", help="With focus, --launch: precision of the plan. Default the asked one.")
 ]
-Gpu = Annotated[str | None, typer.Option(metavar="ID", help="With focus, --launch: GPU of the plan. Default the first.")]
+Gpu = Annotated[
+    str | None, typer.Option(metavar="ID", help="With focus, --launch: GPU of the plan. Default the first.")
+]
 View = Annotated[
     str,
     typer.Option(

@@ -1,6 +1,6 @@
 """Plans of many kinds, real ones, and the files that each framework gets of them.
 
-`python -m tests.reports.launch.grid FOLDER` writes the files, for `tools.launch_parsers`.
+`python -m tests.reports.launch.grid FOLDER` writes the files, for `tools.launching.parsers`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SHORT = {"tokens": "1B"}
 
 GRID: dict[str, dict[str, Any]] = {
     "dense": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, **SHORT},
-    "dense-fsdp": {"model": "llama-3-8b", "gpu": H100, "gpus": 16, "stack": "fsdp-compile", **FSDP, **SHORT},
+    "dense-fsdp": {"model": "llama-3-8b", "gpu": H100, "gpus": 16, "stack": "fsdp-compile", "policy": "bf16-fsdp",
+                   "precision": "bf16", **FSDP, **SHORT},
     "dense-zero2": {"model": "llama-3-8b", "gpu": H100, "gpus": 16, **FSDP, "zero": 2, **SHORT},
     "dense-zero1": {"model": "qwen3-4b", "gpu": H100, "gpus": 8, **ALONE, **SHORT},
     "dense-ddp": {"model": "qwen3-0.6b", "gpu": H100, "gpus": 8, **ALONE, "zero": 0, **SHORT},
@@ -34,12 +35,15 @@ GRID: dict[str, dict[str, Any]] = {
     "pipeline-uneven": {"model": "llama-3.1-405b", "gpu": H100, "gpus": 512, "tp": 8, "pp": 8, "vp": 1, **SHORT},
     "pipeline-alone": {"model": "gpt-3-6.7b", "gpu": A100, "gpus": 8, "tp": 1, "pp": 4, "vp": 1, "zero": 1,
                        "act_ckpt": "full", **SHORT},
+    "pipeline-qwen": {"model": "qwen3-8b", "gpu": H100, "gpus": 16, "tp": 1, "pp": 2, **SHORT},
     "titan-pipeline": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 128, "tp": 4, "pp": 4, "vp": 1, "zero": 3,
                        "stack": "fsdp-compile", **SHORT},
-    "context": {"model": "llama-3.1-8b", "gpu": H100, "gpus": 16, "seq_len": 65536, "cp": 4, "global_batch": 16, **SHORT},
+    "context": {"model": "llama-3.1-8b", "gpu": H100, "gpus": 16, "seq_len": 65536, "cp": 4,
+                "global_batch": 16, **SHORT},
     "context-fsdp": {"model": "llama-3.1-8b", "gpu": H100, "gpus": 16, "seq_len": 65536, **FSDP, "cp": 4,
                      "micro_batch": 1, "global_batch": 16, "stack": "fsdp-compile", **SHORT},
-    "tensor-fsdp": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 64, **FSDP, "tp": 8, "stack": "fsdp-compile", **SHORT},
+    "tensor-fsdp": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 64, **FSDP, "tp": 8,
+                    "stack": "fsdp-compile", **SHORT},
     "moe": {"model": "mixtral-8x7b", "gpu": H100, "gpus": 64, "ep": 8, **SHORT},
     "moe-shared": {"model": "deepseek-v3", "gpu": H100, "gpus": 1024, "ep": 32, "pp": 16, "tp": 1, **SHORT},
     "moe-fsdp": {"model": "qwen3-30b-a3b", "gpu": H100, "gpus": 32, **FSDP, "ep": 8, "stack": "fsdp-compile", **SHORT},
@@ -54,6 +58,9 @@ GRID: dict[str, dict[str, Any]] = {
     "sft-zero1": {"model": "qwen2.5-1.5b", "gpu": H100, "gpus": 8, "method": "sft", **ALONE, "tokens": "100M"},
     "one-gpu": {"model": "qwen3-0.6b", "gpu": "rtx-5090", "gpus": 1, **SHORT},
     "spot": {"model": "llama-3-8b", "gpu": H100, "gpus": 16, **FSDP, "commitment": "spot", "price": 2, **SHORT},
+    "tensor-ddp": {"model": "qwen3-4b", "gpu": H100, "gpus": 8, "tp": 2, "pp": 1, "cp": 1, "zero": 0, **SHORT},
+    "pure-one": {"model": "qwen3-0.6b", "gpu": H100, "gpus": 1, "policy": "bf16-pure", "precision": "bf16", **SHORT},
+    "unnamed-gpu": {"model": "qwen3-4b", "gpu": "h100-pcie-80gb", "gpus": 8, **SHORT},
     "full-ckpt": {"model": "llama-3-8b", "gpu": A100, "gpus": 8, **FSDP, "act_ckpt": "full", **SHORT},
     "every-2": {"model": "llama-3-8b", "gpu": A100, "gpus": 8, "act_ckpt": "every-2", **SHORT},
     "every-4-fsdp": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, **FSDP, "act_ckpt": "every-4", **SHORT},
@@ -93,6 +100,16 @@ GRID: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Questions by name."""
 
+CHANGED: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
+    "replicas": ("dense-fsdp", {}, {"replicas": 2}),
+    "replicas-zero1": ("dense-zero1", {}, {"replicas": 2}),
+    "dora": ("lora-8", {"method": "dora", "epochs": 3, "lora_rank": 64, "lora_targets": "attention"}, {}),
+    "dpo": ("sft", {"method": "dpo"}, {}),
+    "freeze": ("sft", {"method": "freeze"}, {}),
+    "double-quant": ("qlora", {"quant_double": True, "packing": False, "epochs": 2.5}, {}),
+}
+"""Answers by name: that of the grid they are made of, what the question says, what the layout is."""
+
 
 @cache
 def answer(name: str) -> str:
@@ -101,9 +118,20 @@ def answer(name: str) -> str:
 
 
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every answer."""
+    """Every answer, and those that somebody else's question or planner would get."""
     for name in GRID:
         yield name, json.loads(answer(name))
+    for name, (base, asked, layout) in CHANGED.items():
+        yield name, changed(base, asked, layout)
+
+
+def changed(base: str, asked: dict[str, Any], layout: dict[str, int]) -> dict[str, Any]:
+    """An answer with other inputs in its echo, and the layouts of its plans changed."""
+    document: dict[str, Any] = json.loads(answer(base))
+    document["question"] |= {key: {"value": value, "source": "flag", "note": None} for key, value in asked.items()}
+    for plan in document["plans"]:
+        plan["layout"] = plan["layout"] and plan["layout"] | layout
+    return document
 
 
 def files() -> Iterator[tuple[str, str, str, dict[str, Any]]]:

@@ -1,10 +1,10 @@
 """What the frameworks of `mpplan export --launch` take, as data for the tests (`make frameworks`).
 
 For each framework that is importable, its settings are read from its own parser and written to
-`tests/reports/launch/schemas/NAME.json`: every name with its types and, where it has them, its choices. Megatron-LM is no
-package: the folder of a checkout is given with `--megatron`. Nothing of the framework's code is kept, only names.
+`tests/reports/launch/schemas/NAME.json`: every name with its types and, where it has them, its choices. Megatron-LM is
+no package: the folder of a checkout is given with `--megatron`. Nothing of the framework's code is kept, only names.
 
-    python -m tools.launch_schemas --megatron ~/Megatron-LM accelerate megatron
+    python -m tools.launching.settings --megatron ~/Megatron-LM accelerate megatron
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "reports" / "launch" / "schemas"
+FOLDER = Path(__file__).resolve().parents[2] / "tests" / "reports" / "launch" / "schemas"
 
 Setting = dict[str, Any]
 """`{"types": […], "choices": […]}` of one setting."""
@@ -48,7 +48,8 @@ def _collect(annotation: Any, kinds: set[str], choices: list[Any]) -> bool:
     if origin is typing.Annotated:
         return _collect(typing.get_args(annotation)[0], kinds, choices)
     if origin in (typing.Union, types.UnionType):
-        return any([_collect(part, kinds, choices) for part in typing.get_args(annotation)])
+        parts = [_collect(part, kinds, choices) for part in typing.get_args(annotation)]  # each of them, not up to one
+        return any(parts)
     if origin is typing.Literal:
         values = typing.get_args(annotation)
         kinds.update(NAMED[type(value).__name__] for value in values)
@@ -116,12 +117,15 @@ def accelerate() -> dict[str, Setting]:
     deepspeed = ("zero_stage", "gradient_", "offload_", "zero3_", "deepspeed_")
     for action in parser._actions:
         if action.dest == "mixed_precision":
-            keys["mixed_precision"] = argument(action)
+            keys["mixed_precision"] = _loose(argument(action))
         for group, start in groups.items():
             if action.dest.startswith(start):
                 keys[f"{group}.{action.dest}"] = _loose(argument(action))
         if action.dest.startswith(deepspeed):
             keys[f"deepspeed_config.{action.dest}"] = _loose(argument(action))
+    # Choices of the command line are in small letters; what the file says goes to the processes as it is.
+    backends = import_module("accelerate.utils.dataclasses").FP8BackendType
+    keys["fp8_config.fp8_backend"] = {"types": ["str"], "choices": [backend.value for backend in backends]}
     recipe = import_module("accelerate.utils").TERecipeKwargs
     for name, setting in sections(recipe):  # every `fp8_…` of the file becomes a variable, also what has no flag
         keys.setdefault(f"fp8_config.fp8_{name.removeprefix('fp8_')}", setting)
@@ -130,8 +134,11 @@ def accelerate() -> dict[str, Setting]:
 
 def _loose(setting: Setting) -> Setting:
     """An argument in a YAML file: a text that the command line parses may stand there as yes, no or a number."""
+    choices = setting.get("choices")
+    if choices and all(str(choice).isdigit() for choice in choices):
+        return {"types": ["int"], "choices": [int(choice) for choice in choices]}
     kinds = {*setting["types"], "bool"} if setting["types"] == ["str"] else set(setting["types"])
-    return {"types": sorted(kinds), **({"choices": setting["choices"]} if "choices" in setting else {})}
+    return {"types": sorted(kinds), **({"choices": choices} if choices else {})}
 
 
 def torchtitan() -> dict[str, Setting]:
@@ -176,7 +183,8 @@ def deepspeed() -> dict[str, Setting]:
     names: set[str] = set()
     config.DeepSpeedConfig(_Asked({"train_batch_size": 1}, names))
     keys: dict[str, Setting] = {name: {"types": ["any"]} for name in sorted(names) if isinstance(name, str)}
-    keys["sequence_parallel_size"] = {"types": ["int"]}  # `DeepSpeedConfig.__init__` looks for it with ranks only
+    for name in ("sequence_parallel_size", "data_parallel_size"):  # which `deepspeed.initialize` looks for
+        keys[name] = {"types": ["int"]}
     precision = import_module("deepspeed.runtime.precision_config")
     models = {
         "zero_optimization": import_module("deepspeed.runtime.zero.config").DeepSpeedZeroConfig,
@@ -241,13 +249,10 @@ READERS: dict[str, Callable[[], dict[str, Setting]]] = {
 def write(name: str, release: str, source: str) -> Path:
     """Read a framework's settings from its parser and write them down."""
     keys = READERS[name]()
-    document = {
-        "framework": name, "release": release, "source": source, "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "settings": {key: keys[key] for key in sorted(keys)},
-    }  # fmt: skip
+    about = {"framework": name, "release": release, "source": source, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     path = FOLDER / f"{name}.json"
-    rows = ",\n".join(f'    "{key}": {json.dumps(value)}' for key, value in document.pop("settings").items())
-    head = json.dumps(document, indent=2).removesuffix("\n}")
+    rows = ",\n".join(f'    "{key}": {json.dumps(keys[key])}' for key in sorted(keys))
+    head = json.dumps(about, indent=2).removesuffix("\n}")
     path.write_text(f'{head},\n  "settings": {{\n{rows}\n  }}\n}}\n', encoding="utf-8")
     return path
 
