@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
-from reports.launch.planned_run import PREFERENCE, PlannedRun
+from reports.launch.planned_run import BY_SCRIPT, PlannedRun
 from reports.launch.rules import (
     NOT_PIPELINED,
     STRICT_FP32,
@@ -238,8 +238,8 @@ FRAMEWORK = Framework(
         STRICT_FP32,
         TF32,
         Rule(
-            applies=lambda run: run.adapts or run.method in PREFERENCE,
-            what="adapters, 4-bit weights and the loss of the method: your script makes them (PEFT, bitsandbytes, TRL)",
+            applies=lambda run: run.adapts or run.method in BY_SCRIPT,
+            what="adapters, 4-bit weights, frozen layers, the loss: your script makes them (PEFT, bitsandbytes, TRL)",
         ),
     ),
     write=_write,

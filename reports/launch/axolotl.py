@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.models.published_names import published_names
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
-from reports.launch.planned_run import PlannedRun
+from reports.launch.planned_run import EVERY_LINEAR, PlannedRun
 from reports.launch.rules import (
     NOT_PIPELINED,
     STRICT_FP32,
@@ -52,7 +52,7 @@ def settings(run: PlannedRun) -> Settings:
         "learning_rate": LEARNING_RATE[run.adapts],
         **_precision(run),
         "attn_implementation": "eager" if run.attention == "naive" else "flash_attention_2",
-        "torch_compile": run.stack != "eager",
+        "torch_compile": run.stack == "fsdp-compile" or run.precision == "fp8",  # whose casts are slow in eager PyTorch
         **_memory(run),
         **_sharding(run),
         "output_dir": "./outputs",
@@ -266,7 +266,7 @@ FRAMEWORK = Framework(
             what="the scale of adapters: `lora_alpha` is twice the rank, a usual choice",
         ),
         Rule(
-            applies=lambda run: run.adapts and run.lora_targets is not None,
+            applies=lambda run: run.adapts and run.lora_targets not in EVERY_LINEAR,
             what="which modules get an adapter: the file asks for every linear layer, so compare with the plan's",
         ),
         Rule(

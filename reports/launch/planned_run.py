@@ -20,8 +20,10 @@ from planner.training.recipe import LORA_RANK
 
 ADAPTERS = ("lora", "qlora", "dora")
 """Methods that train adapters beside frozen weights."""
-PREFERENCE = ("dpo",)
-"""Methods that compare answers."""
+BY_SCRIPT = ("dpo", "freeze")
+"""Methods whose loss or frozen layers the training script makes."""
+EVERY_LINEAR = (None, "all", "all-linear", "linear")
+"""What the question says where every linear layer gets an adapter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.launch.framework import Rule
-from reports.launch.planned_run import PREFERENCE, PlannedRun
+from reports.launch.planned_run import BY_SCRIPT, PlannedRun
 
 YOURS = Rule(
     applies=lambda run: True,
@@ -12,7 +12,7 @@ YOURS = Rule(
 """What every file leaves to its reader."""
 
 NO_ADAPTERS = Rule(
-    applies=lambda run: run.adapts or run.method in (*PREFERENCE, "freeze"),
+    applies=lambda run: run.adapts or run.method in BY_SCRIPT,
     what="it trains all weights, from scratch or from a checkpoint, and knows no adapters",
     hint="`--launch axolotl`, or plan again with `--method sft`",
 )

@@ -89,7 +89,7 @@ FRAMEWORK = Framework(
         Rule(
             applies=_nameless,
             what="no name of its GPU in SkyPilot is known",
-            hint="`planner/catalog/skypilot_gpus.csv` lists those that have one; a row adds another",
+            hint="plan with another `--gpu`; `mpplan gpus` lists them",
         ),
     ),
     leaves_out=(

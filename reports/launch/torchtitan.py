@@ -13,6 +13,8 @@ from reports.launch.rules import NO_ADAPTERS, STRICT_FP32, TF32, YOURS, is_pure,
 RESHARD = {2: "never", 3: "always"}
 """`fsdp_reshard_after_forward` by ZeRO stage."""
 
+COMPILED = ("typical", "tuned", "fsdp-compile")
+"""Stacks with fused kernels, which torch.compile makes here."""
 WITHOUT_PIPELINE = ("qwen3", "gpt_oss")
 """Models whose `TrainSpec` has no `pipelining_fn`."""
 
@@ -31,7 +33,7 @@ def settings(run: PlannedRun) -> Settings:
         "training": _training(run),
         "parallelism": _parallelism(run),
         "activation_checkpoint": _checkpointing(run),
-        "compile": {"enable": run.stack != "eager"},
+        "compile": {"enable": run.stack in COMPILED},
     }
     if scaled(run, "tensorwise", "rowwise"):
         tables["quantize.linear.float8"] = _float8(run)
