@@ -10,7 +10,6 @@ from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import BY_SCRIPT, PlannedRun
 from reports.launch.rules import (
-    NOT_PIPELINED,
     STRICT_FP32,
     TF32,
     YOURS,
@@ -167,16 +166,21 @@ FRAMEWORK = Framework(
         )),
     ),
     refuses=(
-        NOT_PIPELINED,
+        Rule(
+            applies=lambda run: run.layout.pp > 1,
+            what="its pipelines are those of its Megatron-LM plug-in, which this file does not set up",
+            hint="plan again with `--pp 1`, or use `--launch megatron`",
+        ),
         Rule(
             applies=lambda run: run.layout.ep > 1,
-            what="it has no expert parallelism",
+            what="its expert parallelism is that of its Megatron-LM plug-in, which this file does not set up",
             hint="plan again with `--ep 1`, or use `--launch megatron`",
         ),
         Rule(
             applies=lambda run: run.layout.tp * run.layout.cp > 1 and stage(run) < 2,
-            what="tensor and context parallelism run under FSDP only",
-            hint="plan again with `--tp 1 --cp 1`, or `--zero 3`",
+            what="without FSDP its tensor and context parallelism are those of its Megatron-LM plug-in, which this "
+            "file does not set up",
+            hint="plan again with `--tp 1 --cp 1`, or `--zero 3`, or use `--launch megatron`",
         ),
         Rule(
             applies=lambda run: run.layout.replicas > 1 and stage(run) == 1,

@@ -192,6 +192,10 @@ FRAMEWORK = Framework(
     refuses=(
         NOT_PIPELINED,
         Rule(
+            applies=lambda run: run.shape.get("kind") != "decoder",
+            what="it trains decoders only",
+        ),
+        Rule(
             applies=lambda run: run.method not in KNOWN_METHODS,
             what="of the plans' methods it has pretrain, sft, lora, dora, qlora and dpo in this file",
             hint="plan again with `--method sft`",

@@ -59,9 +59,9 @@ def test_what_the_script_has_to_be_given_is_a_comment():
 @pytest.mark.parametrize(
     ("name", "precision", "why"),
     [
-        ("pipeline", "bf16", "no pipeline parallelism"),
-        ("dense", "bf16", "run under FSDP only"),
-        ("moe-fsdp", "bf16", "no expert parallelism"),
+        ("pipeline", "bf16", "its pipelines are those"),
+        ("dense", "bf16", "without FSDP"),
+        ("moe-fsdp", "bf16", "its expert parallelism"),
         ("dense-fsdp", "fp16", "no loss scaling"),
         ("replicas-zero1", "bf16", "shared by all"),
     ],

@@ -60,7 +60,7 @@ def test_some_checkpoints_become_all_and_it_is_said() -> None:
         ("pipeline", "bf16", "no pipeline parallelism"),
         ("tensor-fsdp", "bf16", "AutoTP"),
         ("moe-fsdp", "bf16", "plug-in"),
-        ("lamb", "bf16", "lacks LAMB|tensor"),
+        ("lamb", "bf16", "decoders only|tensor"),
         ("freeze", "bf16", "methods"),
         ("lora-8", "fp8", "all weights"),
         ("mxfp8-fsdp", "mxfp8", "no other recipe"),
