@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme examples startup calibrate accuracy clean
+.PHONY: frameworks launched launching layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme examples startup calibrate accuracy clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,17 @@ startup: ## cold start of the program as a ratio to `import numpy`
 
 schema: ## write the JSON Schemas of the documents anew from the types
 	$(BIN)/python -m tools.schemas
+
+MEGATRON ?=
+frameworks: ## record what the frameworks of `export --launch` take, of those importable here (MEGATRON=a checkout)
+	$(BIN)/python -m tools.launching.settings $(if $(MEGATRON),--megatron $(MEGATRON) --commit $(shell git -C $(MEGATRON) rev-parse HEAD))
+
+launched: ## give the files of `export --launch` to the frameworks' own parsers, of those importable here
+	rm -rf build/launched && $(BIN)/python -m tests.reports.launch.grid build/launched
+	$(BIN)/python -m tools.launching.parsers build/launched $(if $(MEGATRON),--megatron $(MEGATRON))
+
+launching: ## write the tables of docs/launching.md anew from the code
+	$(BIN)/python -m tools.launching.page
 
 calibrate: ## fit the parameters to the shipped published runs and write them down
 	$(BIN)/python -m tools.calibrate

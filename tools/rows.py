@@ -1,6 +1,6 @@
 """Whether every row of the data files can be trusted to be read: `make rows`.
 
-For each file of `planner/catalog/`, `pricing/data/` and `probes/launchers/`: the program's own reader takes it; every
+For each file of `planner/catalog/` and `pricing/data/`: the program's own reader takes it; every
 row has a source, a date that is not in the future, and a key that no other row has; ranges are ordered; GPUs are named
 as `gpus.csv` names them; cells hold no control characters. Prints the rows of each file and every fault as
 `file:line: column: what`, and exits 1 where there is one.
@@ -22,8 +22,10 @@ from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.failures import load_failures
 from planner.hardware.interconnect import load_interconnect
+from planner.hardware.skypilot_names import skypilot_names
 from planner.kernels.catalogue import kernel_rows, load_surface
 from planner.models.catalogue import load_models
+from planner.models.published_names import load_published_names
 from planner.question.usual_names import usual_names
 from planner.rates.parameters import read_parameters
 from planner.rows import CATALOG, Row, read_rows
@@ -41,7 +43,6 @@ from pricing.place.electricity import electricity_rows
 from pricing.place.places import grid_rows, place_of
 from pricing.place.site import pue_rows
 from pricing.sources.azure import machines
-from probes.launchers.device_names import SKYPILOT_GPUS, skypilot_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,9 @@ FILES = (
     DataFile(path=CATALOG / "posterior.csv", key=("id",), has_source=False),
     DataFile(path=CATALOG / "published_runs.csv", key=("id", "metric"),
              load=lambda: _runs("published_runs.csv")),
+    DataFile(path=CATALOG / "published_names.csv", key=("model",), dates=("date",), load=load_published_names),
     DataFile(path=CATALOG / "run_totals.csv", key=("date",), dates=("date",), load=load_run_totals),
+    DataFile(path=CATALOG / "skypilot_gpus.csv", key=("gpu",), dates=("source_date",), gpu="gpu", load=skypilot_names),
     DataFile(path=CATALOG / "sweep_runs.csv", key=("id",), load=lambda: _runs("sweep_runs.csv")),
     DataFile(path=CATALOG / "usual_names.csv", key=("kind", "name"), dates=("date",),
              load=lambda: usual_names("gpu")),
@@ -110,7 +113,6 @@ FILES = (
     DataFile(path=DATA / "regions.csv", key=("provider", "region"), load=lambda: place_of("aws", "us-east-1")),
     DataFile(path=DATA / "servers.csv", key=("id",), dates=("date_earliest", "date_latest"), gpu="gpu",
              ordered=("usd_per_gpu_low", "usd_per_gpu", "usd_per_gpu_high"), load=server_rows),
-    DataFile(path=SKYPILOT_GPUS, key=("gpu",), dates=("source_date",), gpu="gpu", load=skypilot_names),
 )  # fmt: skip
 DATE = re.compile(r"(?P<year>\d{4})(-(?P<month>\d{2})(-(?P<day>\d{2}))?)?")
 LEAST_SOURCE = 8

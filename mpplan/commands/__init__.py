@@ -40,7 +40,7 @@ COMMANDS = (
     Command(
         name="export",
         target="mpplan.commands.planning.export:export",
-        help="Write the bill of a saved answer for finance: CSV, Parquet, or CSV shaped like FOCUS.",
+        help="Write a saved answer for others: its bill for finance, or a plan to launch with a framework.",
     ),
     Command(
         name="explain",

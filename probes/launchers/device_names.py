@@ -2,20 +2,14 @@
 
 Kubernetes: NVIDIA's GPU Feature Discovery labels a node with the driver's name of its GPUs, blanks replaced by `-`
 (https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery); the catalogue has that name, as a
-pattern. SkyPilot has names of its own, which are rows of `skypilot_gpus.csv`.
+pattern. Those of SkyPilot are in `planner.hardware.skypilot_names`.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 from planner.errors import UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.gpu import Gpu
-from planner.rows import read_rows
-
-SKYPILOT_GPUS = Path(__file__).parent / "skypilot_gpus.csv"
 
 
 def find_nvidia(name: str) -> Gpu:
@@ -28,29 +22,6 @@ def find_nvidia(name: str) -> Gpu:
     if not gpu.name.startswith("NVIDIA"):
         raise UsageError(f"--gpu: the probe does not measure {gpu.name}", hint="name a GPU of NVIDIA's")
     return gpu
-
-
-@cache
-def skypilot_names() -> dict[str, str]:
-    """SkyPilot's names of accelerators by GPU.
-
-    Raises:
-        InputFileError: a row is wrong.
-    """
-    return {row.text("gpu"): row.text("accelerator") for row in read_rows(SKYPILOT_GPUS)}
-
-
-def skypilot_name(gpu: Gpu) -> str:
-    """SkyPilot's name of a GPU.
-
-    Raises:
-        UsageError: it has none.
-    """
-    name = skypilot_names().get(gpu.id)
-    if name is None:
-        known = ", ".join(skypilot_names())
-        raise UsageError(f"no name of {gpu.id} in SkyPilot is known", hint=f"one of {known}")
-    return name
 
 
 def product_labels(gpu: Gpu) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from json import dumps
 from textwrap import indent
 
+from planner.hardware.skypilot_names import skypilot_name
 from probes.launchers.base import NAME, Launcher, Need, ProbeJob
-from probes.launchers.device_names import skypilot_name
 from probes.launchers.settings import GPU
 from probes.launchers.torchrun import HAS_MPPLAN, PRINT_RECORD, UNPACK_RECORD, requirement, torchrun
 
@@ -63,7 +63,7 @@ def _write(job: ProbeJob) -> str:
 def _resources(job: ProbeJob) -> str:
     lines = []
     if job.gpu is not None:
-        accelerators = f"{skypilot_name(job.gpu)}:{job.ranks_per_node}"
+        accelerators = f"{skypilot_name(job.gpu.id)}:{job.ranks_per_node}"
         lines.append(f"  accelerators: {dumps(accelerators)}  # {job.gpu.name}; the name may also mean its other forms")
     if job.on_cpu:
         lines.append(f'  cpus: "{job.ranks_per_node}+"')

@@ -30,9 +30,6 @@ ELSEWHERE = {
 """Commands of the README that are not run here, by how they begin, and where they are."""
 
 AWAITED = (
-    "mpplan estimate --model llama-3.1-8b --method qlora --gpu rtx-4090 --examples 50k --epochs 3 --seq-len 2048",
-    "mpplan fit --model llama-3.1-8b --gpu rtx-4090",
-    "mpplan export plan.json --launch torchtitan",
     "mpplan compare run.log --plan plan.json",
 )
 """Commands that the README shows before the program has them. The test says when one works: its entry goes."""

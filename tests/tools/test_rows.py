@@ -8,7 +8,6 @@ import pytest
 
 from planner.rows import CATALOG
 from pricing.base.folder import DATA
-from probes.launchers.device_names import SKYPILOT_GPUS
 from tools.rows import FILES, DataFile, faults
 
 HEADER = "id,gpu,low,high,date,source\n"
@@ -31,7 +30,6 @@ def test_every_data_file_is_checked():
     assert {file.path for file in FILES} == {
         *CATALOG.glob("*.csv"),
         *DATA.glob("*.csv"),
-        *SKYPILOT_GPUS.parent.glob("*.csv"),
     }
 
 

@@ -1,4 +1,4 @@
-"""`mpplan export`: the bill of a saved answer for finance software."""
+"""`mpplan export`: a saved answer for other programs: its bill for finance, or a plan to launch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import typer
 from mpplan.ui import options
 from mpplan.ui.console import note
 from mpplan.ui.documents import read_answer
-from mpplan.ui.output import open_output
+from mpplan.ui.output import Output, open_output
+from planner.answer.document import Document
 from planner.errors import UsageError
 
 Plan = Annotated[str, typer.Argument(metavar="PLAN", help="What `mpplan estimate --json` printed; `-` is stdin.")]
@@ -22,12 +23,25 @@ Format = Annotated[
         "Default by the output's name, else cost-csv.",
     ),
 ]
-Precision = Annotated[
-    str | None, typer.Option(metavar="NAME", help="With focus: precision of the plan. Default the asked one.")
+Launch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Instead of a bill, the plan as the configuration of megatron, torchtitan, deepspeed, accelerate, axolotl "
+        "or skypilot.",
+    ),
 ]
-Gpu = Annotated[str | None, typer.Option(metavar="ID", help="With focus: GPU of the plan. Default the first.")]
+Precision = Annotated[
+    str | None, typer.Option(metavar="NAME", help="With focus, --launch: precision of the plan. Default the asked one.")
+]
+Gpu = Annotated[
+    str | None, typer.Option(metavar="ID", help="With focus, --launch: GPU of the plan. Default the first.")
+]
 View = Annotated[
-    str, typer.Option(metavar="NAME", help="With focus: same-gpus (default) or same-deadline.", show_default=False)
+    str,
+    typer.Option(
+        metavar="NAME", help="With focus, --launch: same-gpus (default) or same-deadline.", show_default=False
+    ),
 ]
 VIEWS = {"same-gpus": "plans", "same-deadline": "same_deadline"}
 
@@ -35,31 +49,73 @@ VIEWS = {"same-gpus": "plans", "same-deadline": "same_deadline"}
 def export(
     plan: Plan,
     format: Format = None,  # noqa: A002 - the flag's name
+    launch: Launch = None,
     output: options.OutputOption = None,
     precision: Precision = None,
     gpu: Gpu = None,
     view: View = "same-gpus",
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Write the bill of a saved answer for finance: CSV, Parquet, or CSV shaped like FOCUS."""
-    from pricing.exports import export_for, find_export
-    from reports.text.clean import clean_tree
-
-    form = find_export(format) if format is not None else export_for(output)
-    place = open_output(output if output is not None else "-")
+    """Write a saved answer for other programs: its bill for finance (CSV, Parquet, FOCUS), or a plan to launch."""
     if view not in VIEWS:
         raise UsageError(f"--view: unknown `{view}`", hint=f"one of {', '.join(VIEWS)}")
+    if launch is not None:
+        if format is not None:
+            raise UsageError("--launch and --format are two different files", hint="ask for one of them")
+        _launch(plan, launch, output, precision, gpu, VIEWS[view], quiet=quiet)
+        return
+    _bill(plan, format, output, precision, gpu, view, quiet=quiet)
+
+
+def _bill(
+    plan: str,
+    format_name: str | None,
+    output: str | None,
+    precision: str | None,
+    gpu: str | None,
+    view: str,
+    *,
+    quiet: bool,
+) -> None:
+    from pricing.exports import export_for, find_export
+
+    form = find_export(format_name) if format_name is not None else export_for(output)
+    place = open_output(output if output is not None else "-")
     if form.is_binary and place.is_stdout and sys.stdout.isatty():
         raise UsageError("Parquet cannot be shown in a terminal", hint="name a file: `-o plan.parquet`")
     if form.of_one_plan:
-        content = form.render(clean_tree(read_answer(plan)), precision=precision, gpu=gpu, view=VIEWS[view])
+        content = form.render(_cleaned(plan), precision=precision, gpu=gpu, view=VIEWS[view])
     elif precision or gpu or view != "same-gpus":
         raise UsageError(
             f"--precision, --gpu and --view choose one plan, and {form.name} holds them all",
             hint="leave them out, or ask for --format focus",
         )
     else:
-        content = form.render(clean_tree(read_answer(plan)))
+        content = form.render(_cleaned(plan))
+    _write(place, content, quiet=quiet)
+
+
+def _launch(
+    plan: str, name: str, output: str | None, precision: str | None, gpu: str | None, view: str, *, quiet: bool
+) -> None:
+    from reports.launch import find_framework, launch_file
+
+    framework = find_framework(name)  # before the answer is read: a wrong name is said at once
+    place = open_output(output if output is not None else "-")
+    file = launch_file(_cleaned(plan), framework.name, precision=precision, gpu=gpu, view=view)
+    _write(place, file.text.encode("utf-8"), quiet=quiet)
+    for line in file.notes:
+        note(f"not in the file: {line}", quiet=quiet)
+
+
+def _cleaned(plan: str) -> Document:
+    from reports.text.clean import clean_tree
+
+    document: Document = clean_tree(read_answer(plan))
+    return document
+
+
+def _write(place: Output, content: bytes, *, quiet: bool) -> None:
     place.write(content)
     if not place.is_stdout:
         note(f"wrote {place.path}", quiet=quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.hardware.catalogue import bears_name, find_gpu, load_gpus
-from probes.launchers.device_names import product_labels, skypilot_name, skypilot_names, spellings
+from probes.launchers.device_names import product_labels, spellings
 
 NVIDIA = [gpu for gpu in load_gpus().values() if gpu.name.startswith("NVIDIA") and gpu.device_name_pattern]
 
@@ -44,10 +44,3 @@ def test_a_label_is_the_name_of_the_driver_with_dashes() -> None:
         "A100-PCIE-80GB",
     )
     assert "Tesla-T4" in product_labels(find_gpu("t4"))
-
-
-def test_names_of_skypilot_are_of_gpus_in_the_catalogue_and_tell_memory_sizes_apart() -> None:
-    assert set(skypilot_names()) <= set(load_gpus())
-    assert skypilot_name(find_gpu("a100-sxm4-80gb")) == "A100-80GB"
-    assert skypilot_name(find_gpu("a100-sxm4-40gb")) == "A100"
-    assert len(set(skypilot_names().values())) == len(skypilot_names())

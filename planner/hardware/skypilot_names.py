@@ -1,0 +1,31 @@
+"""SkyPilot's names of GPUs: rows of `catalog/skypilot_gpus.csv`."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from planner.errors import UsageError
+from planner.rows import CATALOG, read_rows
+
+
+@cache
+def skypilot_names() -> dict[str, str]:
+    """SkyPilot's names of accelerators by GPU of the catalogue.
+
+    Raises:
+        InputFileError: a row is wrong.
+    """
+    return {row.text("gpu"): row.text("accelerator") for row in read_rows(CATALOG / "skypilot_gpus.csv")}
+
+
+def skypilot_name(gpu: str) -> str:
+    """SkyPilot's name of a GPU of the catalogue.
+
+    Raises:
+        UsageError: it has none.
+    """
+    name = skypilot_names().get(gpu)
+    if name is None:
+        known = ", ".join(skypilot_names())
+        raise UsageError(f"no name of {gpu} in SkyPilot is known", hint=f"one of {known}")
+    return name

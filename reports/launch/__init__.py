@@ -1,0 +1,66 @@
+"""A plan as the configuration of a framework that trains: one file per framework, listed here.
+
+Which setting stands for what, at which release, is in the framework's own file; nothing here starts a job.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.errors import UsageError
+from planner.rows import near_names
+from planner.text import shortened
+from reports.launch import accelerate, axolotl, deepspeed, megatron, skypilot, torchtitan
+from reports.launch.framework import Framework, LaunchFile, render
+from reports.launch.planned_run import planned_run
+
+FRAMEWORKS: tuple[Framework, ...] = (
+    megatron.FRAMEWORK,
+    torchtitan.FRAMEWORK,
+    deepspeed.FRAMEWORK,
+    accelerate.FRAMEWORK,
+    axolotl.FRAMEWORK,
+    skypilot.FRAMEWORK,
+)
+"""All frameworks, in the order of the help."""
+
+
+def find_framework(name: str) -> Framework:
+    """The framework of this name, whatever its case.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = {framework.name: framework for framework in FRAMEWORKS}
+    plain = name.strip().lower()
+    if plain not in names:
+        near = near_names(plain, names, 1)
+        hint = f"did you mean `{near[0]}`? All: " if near else "one of "
+        raise UsageError(f"--launch: unknown framework `{shortened(name)}`", hint=f"{hint}{', '.join(names)}")
+    return names[plain]
+
+
+def launch_file(
+    document: dict[str, Any],
+    framework: str,
+    *,
+    precision: str | None = None,
+    gpu: str | None = None,
+    view: str = "plans",
+) -> LaunchFile:
+    """The configuration of one plan of an answer for a framework.
+
+    Args:
+        document: `mpplan.estimate/2`, checked and cleaned.
+        framework: its name.
+        precision: of the plan; by default the asked one.
+        gpu: id of the plan's GPU; by default the first.
+        view: `plans` or `same_deadline`.
+
+    Raises:
+        UsageError: no such framework or plan, or the framework cannot run the plan.
+    """
+    return render(find_framework(framework), planned_run(document, precision=precision, gpu=gpu, view=view))
+
+
+__all__ = ["FRAMEWORKS", "Framework", "LaunchFile", "find_framework", "launch_file"]

@@ -1,0 +1,251 @@
+"""Hugging Face Accelerate: the YAML file of `accelerate launch --config_file`, as 1.15.0 reads it.
+
+FSDP2 where the plan shards parameters or gradients, DeepSpeed where it shards optimizer states only, plain data
+parallel where it shards nothing.
+"""
+
+from __future__ import annotations
+
+from reports.launch.forms import to_yaml
+from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.planned_run import BY_SCRIPT, PlannedRun
+from reports.launch.rules import (
+    STRICT_FP32,
+    TF32,
+    YOURS,
+    is_pure,
+    keeps_masters,
+    scaled,
+    stage,
+)
+
+
+def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
+    return to_yaml(settings(run), (*about, "", *_for_the_script(run)))
+
+
+def _for_the_script(run: PlannedRun) -> tuple[str, ...]:
+    """What `transformers.TrainingArguments` (5.x) or your own loop has to be given."""
+    layout = run.layout
+    return (
+        "For your script (names of transformers.TrainingArguments):",
+        f"  per_device_train_batch_size={layout.micro_batch}, gradient_accumulation_steps={layout.grad_accum}, "
+        f"max_steps={run.steps}; sequences of {run.seq_len:,} tokens",
+    )
+
+
+def settings(run: PlannedRun) -> Settings:
+    """The file's settings."""
+    kind = _kind(run)
+    file: dict[str, object] = {
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": kind,
+        "num_machines": run.nodes,
+        "num_processes": run.gpus,
+        "machine_rank": 0,
+        "main_training_function": "main",
+        "mixed_precision": _mixed_precision(run),
+        "use_cpu": False,
+    }
+    if run.nodes > 1:
+        file["rdzv_backend"] = "static"
+        file["same_network"] = True
+    if kind == "FSDP":
+        file["fsdp_config"] = _fsdp(run)
+        if run.layout.tp * run.layout.cp * run.layout.replicas > 1:
+            file["parallelism_config"] = _parallel(run)
+    elif kind == "DEEPSPEED":
+        file["deepspeed_config"] = _deepspeed(run)
+    if run.precision in ("fp8", "mxfp8"):
+        file["fp8_config"] = _fp8(run)
+    return file
+
+
+def _kind(run: PlannedRun) -> str:
+    if run.gpus == 1 and run.offload == "none":
+        return "NO"
+    if stage(run) >= 2:
+        return "FSDP"
+    return "DEEPSPEED" if stage(run) == 1 or run.offload == "optimizer" else "MULTI_GPU"
+
+
+def _mixed_precision(run: PlannedRun) -> str:
+    if run.precision in ("fp32", "tf32") or is_pure(run):
+        return "no"
+    return "fp8" if run.precision == "mxfp8" else run.precision
+
+
+def _fsdp(run: PlannedRun) -> Settings:
+    return {
+        "fsdp_version": 2,
+        "fsdp_reshard_after_forward": run.layout.zero == 3,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_activation_checkpointing": run.recomputes,
+        "fsdp_activation_checkpointing_offload": run.offload == "activations",
+        "fsdp_offload_params": run.offload == "optimizer",
+        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+        "fsdp_cpu_ram_efficient_loading": run.method not in ("pretrain", "qlora"),
+    }
+
+
+def _parallel(run: PlannedRun) -> Settings:
+    layout = run.layout
+    sizes: dict[str, object] = {
+        "parallelism_config_dp_replicate_size": layout.replicas,
+        "parallelism_config_dp_shard_size": layout.dp // layout.replicas,
+        "parallelism_config_tp_size": layout.tp,
+        "parallelism_config_cp_size": layout.cp,
+        "parallelism_config_sp_size": 1,
+    }
+    if layout.cp > 1:
+        sizes["parallelism_config_cp_backend"] = "torch"
+        sizes["parallelism_config_cp_comm_strategy"] = "allgather"
+    return sizes
+
+
+def _deepspeed(run: PlannedRun) -> Settings:
+    return {
+        "zero_stage": max(1, stage(run)),
+        "gradient_accumulation_steps": run.layout.grad_accum,
+        "offload_optimizer_device": "cpu" if run.offload == "optimizer" else "none",
+        "offload_param_device": "none",
+        "zero3_init_flag": False,
+    }
+
+
+def _fp8(run: PlannedRun) -> Settings:
+    if scaled(run, "tensorwise"):
+        gathered = _kind(run) == "FSDP" and run.policy.gather_bytes < 2
+        return {"fp8_backend": "AO", "fp8_enable_fsdp_float8_all_gather": gathered}
+    if scaled(run, "delayed"):
+        return {
+            "fp8_backend": "TE",
+            "fp8_format": "HYBRID",
+            "fp8_amax_history_len": 1024,
+            "fp8_amax_compute_algo": "max",
+        }
+    return {"fp8_backend": "TE", "fp8_format": "E4M3", "fp8_use_mxfp8_block_scaling": True}
+
+
+FRAMEWORK = Framework(
+    name="accelerate",
+    title="Accelerate 1.15.0",
+    source="https://github.com/huggingface/accelerate/blob/v1.15.0/src/accelerate/commands/config/config_args.py",
+    form="a YAML file for `accelerate launch`",
+    suffix=".yaml",
+    start="accelerate launch --config_file {file} train.py",
+    takes=(
+        Taken(what="GPUs, nodes", where=(
+            "compute_environment", "distributed_type", "num_machines", "num_processes", "machine_rank",
+            "main_training_function", "use_cpu", "rdzv_backend", "same_network",
+        )),
+        Taken(what="ZeRO stages 2 and 3", where=(
+            "fsdp_config.fsdp_version", "fsdp_config.fsdp_reshard_after_forward", "fsdp_config.fsdp_auto_wrap_policy",
+            "fsdp_config.fsdp_state_dict_type", "fsdp_config.fsdp_cpu_ram_efficient_loading",
+        )),
+        Taken(what="ZeRO stage 1, accumulation", where=(
+            "deepspeed_config.zero_stage", "deepspeed_config.gradient_accumulation_steps",
+            "deepspeed_config.zero3_init_flag",
+        )),
+        Taken(what="tp, cp, dp and replicas under FSDP", where=(
+            "parallelism_config.parallelism_config_dp_replicate_size",
+            "parallelism_config.parallelism_config_dp_shard_size", "parallelism_config.parallelism_config_tp_size",
+            "parallelism_config.parallelism_config_cp_size", "parallelism_config.parallelism_config_sp_size",
+            "parallelism_config.parallelism_config_cp_backend",
+            "parallelism_config.parallelism_config_cp_comm_strategy",
+        )),
+        Taken(what="precision", where=(
+            "mixed_precision", "fp8_config.fp8_backend", "fp8_config.fp8_enable_fsdp_float8_all_gather",
+            "fp8_config.fp8_format", "fp8_config.fp8_amax_history_len", "fp8_config.fp8_amax_compute_algo",
+            "fp8_config.fp8_use_mxfp8_block_scaling",
+        )),
+        Taken(what="checkpointing of activations", where=("fsdp_config.fsdp_activation_checkpointing",)),
+        Taken(what="offload", where=(
+            "fsdp_config.fsdp_offload_params", "fsdp_config.fsdp_activation_checkpointing_offload",
+            "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device",
+        )),
+    ),
+    refuses=(
+        Rule(
+            applies=lambda run: run.layout.pp > 1,
+            what="its pipelines are those of its Megatron-LM plug-in, which this file does not set up",
+            hint="plan again with `--pp 1`, or use `--launch megatron`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.ep > 1,
+            what="its expert parallelism is that of its Megatron-LM plug-in, which this file does not set up",
+            hint="plan again with `--ep 1`, or use `--launch megatron`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.tp * run.layout.cp > 1 and stage(run) < 2,
+            what="without FSDP its tensor and context parallelism are those of its Megatron-LM plug-in, which this "
+            "file does not set up",
+            hint="plan again with `--tp 1 --cp 1`, or `--zero 3`, or use `--launch megatron`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.replicas > 1 and stage(run) == 1,
+            what="optimizer states are shared by all data parallel ranks, not by groups of them",
+            hint="plan again with `--zero 3`",
+        ),
+        Rule(
+            applies=lambda run: scaled(run, "rowwise", "blockwise", "nvfp4"),
+            what="its FP8 has one scale per tensor, delayed scaling or MXFP8, and it has no FP4",
+            hint="plan again with `--policy fp8-fsdp`, `fp8-delayed` or `mxfp8`",
+        ),
+        Rule(
+            applies=lambda run: run.precision in ("fp8", "mxfp8") and _kind(run) == "DEEPSPEED",
+            what="its FP8 does not run with DeepSpeed's ZeRO stage 1 here",
+            hint="plan again with `--zero 3`",
+        ),
+        Rule(
+            applies=lambda run: run.precision == "fp16" and stage(run) >= 2,
+            what="FSDP2 has no loss scaling for FP16",
+            hint="plan again with `--precision bf16`",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "activations" and (stage(run) < 2 or not run.recomputes),
+            what="it moves checkpoints of activations to the host under FSDP only",
+            hint="plan again with `--zero 3 --act-ckpt full`, or `--offload none`",
+        ),
+    ),
+    leaves_out=(
+        YOURS,
+        Rule(
+            applies=lambda run: True,
+            what="micro-batch, steps, sequence length and optimizer: they are arguments of your script (see below)",
+        ),
+        Rule(
+            applies=lambda run: run.nodes > 1,
+            what="address and rank of each node: `--machine_rank`, `--main_process_ip` and `--main_process_port`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
+            what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",
+        ),
+        Rule(
+            applies=lambda run: run.recomputes and stage(run) < 2,
+            what="checkpointing of activations without FSDP: your script's (`gradient_checkpointing=True`)",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "optimizer" and stage(run) >= 2,
+            what="parameters and gradients go to the host with the optimizer's states",
+        ),
+        Rule(
+            applies=lambda run: keeps_masters(run) and _kind(run) != "DEEPSPEED",
+            what="the plan's policy keeps 16-bit weights beside FP32 masters; here FP32 weights are used through a "
+            "16-bit copy, so plan with `--stack eager` and a policy like bf16-fsdp for its own memory and time",
+        ),
+        Rule(
+            applies=is_pure,
+            what="pure BF16: your script loads the model in that type (`dtype=torch.bfloat16`)",
+        ),
+        STRICT_FP32,
+        TF32,
+        Rule(
+            applies=lambda run: run.adapts or run.method in BY_SCRIPT,
+            what="adapters, 4-bit weights, frozen layers, the loss: your script makes them (PEFT, bitsandbytes, TRL)",
+        ),
+    ),
+    write=_write,
+)  # fmt: skip
+"""Accelerate."""

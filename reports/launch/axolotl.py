@@ -1,0 +1,297 @@
+"""axolotl: the YAML file of `axolotl train`, as the schema of 0.19.0 has it."""
+
+from __future__ import annotations
+
+from planner.models.published_names import published_names
+from reports.launch.forms import to_yaml
+from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.planned_run import EVERY_LINEAR, PlannedRun
+from reports.launch.rules import (
+    NOT_PIPELINED,
+    STRICT_FP32,
+    is_pure,
+    keeps_masters,
+    narrow_gradients,
+    scaled,
+    stage,
+)
+
+OPTIMIZERS = {
+    "adamw": "adamw_torch_fused",
+    "adamw-8bit": "adamw_bnb_8bit",
+    "adamw-8bit-paged": "paged_adamw_8bit",
+    "adafactor": "adafactor",
+    "lion": "lion_32bit",
+    "muon": "muon",
+    "sgd-momentum": "sgd",
+}
+"""`optimizer` by optimizer of the plan."""
+SHARDED_8BIT = "ao_adamw_8bit"
+"""The 8-bit AdamW that FSDP2 can shard: axolotl refuses that of bitsandbytes there."""
+METHODS = {"lora": "lora", "dora": "lora", "qlora": "qlora"}
+"""`adapter` by method of the plan."""
+KNOWN_METHODS = ("pretrain", "sft", "dpo", *METHODS)
+
+
+def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
+    return to_yaml(settings(run), about)
+
+
+def settings(run: PlannedRun) -> Settings:
+    """The file's settings."""
+    return {
+        "base_model": published_names(run.model).hugging_face or f"./{run.model}",
+        **_data(run),
+        **_adapter(run),
+        "sequence_len": run.seq_len,
+        "sample_packing": run.packed and run.method != "dpo",
+        "micro_batch_size": run.layout.micro_batch,
+        "gradient_accumulation_steps": run.layout.grad_accum,
+        **({"num_epochs": run.epochs} if run.epochs else {"max_steps": run.steps}),
+        "optimizer": _optimizer(run),
+        "learning_rate": LEARNING_RATE[run.adapts],
+        **_precision(run),
+        "attn_implementation": "eager" if run.attention == "naive" else "flash_attention_2",
+        "torch_compile": run.stack == "fsdp-compile" or run.precision == "fp8",  # whose casts are slow in eager PyTorch
+        **_memory(run),
+        **_sharding(run),
+        "output_dir": "./outputs",
+    }
+
+
+LEARNING_RATE = {False: 2e-5, True: 2e-4}
+"""A place-holder that the schema needs, by whether adapters are trained: those of axolotl's own examples."""
+
+
+def _data(run: PlannedRun) -> dict[str, object]:
+    if run.method == "pretrain":
+        return {"pretraining_dataset": [{"path": "./data", "type": "pretrain"}]}
+    if run.method == "dpo":
+        return {"rl": "dpo", "datasets": [{"path": "./data", "split": "train", "type": "chatml.intel"}]}
+    return {"datasets": [{"path": "./data", "type": "alpaca"}]}
+
+
+def _adapter(run: PlannedRun) -> dict[str, object]:
+    if run.method not in METHODS:
+        return {}
+    chosen: dict[str, object] = {
+        "adapter": METHODS[run.method],
+        "lora_r": run.lora_rank,
+        "lora_alpha": 2 * run.lora_rank,
+        "lora_target_linear": True,
+    }
+    if run.method == "dora":
+        chosen["peft_use_dora"] = True
+    if run.method == "qlora":
+        chosen["load_in_4bit"] = True
+        chosen["bnb_config_kwargs"] = {"bnb_4bit_use_double_quant": run.quant_double}
+    return chosen
+
+
+def _optimizer(run: PlannedRun) -> str:
+    return SHARDED_8BIT if stage(run) >= 2 and run.optimizer == "adamw-8bit" else OPTIMIZERS[run.optimizer]
+
+
+def _precision(run: PlannedRun) -> dict[str, object]:
+    kinds: dict[str, object] = {
+        "bf16": run.precision in ("bf16", "fp8"),
+        "fp16": run.precision == "fp16",
+        "tf32": run.precision not in ("fp32", "fp16"),
+    }
+    if run.precision == "fp8":
+        kinds["fp8"] = True
+        kinds["fp8_config"] = {"recipe": run.policy.scaling}
+        if stage(run) >= 2:
+            kinds["fp8_enable_fsdp_float8_all_gather"] = run.policy.gather_bytes < 2
+    return kinds
+
+
+def _memory(run: PlannedRun) -> dict[str, object]:
+    kept: dict[str, object] = {"gradient_checkpointing": run.recomputes}
+    if run.offload == "activations":
+        kept["activation_offloading"] = True
+    return kept
+
+
+def _sharding(run: PlannedRun) -> dict[str, object]:
+    layout, zero = run.layout, stage(run)
+    split: dict[str, object] = {}
+    if layout.cp > 1:
+        split["context_parallel_size"] = layout.cp
+    if zero == 1 or (zero == 0 and run.offload == "optimizer"):
+        split["deepspeed"] = _deepspeed(run)
+    if zero < 2:
+        return split
+    if layout.replicas > 1:
+        split["dp_replicate_size"] = layout.replicas
+        split["dp_shard_size"] = layout.dp // layout.replicas
+    split["fsdp_version"] = 2
+    split["fsdp_config"] = {
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "reshard_after_forward": layout.zero == 3,
+        "offload_params": run.offload == "optimizer",
+        "state_dict_type": "SHARDED_STATE_DICT",
+    }
+    return split
+
+
+def _deepspeed(run: PlannedRun) -> Settings:
+    """A configuration of DeepSpeed in place: axolotl fills in what says `auto`."""
+    zero: dict[str, object] = {"stage": 1}
+    if run.offload == "optimizer":
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+    return {
+        "zero_optimization": zero,
+        "bf16": {"enabled": run.precision == "bf16"},
+        "fp16": {"enabled": run.precision == "fp16"},
+        "gradient_accumulation_steps": "auto",
+        "train_batch_size": "auto",
+        "train_micro_batch_size_per_gpu": "auto",
+    }
+
+
+FRAMEWORK = Framework(
+    name="axolotl",
+    title="axolotl 0.19.0",
+    source="https://github.com/axolotl-ai-cloud/axolotl/blob/v0.19.0/src/axolotl/utils/schemas/config.py",
+    form="a YAML file for `axolotl train`",
+    suffix=".yaml",
+    start="axolotl train {file}",
+    takes=(
+        Taken(what="model, by its name on the Hugging Face Hub", where=("base_model",)),
+        Taken(what="method", where=(
+            "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha", "lora_target_linear",
+            "peft_use_dora", "load_in_4bit", "bnb_config_kwargs.bnb_4bit_use_double_quant",
+        )),
+        Taken(what="sequence length, packing", where=("sequence_len", "sample_packing")),
+        Taken(what="micro-batch, accumulation", where=("micro_batch_size", "gradient_accumulation_steps")),
+        Taken(what="steps, or epochs", where=("max_steps", "num_epochs")),
+        Taken(what="optimizer", where=("optimizer",)),
+        Taken(what="precision", where=(
+            "bf16", "fp16", "tf32", "fp8", "fp8_config.recipe", "fp8_enable_fsdp_float8_all_gather",
+        )),
+        Taken(what="attention, stack", where=("attn_implementation", "torch_compile")),
+        Taken(what="checkpointing of activations", where=("gradient_checkpointing",)),
+        Taken(what="cp", where=("context_parallel_size",)),
+        Taken(what="dp, replicas, ZeRO stages 2 and 3", where=(
+            "dp_replicate_size", "dp_shard_size", "fsdp_version", "fsdp_config.auto_wrap_policy",
+            "fsdp_config.reshard_after_forward", "fsdp_config.state_dict_type",
+        )),
+        Taken(what="ZeRO stage 1", where=(
+            "deepspeed.zero_optimization.stage", "deepspeed.bf16.enabled", "deepspeed.fp16.enabled",
+            "deepspeed.gradient_accumulation_steps", "deepspeed.train_batch_size",
+            "deepspeed.train_micro_batch_size_per_gpu",
+        )),
+        Taken(what="offload", where=(
+            "activation_offloading", "fsdp_config.offload_params",
+            "deepspeed.zero_optimization.offload_optimizer.device",
+            "deepspeed.zero_optimization.offload_optimizer.pin_memory",
+        )),
+        Taken(what="what the schema asks for and no plan has", where=("learning_rate", "output_dir")),
+    ),
+    refuses=(
+        NOT_PIPELINED,
+        Rule(
+            applies=lambda run: run.shape.get("kind") != "decoder",
+            what="it trains decoders only",
+        ),
+        Rule(
+            applies=lambda run: run.method not in KNOWN_METHODS,
+            what="of the plans' methods it has pretrain, sft, lora, dora, qlora and dpo in this file",
+            hint="plan again with `--method sft`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.tp > 1,
+            what="its tensor parallelism is DeepSpeed's AutoTP, which this file does not set up",
+            hint="plan again with `--tp 1`, or use `--launch deepspeed`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.ep > 1,
+            what="its expert parallelism is a plug-in, which this file does not set up",
+            hint="plan again with `--ep 1`",
+        ),
+        Rule(
+            applies=lambda run: not scaled(run, "none", "tensorwise", "rowwise"),
+            what="its FP8 scales per tensor or per row; it has no other recipe, and no FP4",
+            hint="plan again with `--policy fp8-fsdp` or `fp8-fsdp-rowwise`",
+        ),
+        Rule(
+            applies=lambda run: run.precision == "fp8" and (stage(run) == 1 or run.adapts),
+            what="its FP8 is for all weights, and not under DeepSpeed's ZeRO stage 1",
+            hint="plan again with `--zero 3`, or `--precision bf16`",
+        ),
+        Rule(
+            applies=lambda run: run.precision == "fp16" and stage(run) >= 2,
+            what="FSDP2 has no loss scaling for FP16",
+            hint="plan again with `--precision bf16`",
+        ),
+        Rule(
+            applies=lambda run: run.optimizer not in OPTIMIZERS,
+            what="of the plans' optimizers it lacks LAMB and Sophia",
+            hint="plan again with `--optimizer adamw`",
+        ),
+        Rule(
+            applies=lambda run: run.optimizer == "muon" and stage(run) == 1,
+            what="its Muon does not run under DeepSpeed's ZeRO stage 1",
+            hint="plan again with `--zero 3`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.cp > 1 and (run.attention == "naive" or run.layout.micro_batch > 1),
+            what="its context parallelism needs flash attention and a micro-batch of 1",
+            hint="plan again with `--micro-batch 1`, or `--cp 1`",
+        ),
+        Rule(
+            applies=lambda run: run.layout.replicas > 1 and stage(run) < 2,
+            what="optimizer states are shared by all data parallel ranks, not by groups of them",
+            hint="plan again with `--zero 3`",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "activations" and not run.recomputes,
+            what="it moves checkpoints of activations to the host, and the plan has none",
+            hint="plan again with `--act-ckpt full`, or `--offload none`",
+        ),
+    ),
+    leaves_out=(
+        Rule(
+            applies=lambda run: True,
+            what="learning rate, data sets and their type, output folder: no plan has them, so edit `learning_rate`, "
+            "the data's `path` and `type`, and `output_dir`, which hold place-holders",
+        ),
+        Rule(
+            applies=lambda run: published_names(run.model).hugging_face is None,
+            what="the repository of the model, which mpplan does not know: `base_model` names a folder beside the file",
+        ),
+        Rule(
+            applies=lambda run: run.gpus > 1,
+            what="GPUs and nodes: axolotl takes those that torchrun or accelerate start it on",
+        ),
+        Rule(
+            applies=lambda run: run.adapts,
+            what="the scale of adapters: `lora_alpha` is twice the rank, a usual choice",
+        ),
+        Rule(
+            applies=lambda run: run.adapts and run.lora_targets not in EVERY_LINEAR,
+            what="which modules get an adapter: the file asks for every linear layer, so compare with the plan's",
+        ),
+        Rule(
+            applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
+            what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "optimizer" and stage(run) >= 2,
+            what="parameters and gradients go to the host with the optimizer's states",
+        ),
+        Rule(
+            applies=lambda run: (keeps_masters(run) and stage(run) != 1) or is_pure(run) or narrow_gradients(run),
+            what="which tensors are kept and reduced in 16 bits: it follows the type that transformers loads, so plan "
+            "with `--stack eager` and a policy like bf16-autocast for its own memory and time",
+        ),
+        STRICT_FP32,
+        Rule(
+            applies=lambda run: run.stack in ("typical", "tuned", "classic"),
+            what="the kernels of the plan's stack: `--stack eager` or `fsdp-compile` plans with those of transformers",
+        ),
+    ),
+    write=_write,
+)  # fmt: skip
+"""axolotl."""

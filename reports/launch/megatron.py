@@ -1,0 +1,348 @@
+"""Megatron-LM: a shell script with the arguments of `pretrain_gpt.py`, as core_v0.19.0 parses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from shlex import quote
+
+from reports.launch.forms import comment
+from reports.launch.framework import Framework, Rule, Taken
+from reports.launch.planned_run import PlannedRun
+from reports.launch.rules import (
+    ENVIRONMENT,
+    NO_ADAPTERS,
+    YOURS,
+    is_pure,
+    narrow_gradients,
+    scaled,
+    shards_fp32,
+    stage,
+)
+
+Argument = tuple[str, ...]
+"""A flag and its values."""
+
+OPTIMIZERS = {"adamw": "adam", "sgd-momentum": "sgd", "muon": "muon", "lion": "lion"}
+"""Names of `--optimizer`; its adam decouples weight decay."""
+FP8_RECIPES = {"tensorwise": "tensorwise", "delayed": "delayed", "blockwise": "blockwise", "mx": "mxfp8"}
+"""`--fp8-recipe` by scaling of the policy."""
+SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
+"""`--data-parallel-sharding-strategy` of Megatron-FSDP by ZeRO stage."""
+OFFLOADED = ("attn_norm", "core_attn", "attn_proj", "mlp_norm")
+"""`--offload-modules`: what keeps the activations of a dense layer between its products."""
+
+_SCRIPT = """\
+#!/usr/bin/env bash
+{about}
+set -euo pipefail
+{environment}
+MEGATRON_ARGS=(
+{arguments}
+)
+
+# In the folder of Megatron-LM, on every node; what no plan has goes behind the file's name:
+#   bash FILE.sh --lr … --data-path … --tokenizer-type … --save …
+torchrun --nnodes {nodes} --nproc-per-node {per_node} \\
+  --node-rank {rank} --master-addr {address} --master-port "${{MASTER_PORT:-29500}}" \\
+  pretrain_gpt.py "${{MEGATRON_ARGS[@]}}" "$@"
+"""
+
+
+def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
+    many = run.nodes > 1
+    return _SCRIPT.format(
+        about=comment(about),
+        environment="\n".join(_environment(run)),
+        arguments="\n".join(f"  {' '.join([flag, *map(quote, values)])}" for flag, *values in arguments(run)),
+        nodes=run.nodes,
+        per_node=run.gpus_per_node,
+        rank=f'"${{NODE_RANK:?0 to {run.nodes - 1}}}"' if many else "0",
+        address='"${MASTER_ADDR:?address of node 0}"' if many else '"${MASTER_ADDR:-localhost}"',
+    )
+
+
+def _environment(run: PlannedRun) -> Iterator[str]:
+    # Megatron wants one connection where tensor or context parallel messages overlap, and more under FSDP.
+    one = run.layout.tp * run.layout.cp > 1 and stage(run) < 2
+    yield "export CUDA_DEVICE_MAX_CONNECTIONS=1" if one else "unset CUDA_DEVICE_MAX_CONNECTIONS"
+    if run.precision in ENVIRONMENT:
+        yield "export {}={}".format(*ENVIRONMENT[run.precision])
+    if run.offload == "activations":
+        yield "export NVTE_CPU_OFFLOAD_V1=1"
+
+
+def arguments(run: PlannedRun) -> Iterator[Argument]:
+    """The arguments of `pretrain_gpt.py`, a flag with its values each."""
+    yield from _model(run)
+    yield from _experts(run)
+    yield from _attention(run)
+    yield from _layout(run)
+    yield from _sharding(run)
+    yield from _batch(run)
+    yield from _precision(run)
+    yield from _memory(run)
+    yield "--optimizer", OPTIMIZERS[run.optimizer]
+    if run.method == "sft":
+        yield ("--finetune",)
+
+
+def _model(run: PlannedRun) -> Iterator[Argument]:
+    shape = run.shape
+    yield "--num-layers", str(run.count("layers"))
+    yield "--hidden-size", str(run.count("hidden"))
+    yield "--ffn-hidden-size", str(run.count("ffn_hidden") or run.count("expert_ffn"))
+    yield "--num-attention-heads", str(run.count("heads"))
+    yield "--max-position-embeddings", str(max(run.count("context"), run.seq_len))
+    yield "--vocab-size", str(run.count("vocab"))
+    yield "--position-embedding-type", "learned_absolute" if shape.get("learned_positions") else "rope"
+    yield "--normalization", "LayerNorm" if shape.get("learned_positions") else "RMSNorm"
+    if shape.get("gated_mlp"):
+        yield ("--swiglu",)
+    if not shape.get("biases"):
+        yield ("--disable-bias-linear",)
+    if not shape.get("tied_embeddings"):
+        yield ("--untie-embeddings-and-output-weights",)
+    yield "--attention-dropout", "0.0"
+    yield "--hidden-dropout", "0.0"
+
+
+def _experts(run: PlannedRun) -> Iterator[Argument]:
+    if not run.is_moe:
+        return
+    dense, every = run.count("dense_layers"), max(1, run.count("moe_every"))
+    rest = run.count("layers") - dense
+    yield "--num-experts", str(run.count("experts"))
+    yield "--moe-router-topk", str(run.count("top_k"))
+    yield "--moe-ffn-hidden-size", str(run.count("expert_ffn") or run.count("ffn_hidden"))
+    yield "--moe-layer-freq", f"([0]*{dense}+[1]*{rest})" if dense else str(every)
+    if run.count("shared_experts"):
+        yield "--moe-shared-expert-intermediate-size", str(run.count("shared_experts") * run.count("expert_ffn"))
+    yield ("--moe-grouped-gemm",)
+    yield "--moe-token-dispatcher-type", "alltoall"
+
+
+def _attention(run: PlannedRun) -> Iterator[Argument]:
+    rotary = run.count("rope_head_dim")
+    if run.count("kv_lora_rank"):
+        yield ("--multi-latent-attention",)
+        if run.count("q_lora_rank"):
+            yield "--q-lora-rank", str(run.count("q_lora_rank"))
+        yield "--kv-lora-rank", str(run.count("kv_lora_rank"))
+        yield "--qk-head-dim", str(run.count("head_dim") - rotary)
+        yield "--qk-pos-emb-head-dim", str(rotary)
+        yield "--v-head-dim", str(run.count("v_head_dim") or run.count("head_dim"))
+    else:
+        yield "--kv-channels", str(run.count("head_dim"))
+        if run.count("kv_heads") != run.count("heads"):
+            yield ("--group-query-attention",)
+            yield "--num-query-groups", str(run.count("kv_heads"))
+    yield "--attention-backend", "unfused" if run.attention == "naive" else "auto"
+
+
+def _layout(run: PlannedRun) -> Iterator[Argument]:
+    layout = run.layout
+    yield "--tensor-model-parallel-size", str(layout.tp)
+    if layout.tp > 1:
+        yield ("--sequence-parallel",)
+    yield "--pipeline-model-parallel-size", str(layout.pp)
+    if layout.pp > 1 and run.count("layers") % (layout.pp * layout.vp):
+        yield "--pipeline-model-parallel-layout", stages(run.count("layers"), layout.pp * layout.vp)
+    elif layout.vp > 1:
+        yield "--num-virtual-stages-per-pipeline-rank", str(layout.vp)
+    yield "--context-parallel-size", str(layout.cp)
+    if run.is_moe:
+        yield "--expert-model-parallel-size", str(layout.ep)
+        yield "--expert-tensor-parallel-size", str(layout.tp)
+
+
+def stages(layers: int, chunks: int) -> str:
+    """Layers by stage for `--pipeline-model-parallel-layout`: `E` embeds, `t` is a layer, `L` the loss, `|` a border.
+
+    The first stages hold one layer more than the last where the layers do not divide.
+    """
+    each, more = divmod(layers, chunks)
+    parts = [f"t*{each + (place < more)}" if each + (place < more) else "" for place in range(chunks)]
+    return "E" + "|".join(parts) + "L"
+
+
+def _sharding(run: PlannedRun) -> Iterator[Argument]:
+    zero = stage(run)
+    if zero == 0:
+        return
+    yield ("--use-distributed-optimizer",)
+    if run.layout.replicas > 1:
+        yield "--num-distributed-optimizer-instances", str(run.layout.replicas)
+    if zero == 1:
+        if run.optimizer != "muon" and run.stack in ("typical", "tuned"):
+            yield ("--overlap-grad-reduce",)
+            yield ("--overlap-param-gather",)
+        return
+    yield ("--use-megatron-fsdp",)
+    yield "--data-parallel-sharding-strategy", SHARDING[zero]
+    yield "--ckpt-format", "fsdp_dtensor"
+    yield ("--no-gradient-accumulation-fusion",)
+
+
+def _batch(run: PlannedRun) -> Iterator[Argument]:
+    yield "--micro-batch-size", str(run.layout.micro_batch)
+    yield "--global-batch-size", str(run.layout.global_batch)
+    yield "--seq-length", str(run.seq_len)
+    yield "--train-iters", str(run.steps)
+    yield "--lr-decay-iters", str(run.steps)
+
+
+def _precision(run: PlannedRun) -> Iterator[Argument]:
+    if run.precision in ENVIRONMENT:
+        return
+    if run.precision == "fp16":
+        yield ("--fp16",)
+        yield "--initial-loss-scale", "65536"  # of PyTorch's GradScaler; without `--loss-scale` the scale is dynamic
+        return
+    yield ("--bf16",)
+    if narrow_gradients(run):
+        yield ("--grad-reduce-in-bf16",)
+    if scaled(run, "nvfp4"):
+        yield "--fp4-format", "e2m1"
+        yield "--fp4-recipe", "nvfp4"
+    elif run.policy.scaling in FP8_RECIPES:
+        yield "--fp8-format", "hybrid" if scaled(run, "tensorwise", "delayed") else "e4m3"
+        yield "--fp8-recipe", FP8_RECIPES[run.policy.scaling]
+
+
+def _memory(run: PlannedRun) -> Iterator[Argument]:
+    mode = run.layout.act_ckpt
+    if mode == "selective":
+        yield "--recompute-granularity", "selective"
+        yield "--recompute-modules", *(("layernorm", "moe_act") if run.is_moe else ("core_attn",))
+    elif mode != "none":
+        yield "--recompute-granularity", "full"
+        yield "--recompute-method", "uniform" if mode == "full" else "block"
+        yield "--recompute-num-layers", str(1 if mode == "full" else checkpointed(run))
+    if run.offload == "optimizer":
+        yield ("--optimizer-cpu-offload",)
+        yield "--optimizer-offload-fraction", "1.0"
+        yield ("--use-precision-aware-optimizer",)
+    elif run.offload == "activations":
+        yield ("--fine-grained-activation-offloading",)
+        yield "--offload-modules", *OFFLOADED
+
+
+def checkpointed(run: PlannedRun) -> int:
+    """Layers of a stage (of a virtual one, where there are) that `every-N` checkpoints whole."""
+    every = int(run.layout.act_ckpt.removeprefix("every-"))
+    return max(1, ceil(run.count("layers") / (run.layout.pp * run.layout.vp) / every))
+
+
+TAKES = (
+    Taken(what="shape of the model", where=(
+        "--num-layers", "--hidden-size", "--ffn-hidden-size", "--num-attention-heads", "--kv-channels",
+        "--group-query-attention", "--num-query-groups", "--max-position-embeddings", "--vocab-size", "--swiglu",
+        "--disable-bias-linear", "--untie-embeddings-and-output-weights", "--position-embedding-type",
+        "--normalization", "--attention-dropout", "--hidden-dropout", "--attention-backend",
+    )),
+    Taken(what="latent attention", where=(
+        "--multi-latent-attention", "--q-lora-rank", "--kv-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim",
+        "--v-head-dim",
+    )),
+    Taken(what="experts", where=(
+        "--num-experts", "--moe-router-topk", "--moe-ffn-hidden-size", "--moe-layer-freq",
+        "--moe-shared-expert-intermediate-size", "--moe-grouped-gemm", "--moe-token-dispatcher-type",
+    )),
+    Taken(what="tp, with sequence parallelism", where=("--tensor-model-parallel-size", "--sequence-parallel")),
+    Taken(what="pp, vp", where=(
+        "--pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout",
+    )),
+    Taken(what="cp", where=("--context-parallel-size",)),
+    Taken(what="ep", where=("--expert-model-parallel-size", "--expert-tensor-parallel-size")),
+    Taken(what="ZeRO stage 1, replicas", where=(
+        "--use-distributed-optimizer", "--num-distributed-optimizer-instances", "--overlap-grad-reduce",
+        "--overlap-param-gather",
+    )),
+    Taken(what="ZeRO stages 2 and 3", where=(
+        "--use-megatron-fsdp", "--data-parallel-sharding-strategy", "--ckpt-format",
+        "--no-gradient-accumulation-fusion",
+    )),
+    Taken(what="micro-batch, global batch (and so accumulation)", where=("--micro-batch-size", "--global-batch-size")),
+    Taken(what="sequence length, steps", where=("--seq-length", "--train-iters", "--lr-decay-iters")),
+    Taken(what="precision", where=(
+        "--bf16", "--fp16", "--initial-loss-scale", "--grad-reduce-in-bf16", "--fp8-format", "--fp8-recipe",
+        "--fp4-format", "--fp4-recipe",
+    )),
+    Taken(what="checkpointing of activations", where=(
+        "--recompute-granularity", "--recompute-modules", "--recompute-method", "--recompute-num-layers",
+    )),
+    Taken(what="offload", where=(
+        "--optimizer-cpu-offload", "--optimizer-offload-fraction", "--use-precision-aware-optimizer",
+        "--fine-grained-activation-offloading", "--offload-modules",
+    )),
+    Taken(what="optimizer", where=("--optimizer",)),
+    Taken(what="fine-tuning from a checkpoint", where=("--finetune",)),
+)  # fmt: skip
+
+FRAMEWORK = Framework(
+    name="megatron",
+    title="Megatron-LM core_v0.19.0",
+    source="https://github.com/NVIDIA/Megatron-LM/blob/core_v0.19.0/megatron/training/arguments.py",
+    form="a shell script",
+    suffix=".sh",
+    start="bash {file}",
+    takes=TAKES,
+    refuses=(
+        NO_ADAPTERS,
+        Rule(applies=lambda run: run.shape.get("kind") != "decoder", what="`pretrain_gpt.py` trains decoders only"),
+        Rule(
+            applies=lambda run: run.optimizer not in OPTIMIZERS,
+            what="of the plans' optimizers it has AdamW, SGD with momentum, Muon and Lion",
+            hint="plan again with `--optimizer adamw`",
+        ),
+        Rule(
+            applies=is_pure,
+            what="it keeps FP32 master weights, and the plan is of pure BF16",
+            hint="plan again with `--policy bf16`",
+        ),
+        Rule(
+            applies=lambda run: scaled(run, "rowwise"),
+            what="FP8 with a scale per row is none of its recipes",
+            hint="plan again with `--policy fp8`, `fp8-delayed` or `fp8-blockwise`",
+        ),
+        Rule(
+            applies=lambda run: run.optimizer in ("muon", "lion") and stage(run) >= 2,
+            what="its Muon and Lion do not run under ZeRO stages 2 and 3",
+            hint="plan again with `--zero 1`",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "optimizer" and (run.optimizer != "adamw" or stage(run) != 1),
+            what="optimizer states go to the host only with Adam and ZeRO stage 1",
+            hint="plan again with `--zero 1`, or `--offload none`",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "activations" and run.recomputes,
+            what="activations that go to the host cannot be recomputed, too, in this file",
+            hint="plan again with `--act-ckpt none`, or `--offload none`",
+        ),
+    ),
+    leaves_out=(
+        YOURS,
+        Rule(
+            applies=lambda run: True,
+            what="norms, activation and rotary base are not in a plan: RMSNorm, SwiGLU and rotary positions stand for "
+            "a model without learned positions, so compare with its own configuration",
+        ),
+        Rule(
+            applies=lambda run: bool(run.shape.get("sliding_window")),
+            what="a sliding window: its pattern over the layers is the model's own (`--window-size`)",
+        ),
+        Rule(
+            applies=shards_fp32,
+            what="the plan's policy uses FP32 weights through a 16-bit copy; Megatron keeps 16-bit weights beside FP32 "
+            "masters, which is some 2 bytes per parameter more",
+        ),
+        Rule(
+            applies=lambda run: run.offload == "activations",
+            what="only the activations of norms and of attention go to the host, not those within the products",
+        ),
+    ),
+    write=_write,
+)
+"""Megatron-LM."""

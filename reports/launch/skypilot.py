@@ -1,0 +1,116 @@
+"""SkyPilot: a task for `sky launch`, as 0.14.1 reads it. It starts a training script with torchrun on every node."""
+
+from __future__ import annotations
+
+from planner.errors import UsageError
+from planner.hardware.skypilot_names import skypilot_name
+from reports.launch.forms import to_yaml
+from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.planned_run import PlannedRun
+from reports.launch.rules import ENVIRONMENT
+
+IDLE_MINUTES = 30
+"""Machines that have nothing to do for so long are given back."""
+
+_SETUP = """\
+# Edit me: what the training needs.
+if [ ! -d ~/train-env ]; then
+  uv venv --quiet --seed --python 3.12 ~/train-env
+  ~/train-env/bin/pip install --quiet torch
+fi
+"""
+
+_RUN = """\
+PATH="$HOME/train-env/bin:$PATH"
+torchrun \\
+  --nnodes "$SKYPILOT_NUM_NODES" --node-rank "$SKYPILOT_NODE_RANK" \\
+  --nproc-per-node "$SKYPILOT_NUM_GPUS_PER_NODE" \\
+  --master-addr "$(head -n 1 <<< "$SKYPILOT_NODE_IPS")" --master-port 29500 \\
+  $TRAIN
+"""
+
+
+def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
+    return to_yaml(settings(run), about)
+
+
+def settings(run: PlannedRun) -> Settings:
+    """The task."""
+    return {
+        "name": "mpplan-train",
+        "num_nodes": run.nodes,
+        "resources": _resources(run),
+        "envs": {"TRAIN": "train.py", **_environment(run)},
+        "setup": _SETUP,
+        "run": _RUN,
+    }
+
+
+def _resources(run: PlannedRun) -> Settings:
+    asked: dict[str, object] = {
+        "accelerators": f"{skypilot_name(run.gpu)}:{run.gpus_per_node}",
+        "use_spot": run.commitment == "spot",
+        "autostop": {"idle_minutes": IDLE_MINUTES, "down": True},
+    }
+    if run.nodes > 1:
+        asked["network_tier"] = "best"
+    return asked
+
+
+def _environment(run: PlannedRun) -> dict[str, str]:
+    return dict([ENVIRONMENT[run.precision]]) if run.precision in ENVIRONMENT else {}
+
+
+def _nameless(run: PlannedRun) -> bool:
+    try:
+        skypilot_name(run.gpu)
+    except UsageError:
+        return True
+    return False
+
+
+FRAMEWORK = Framework(
+    name="skypilot",
+    title="SkyPilot 0.14.1",
+    source="https://docs.skypilot.co/en/latest/reference/yaml-spec.html",
+    form="a task for `sky launch`",
+    suffix=".yaml",
+    start="sky launch -c train --env TRAIN='train.py --your arguments' {file}",
+    takes=(
+        Taken(what="GPU, nodes", where=("resources.accelerators", "num_nodes", "resources.network_tier")),
+        Taken(what="commitment: spot or not", where=("resources.use_spot",)),
+        Taken(what="strict FP32, TF32", where=("envs.NVIDIA_TF32_OVERRIDE", "envs.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")),
+        Taken(what="what the task does: an environment, and torchrun on every node", where=(
+            "name", "setup", "run", "envs.TRAIN",
+        )),
+        Taken(what="giving idle machines back", where=("resources.autostop.idle_minutes", "resources.autostop.down")),
+    ),
+    refuses=(
+        Rule(
+            applies=_nameless,
+            what="no name of its GPU in SkyPilot is known",
+            hint="plan with another `--gpu`; `mpplan gpus` lists them",
+        ),
+    ),
+    leaves_out=(
+        Rule(
+            applies=lambda run: True,
+            what="layout, batch, precision and length: they are the training script's, as another `--launch` writes "
+            "them; give its command in `TRAIN`",
+        ),
+        Rule(
+            applies=lambda run: True,
+            what="provider and region of the plan's price: SkyPilot takes the cheapest that has the GPUs now",
+        ),
+        Rule(
+            applies=lambda run: run.commitment not in ("on-demand", "spot"),
+            what="reserved or own machines: SkyPilot rents on demand, or what `infra:` names",
+        ),
+        Rule(
+            applies=lambda run: run.commitment == "spot",
+            what="going on after a spot machine is taken back: start it with `sky jobs launch`, and load checkpoints",
+        ),
+    ),
+    write=_write,
+)  # fmt: skip
+"""SkyPilot."""

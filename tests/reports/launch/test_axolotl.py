@@ -1,0 +1,71 @@
+"""axolotl's file."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import UsageError
+from reports.launch.axolotl import settings
+from tests.reports.launch.runs import file_of, run_of, yaml_of
+
+
+def test_qlora_is_an_adapter_on_four_bits() -> None:
+    read = yaml_of("axolotl", "qlora")
+
+    assert (read["adapter"], read["load_in_4bit"], read["lora_r"]) == ("qlora", True, 16)
+    assert read["base_model"] == "meta-llama/Llama-3.1-70B"
+    assert read["optimizer"] == "paged_adamw_8bit"
+    assert read["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": False}
+    assert read["max_steps"] == run_of("qlora").steps
+
+
+def test_inputs_of_a_newer_question_are_taken() -> None:
+    dora, dpo, double = yaml_of("axolotl", "dora"), yaml_of("axolotl", "dpo"), yaml_of("axolotl", "double-quant")
+
+    assert (dora["adapter"], dora["peft_use_dora"], dora["lora_r"], dora["num_epochs"]) == ("lora", True, 64, 3.0)
+    assert "max_steps" not in dora
+    assert dpo["rl"] == "dpo"
+    assert double["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": True}
+    assert double["sample_packing"] is False
+
+
+def test_a_model_of_nobodys_is_a_folder() -> None:
+    made = file_of("axolotl", "own-shape")
+
+    assert settings(run_of("own-shape"))["base_model"].startswith("./")
+    assert any("the repository of the model" in note for note in made.notes)
+
+
+def test_stages_are_deepspeeds_first_and_fsdps_beyond() -> None:
+    assert yaml_of("axolotl", "sft-zero1")["deepspeed"]["zero_optimization"] == {"stage": 1}
+    read = yaml_of("axolotl", "dense-zero2")
+    assert (read["fsdp_version"], read["fsdp_config"]["reshard_after_forward"]) == (2, False)
+    assert yaml_of("axolotl", "replicas")["dp_replicate_size"] == 2
+
+
+def test_the_8_bit_optimizer_is_one_that_fsdp_can_shard() -> None:
+    assert yaml_of("axolotl", "adamw-8bit")["optimizer"] == "ao_adamw_8bit"
+
+
+def test_some_checkpoints_become_all_and_it_is_said() -> None:
+    made = file_of("axolotl", "every-4-fsdp")
+
+    assert "gradient_checkpointing: true" in made.text
+    assert any("checkpointing of some activations" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "why"),
+    [
+        ("pipeline", "bf16", "no pipeline parallelism"),
+        ("tensor-fsdp", "bf16", "AutoTP"),
+        ("moe-fsdp", "bf16", "plug-in"),
+        ("lamb", "bf16", "decoders only|tensor"),
+        ("freeze", "bf16", "methods"),
+        ("lora-8", "fp8", "all weights"),
+        ("mxfp8-fsdp", "mxfp8", "no other recipe"),
+    ],
+)
+def test_what_it_cannot_run_is_refused(name, precision, why):
+    with pytest.raises(UsageError, match=why):
+        file_of("axolotl", name, precision)

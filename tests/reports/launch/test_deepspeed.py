@@ -1,0 +1,82 @@
+"""DeepSpeed's configuration."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planner.errors import UsageError
+from reports.launch.deepspeed import settings
+from tests.reports.launch.runs import file_of, run_of
+
+
+def given(name: str, precision: str | None = None) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(file_of("deepspeed", name, precision).text)
+    return document
+
+
+def test_the_batch_is_micro_batch_times_accumulation_times_ranks() -> None:
+    run, read = run_of("dense-zero1"), given("dense-zero1")
+
+    assert read["train_batch_size"] == run.layout.dp * (
+        read["train_micro_batch_size_per_gpu"] * read["gradient_accumulation_steps"]
+    )
+    assert read["zero_optimization"] == {"stage": 1}
+
+
+def test_with_autotp_the_batch_is_left_to_deepspeed() -> None:
+    read = given("tensor-fsdp")
+
+    assert read["tensor_parallel"] == {"autotp_size": 8}
+    assert "train_batch_size" not in read
+
+
+def test_sequence_parallel_ranks_stand_beside_the_data_parallel_ones() -> None:
+    read = given("context-fsdp")
+
+    assert (read["data_parallel_size"], read["sequence_parallel_size"]) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "expected"),
+    [
+        ("dense", "bf16", {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp32"}}),
+        ("bf16-bf16-grad", "bf16", {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "bf16"}}),
+        ("fp16-zero", "fp16", {"fp16": {"enabled": True, "loss_scale": 0}, "data_types": {"grad_accum_dtype": "fp16"}}),
+        ("autocast", "bf16", {"torch_autocast": {"enabled": True, "dtype": "bfloat16"}}),
+        ("pure", "bf16",
+         {"bf16": {"enabled": True, "bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}}),
+        ("dense", "fp32", {}),
+    ],
+)  # fmt: skip
+def test_a_precision_is_the_types_of_its_policy(name, precision, expected):
+    read = settings(run_of(name, precision))
+
+    assert {key: read[key] for key in ("bf16", "fp16", "torch_autocast", "data_types") if key in read} == expected
+
+
+def test_the_optimizers_states_go_to_the_host():
+    assert given("offload-one")["zero_optimization"] == {
+        "stage": 1,
+        "offload_optimizer": {"device": "cpu", "pin_memory": True},
+    }
+
+
+def test_a_pipeline_checkpoints_every_layer():
+    assert given("pipeline-alone")["pipeline"] == {"activation_checkpoint_interval": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "why"),
+    [
+        ("pipeline-virtual", "bf16", "no virtual stages"),
+        ("pipeline", "bf16", "a pipeline with tensor"),
+        ("dense", "fp8", "no FP8"),
+        ("offload-activations", "bf16", "the plan has none"),
+    ],
+)
+def test_what_it_cannot_run_is_refused(name, precision, why):
+    with pytest.raises(UsageError, match=why):
+        file_of("deepspeed", name, precision)

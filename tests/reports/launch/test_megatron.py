@@ -1,0 +1,113 @@
+"""Megatron-LM's arguments."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from planner.errors import UsageError
+from reports.launch.megatron import arguments, checkpointed, stages
+from tests.reports.launch.runs import file_of, run_of
+
+
+def given(name: str, precision: str | None = None) -> dict[str, tuple[str, ...]]:
+    return {flag: tuple(values) for flag, *values in arguments(run_of(name, precision))}
+
+
+def test_a_layout_is_sizes_and_the_batch_of_a_step() -> None:
+    run, flags = run_of("pipeline-virtual"), given("pipeline-virtual")
+
+    assert flags["--tensor-model-parallel-size"] == ("4",)
+    assert flags["--pipeline-model-parallel-size"] == ("4",)
+    assert flags["--num-virtual-stages-per-pipeline-rank"] == ("5",)
+    assert flags["--sequence-parallel"] == ()
+    assert flags["--global-batch-size"] == (str(run.layout.dp * run.layout.micro_batch * run.layout.grad_accum),)
+    assert flags["--train-iters"] == (str(run.steps),)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "expected"),
+    [
+        ("dense", "bf16", {"--bf16": ()}),
+        ("dense", "fp16", {"--fp16": (), "--initial-loss-scale": ("65536",)}),
+        ("bf16-bf16-grad", "bf16", {"--bf16": (), "--grad-reduce-in-bf16": ()}),
+        ("fp8", "fp8", {"--bf16": (), "--fp8-format": ("hybrid",), "--fp8-recipe": ("tensorwise",)}),
+        ("fp8-delayed", "fp8", {"--bf16": (), "--fp8-format": ("hybrid",), "--fp8-recipe": ("delayed",)}),
+        ("fp8-blockwise", "fp8", {"--bf16": (), "--fp8-format": ("e4m3",), "--fp8-recipe": ("blockwise",)}),
+        ("mxfp8", "mxfp8", {"--bf16": (), "--fp8-format": ("e4m3",), "--fp8-recipe": ("mxfp8",)}),
+        ("nvfp4", "nvfp4", {"--bf16": (), "--fp4-format": ("e2m1",), "--fp4-recipe": ("nvfp4",)}),
+        ("dense", "fp32", {}),
+    ],
+)
+def test_a_precision_is_its_recipe(name, precision, expected):
+    kinds = ("--bf16", "--fp16", "--fp8", "--fp4", "--grad-", "--initial")
+
+    assert {flag: values for flag, values in given(name, precision).items() if flag.startswith(kinds)} == expected
+
+
+def test_fp32_and_tf32_are_the_environments():
+    assert "export NVIDIA_TF32_OVERRIDE=0" in file_of("megatron", "dense", "fp32").text
+    assert "export TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1" in file_of("megatron", "dense", "tf32").text
+
+
+def test_sharding_is_the_distributed_optimizer_or_megatron_fsdp():
+    assert "--use-megatron-fsdp" not in given("dense-zero1")
+    assert given("dense-zero2")["--data-parallel-sharding-strategy"] == ("optim_grads",)
+    assert given("dense-fsdp")["--data-parallel-sharding-strategy"] == ("optim_grads_params",)
+    assert "--use-distributed-optimizer" not in given("dense-ddp")
+    assert given("replicas")["--num-distributed-optimizer-instances"] == ("2",)
+
+
+def test_experts_and_latent_attention_are_in_the_shape():
+    flags = given("moe-shared")
+
+    assert flags["--expert-model-parallel-size"] == ("32",)
+    assert flags["--moe-layer-freq"] == ("([0]*3+[1]*58)",)  # DeepSeek-V3: three dense layers of 61
+    assert (flags["--kv-lora-rank"], flags["--qk-head-dim"], flags["--v-head-dim"]) == (("512",), ("128",), ("128",))
+    assert "--kv-channels" not in flags
+
+
+def test_layers_that_do_not_divide_are_laid_out():
+    assert stages(6, 3) == "Et*2|t*2|t*2L"
+    assert stages(7, 3) == "Et*3|t*2|t*2L"
+    assert stages(2, 3) == "Et*1|t*1|L"
+    assert given("pipeline-uneven")["--pipeline-model-parallel-layout"] == (stages(126, 8),)
+
+
+def test_every_second_layer_is_half_of_a_stage():
+    assert given("every-2")["--recompute-method"] == ("block",)
+    assert checkpointed(run_of("every-2")) == 16  # of 32
+    assert given("full-ckpt")["--recompute-method"] == ("uniform",)
+
+
+def test_adapters_are_refused():
+    with pytest.raises(UsageError, match="knows no adapters"):
+        file_of("megatron", "lora")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize("name", ["dense", "pipeline-uneven", "moe-shared", "offload-activations"])
+def test_a_shell_reads_the_script(name):
+    script = file_of("megatron", name).text
+    done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_the_script_starts_torchrun_with_the_plans_arguments_and_the_readers(tmp_path):
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n', encoding="utf-8")
+    torchrun.chmod(0o755)
+    (tmp_path / "run.sh").write_text(file_of("megatron", "pipeline").text, encoding="utf-8")
+    place = {"PATH": f"{tmp_path}:/usr/bin:/bin", "NODE_RANK": "3", "MASTER_ADDR": "node-0"}
+    done = subprocess.run(
+        ["bash", str(tmp_path / "run.sh"), "--lr", "1e-4"], env=place, text=True, capture_output=True, check=True
+    )
+    words = done.stdout.split()
+
+    assert words[:8] == ["--nnodes", "8", "--nproc-per-node", "8", "--node-rank", "3", "--master-addr", "node-0"]
+    assert words[words.index("pretrain_gpt.py") + 1] == "--num-layers"
+    assert words[-2:] == ["--lr", "1e-4"]
