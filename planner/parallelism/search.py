@@ -84,13 +84,19 @@ def _virtual_sizes(recipe: Recipe) -> list[int]:
 
 def micro_batches(recipe: Recipe) -> list[int]:
     """Sizes up to 128 that divide the global batch; powers of two and some between where a search chooses it."""
+    images = recipe.model.kind == "image"
     if recipe.batch_band is not None:
-        return [size for size in OPEN_MICRO_BATCHES if size <= recipe.batch_band[1]]
-    return [size for size in divisors(recipe.global_batch) if size <= 128]
+        sizes = OPEN_MICRO_BATCHES + (IMAGE_MICRO_BATCHES if images else ())
+        return [size for size in sizes if size <= recipe.batch_band[1]]
+    most = IMAGE_MICRO_BATCHES[-1] if images else OPEN_MICRO_BATCHES[-1]
+    return [size for size in divisors(recipe.global_batch) if size <= most]
 
 
 OPEN_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128)
 """Micro-batches that a search may take where no batch says which of them divide it."""
+
+IMAGE_MICRO_BATCHES = (48, 96, 192, 256, 384, 512, 768, 1024)
+"""The larger ones that images take beside these."""
 
 STEPS_PER_OCTAVE = 8
 """Numbers of nodes between two powers of two that a search over numbers of GPUs looks at first."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from planner.parallelism.layout import Layouts
 from planner.parallelism.search import FixedLayout, counts_between, enumerate_layouts
-from planner.performance.evaluation import Score
+from planner.performance.evaluation import Score, flop_of
 from planner.performance.memory import usable_bytes
 from planner.performance.operations import model_flop_per_token
 from planner.planning.case import Case
@@ -141,7 +141,9 @@ def _windows(case: Case, targets: Targets, at_least: int = 1) -> Iterator[tuple[
     """Ranges of GPU counts to look at, in rising order; with a deadline from the fewest that could meet it at all."""
     low, wider = at_least, WINDOW
     if targets.deadline_s is not None:
-        flop = case.tokens * model_flop_per_token(case.recipe.model, case.recipe.seq_len)
+        recipe = case.recipe
+        each = flop_of(recipe) if recipe.model.has_network else model_flop_per_token(recipe.model, recipe.seq_len)
+        flop = case.tokens * each
         flop *= 1.0 if case.recipe.trains_all else 0.5
         peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
         low, wider = max(at_least, math.floor(flop / targets.deadline_s / (BEST_MFU * peak))), DEADLINE_WINDOW

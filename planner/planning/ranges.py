@@ -173,6 +173,7 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
+        "samples_per_s_per_gpu": drawn.tokens_per_s_per_gpu / case.recipe.seq_len,
         "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
         "mfu": drawn.model_flop_per_s_per_gpu / peak,
         "duration_days": drawn.wall_s / DAY_S,
@@ -183,6 +184,8 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     }
     if case.price.usd_per_gpu_h is None:
         del metrics["cost_usd"]
+    if case.recipe.model.has_network:
+        del metrics["tokens_per_s_per_gpu"]
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
 
 
@@ -203,7 +206,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
-    network = case.recipe.model.kind == "cnn"
+    network = case.recipe.model.has_network
     products = () if network else products_used(case.recipe, at, case.mid)
     for booked_apart in ("cost_usd", "carbon_tco2e"):  # whose mids are sums and products of others
         ranges.pop(booked_apart, None)

@@ -31,6 +31,7 @@ from planner.question.cost_inputs import (
 )
 from planner.question.input import Input, InputGroup
 from planner.question.parsers import (
+    number,
     one_of,
     parse_power_limit,
     parse_probability,
@@ -61,7 +62,7 @@ MODEL = Input(
     name="model",
     group=InputGroup.MODEL,
     metavar="NAME",
-    help="A catalogue model or a Hugging Face config.json.",
+    help="A catalogue model, or a config.json of Hugging Face or timm.",
     parse=parse_text,
     choices=names.models,
 )
@@ -91,11 +92,41 @@ SEQ_LEN = Input(
     default=f"{DEFAULT_SEQ_LEN} or the model's",
     parse=whole_number(),
 )
+IMAGE_SIZE = Input(
+    name="image_size",
+    group=InputGroup.TRAINING,
+    metavar="N",
+    help="Pixels of a side, of models that see images.",
+    default="the model's",
+    parse=whole_number(low=16, high=4096),
+)
+SAMPLES = Input(
+    name="samples",
+    group=InputGroup.TRAINING,
+    metavar="N",
+    help="Images or sequences that the run trains on, like 115M.",
+    parse=parse_count,
+)
+EXAMPLES = Input(
+    name="examples",
+    group=InputGroup.TRAINING,
+    metavar="N",
+    help="Samples in the data set, like 1.28M.",
+    parse=parse_count,
+)
+EPOCHS = Input(
+    name="epochs",
+    group=InputGroup.TRAINING,
+    metavar="N",
+    help="Passes over the data set.",
+    default="1",
+    parse=number(0, above=True, example="3"),
+)
 GLOBAL_BATCH = Input(
     name="global_batch",
     group=InputGroup.TRAINING,
     metavar="N",
-    help="Sequences per step.",
+    help="Sequences or images per step.",
     default="the model's, or by model size",
     parse=whole_number(),
 )
@@ -270,7 +301,7 @@ MEMORY_RISK = Input(
 # fmt: off
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
-    METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
+    METHOD, TOKENS, SEQ_LEN, IMAGE_SIZE, SAMPLES, EXAMPLES, EPOCHS, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
     PRICE, PRICE_LIKE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP,

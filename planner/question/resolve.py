@@ -12,7 +12,7 @@ from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
-from planner.question.batch import batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens
+from planner.question.batch import StepBatch, batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens
 from planner.question.cost_inputs import CALIBRATION, SEED
 from planner.question.inputs import (
     ACT_CKPT,
@@ -25,6 +25,8 @@ from planner.question.inputs import (
     DEFAULT_MAX_GPUS,
     DEFAULT_SEQ_LEN,
     EP,
+    EPOCHS,
+    EXAMPLES,
     GLOBAL_BATCH,
     GPU,
     GPUS,
@@ -42,6 +44,7 @@ from planner.question.inputs import (
     POWER_LIMIT,
     PP,
     PRECISION,
+    SAMPLES,
     SEQ_LEN,
     STACK,
     TOKENS,
@@ -53,12 +56,21 @@ from planner.question.inputs import (
 from planner.question.parsers import AUTO
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
+from planner.question.resolve_images import (
+    TrainingData,
+    image_defaults,
+    policy_of,
+    read_images,
+    read_one_copy,
+    refuse_images,
+    samples_of,
+)
 from planner.question.resolve_model import resolve_model
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
 from planner.training.optimizers import find_optimizer
-from planner.training.policies import default_policy, find_policy
+from planner.training.policies import find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.units import GIGA
 
@@ -66,37 +78,28 @@ DEFAULT_GPU = "h100-sxm5-80gb"
 DEFAULT_PRECISION = "bf16"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
-    """The sequences of a step, and what else the planner may take."""
-
-    sequences: int
-    band: tuple[int, int] | None = None
-    critical: float | None = None
-    published: bool = False
-
-
-def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) -> _Batch:
+def _global_batch(read: Reader, model: ModelShape, seq_len: int, tokens: float) -> StepBatch:
     given = read.value(GLOBAL_BATCH)
     if given is not None:
-        return _Batch(sequences=given)
+        return StepBatch(sequences=given)
     published = model.global_batch_tokens
     sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
-    critical = None if model.kind == "cnn" else critical_batch_tokens(model.params_total, tokens) / seq_len
+    critical = critical_batch_tokens(model.params_total, tokens) / seq_len
     band = batch_band(sequences, critical)
     note = Message.of(
         "note.published_batch" if published else "note.batch_by_size",
         tokens=sequences * seq_len, least=band[0], most=band[1],
-        critical="" if critical is None else Message.of("note.critical_batch", tokens=critical * seq_len),
+        critical=Message.of("note.critical_batch", tokens=critical * seq_len),
     )  # fmt: skip
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
-    return _Batch(sequences=sequences, band=band, critical=critical, published=bool(published))
+    return StepBatch(sequences=sequences, band=band, critical=critical, published=bool(published))
 
 
-def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
+def _policies(read: Reader, model: ModelShape) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
     """The policy asked for, and those that are compared with it."""
     precision, name = read.value(PRECISION), read.text(POLICY)
-    asked = find_policy(name) if name else default_policy(precision or DEFAULT_PRECISION)
+    usual = policy_of(model)
+    asked = find_policy(name) if name else usual(precision or DEFAULT_PRECISION)
     if name and precision and asked.precision != precision:
         raise UsageError(
             f"{POLICY.flag} {name} belongs to {asked.precision}, not to {PRECISION.flag} {precision}",
@@ -105,7 +108,7 @@ def _policies(read: Reader) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...
     read.note(PRECISION, asked.precision, "derived" if name and not precision else None)
     read.note(POLICY, asked.id, note=Message.of("note.policy", what=asked.evidence.what))
     names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
-    return asked, tuple(asked if name == asked.precision else default_policy(name) for name in names)
+    return asked, tuple(asked if name == asked.precision else usual(name) for name in names)
 
 
 def _gpu(name: str, local: Gpu | None) -> Gpu:
@@ -234,13 +237,14 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     read = Reader(ask)
     model = resolve_model(read)
     method = read.value_or_default(METHOD)
-    seq_len = _seq_len(read, model)
-    tokens = _tokens(read, model)
-    batch = _global_batch(read, model, seq_len, tokens)
-    asked, policies = _policies(read)
-    optimizer = find_optimizer(read.value_or_default(OPTIMIZER))
+    images = model.kind == "image"
+    data = read_images(read, model) if images else _sequences(read, model)
+    model, batch = data.model, data.batch
+    asked, policies = _policies(read, model)
+    usual_optimizer, stack = image_defaults(read, model) if images else _defaults(read)
+    optimizer = find_optimizer(usual_optimizer)
     read.note(OPTIMIZER, optimizer.id)
-    stack, attention = read.value_or_default(STACK), read.value(ATTENTION)
+    attention = read.value(ATTENTION)
     clusters = _clusters(read, own)
     gpus, deadline_s, budget_usd = _targets(read)
     confidence_ratio = read.value_or_default(CONFIDENCE)
@@ -250,12 +254,13 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
-    fixed, memory_risk = _fixed(read), read.value_or_default(MEMORY_RISK)
+    fixed = read_one_copy(read, model) if images else _fixed(read)
+    memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
         raise UsageError(Message.of("error.auto_under_cap"), hint=Message.of("hint.limit_under_cap"))
     return Question(
-        model=model, method=method, tokens=tokens, seq_len=seq_len, global_batch=batch.sequences,
+        model=model, method=method, tokens=data.tokens, seq_len=data.seq_len, global_batch=batch.sequences,
         batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
         asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, attention=attention, offload=offload, clusters=clusters, gpus=gpus,
@@ -263,6 +268,30 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
     )  # fmt: skip
+
+
+def _sequences(read: Reader, model: ModelShape) -> TrainingData:
+    """What a language model trains on; an encoder's samples are sequences."""
+    refuse_images(read, model)
+    seq_len = _seq_len(read, model)
+    sampled = [item for item in (SAMPLES, EXAMPLES, EPOCHS) if read.text(item) is not None]
+    if not sampled:
+        tokens = _tokens(read, model)
+    elif read.text(TOKENS) is not None:
+        raise UsageError(f"both {TOKENS.flag} and {sampled[0].flag} were given", hint="leave out one of them")
+    elif sampled == [EPOCHS]:
+        raise UsageError(f"{EPOCHS.flag} was given without {EXAMPLES.flag}", hint=f"add `{EXAMPLES.flag} 100k`")
+    else:
+        tokens = samples_of(read, 1.0) * seq_len
+        read.note(TOKENS, tokens, "derived", Message.of("note.tokens_of_samples", seq_len=seq_len))
+    batch = _global_batch(read, model, seq_len, tokens)
+    return TrainingData(model=model, seq_len=seq_len, tokens=tokens, batch=batch)
+
+
+def _defaults(read: Reader) -> tuple[str, str]:
+    """Optimizer and stack."""
+    optimizer = read.value_or_default(OPTIMIZER)
+    return optimizer, read.value_or_default(STACK)
 
 
 def _seq_len(read: Reader, model: ModelShape) -> int:

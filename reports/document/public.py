@@ -11,7 +11,8 @@ HIDDEN = "…"
 """What stands for a text that is not public."""
 
 PUBLIC_INPUTS = frozenset({
-    "params", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload",
+    "params", "method", "tokens", "seq_len", "image_size", "samples", "examples",
+    "epochs", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload",
     "stack", "attention", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus", "gpus_per_node", "network",
     "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "price", "price_like",
     "commitment", "as_of", "pue", "electricity", "power_cap", "grid", "market_grid", "embodied", "seed",

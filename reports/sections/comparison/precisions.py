@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.sections.comparison.layout import layout_text
@@ -213,10 +216,20 @@ def _caption(facts: Facts, view: str, words: Words) -> str:
     )
 
 
+def _throughputs(facts: Facts) -> tuple[tuple[str, str, Callable[[Doc], Any]], ...]:
+    """Columns of the throughput: images/s, tokens/s, or for an encoder tokens/s and sequences/s."""
+    tokens = ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"])
+    if facts.sees_images:
+        return (("tokens", "images_per_s", lambda p: p["samples_per_s_per_gpu"]),)
+    if facts.doc["model"].get("kind") != "encoder":
+        return (tokens,)
+    return (tokens, ("samples", "sequences_per_s", lambda p: p.get("samples_per_s_per_gpu")))
+
+
 def runs_table(facts: Facts, words: Words) -> Table:
     """How each precision runs: layout, step time, rates, memory."""
     plans = facts.fitting()
-    kinds = (("step", "seconds", _step), ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"]),
+    kinds = (("step", "seconds", _step), *_throughputs(facts),
              ("tflops", "tflops", lambda p: p["tflops_per_gpu"]), ("mfu", "percent", lambda p: p["mfu"]))  # fmt: skip
     rungs = {name: words.shared(kind, [read(plan) for plan in plans]) for name, kind, read in kinds}
     gib = words.ladder("gib")[0]
