@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme startup calibrate accuracy clean
+.PHONY: layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme startup calibrate accuracy images imagefit imagemodels clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,6 +60,15 @@ schema: ## write the JSON Schemas of the documents anew from the types
 
 calibrate: ## fit the parameters to the shipped published runs and write them down
 	$(BIN)/python -m tools.calibrate
+
+images: ## how close models that see images are to timed training steps, whole families left out
+	$(BIN)/python -m benchmarks.images.accuracy
+
+imagefit: ## fit the terms of models that see images to timed training steps and write them down
+	$(BIN)/python -m tools.images.fit
+
+imagemodels: ## write the operations of timm's models anew (needs torch and timm)
+	$(BIN)/python -m tools.images.models
 
 accuracy: ## write docs/accuracy.md and its chart anew from the shipped published runs
 	$(BIN)/python -m benchmarks.accuracy

@@ -224,7 +224,9 @@ def _bert(config: ConfigJson) -> ModelShape:
 def _distilbert(config: ConfigJson) -> ModelShape:
     names = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
              "intermediate_size": "hidden_dim"}  # fmt: skip
-    return _bert(ConfigJson(config.file, dict(config.values) | {name: config.count(own) for name, own in names.items()}))
+    return _bert(
+        ConfigJson(config.file, dict(config.values) | {name: config.count(own) for name, own in names.items()})
+    )
 
 
 def _opt(config: ConfigJson) -> ModelShape:

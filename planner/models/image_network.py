@@ -146,8 +146,8 @@ class ImageNetwork:
     @property
     def flop_per_image(self) -> float:
         """Forward FLOP of one image."""
-        others = (*self.products, *self.batched, *self.attention)
-        return self.convolution_flop + sum(layer.flop for layer in others)
+        linear = sum(layer.flop for layer in self.products) + sum(layer.flop for layer in self.batched)
+        return self.convolution_flop + linear + sum(core.flop for core in self.attention)
 
     @property
     def is_convolutional(self) -> bool:

@@ -15,7 +15,7 @@ class ModelShape:
     name: str
     """Slug, for example `llama-3.1-70b`."""
     kind: str
-    """`decoder`, `encoder`, `encoder-decoder`; `image`, a model that sees images; or `cnn`, a network of a published run."""
+    """`decoder`, `encoder`, `encoder-decoder`; `image`, which sees images; or `cnn`, a network of a published run."""
     layers: int
     """Transformer layers (encoder plus decoder layers for an encoder-decoder)."""
     hidden: int

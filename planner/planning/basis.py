@@ -211,9 +211,7 @@ def _hour_price(price: Estimate | None) -> Message:
 def _default(key: str, name: str, value: object, note: Message | None) -> Assumption:
     """A default as an assumption, with its note in brackets."""
     shown = value if isinstance(value, int | float | str | Message) else str(value)
-    message = Message.of(
-        key, value=shown, note="" if note is None else Message.of("text.brackets", text=note)
-    )
+    message = Message.of(key, value=shown, note="" if note is None else Message.of("text.brackets", text=note))
     return Assumption(id=name, message=message, input=name)
 
 

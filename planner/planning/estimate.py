@@ -23,11 +23,11 @@ from planner.planning.inputs import shown_inputs
 from planner.planning.power_cap import cap_warning, over_cap, under_cap, without_default_deadline
 from planner.planning.ranges import DRAWS, Ranged, infeasible, ranged_plan, why_not
 from planner.planning.savings import savings_between
-from planner.planning.support import best_able, why_unable
 from planner.planning.targets import Targets, at_confidence, probability, targets_of
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
+from planner.training.support import best_able, why_unable
 from planner.units import DAY_S
 
 Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
@@ -175,7 +175,11 @@ def _unsupported(question: Question) -> list[Unsupported]:
         for policy in question.policies:
             reason = why_unable(question.model, policy, cluster.gpu)
             if reason:
-                best = best_able(question.model, question.policies, cluster.gpu) if policy.id == question.asked.id else None
+                best = (
+                    best_able(question.model, question.policies, cluster.gpu)
+                    if policy.id == question.asked.id
+                    else None
+                )
                 unsupported.append(
                     Unsupported(
                         precision=policy.precision, gpu=cluster.gpu.id, reason=reason,

@@ -37,7 +37,7 @@ from planner.question.inputs import (
     VP,
     ZERO,
 )
-from planner.training.policies import default_policy
+from planner.training.policies import default_policy, find_policy
 from planner.training.precision import PrecisionPolicy
 
 IMAGENET_IMAGES = 1_281_167
@@ -151,7 +151,9 @@ def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
     )  # fmt: skip
     for wanted, allowed in planned:
         if read.value(wanted) not in allowed:
-            raise UsageError(f"{wanted.flag}: `{read.text(wanted)}` is not planned for models that see images", hint=alone)
+            raise UsageError(
+                f"{wanted.flag}: `{read.text(wanted)}` is not planned for models that see images", hint=alone
+            )
     return FixedLayout(
         tp=1, pp=1, vp=1, cp=1, ep=1, zero=0, micro_batch=read.value(MICRO_BATCH), act_ckpt="none"
     )  # fmt: skip
@@ -168,19 +170,10 @@ def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
 
 def policy_of(model: ModelShape) -> Callable[[str], PrecisionPolicy]:
     """What a precision stands for where no policy is named: autocast, for a model that sees images."""
-    if model.kind != "image":
-        return default_policy
-    return lambda precision: default_policy_of_images(precision)
+    return _autocast if model.kind == "image" else default_policy
 
 
-def default_policy_of_images(precision: str) -> PrecisionPolicy:
-    """The policy that a precision stands for in image models.
-
-    Raises:
-        UsageError: no such precision.
-    """
-    from planner.training.policies import find_policy
-
+def _autocast(precision: str) -> PrecisionPolicy:
     return find_policy(AUTOCAST[precision]) if precision in AUTOCAST else default_policy(precision)
 
 

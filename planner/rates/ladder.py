@@ -24,8 +24,8 @@ from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
 from planner.rates.clock import at_clock, power_law, under_limit
-from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
 from planner.rates.conditions import read_for
+from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
 from planner.rates.qualifiers import memory_format, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
 from planner.training.recipe import Recipe

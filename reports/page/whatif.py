@@ -222,7 +222,17 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
     if answer is None or knobs is None:
         return {}, ()
     plans = [plan for plan in facts.fitting() if plan[ENERGY]]
-    quantities = ("money", "unit_price", "days", "gpu_hours", "energy", "carbon", "percent", "plain", facts.amount_quantity)
+    quantities = (
+        "money",
+        "unit_price",
+        "days",
+        "gpu_hours",
+        "energy",
+        "carbon",
+        "percent",
+        "plain",
+        facts.amount_quantity,
+    )
     own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
     data = {
         "asked": facts.asked,
@@ -233,7 +243,8 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
             if (plan_knobs := own[plan["precision"]])
         ],
         "ladders": {
-            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities
+            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)]
+            for name in (*quantities, facts.amount_quantity)
         },
         "words": {
             key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")

@@ -107,7 +107,7 @@ def _weights(layers: Iterable[Convolution]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResNet:
-    """Dimensions of a ResNet whose stride lies in the 3x3 convolution (He et al., arXiv 1512.03385, as torchvision's)."""
+    """Dimensions of a ResNet (He et al., arXiv 1512.03385) whose stride is in the 3x3 convolution, as torchvision's."""
 
     depths: Sequence[int]
     widths: Sequence[int]

@@ -101,6 +101,7 @@ def shape_of_images(network: ImageNetwork, evidence: Evidence | None = None) -> 
 
 IMAGE_MODELS = Catalogue(PATH, _shape, what="model", listing="mpplan models --images")
 
+
 def load_image_models() -> dict[str, ModelShape]:
     """All models of the catalogue by id.
 

@@ -1,8 +1,8 @@
 """Models that see images from a `config.json`: timm's, which names an architecture, and Hugging Face's families.
 
-timm writes `architecture`, `num_classes` and `pretrained_cfg` (`input_size` as channels, height, width); the transformers
-library the dimensions of `ViTConfig`, `DeiTConfig`, `Dinov2Config`, `ResNetConfig` and `ConvNextConfig`, whose defaults
-stand for missing keys.
+timm writes `architecture`, `num_classes` and `pretrained_cfg` (`input_size` as channels, height, width); the
+transformers library the dimensions of `ViTConfig`, `DeiTConfig`, `Dinov2Config`, `ResNetConfig` and `ConvNextConfig`,
+whose defaults stand for missing keys.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def _distilled(config: ConfigJson) -> ImageNetwork:
 
 def _stages(config: ConfigJson, widths: tuple[int, ...], depths: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Output channels and blocks of each stage."""
-    given = {"widths": config.whole_numbers("hidden_sizes") or widths, "depths": config.whole_numbers("depths") or depths}
+    given = {
+        "widths": config.whole_numbers("hidden_sizes") or widths,
+        "depths": config.whole_numbers("depths") or depths,
+    }
     if len(given["widths"]) != len(given["depths"]) or min((*given["depths"], *given["widths"])) < 1:
         raise config.fail("depths", f"{len(given['widths'])} whole numbers from 1 on, one for each of hidden_sizes")
     return given

@@ -23,9 +23,7 @@ BACKWARD_SHARE = 2.0 / 3.0
 """Part of a step's work in which gradients are made, and their reduction can hide."""
 
 
-def image_gradients(
-    network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates
-) -> Transfer:
+def image_gradients(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Transfer:
     """The gradients of a step, reduced among all GPUs."""
     group = place(at.dp, 1, cluster.nvlink_domain)
     payload = network.params * recipe.policy.reduce_bytes

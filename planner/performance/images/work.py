@@ -24,8 +24,8 @@ Column = npt.NDArray[np.float64]
 """One number for each shape of a network, `[shape, 1]`: they meet images or draws along the second axis."""
 
 ROOF = 4.0
-"""Order of the norm that joins arithmetic and operand traffic of a layer: near the greater of the two, a fifth above both
-where they are equal."""
+"""Order of the norm that joins arithmetic and operand traffic of a layer: near the greater of the two, a fifth above
+both where they are equal."""
 ALIGNED_CHANNELS = 8
 """16-bit tensor cores take channels by eights (NVIDIA, Convolutional Layers User's Guide, "Channels In And Out")."""
 UPDATE_KERNELS = 4.0
@@ -94,13 +94,12 @@ class ImageWork:
 
 
 def _roof(arithmetic: Value, traffic: Value) -> Value:
-    result: Value = (arithmetic**ROOF + traffic**ROOF) ** (1.0 / ROOF)
-    return result
+    return np.asarray((np.asarray(arithmetic) ** ROOF + np.asarray(traffic) ** ROOF) ** (1.0 / ROOF))
 
 
 def _summed(seconds: Value) -> Value:
     """Over the shapes of a network."""
-    return np.asarray(seconds).sum(axis=0)
+    return np.asarray(np.asarray(seconds).sum(axis=0))
 
 
 def _half_full(width: Value, half: Value) -> Value:

@@ -1,8 +1,8 @@
 """What a timm model does in one training step, recorded on PyTorch's meta device: no arithmetic, every shape.
 
-Needs torch and timm, in an environment of their own; `tools.image_models` writes what is recorded here. Autocast acts
+Needs torch and timm, in an environment of their own; `tools.images.models` writes what is recorded here. Autocast acts
 on devices, not on shapes alone, so that its rules are applied here: which operations take 16 bits and which 32 is
-PyTorch's list (docs.pytorch.org, "Automatic Mixed Precision package", CUDA ops). Attention is recorded as one operation.
+PyTorch's list (docs.pytorch.org, "Automatic Mixed Precision package", CUDA ops). Attention is one operation.
 """
 
 from __future__ import annotations
@@ -174,6 +174,8 @@ class Record(TorchDispatchMode):  # type: ignore[misc]
 
 def _convolution(args: Any, result: Any) -> tuple[float, ...]:
     image, weight, transposed, groups = args[0], args[1], args[6], args[8]
+    if image.shape[0] % IMAGES:
+        raise ValueError("weights of its own for each image")
     inputs, outputs = weight.shape[1], weight.shape[0]
     if transposed:
         inputs, outputs = weight.shape[0] // groups, weight.shape[1] * groups
@@ -231,8 +233,6 @@ def trace(name: str, image_size: int | None = None) -> Mapping[str, Any]:
         if bits == 16:
             for shapes in ("convolutions", "products", "batched", "attention"):
                 row[shapes] = getattr(record, shapes)
-    if any(shape[2] % IMAGES == 0 for shape in row["convolutions"]):
-        raise ValueError("weights of its own for each image")
     if row["kernels_16"] > MOST_KERNELS:
         raise ValueError("recurrent layers, which run as one kernel and are recorded step by step")
     return row

@@ -1,7 +1,7 @@
-"""Write `planner/catalog/image_models.csv`: the operations of timm's models by shape (`make images`).
+"""Write `planner/catalog/image_models.csv`: the operations of timm's models by shape (`make imagemodels`).
 
-Needs torch and timm (`pip install torch timm`), in an environment of their own. The models are those whose training steps
-were timed (`benchmarks/image_steps.csv`), and what is trained most today beside them.
+Needs torch and timm (`pip install torch timm`), in an environment of their own. The models are those whose training
+steps were timed (`benchmarks/images/steps.csv`), and what is trained most today beside them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.models.images.catalogue import PATH, TRAFFIC
 from planner.rows import read_rows
 from tools.house import ROOT
 
-STEPS = ROOT / "benchmarks" / "image_steps.csv"
+STEPS = ROOT / "benchmarks" / "images" / "steps.csv"
 
 MORE = (
     "vit_huge_patch14_224", "vit_giant_patch14_224", "vit_base_patch14_dinov2", "vit_large_patch14_dinov2",
@@ -33,7 +33,8 @@ ALIASES = {
     "vit_huge_patch14_224": "vit-h-14", "vit_giant_patch14_224": "vit-g-14", "deit_tiny_patch16_224": "deit-ti",
     "deit_small_patch16_224": "deit-s", "deit_base_patch16_224": "deit-b", "convnext_tiny": "convnext-t",
     "convnext_small": "convnext-s", "convnext_base": "convnext-b", "convnext_large": "convnext-l",
-    "convnext_xlarge": "convnext-xl", "swin_tiny_patch4_window7_224": "swin-t", "swin_small_patch4_window7_224": "swin-s",
+    "convnext_xlarge": "convnext-xl", "swin_tiny_patch4_window7_224": "swin-t",
+    "swin_small_patch4_window7_224": "swin-s",
     "swin_base_patch4_window7_224": "swin-b", "swin_large_patch4_window7_224": "swin-l",
     "efficientnetv2_rw_s": "efficientnetv2-s", "mobilenetv2_100": "mobilenet-v2; mobilenetv2",
     "mobilenetv3_large_100": "mobilenet-v3; mobilenetv3", "wide_resnet50_2": "wide-resnet-50",
@@ -43,8 +44,8 @@ ALIASES = {
 
 SHAPES = ("convolutions", "products", "batched", "attention")
 COLUMNS = (
-    "id", "aliases", "image_size", "params", "tensors", *(f"{name}_{bits}" for bits in (16, 32) for name in TRAFFIC), *SHAPES,
-    "source", "date",
+    "id", "aliases", "image_size", "params", "tensors",
+    *(f"{name}_{bits}" for bits in (16, 32) for name in TRAFFIC), *SHAPES, "source", "date",
 )  # fmt: skip
 DIGITS = 6
 """Significant digits of a number of the file."""
@@ -52,12 +53,14 @@ DIGITS = 6
 
 def main(names: Iterable[str]) -> int:
     """Trace all models, or only those named, and write the file; what cannot be traced is said and left out."""
-    from tools.image_trace import trace
+    from tools.images.trace import trace
 
     rows = {row.text("id"): dict(row.cells) for row in read_rows(PATH)} if PATH.exists() else {}
     timed = {row.text("architecture") for row in read_rows(STEPS)}
     wanted = list(names) or sorted(timed | set(MORE))
-    source = f"timm {version('timm')} on PyTorch {version('torch').partition('+')[0]}, meta device (tools/image_trace.py)"
+    source = (
+        f"timm {version('timm')} on PyTorch {version('torch').partition('+')[0]}, meta device (tools/images/trace.py)"
+    )
     for number, name in enumerate(wanted, start=1):
         try:
             row = trace(name)
@@ -65,7 +68,11 @@ def main(names: Iterable[str]) -> int:
             print(f"{name}: {str(error).splitlines()[0][:100]}", file=sys.stderr)  # noqa: T201
             rows.pop(name, None)
             continue
-        rows[name] = written(row) | {"aliases": ALIASES.get(name, ""), "source": source, "date": datetime.now(UTC).date().isoformat()}
+        rows[name] = written(row) | {
+            "aliases": ALIASES.get(name, ""),
+            "source": source,
+            "date": datetime.now(UTC).date().isoformat(),
+        }
         print(f"{number} of {len(wanted)}: {name}", file=sys.stderr)  # noqa: T201
     with PATH.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

@@ -1,7 +1,7 @@
 """How close the planner is to timed training steps of models that see images: `make images`.
 
-Whole families of models are left out of the fit in turn (`resnet*`, `vit*`, ...) and predicted by what the others teach.
-The batch of each timed step is the largest of a series that fitted into the GPU: the memory is held against that too.
+Whole families of models are left out of the fit in turn (`resnet*`, `vit*`, ...) and predicted by what the others
+teach. The batch of each timed step is the largest of a series that fitted into the GPU: the memory is held against it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from planner.performance.images.step import image_memory
 from planner.performance.memory import usable_bytes
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
-from tools.image_fit import (
+from tools.images.fit import (
     BENCHMARK_OVERHEAD_S,
     TimedStep,
     alone,

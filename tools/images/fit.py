@@ -1,8 +1,8 @@
 """Fit the terms of models that see images to timed training steps: `make imagefit` writes them to the parameters.
 
-The steps are those of timm's models on one GPU (`benchmarks/image_steps.csv`), the equations the planner's own, and the
-priors `benchmarks/image_priors.csv`. Only terms that no other kind of model has are moved; the rates of memory, products
-and launches that they rest on stay what published runs say.
+The steps are those of timm's models on one GPU (`benchmarks/images/steps.csv`), the equations the planner's own, and
+the priors `benchmarks/images/priors.csv`. Only terms that no other kind of model has are moved; the rates of memory,
+products and launches that they rest on stay what published runs say.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from tools.house import ROOT
 
 Floats = npt.NDArray[np.float64]
 
-STEPS = ROOT / "benchmarks" / "image_steps.csv"
-PRIORS = ROOT / "benchmarks" / "image_priors.csv"
+STEPS = ROOT / "benchmarks" / "images" / "steps.csv"
+PRIORS = ROOT / "benchmarks" / "images" / "priors.csv"
 
 ROW_SD = 0.5
 """Spread of one step in its logarithm, as far as it teaches: models of one family err together, and many are alike."""
 CAPPED = 0.15
-"""Residual from which a step counts by its size and no longer by its square: some models run on kernels of their own."""
+"""Residual from which a step counts by its size, no longer by its square: some models run on kernels of their own."""
 TRANSFER_SD = 0.12
 """Spread of a term between this GPU and others, in its logarithm: assumed."""
 BENCHMARK_OVERHEAD_S = 0.003
 """Host time between steps of a loop that loads no images and logs nothing: assumed."""
 OWN_CLOCK = "own_clock_ratio"
-"""Row of the priors that is no term: the clock of this GPU over that of its datasheet, which other GPUs do not share."""
+"""Row of the priors that is no term: the clock of this GPU over that of its datasheet, which others do not share."""
 ITERATIONS = 12
 STEP = 1e-3
 """Of the derivatives, in the logarithm of a term."""
@@ -218,7 +218,9 @@ def write(fitted: Fitted) -> None:
             if cells["id"] not in found:
                 file.write(line)
                 continue
-            cells |= dict(zip(("value", "low", "high"), (f"{figure:.4g}" for figure in found[cells["id"]]), strict=True))
+            cells |= dict(
+                zip(("value", "low", "high"), (f"{figure:.4g}" for figure in found[cells["id"]]), strict=True)
+            )
             cells["date"] = today().isoformat()
             csv.writer(file, lineterminator="\n").writerow(cells.values())
 
@@ -234,7 +236,8 @@ def summary(errors: Floats) -> str:
 
 def errors_of(steps: Sequence[TimedStep], log_values: Floats) -> Floats:
     """Prediction over measurement, less 1, `[step]`."""
-    return predicted(steps, log_values) / np.array([step.seconds for step in steps]) - 1.0
+    measured = np.array([step.seconds for step in steps])
+    return np.asarray(predicted(steps, log_values) / measured - 1.0)
 
 
 def main() -> int:
