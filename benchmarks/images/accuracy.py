@@ -94,7 +94,7 @@ def coverage(steps: Sequence[TimedStep]) -> float:
     from planner.performance.images.step import image_step
 
     drawn = {
-        last: resolve_rates(cluster, recipe_of(last)).sample(draws).replaced(step_overhead_s=BENCHMARK_OVERHEAD_S)
+        last: resolve_rates(cluster, recipe_of(last)).sample(draws).replaced(image_step_overhead_s=BENCHMARK_OVERHEAD_S)
         for last in (True, False)
     }
     for step in steps:

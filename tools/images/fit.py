@@ -138,7 +138,7 @@ def seconds(steps: Sequence[TimedStep], parameters: Parameters, clock_ratio: flo
 def _rates(cluster: Cluster, channels_last: bool, parameters: Parameters, clock_ratio: float) -> Rates:
     rates = resolve_rates(cluster, recipe_of(channels_last), None, parameters).sample()
     return rates.replaced(
-        step_overhead_s=BENCHMARK_OVERHEAD_S, linear_flop_per_s=rates.linear_flop_per_s * clock_ratio,
+        image_step_overhead_s=BENCHMARK_OVERHEAD_S, linear_flop_per_s=rates.linear_flop_per_s * clock_ratio,
         other_flop_per_s=rates.other_flop_per_s * clock_ratio,
     )  # fmt: skip
 

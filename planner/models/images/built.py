@@ -152,10 +152,14 @@ class ResNet:
         refer = _referred(BOTTLENECK if self.bottleneck else BASIC, 224)
         tensors = 3 * number + 2
         ratios = (_elements(layers) / _elements(refer.convolutions), tensors / refer.tensors, params / refer.params)
+        pooled = layers[0].pixels * self.stem / (refer.convolutions[0].pixels * refer.convolutions[0].outputs)
+        half, full = (
+            replace(_scaled(traffic, *ratios), pool=traffic.pool * pooled) for traffic in (refer.half, refer.full)
+        )
         return ImageNetwork(
             name=name, image_size=self.image_size, params=params, tensors=tensors, convolutions=layers,
             products=(Product(m=1.0, n=self.classes, k=features, count=1),), batched=(), attention=(),
-            half=_scaled(refer.half, *ratios), full=_scaled(refer.full, *ratios),
+            half=half, full=full,
         )  # fmt: skip
 
 

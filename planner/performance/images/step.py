@@ -42,7 +42,7 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
     hidden = rates.overlap_dp_ratio * busy * BACKWARD_SHARE
     exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
     update_bytes = network.params * update_bytes_per_param(recipe)
-    optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.step_overhead_s
+    optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.image_step_overhead_s
     m = at.grad_accum.astype(np.float64)
     jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * m * busy
     error, nothing = left_out(rates), 0.0 * busy

@@ -739,6 +739,7 @@ TEXT: dict[str, str] = {
     "driver.image_reduce_passes": "memory traffic of reductions",
     "driver.image_pool_passes": "memory traffic of pooling",
     "driver.image_score_passes": "memory passes of stored scores",
+    "driver.image_step_overhead_s": "host time per step of image models",
     "driver.image_activation_ratio": "activations of image models",
     "driver.clock_exponent": "power by clock",
     # what if

@@ -725,6 +725,7 @@ TEXT: dict[str, str] = {
     "driver.image_reduce_passes": "归约的内存流量",
     "driver.image_pool_passes": "池化的内存流量",
     "driver.image_score_passes": "注意力分数矩阵的内存遍数",
+    "driver.image_step_overhead_s": "图像模型每步的主机时间",
     "driver.image_activation_ratio": "图像模型的激活",
     "driver.clock_exponent": "功率随频率的变化",
     # what if
