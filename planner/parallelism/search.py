@@ -148,6 +148,11 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
     return [0, *sharded] if whole else sharded
 
 
+def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
+    """The key of a message about sequences, or of that about images for a model that sees them."""
+    return images if recipe.model.kind == "image" else sequences
+
+
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
     if fixed.tp and model.heads % fixed.tp:
@@ -173,7 +178,11 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     if fixed.micro_batch and recipe.batch_band is None and recipe.global_batch % fixed.micro_batch:
         sizes = [d for d in divisors(recipe.global_batch) if d <= 64]
         raise UsageError(
-            Message.of("error.micro_batch", micro_batch=fixed.micro_batch, global_batch=recipe.global_batch),
+            Message.of(
+                of_samples(recipe, "error.micro_batch", "error.micro_batch_images"),
+                micro_batch=fixed.micro_batch,
+                global_batch=recipe.global_batch,
+            ),
             hint=Message.of("hint.one_of", values=tuple(sizes)),
         )
 
@@ -301,6 +310,15 @@ def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     dp = gpus // inner
     if len(fixed_axes) == 3 and recipe.batch_band is None and recipe.global_batch % dp:
         raise UsageError(
-            Message.of("error.dp_batch", dp=dp, gpus=gpus, inner=inner, global_batch=recipe.global_batch),
-            hint=Message.of("hint.batch_near", global_batch=-(-recipe.global_batch // dp) * dp),
+            Message.of(
+                of_samples(recipe, "error.dp_batch", "error.dp_batch_images"),
+                dp=dp,
+                gpus=gpus,
+                inner=inner,
+                global_batch=recipe.global_batch,
+            ),
+            hint=Message.of(
+                of_samples(recipe, "hint.batch_near", "hint.batch_near_images"),
+                global_batch=-(-recipe.global_batch // dp) * dp,
+            ),
         )

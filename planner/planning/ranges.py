@@ -10,6 +10,7 @@ import numpy.typing as npt
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
+from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation, memory_of
 from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
@@ -99,8 +100,13 @@ def _no_split(case: Case) -> Message:
     """No layout divides these GPUs, the model and the batch, or any batch of the band."""
     band = case.recipe.batch_band
     if band is None:
-        return Message.of("why.no_even_split", global_batch=case.recipe.global_batch)
-    return Message.of("why.no_batch_splits", least=band[0], most=band[1])
+        return Message.of(
+            of_samples(case.recipe, "why.no_even_split", "why.no_even_split_images"),
+            global_batch=case.recipe.global_batch,
+        )
+    return Message.of(
+        of_samples(case.recipe, "why.no_batch_splits", "why.no_batch_splits_images"), least=band[0], most=band[1]
+    )
 
 
 def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:

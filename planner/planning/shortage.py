@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout
+from planner.parallelism.search import FixedLayout, of_samples
 from planner.performance.evaluation import Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
@@ -115,7 +115,10 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest) -> NoPlanError:
     gpu = case.cluster.gpu
     if not near.evaluated:
         batch = case.recipe.global_batch
-        return NoPlanError(Message.of("error.no_even_split", global_batch=batch), hint=Message.of("hint.more_divisors"))
+        why = Message.of(
+            of_samples(case.recipe, "error.no_even_split", "error.no_even_split_images"), global_batch=batch
+        )
+        return NoPlanError(why, hint=Message.of("hint.more_divisors"))
     need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
     return NoPlanError(
         Message.of(

@@ -24,7 +24,7 @@ def why_unable(model: ModelShape, policy: PrecisionPolicy, gpu: Gpu) -> Message 
     if reason is not None or model.network is None:
         return reason
     if policy.linear_compute in NARROW and model.network.is_convolutional:
-        return Message.of("why.no_narrow_convolutions", model=model.name, precision=policy.precision.upper())
+        return Message.of("why.no_narrow_convolutions", name=model.name, precision=policy.precision.upper())
     return None
 
 

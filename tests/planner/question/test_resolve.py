@@ -143,7 +143,7 @@ def test_the_optional_parts_are_taken():
     # model excludes params, samples tokens, tariff electricity, quote, own and price_like price; images are another
     # model's; records are read by the program
     assert set(given) == {item.name for item in INPUTS} - {
-        "model", "tariff", "quote", "own", "price_like", "records",
+        "model", "tariff", "quote", "own", "price_like", "records", "image_size", "samples", "examples", "epochs",
     }  # fmt: skip
 
 
