@@ -75,6 +75,10 @@ class Facts:
         """Whether the model is trained on images instead of tokens."""
         return bool(self.doc["model"].get("kind") == "image")
 
+    def worded(self, tokens: str, images: str) -> str:
+        """The key of a text about tokens or sequences, or of that about images."""
+        return images if self.sees_images else tokens
+
     @property
     def amount(self) -> float | None:
         """Tokens of the run, or images of a model that sees them; None where the document does not say."""

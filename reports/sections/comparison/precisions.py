@@ -40,7 +40,11 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     )
     bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
     bars += [
-        Bar(label=words.name("precision", entry["precision"]), text=words("fits.unsupported"), missing=True)
+        Bar(
+            label=words.name("precision", entry["precision"]),
+            text=words(facts.worded("fits.unsupported", "fits.left_out")),
+            missing=True,
+        )
         for entry in facts.doc.get("unsupported") or ()
         if entry.get("gpu") in (None, gpu or facts.gpu)
     ]
@@ -132,7 +136,11 @@ def left_out_rows(
         TableRow(
             cells=(
                 Cell(text=words.name("precision", entry["precision"])),
-                Cell(text=words("fits.unsupported"), detail=sentence(entry, "reason", words.lang).text, tone="bad"),
+                Cell(
+                    text=words(facts.worded("fits.unsupported", "fits.left_out")),
+                    detail=sentence(entry, "reason", words.lang).text,
+                    tone="bad",
+                ),
             )
         )
         for entry in facts.doc.get("unsupported") or ()
@@ -286,7 +294,7 @@ def views(facts: Facts, words: Words) -> Section | None:
     first = facts.plans()[0]
     deadline = facts.doc.get("deadline_days")
     lead = words.spans(
-        "views.lead",
+        facts.worded("views.lead", "views.lead_images"),
         gpus=f"{first['gpus']:,}",
         gpu=pretty_gpu(first["gpu"]),
         days=words.value("days", float(deadline)) if deadline else words("none"),

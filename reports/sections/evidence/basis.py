@@ -69,7 +69,7 @@ def question(facts: Facts, words: Words) -> Section | None:
     derived = facts.given("params") and not facts.given("model")
     sparse = model["params_active"] < model["params_total"]
     lead = words.spans(
-        "question.lead" if sparse else "question.lead_dense",
+        "question.lead" if sparse else facts.worded("question.lead_dense", "question.lead_images"),
         model=words("question.derived") if derived else facts.model_name,
         params=words.value("params", model["params_total"]),
         active=words.value("params", model["params_active"]),

@@ -228,6 +228,7 @@ TEXT: dict[str, str] = {
     "column.gpu": "GPU",
     "column.gpus": "GPUs",
     "column.layout": "Layout",
+    "column.batch_images": "Batch, images",
     "column.batch": "Batch, sequences",
     "column.in_time": "In time",
     "column.in_budget": "In budget",
@@ -306,6 +307,7 @@ TEXT: dict[str, str] = {
     "table.shape": "Shape of the model",
     "table.sources": "Kind: {kind}",
     "fits.no": "no plan",
+    "fits.left_out": "left out",
     "fits.unsupported": "not on this GPU",
     "saving.itself": "asked",
     # parts of the page
@@ -318,6 +320,8 @@ TEXT: dict[str, str] = {
     "nav.label": "Parts of this report",
     "nav.skip": "Skip to the answer",
     "views.title": "The comparison, fair in two ways",
+    "views.lead_images": "All precisions train the same images at the same batch: on the same {gpus} × {gpu}, where a faster "
+    "precision finishes sooner, and by the same deadline of {days}, where it needs fewer GPUs.",
     "views.lead": "All precisions train the same tokens at the same batch, each with its own best layout: on the same "
     "{gpus} × {gpu}, where a faster precision finishes sooner, and by the same deadline of {days}, "
     "where it needs fewer GPUs.",
@@ -411,7 +415,10 @@ TEXT: dict[str, str] = {
     "layout.title": "The layout, and the ones that lost",
     "layout.lead": "{precision} runs as {layout}, the best of {count} layouts that were evaluated.",
     "layout.chosen": "chosen",
+    "note.layout_images": "GPUs = DP; images per step = DP × micro-batch × accumulation.",
     "note.layout": "GPUs = TP × CP × DP × PP; sequences per step = DP × micro-batch × accumulation.",
+    "note.mfu_images": "MFU counts the arithmetic of an image forward and twice as much backward, over the dense peak of the"
+    " precision.",
     "note.mfu": "MFU counts six operations per matrix parameter and token plus causal attention, without recomputation, "
     "over the dense peak of the precision; HFU counts recomputation too.",
     "note.sources": "A source is named with the figures that it enters first; what follows from them rests on it too.",
@@ -470,6 +477,7 @@ TEXT: dict[str, str] = {
     "gap": "{what}: {why}. Effect: {effect}.",
     "question.title": "What was asked",
     "question.lead": "{model}: {params} parameters, {active} of them active for a token.",
+    "question.lead_images": "{model}: {params} parameters.",
     "question.lead_dense": "{model}: {params} parameters, all of them active for every token.",
     "question.derived": "A shape derived from published models",
     "given.flag": "given",
@@ -760,6 +768,9 @@ TEXT: dict[str, str] = {
     "whatif.table": "{precision}: the plan and what if",
     "whatif.all": "Cost of each precision, what if",
     "whatif.bill": "Electricity bill, if it is yours",
+    "whatif.formula_images": "GPU-hours = plan × images ÷ plan images × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
+    "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
+    "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
     "whatif.formula": "GPU-hours = plan × tokens ÷ plan tokens × plan goodput ÷ goodput × runs. Cost = GPU-hours × price, "
     "other lines in proportion. Energy = energy without the building × PUE, in proportion to GPU-hours. "
     "Carbon = energy × grid factor. Time is that of one run. Ranges keep the plan's proportions.",
