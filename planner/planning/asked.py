@@ -9,7 +9,7 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on
 from planner.planning.counts import fewest, soonest
 from planner.planning.ranges import Ranged, ranged_plan, why_not
-from planner.planning.shortage import leaner
+from planner.planning.shortage import larger_budget, leaner
 from planner.planning.targets import Targets, at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -138,5 +138,5 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 confidence=targets.confidence_ratio,
                 likely=likely.budget,
             ),
-            hint=Message.of("hint.larger_budget", budget_usd=usd * 1.02),
+            hint=larger_budget(case, usd * 1.02),
         )

@@ -12,7 +12,7 @@ from planner.question.asked import Reader
 from planner.question.inputs import MODEL, PARAMS
 from planner.question.usual_names import taken_for, usual_names
 from planner.records.home import user_path
-from planner.rows import compact, unknown_name
+from planner.rows import compact, near_names, unknown_name
 from planner.units import GIGA
 
 
@@ -72,7 +72,8 @@ def _model_of_catalogue(read: Reader, name: str) -> ModelShape:
     usual = taken_for("model", name, load_models())
     if usual is None and model_named(name) is None:
         known = (*load_models(), *load_image_models())
-        raise unknown_name("model", name, known, "mpplan models` and `mpplan models --images")
+        images_near = any(near in load_image_models() for near in near_names(name, known))
+        raise unknown_name("model", name, known, "mpplan models --images" if images_near else "mpplan models")
     if usual is None:
         shape = find_model(name)
         read.note(MODEL, shape.name, note=describe(shape))

@@ -245,6 +245,8 @@ TEMPLATES: dict[str, str] = {
     "hint.one_of_gpus": "give one of them",
     "hint.budget_or_deadline": "{hint}; or `--deadline {deadline_days:sig}d` with this budget",
     "hint.more_divisors": "use a global batch with more divisors, or leave --tp, --pp, --cp and --micro-batch to the planner",
+    "hint.larger_budget_images": "allow `--budget {budget_usd:.0f}`, fewer --samples or --epochs, or another --gpu or --precision",
+    "hint.more_divisors_images": "use a global batch with more divisors, or leave --micro-batch to the planner",
     "hint.larger_batch": "a larger global batch allows more GPUs; or {ways}",
     "hint.without": "without {input:flag} {value}",
     "hint.more_memory": "a GPU with more memory",

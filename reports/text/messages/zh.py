@@ -245,6 +245,8 @@ TEMPLATES: dict[str, str] = {
     "hint.one_of_gpus": "只给其中一个",
     "hint.budget_or_deadline": "{hint}；或在此预算下用 `--deadline {deadline_days:sig}d`",
     "hint.more_divisors": "换一个约数更多的全局批次，或让规划器决定 --tp、--pp、--cp 与 --micro-batch",
+    "hint.larger_budget_images": "放宽到 `--budget {budget_usd:.0f}`，减少 --samples 或 --epochs，或换 --gpu 或 --precision",
+    "hint.more_divisors_images": "换一个约数更多的全局批次，或让规划器决定 --micro-batch",
     "hint.larger_batch": "更大的全局批次可用更多 GPU；或 {ways}",
     "hint.without": "去掉 {input:flag} {value}",
     "hint.more_memory": "换显存更大的 GPU",

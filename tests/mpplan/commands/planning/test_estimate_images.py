@@ -128,3 +128,19 @@ def test_more_gpus_than_the_batch_has_images_are_refused(run):
     assert result.code == 2
     assert "8 GPUs do not divide the global batch of 4 images" in result.err
     assert "hint: use --global-batch 8" in result.err
+
+
+def test_what_helps_where_memory_or_money_is_short_is_said_in_images(run):
+    memory = run("estimate", "--model", "resnet-50", "--gpu", "l4", "--gpus", "1", "--price", "1",
+                 "--micro-batch", "1024", "--global-batch", "1024")  # fmt: skip
+    money = run("estimate", "--model", "resnet-50", "--budget", "5", "--price", "2")
+
+    assert (memory.code, money.code) == (8, 8)
+    assert "--micro-batch 1, a GPU with more memory" in memory.err
+    assert "--tp" not in memory.err
+    assert "fewer --samples or --epochs" in money.err
+
+
+def test_a_wrong_name_leads_to_the_list_that_has_it(run):
+    assert "`mpplan models --images` lists them all" in run("estimate", "--model", "resnt50").err
+    assert "`mpplan models` lists them all" in run("estimate", "--model", "llama-3.1-8bb").err
