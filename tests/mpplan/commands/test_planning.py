@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[4] / "docs" / "vision.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "vision.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
 RESNET = ("estimate", "--model", "resnet-50", "--gpus", "8", "--samples", "115M", "--price", "2.5")
 
