@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: frameworks launched launching layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme examples startup calibrate accuracy clean
+.PHONY: frameworks launched launching layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme examples startup calibrate accuracy clean images imagefit imagemodels
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,6 +74,15 @@ launching: ## write the tables of docs/launching.md anew from the code
 
 calibrate: ## fit the parameters to the shipped published runs and write them down
 	$(BIN)/python -m tools.calibrate
+
+images: ## how close models that see images are to timed training steps, whole families left out
+	$(BIN)/python -m benchmarks.images.accuracy
+
+imagefit: ## fit the terms of models that see images to timed training steps and write them down
+	$(BIN)/python -m tools.images.fit
+
+imagemodels: ## write the operations of timm's models anew (needs torch and timm)
+	$(BIN)/python -m tools.images.models
 
 accuracy: ## write docs/accuracy.md and its chart anew from the shipped published runs
 	$(BIN)/python -m benchmarks.accuracy

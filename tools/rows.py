@@ -25,6 +25,7 @@ from planner.hardware.interconnect import load_interconnect
 from planner.hardware.skypilot_names import skypilot_names
 from planner.kernels.catalogue import kernel_rows, load_surface
 from planner.models.catalogue import load_models
+from planner.models.images.catalogue import load_image_models
 from planner.models.published_names import load_published_names
 from planner.question.usual_names import usual_names
 from planner.rates.parameters import read_parameters
@@ -82,6 +83,7 @@ FILES = (
     DataFile(path=CATALOG / "frameworks.csv", key=("id",), dates=("date",), load=load_frameworks),
     DataFile(path=CATALOG / "gpu_aliases.csv", key=("alias",), has_source=False, gpu="gpu"),
     DataFile(path=CATALOG / "gpus.csv", key=("id",), dates=("year",), load=load_gpus),
+    DataFile(path=CATALOG / "image_models.csv", key=("id",), dates=("date",), load=load_image_models),
     DataFile(path=CATALOG / "interconnect.csv", key=("id",), dates=("date",), load=load_interconnect),
     DataFile(path=CATALOG / "kernel_points.csv", key=("surface", "at"), has_source=False),
     DataFile(path=CATALOG / "kernels.csv", key=("id",), dates=("date",), gpu="gpu", load=_kernels),

@@ -41,7 +41,8 @@ from tools.schema_types import (
     table,
 )
 
-NUMBER_INPUTS = ("tokens", "pue", "params", "global_batch", "seq_len", "gpus_per_node")
+NUMBER_INPUTS = ("tokens", "pue", "params", "global_batch", "seq_len", "gpus_per_node", "samples", "examples",
+                 "epochs", "image_size")  # fmt: skip
 """Inputs of the question whose value is a number or null in every answer: reports calculate with them."""
 ERRORS = {name: or_null(NUMBER) for name in ("median_abs_error", "p90_abs_error", "bias", "coverage")}
 
@@ -106,9 +107,10 @@ def _question(definitions: Definitions) -> Schema:
 def _model(definitions: Definitions) -> Schema:
     """The shape of the model, and the parameters that follow from it."""
     model = record_of(ModelShape, definitions)
-    del model["properties"]["evidence"]
+    del model["properties"]["evidence"], model["properties"]["network"]
+    images = {"image_size": or_null(COUNT) | {"default": None}, "flop_per_image": or_null(AMOUNT) | {"default": None}}
     counted = dict.fromkeys(("params_total", "params_active", "matrix_params_active"), AMOUNT)
-    shape = model["properties"] | counted
+    shape = model["properties"] | counted | images
     return record(shape, optional=tuple(name for name in shape if name not in counted))
 
 

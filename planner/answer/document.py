@@ -70,6 +70,10 @@ def to_document(answer: Answer) -> Document:
     """The document `mpplan.estimate/2` (docs/report-schema.md) as plain JSON values, its messages not yet worded."""
     model = plain(answer.model)
     model.pop("evidence")
+    model.pop("network")
+    network = answer.model.network
+    model["image_size"] = None if network is None else network.image_size
+    model["flop_per_image"] = None if network is None else network.flop_per_image
     model["params_total"] = answer.model.params_total
     model["params_active"] = answer.model.params_active
     model["matrix_params_active"] = answer.model.matrix_params_active

@@ -54,6 +54,7 @@ STEP_ITEMS = (
 
 METRICS = (
     "tokens_per_s_per_gpu",
+    "samples_per_s_per_gpu",
     "tflops_per_gpu",
     "mfu",
     "duration_days",
@@ -106,7 +107,7 @@ class CurvePoint:
     gpu: str
     gpus: int
     global_batch: int
-    """Sequences per step."""
+    """Sequences or images per step."""
     duration_days: Estimate
     cost_usd: Estimate | None
     """None where no price is known."""
@@ -147,6 +148,9 @@ class Plan:
     probability: Probability = field(default_factory=Probability)
     step_range_s: Estimate | None = None
     tokens_per_s_per_gpu: Estimate | None = None
+    """None for a model that sees images."""
+    samples_per_s_per_gpu: Estimate | None = None
+    """Images, or sequences of a language model."""
     tflops_per_gpu: Estimate | None = None
     """Model FLOP (causal-halved attention, no recomputation; no gradients of weights that LoRA freezes)."""
     mfu: Estimate | None = None

@@ -1,4 +1,4 @@
-"""A model's shape from its Hugging Face `config.json`."""
+"""A model's shape from its `config.json`: Hugging Face's, or timm's of a model that sees images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from planner.errors import InputFileError
 from planner.evidence import Evidence, EvidenceKind
 from planner.models.huggingface_families import FAMILIES, OTHER_NAMES
 from planner.models.huggingface_json import ConfigJson, parse_config
+from planner.models.images.catalogue import shape_of_images
+from planner.models.images.configs import FAMILIES as IMAGE_FAMILIES
+from planner.models.images.configs import image_network_of_config
 from planner.models.shape import ModelShape
 from planner.rows import near_names
 
@@ -27,6 +30,13 @@ def shape_from_config(text: str, name: str) -> ModelShape:
         InputFileError: not JSON, cut off, a key missing or of the wrong type, or an architecture that is not known.
     """
     config = parse_config(text, name)
+    images = image_network_of_config(config)
+    if images is not None:
+        network, family = images
+        label = _label(config, name, family)
+        what = f"operations of {label} ({family})"
+        evidence = Evidence(id=f"model:{label}", kind=EvidenceKind.GIVEN, what=what, source=name)
+        return shape_of_images(replace(network, name=label), evidence)
     config, family = _family(config)
     shape = FAMILIES[family](config)
     label = _label(config, name, family)
@@ -42,8 +52,8 @@ def _family(config: ConfigJson) -> tuple[ConfigJson, str]:
     family = OTHER_NAMES.get(given, given)
     if family in FAMILIES:
         return ConfigJson(config.file, {**config.values, **config.inner("text_config").values}), family
-    known = ", ".join(FAMILIES)
-    near = near_names(given, FAMILIES, limit=1)
+    known = ", ".join((*FAMILIES, *IMAGE_FAMILIES))
+    near = near_names(given, (*FAMILIES, *IMAGE_FAMILIES), limit=1)
     offer = f"closest is `{near[0]}`; " if near else ""
     raise InputFileError(
         f"{config.file}: model_type: expected a known architecture, found `{given}`", hint=f"{offer}known are {known}"

@@ -221,6 +221,14 @@ def _bert(config: ConfigJson) -> ModelShape:
     )
 
 
+def _distilbert(config: ConfigJson) -> ModelShape:
+    names = {"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
+             "intermediate_size": "hidden_dim"}  # fmt: skip
+    return _bert(
+        ConfigJson(config.file, dict(config.values) | {name: config.count(own) for name, own in names.items()})
+    )
+
+
 def _opt(config: ConfigJson) -> ModelShape:
     hidden, positions = config.count("hidden_size"), config.count("max_position_embeddings")
     if (config.opt_count("word_embed_proj_dim") or hidden) != hidden:
@@ -305,6 +313,9 @@ FAMILIES: dict[str, Callable[[ConfigJson], ModelShape]] = {
     "gpt_oss": _gpt_oss,
     "bert": _bert,
     "roberta": _bert,
+    "camembert": _bert,
+    "xlm-roberta": _bert,
+    "distilbert": _distilbert,
     "opt": _opt,
     "bloom": _bloom,
     "mpt": _mpt,

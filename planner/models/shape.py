@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.evidence import Evidence
+from planner.models.image_network import ImageNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +15,7 @@ class ModelShape:
     name: str
     """Slug, for example `llama-3.1-70b`."""
     kind: str
-    """`decoder`, `encoder`, `encoder-decoder` or `cnn`."""
+    """`decoder`, `encoder`, `encoder-decoder`; `image`, which sees images; or `cnn`, a network of a published run."""
     layers: int
     """Transformer layers (encoder plus decoder layers for an encoder-decoder)."""
     hidden: int
@@ -73,6 +74,13 @@ class ModelShape:
     global_batch_tokens: float | None = None
     """Published pre-training batch in tokens; None where not published."""
     evidence: Evidence | None = None
+    network: ImageNetwork | None = None
+    """Of kind `image`: its operations, which no other field here describes."""
+
+    @property
+    def has_network(self) -> bool:
+        """Whether it is a model that sees images, which no field of a transformer describes."""
+        return self.kind in ("cnn", "image")
 
     @property
     def moe_layers(self) -> int:

@@ -84,13 +84,19 @@ def _virtual_sizes(recipe: Recipe) -> list[int]:
 
 def micro_batches(recipe: Recipe) -> list[int]:
     """Sizes up to 128 that divide the global batch; powers of two and some between where a search chooses it."""
+    images = recipe.model.kind == "image"
     if recipe.batch_band is not None:
-        return [size for size in OPEN_MICRO_BATCHES if size <= recipe.batch_band[1]]
-    return [size for size in divisors(recipe.global_batch) if size <= 128]
+        sizes = OPEN_MICRO_BATCHES + (IMAGE_MICRO_BATCHES if images else ())
+        return [size for size in sizes if size <= recipe.batch_band[1]]
+    most = IMAGE_MICRO_BATCHES[-1] if images else OPEN_MICRO_BATCHES[-1]
+    return [size for size in divisors(recipe.global_batch) if size <= most]
 
 
 OPEN_MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128)
 """Micro-batches that a search may take where no batch says which of them divide it."""
+
+IMAGE_MICRO_BATCHES = (48, 96, 192, 256, 384, 512, 768, 1024)
+"""The larger ones that images take beside these."""
 
 STEPS_PER_OCTAVE = 8
 """Numbers of nodes between two powers of two that a search over numbers of GPUs looks at first."""
@@ -142,6 +148,11 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
     return [0, *sharded] if whole else sharded
 
 
+def of_samples(recipe: Recipe, sequences: str, images: str) -> str:
+    """The key of a message about sequences, or of that about images for a model that sees them."""
+    return images if recipe.model.kind == "image" else sequences
+
+
 def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     model = recipe.model
     if fixed.tp and model.heads % fixed.tp:
@@ -167,7 +178,11 @@ def _check_fixed(recipe: Recipe, fixed: FixedLayout) -> None:
     if fixed.micro_batch and recipe.batch_band is None and recipe.global_batch % fixed.micro_batch:
         sizes = [d for d in divisors(recipe.global_batch) if d <= 64]
         raise UsageError(
-            Message.of("error.micro_batch", micro_batch=fixed.micro_batch, global_batch=recipe.global_batch),
+            Message.of(
+                of_samples(recipe, "error.micro_batch", "error.micro_batch_images"),
+                micro_batch=fixed.micro_batch,
+                global_batch=recipe.global_batch,
+            ),
             hint=Message.of("hint.one_of", values=tuple(sizes)),
         )
 
@@ -301,6 +316,15 @@ def _check_gpus(gpus: int, fixed: FixedLayout, recipe: Recipe) -> None:
     dp = gpus // inner
     if len(fixed_axes) == 3 and recipe.batch_band is None and recipe.global_batch % dp:
         raise UsageError(
-            Message.of("error.dp_batch", dp=dp, gpus=gpus, inner=inner, global_batch=recipe.global_batch),
-            hint=Message.of("hint.batch_near", global_batch=-(-recipe.global_batch // dp) * dp),
+            Message.of(
+                of_samples(recipe, "error.dp_batch", "error.dp_batch_images"),
+                dp=dp,
+                gpus=gpus,
+                inner=inner,
+                global_batch=recipe.global_batch,
+            ),
+            hint=Message.of(
+                of_samples(recipe, "hint.batch_near", "hint.batch_near_images"),
+                global_batch=-(-recipe.global_batch // dp) * dp,
+            ),
         )

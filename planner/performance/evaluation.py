@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from planner.hardware.cluster import Cluster
 from planner.models.convnet import network_of
+from planner.models.images.catalogue import network_of as image_network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.convnet import network_memory, network_step
+from planner.performance.images.step import image_memory, image_step
 from planner.performance.memory import MemoryItems, memory_items, usable_bytes
 from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
 from planner.performance.optimizer_step import paging_s
@@ -70,6 +72,8 @@ def step_of(
     """Itemised step of a transformer or a convolutional network that needs so much memory."""
     if recipe.model.kind == "cnn":
         return network_step(network_of(recipe.model), recipe, cluster, at, rates)
+    if recipe.model.kind == "image":
+        return image_step(image_network_of(recipe.model), recipe, cluster, at, rates)
     step = step_times(recipe, cluster, at, rates, work)
     step = replace(step, allocator=allocator_s(cluster, at, memory_bytes, rates))
     if not recipe.optimizer.paged:
@@ -82,18 +86,22 @@ def memory_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = Non
     """Itemised peak memory of a transformer or a convolutional network."""
     if recipe.model.kind == "cnn":
         return network_memory(network_of(recipe.model), recipe, at, rates)
+    if recipe.model.kind == "image":
+        return image_memory(image_network_of(recipe.model), recipe, at, rates)
     return memory_items(recipe, at, rates, work)
 
 
 def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> Value:
     """Mean power of the products over that of products which hold the limit; convolutions are taken to hold it."""
-    return 1.0 if recipe.model.kind == "cnn" else products_draw_ratio(recipe, at, rates, work)
+    return 1.0 if recipe.model.has_network else products_draw_ratio(recipe, at, rates, work)
 
 
 def flop_of(recipe: Recipe) -> float:
-    """Model FLOP per token (per image of a convolutional network), forward and backward, of what the method trains."""
+    """Model FLOP per token (per image of a model that sees images), forward and backward, of what the method trains."""
     if recipe.model.kind == "cnn":
         return 3.0 * network_of(recipe.model).flop_per_image
+    if recipe.model.kind == "image":
+        return 3.0 * image_network_of(recipe.model).flop_per_image
     return worked_flop_per_token(recipe)
 
 
@@ -103,8 +111,8 @@ def tokens_per_step(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
 
 
 def recomputed_flop(recipe: Recipe, at: Layouts) -> npt.NDArray[np.float64]:
-    """FLOP per token that checkpointing does again, `[layout]`; nothing is known of convolutional networks."""
-    if recipe.model.kind == "cnn":
+    """FLOP per token that checkpointing does again, `[layout]`; models that see images are planned without."""
+    if recipe.model.has_network:
         return np.zeros(len(at))
     return np.array([recomputed_flop_per_token(recipe, name) for name in ACT_CKPT])[at.act_ckpt]
 
@@ -135,7 +143,7 @@ def evaluate(
         memory: what the layouts need, where it is known already.
     """
     flop, gpus = flop_of(recipe), at.gpus.astype(np.float64)
-    work = None if recipe.model.kind == "cnn" else work_of(recipe, at, rates)  # three parts read it
+    work = None if recipe.model.has_network else work_of(recipe, at, rates)  # three parts read it
     memory = memory or memory_of(recipe, at, rates, work if recipe.lengths is None else None)
     memory_bytes = memory.total
     step_tokens = tokens_per_step(recipe, at)

@@ -10,7 +10,7 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, best_on
 from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.rows import ways_that_fit
-from planner.planning.fitting.shortage import leaner
+from planner.planning.fitting.shortage import larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
 from planner.planning.targets import Targets, at_confidence, targets_of
 from planner.question.question import Question
@@ -205,5 +205,5 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 confidence=targets.confidence_ratio,
                 likely=likely.budget,
             ),
-            hint=Message.of("hint.larger_budget", budget_usd=usd * 1.02),
+            hint=larger_budget(case, usd * 1.02),
         )

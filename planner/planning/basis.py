@@ -159,6 +159,15 @@ _DEFAULTS = {
 }
 """Inputs whose default is an assumption worth reading, with the message that states it."""
 
+_IMAGE_DEFAULTS = _DEFAULTS | {
+    "global_batch": "assumption.images_per_step",
+    "image_size": "assumption.image_size",
+    "examples": "assumption.examples",
+    "epochs": "assumption.epochs",
+    "stack": "assumption.image_stack",
+}
+"""The same of models that see images."""
+
 _COMMITTED = {
     "spot": Assumption(id="spot", message=Message.of("assumption.spot"), input="commitment"),
     "1y": Assumption(id="commitment", message=Message.of("assumption.commitment_1y"), input="quote"),
@@ -203,12 +212,10 @@ def _hour_price(price: Estimate | None) -> Message:
     return Message.of("text.at_least_usd" if price.at_least else "text.usd", usd=price.mid)
 
 
-def _default(name: str, value: object, note: Message | None) -> Assumption:
+def _default(key: str, name: str, value: object, note: Message | None) -> Assumption:
     """A default as an assumption, with its note in brackets."""
     shown = value if isinstance(value, int | float | str | Message) else str(value)
-    message = Message.of(
-        _DEFAULTS[name], value=shown, note="" if note is None else Message.of("text.brackets", text=note)
-    )
+    message = Message.of(key, value=shown, note="" if note is None else Message.of("text.brackets", text=note))
     return Assumption(id=name, message=message, input=name)
 
 
@@ -227,10 +234,11 @@ def _network_measured(cases: tuple[Case, ...]) -> bool:
 
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
     """Defaults that the user could state instead, and what the model takes for granted."""
-    given = {name: question.inputs[name] for name in _DEFAULTS if name in question.inputs}
+    defaults = _IMAGE_DEFAULTS if question.model.kind == "image" else _DEFAULTS
+    given = {name: question.inputs[name] for name in defaults if name in question.inputs}
     assumptions = list(_short_names(question))
     assumptions += [
-        _default(name, entry.value, entry.note)
+        _default(defaults[name], name, entry.value, entry.note)
         for name, entry in given.items()
         if entry.source in ("default", "catalogue") and not (name == "network" and _network_measured(cases))
     ]
@@ -244,6 +252,8 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
 def _model_assumptions(case: Case) -> Iterator[Assumption]:
     """What the model assumes of hosts, failures and stops; no input of the question replaces these."""
     rates = case.mid
+    if case.recipe.model.kind == "image":
+        yield Assumption(id="input_pipeline", message=Message.of("assumption.input_pipeline"))
     host, network = float(rates.host_energy_ratio), float(rates.network_energy_ratio)
     yield Assumption(id="host_share", message=Message.of("assumption.host_share", host=host, network=network))
     hours, restart_min = 1 / float(rates.failures_per_gpu_h), float(rates.restart_s) / MINUTE_S

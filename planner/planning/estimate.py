@@ -27,7 +27,7 @@ from planner.planning.targets import Targets, at_confidence, probability, target
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Term
-from planner.training.policies import best_supported, why_unsupported
+from planner.training.support import best_able, why_unable
 from planner.units import DAY_S
 
 Measured = Mapping[str, Mapping[str, Mapping[str, Term]]]
@@ -173,9 +173,13 @@ def _unsupported(question: Question) -> list[Unsupported]:
     unsupported = []
     for cluster in question.clusters:
         for policy in question.policies:
-            reason = why_unsupported(policy, cluster.gpu)
+            reason = why_unable(question.model, policy, cluster.gpu)
             if reason:
-                best = best_supported(question.policies, cluster.gpu) if policy.id == question.asked.id else None
+                best = (
+                    best_able(question.model, question.policies, cluster.gpu)
+                    if policy.id == question.asked.id
+                    else None
+                )
                 unsupported.append(
                     Unsupported(
                         precision=policy.precision, gpu=cluster.gpu.id, reason=reason,
@@ -220,7 +224,7 @@ def _cases(
     return tuple(
         make_case(question, p, cluster, price, site, measured.get(p.id), ledger, parameters=known.parameters)
         for p in question.policies
-        if why_unsupported(p, cluster.gpu) is None
+        if why_unable(question.model, p, cluster.gpu) is None
     )
 
 

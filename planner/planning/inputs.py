@@ -69,6 +69,8 @@ def _note_batch(inputs: dict[str, InputValue], question: Question, plans: tuple[
     note = Message.of(
         "note.batch_chosen", tokens=batch * question.seq_len, default=question.global_batch, gpus=plan.gpus
     )
+    if question.model.kind == "image":
+        note = Message.of("note.images_chosen", default=question.global_batch, gpus=plan.gpus)
     inputs["global_batch"] = InputValue(value=batch, source="derived", note=note)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
+from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation, memory_of
 from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
@@ -99,8 +100,13 @@ def _no_split(case: Case) -> Message:
     """No layout divides these GPUs, the model and the batch, or any batch of the band."""
     band = case.recipe.batch_band
     if band is None:
-        return Message.of("why.no_even_split", global_batch=case.recipe.global_batch)
-    return Message.of("why.no_batch_splits", least=band[0], most=band[1])
+        return Message.of(
+            of_samples(case.recipe, "why.no_even_split", "why.no_even_split_images"),
+            global_batch=case.recipe.global_batch,
+        )
+    return Message.of(
+        of_samples(case.recipe, "why.no_batch_splits", "why.no_batch_splits_images"), least=band[0], most=band[1]
+    )
 
 
 def _lost(case: Case, choice: Choice) -> tuple[LostLayout, ...]:
@@ -173,6 +179,7 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
+        "samples_per_s_per_gpu": drawn.tokens_per_s_per_gpu / case.recipe.seq_len,
         "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
         "mfu": drawn.model_flop_per_s_per_gpu / peak,
         "duration_days": drawn.wall_s / DAY_S,
@@ -183,6 +190,8 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     }
     if case.price.usd_per_gpu_h is None:
         del metrics["cost_usd"]
+    if case.recipe.model.has_network:
+        del metrics["tokens_per_s_per_gpu"]
     return {name: np.broadcast_to(np.asarray(v, dtype=np.float64).ravel(), (count,)) for name, v in metrics.items()}
 
 
@@ -203,7 +212,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     ranges = {name: Estimate.of_draws(v) for name, v in arrays.items()}
     step_range_s = Estimate.of_draws(drawn.step_s)
     mfu_full_attention, hfu = _utilisation(case, layout.act_ckpt, ranges["mfu"].mid)
-    network = case.recipe.model.kind == "cnn"
+    network = case.recipe.model.has_network
     products = () if network else products_used(case.recipe, at, case.mid)
     for booked_apart in ("cost_usd", "carbon_tco2e"):  # whose mids are sums and products of others
         ranges.pop(booked_apart, None)

@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepBatch:
+    """The samples of a step, and what else the planner may take."""
+
+    sequences: int
+    """Or images."""
+    band: tuple[int, int] | None = None
+    """Least and most that may stand for it; None: exactly that."""
+    critical: float | None = None
+    """Above which a larger batch saves hardly any steps; None where no law is at hand."""
+    published: bool = False
+    """Whether it is the model's published one."""
 
 
 def default_batch_tokens(params: float) -> float:

@@ -42,12 +42,14 @@ from planner.question.parsers import (
 from planner.question.tuning_inputs import (
     EPOCHS,
     EXAMPLES,
+    IMAGE_SIZE,
     IN_BACKWARD,
     LENGTHS,
     LORA_RANK,
     LORA_TARGETS,
     LOSS,
     PACKED,
+    SAMPLES,
     SINGLE_QUANT,
     TRAINED_LAYERS,
 )
@@ -78,7 +80,7 @@ MODEL = Input(
     name="model",
     group=InputGroup.MODEL,
     metavar="NAME",
-    help="A catalogue model or a Hugging Face config.json.",
+    help="A catalogue model, or a config.json of Hugging Face or timm.",
     parse=parse_text,
     choices=names.models,
 )
@@ -113,7 +115,7 @@ GLOBAL_BATCH = Input(
     name="global_batch",
     group=InputGroup.TRAINING,
     metavar="N",
-    help="Sequences per step.",
+    help="Sequences or images per step.",
     default=f"the model's, or by model size; {TUNING_BATCH} for fine-tuning",
     parse=whole_number(),
 )
@@ -289,7 +291,8 @@ MEMORY_RISK = Input(
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
     METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
-    EXAMPLES, EPOCHS, LENGTHS, PACKED, LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, SINGLE_QUANT, IN_BACKWARD, LOSS,
+    SAMPLES, EXAMPLES, EPOCHS, IMAGE_SIZE, LENGTHS, PACKED, LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, SINGLE_QUANT,
+    IN_BACKWARD, LOSS,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
     PRICE, PRICE_LIKE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP,

@@ -77,10 +77,11 @@ def attentions() -> Iterable[str]:
 
 
 def models() -> Iterable[str]:
-    """Models of the catalogue."""
+    """Models of the catalogue, language models first."""
     from planner.models.catalogue import load_models
+    from planner.models.images.catalogue import load_image_models
 
-    return load_models()
+    return (*load_models(), *load_image_models())
 
 
 def gpus() -> Iterable[str]:

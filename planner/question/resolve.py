@@ -12,7 +12,14 @@ from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import Ask, Reader
-from planner.question.batch import batch_band, batch_sequences, critical_batch_tokens, default_batch_tokens, tuning_band
+from planner.question.batch import (
+    StepBatch,
+    batch_band,
+    batch_sequences,
+    critical_batch_tokens,
+    default_batch_tokens,
+    tuning_band,
+)
 from planner.question.cost_inputs import CALIBRATION, SEED
 from planner.question.inputs import (
     ACT_CKPT,
@@ -53,6 +60,14 @@ from planner.question.inputs import (
 from planner.question.parsers import AUTO
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
+from planner.question.resolve_images import (
+    TrainingData,
+    image_defaults,
+    policy_of,
+    read_images,
+    read_one_copy,
+    refuse_images,
+)
 from planner.question.resolve_model import resolve_model
 from planner.question.resolve_tuning import read_data, read_tuning, tuning_length
 from planner.question.tuning_inputs import IN_BACKWARD
@@ -61,9 +76,8 @@ from planner.records.home import CPU_LOCAL
 from planner.rows import compact
 from planner.training.frameworks import Framework, named_stacks
 from planner.training.method import Method, find_method
-from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
-from planner.training.policies import default_policy, find_policy
+from planner.training.policies import find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
 from planner.units import GIGA
 
@@ -75,17 +89,7 @@ TUNING_STACK = "hf"
 """Stack of a fine-tuning on the GPUs of one node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
-    """The sequences of a step, and what else the planner may take."""
-
-    sequences: int
-    band: tuple[int, int] | None = None
-    critical: float | None = None
-    published: bool = False
-
-
-def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> _Batch:
+def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> StepBatch:
     given = read.value(GLOBAL_BATCH)
     if given is not None:
         if given % method.sequences_per_example:
@@ -93,28 +97,31 @@ def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int,
                 f"{GLOBAL_BATCH.flag} counts sequences, and an example of {method.id} has two: {given} is odd",
                 hint=f"for example {GLOBAL_BATCH.flag} {given + 1}",
             )
-        return _Batch(sequences=given)
+        return StepBatch(sequences=given)
     if method.fine_tunes:
         read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
-        return _Batch(sequences=TUNING_BATCH, band=tuning_band(TUNING_BATCH, in_backward=bool(read.value(IN_BACKWARD))))
+        band = tuning_band(TUNING_BATCH, in_backward=bool(read.value(IN_BACKWARD)))
+        return StepBatch(sequences=TUNING_BATCH, band=band)
     published = model.global_batch_tokens
     sequences = batch_sequences(published or default_batch_tokens(model.params_total), seq_len)
-    critical = None if model.kind == "cnn" else critical_batch_tokens(model.params_total, tokens) / seq_len
+    critical = critical_batch_tokens(model.params_total, tokens) / seq_len
     band = batch_band(sequences, critical)
     note = Message.of(
         "note.published_batch" if published else "note.batch_by_size",
         tokens=sequences * seq_len, least=band[0], most=band[1],
-        critical="" if critical is None else Message.of("note.critical_batch", tokens=critical * seq_len),
+        critical=Message.of("note.critical_batch", tokens=critical * seq_len),
     )  # fmt: skip
     read.note(GLOBAL_BATCH, sequences, "catalogue" if published else "default", note)
-    return _Batch(sequences=sequences, band=band, critical=critical, published=bool(published))
+    return StepBatch(sequences=sequences, band=band, critical=critical, published=bool(published))
 
 
-def _policies(read: Reader, framework: Framework | None) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
+def _policies(
+    read: Reader, model: ModelShape, framework: Framework | None
+) -> tuple[PrecisionPolicy, tuple[PrecisionPolicy, ...]]:
     """The policy asked for, and those that are compared with it: the framework's where one is asked for."""
-    policy_of = default_policy if framework is None else framework.policy
+    usual = policy_of(model) if framework is None else framework.policy
     precision, name = read.value(PRECISION), read.text(POLICY)
-    asked = find_policy(name) if name else policy_of(precision or DEFAULT_PRECISION)
+    asked = find_policy(name) if name else usual(precision or DEFAULT_PRECISION)
     if name and precision and asked.precision != precision:
         raise UsageError(
             f"{POLICY.flag} {name} belongs to {asked.precision}, not to {PRECISION.flag} {precision}",
@@ -123,7 +130,7 @@ def _policies(read: Reader, framework: Framework | None) -> tuple[PrecisionPolic
     read.note(PRECISION, asked.precision, "derived" if name and not precision else None)
     read.note(POLICY, asked.id, note=Message.of("note.policy", what=asked.evidence.what))
     names = [*PRECISIONS, *([asked.precision] if asked.precision in EXTRA_PRECISIONS else [])]
-    return asked, tuple(asked if name == asked.precision else policy_of(name) for name in names)
+    return asked, tuple(asked if name == asked.precision else usual(name) for name in names)
 
 
 def _gpu(name: str, local: Gpu | None) -> Gpu:
@@ -226,14 +233,15 @@ def _stack(read: Reader, method: Method, clusters: tuple[Cluster, ...]) -> tuple
     return (name, None) if framework is None else (framework.stack, framework)
 
 
-def _optimizer(read: Reader, framework: Framework | None) -> Optimizer:
-    given = read.value(OPTIMIZER)
-    if given is None:
-        optimizer = find_optimizer(DEFAULT_OPTIMIZER) if framework is None else framework.optimizer
-    else:
-        optimizer = find_optimizer(given)
-    read.note(OPTIMIZER, optimizer.id)
-    return optimizer
+def _defaults(
+    read: Reader, model: ModelShape, method: Method, clusters: tuple[Cluster, ...]
+) -> tuple[str, str, Framework | None]:
+    """Optimizer, stack and the framework behind it, as given or as is usual."""
+    if model.kind == "image":
+        return (*image_defaults(read, model), None)
+    stack, framework = _stack(read, method, clusters)
+    usual = DEFAULT_OPTIMIZER if framework is None else framework.optimizer.id
+    return read.value(OPTIMIZER) or usual, stack, framework
 
 
 def _fixed(read: Reader, framework: Framework | None) -> FixedLayout:
@@ -278,13 +286,14 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     read = Reader(ask)
     model = resolve_model(read)
     method = find_method(read.value_or_default(METHOD))
-    seq_len = _seq_len(read, model, method)
-    data = read_data(read, model, method, seq_len)
-    batch = _global_batch(read, model, method, seq_len, data.tokens)
+    images = model.kind == "image"
+    data = read_images(read, model) if images else _sequences(read, model, method)
+    model, batch = data.model, data.batch
     clusters = _clusters(read, own)
-    stack, framework = _stack(read, method, clusters)
-    asked, policies = _policies(read, framework)
-    optimizer = _optimizer(read, framework)
+    usual_optimizer, stack, framework = _defaults(read, model, method, clusters)
+    asked, policies = _policies(read, model, framework)
+    optimizer = find_optimizer(usual_optimizer)
+    read.note(OPTIMIZER, optimizer.id)
     attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
     gpus, deadline_s, budget_usd = _targets(read)
     confidence_ratio = read.value_or_default(CONFIDENCE)
@@ -294,12 +303,13 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
-    fixed, memory_risk = _fixed(read, framework), read.value_or_default(MEMORY_RISK)
+    fixed = read_one_copy(read, model) if images else _fixed(read, framework)
+    memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
         raise UsageError(Message.of("error.auto_under_cap"), hint=Message.of("hint.limit_under_cap"))
     return Question(
-        model=model, method=method.id, tokens=data.tokens, seq_len=seq_len, global_batch=batch.sequences,
+        model=model, method=method.id, tokens=data.tokens, seq_len=data.seq_len, global_batch=batch.sequences,
         batch_band=batch.band, critical_batch=batch.critical, keeps_batch=batch.published,
         asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
@@ -308,6 +318,18 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         deadline_s=deadline_s, budget_usd=budget_usd, confidence_ratio=confidence_ratio, max_gpus=max_gpus,
         fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
+    )  # fmt: skip
+
+
+def _sequences(read: Reader, model: ModelShape, method: Method) -> TrainingData:
+    """What a language model trains on; an encoder's samples are sequences."""
+    refuse_images(read, model)
+    seq_len = _seq_len(read, model, method)
+    data = read_data(read, model, method, seq_len)
+    batch = _global_batch(read, model, method, seq_len, data.tokens)
+    return TrainingData(
+        model=model, seq_len=seq_len, tokens=data.tokens, batch=batch, lengths=data.lengths,
+        lengths_assumed=data.lengths_assumed,
     )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from planner.question.asked import Reader
 from planner.question.inputs import MODEL, PARAMS
 from planner.question.usual_names import taken_for, usual_names
 from planner.records.home import user_path
-from planner.rows import compact
+from planner.rows import compact, near_names, unknown_name
+from planner.units import GIGA
 
 
 def resolve_model(read: Reader) -> ModelShape:
@@ -61,9 +62,18 @@ def _config_of(name: str) -> Path | None:
 
 def _model_of_catalogue(read: Reader, name: str) -> ModelShape:
     """The model of a name, or the usual one of a short name, which is then said."""
-    from planner.models.catalogue import find_model, load_models
+    from planner.models.catalogue import find_model, load_models, model_named
+    from planner.models.images.catalogue import image_model_named, load_image_models
 
+    images = None if model_named(name) is not None else image_model_named(name)
+    if images is not None:
+        read.note(MODEL, images.name, note=describe(images))
+        return images
     usual = taken_for("model", name, load_models())
+    if usual is None and model_named(name) is None:
+        known = (*load_models(), *load_image_models())
+        images_near = any(near in load_image_models() for near in near_names(name, known))
+        raise unknown_name("model", name, known, "mpplan models --images" if images_near else "mpplan models")
     if usual is None:
         shape = find_model(name)
         read.note(MODEL, shape.name, note=describe(shape))
@@ -79,10 +89,12 @@ def _one_model() -> str:
 
 
 def _model_of_file(path: Path) -> ModelShape:
-    """The shape that a Hugging Face config.json describes."""
+    """The shape that a config.json describes."""
     name = str(path)
     if not os.path.isfile(path):
-        raise UsageError(f"no such file: `{name}`", hint="pass a Hugging Face config.json or a catalogue name")
+        raise UsageError(
+            f"no such file: `{name}`", hint="pass a config.json of Hugging Face or timm, or a catalogue name"
+        )
     text = read_text(path, name)
     from planner.models.huggingface import shape_from_config
 
@@ -91,6 +103,11 @@ def _model_of_file(path: Path) -> ModelShape:
 
 def describe(shape: ModelShape) -> Message:
     """A shape in one line."""
+    if shape.network is not None:
+        network = shape.network
+        return Message.of(
+            "note.image_model", params=network.params, gflop=network.flop_per_image / GIGA, pixels=network.image_size
+        )
     ffn = Message.of("note.ffn", hidden=shape.ffn_hidden)
     if shape.experts:
         ffn = Message.of("note.experts", experts=shape.experts, hidden=shape.expert_ffn, top_k=shape.top_k)

@@ -24,6 +24,7 @@ from planner.question.tuning_inputs import (
     LORA_TARGETS,
     LOSS,
     PACKED,
+    SAMPLES,
     SINGLE_QUANT,
     TRAINED_LAYERS,
 )
@@ -56,39 +57,75 @@ def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> 
         UsageError: tokens and examples were both given, or a value cannot be read.
         InputFileError: the file of lengths is invalid.
     """
-    tokens, examples = read.value(TOKENS), read.value(EXAMPLES)
-    if tokens is not None and examples is not None:
-        raise UsageError(
-            f"both {TOKENS.flag} and {EXAMPLES.flag} were given",
-            hint=f"{EXAMPLES.flag} with {LENGTHS.flag} says as much",
-        )
+    tokens = read.value(TOKENS)
+    counted = next((item for item in (SAMPLES, EXAMPLES, EPOCHS) if read.text(item) is not None), None)
     packed = bool(read.value(PACKED))
-    if tokens is None and examples is None and not method.fine_tunes and read.text(EPOCHS) is None:
+    if tokens is not None and counted is not None:
+        raise UsageError(
+            f"both {TOKENS.flag} and {counted.flag} were given",
+            hint=f"leave {TOKENS.flag} out: {EXAMPLES.flag} with {LENGTHS.flag} says as much",
+        )
+    if tokens is None and counted is None and not method.fine_tunes:
         tokens = TOKENS_PER_PARAM * model.params_total
         read.note(TOKENS, tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
     if tokens is not None:
-        return _of_tokens(read, tokens, seq_len, packed=packed)
-    if examples is None:
-        examples = parse_count(DEFAULT_EXAMPLES, EXAMPLES.flag)
-        read.note(EXAMPLES, examples, note=Message.of("note.usual_examples"))
-    epochs = read.value_or_default(EPOCHS)
+        full = read.text(LENGTHS) is None or packed
+        return Data(tokens=tokens, lengths=None if full else _lengths(read, seq_len)[0], lengths_assumed=False)
+    if counted is EPOCHS and not method.fine_tunes:
+        raise UsageError(f"{EPOCHS.flag} was given without {EXAMPLES.flag}", hint=f"add `{EXAMPLES.flag} 100k`")
+    usual = Usual(examples=DEFAULT_EXAMPLES, epochs=1.0, note=Message.of("note.usual_examples"))
+    sequences = samples_of(read, usual) * method.sequences_per_example
+    if not method.fine_tunes and read.text(LENGTHS) is None:
+        read.note(TOKENS, sequences * seq_len, "derived", Message.of("note.tokens_of_samples", seq_len=seq_len))
+        return Data(tokens=sequences * seq_len, lengths=None, lengths_assumed=False)
     lengths, assumed = _lengths(read, seq_len)
-    total = examples * epochs * lengths.mean_tokens * method.sequences_per_example
-    note = Message.of("note.tokens_of_examples", examples=examples, epochs=epochs, mean=lengths.mean_tokens)
-    read.note(TOKENS, total, "derived", note)
-    return Data(tokens=total, lengths=None if packed else lengths, lengths_assumed=assumed)
+    note = Message.of("note.tokens_of_examples", examples=sequences, mean=lengths.mean_tokens)
+    read.note(TOKENS, sequences * lengths.mean_tokens, "derived", note)
+    return Data(tokens=sequences * lengths.mean_tokens, lengths=None if packed else lengths, lengths_assumed=assumed)
 
 
-def _of_tokens(read: Reader, tokens: float, seq_len: int, *, packed: bool) -> Data:
-    """Tokens as given fill every sequence, unless the lengths of the examples say otherwise."""
-    if read.text(EPOCHS) is not None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """The data set that is taken where nobody names one."""
+
+    examples: float
+    epochs: float
+    """Passes over it."""
+    note: Message
+
+
+def samples_of(read: Reader, usual: Usual) -> float:
+    """Samples of the run: given, or those of the data set times the passes over it.
+
+    Raises:
+        UsageError: both ways were taken, or more samples than anybody trains on.
+    """
+    given, examples, epochs = read.value(SAMPLES), read.value(EXAMPLES), read.value(EPOCHS)
+    if given is not None:
+        if examples is not None or epochs is not None:
+            other = EXAMPLES if examples is not None else EPOCHS
+            raise UsageError(
+                f"both {SAMPLES.flag} and {other.flag} were given",
+                hint=f"{SAMPLES.flag} counts what the run sees, {EXAMPLES.flag} the data set: leave out one",
+            )
+        return given
+    if epochs is None:
+        epochs = 1.0 if examples is not None else usual.epochs
+        read.note(EPOCHS, epochs, note=None if examples is not None else Message.of("note.epochs", epochs=epochs))
+    if examples is None:
+        examples = usual.examples
+        read.note(EXAMPLES, examples, note=usual.note)
+    samples = examples * epochs
+    if not 1.0 <= samples <= MOST_SAMPLES:
         raise UsageError(
-            f"{EPOCHS.flag} counts passes over {EXAMPLES.flag}, and {TOKENS.flag} is the whole of the run",
-            hint=f"give {EXAMPLES.flag}, or leave {EPOCHS.flag} out",
+            f"{EXAMPLES.flag} times {EPOCHS.flag} is {samples:g} samples", hint="give 1 to 1e15 of them in all"
         )
-    if read.text(LENGTHS) is None or packed:
-        return Data(tokens=tokens, lengths=None, lengths_assumed=False)
-    return Data(tokens=tokens, lengths=_lengths(read, seq_len)[0], lengths_assumed=False)
+    read.note(SAMPLES, samples, "derived", Message.of("note.samples", examples=examples, epochs=epochs))
+    return samples
+
+
+MOST_SAMPLES = 1e15
+"""Samples of a run: more is a slip."""
 
 
 def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:

@@ -7,15 +7,30 @@ from planner.question.input import Input, InputGroup
 from planner.question.parsers import number, one_of, parse_switch, parse_text, whole_number
 from planner.units import parse_count
 
-DEFAULT_EXAMPLES = "50k"
-"""Examples of a fine-tuning where nobody says: about as many as Alpaca's 52,002 (arXiv-free data card, tatsu-lab)."""
+DEFAULT_EXAMPLES = 50_000
+"""Examples of a fine-tuning where nobody says: about as many as Alpaca's 52,002 (its data card: tatsu-lab/alpaca)."""
 
+IMAGE_SIZE = Input(
+    name="image_size",
+    group=InputGroup.TUNING,
+    metavar="N",
+    help="Pixels of a side, of models that see images.",
+    default="the model's",
+    parse=whole_number(low=16, high=4096),
+)
+SAMPLES = Input(
+    name="samples",
+    group=InputGroup.TUNING,
+    metavar="N",
+    help="Images or sequences that the run trains on, like 115M.",
+    parse=parse_count,
+)
 EXAMPLES = Input(
     name="examples",
     group=InputGroup.TUNING,
     metavar="N",
-    help="Examples of the data, in place of tokens.",
-    default=f"{DEFAULT_EXAMPLES} for fine-tuning",
+    help="Examples of the data, or images, in place of tokens.",
+    default=f"{DEFAULT_EXAMPLES:,} for fine-tuning, ImageNet's for images",
     parse=parse_count,
 )
 EPOCHS = Input(
@@ -23,7 +38,7 @@ EPOCHS = Input(
     group=InputGroup.TUNING,
     metavar="N",
     help="Passes over the examples.",
-    default="1",
+    default="1; 90 or 300 over ImageNet",
     parse=number(0.0, above=True, example="3"),
 )
 LENGTHS = Input(

@@ -35,10 +35,36 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
     "convolutions": lambda recipe, rates: recipe.model.kind == "cnn",
+    "images": lambda recipe, rates: recipe.model.kind == "image",
+    "images_channels_first": lambda recipe, rates: recipe.model.kind == "image" and not recipe.channels_last,
+    "images_stored_scores": lambda recipe, rates: recipe.model.kind == "image" and recipe.attention == "naive",
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""
 
 
+TRANSFORMERS_ALONE = frozenset({
+    "allocator_retry_s", "attention_backward_ratio", "beyond_measured_ratio", "cast_fusion_ratio",
+    "collective_launch_s", "dropout_passes", "expert_load_sd_ratio", "ffn_passes", "framework_ratio", "fusion_ratio",
+    "gathered_input_ratio", "grouped_matmul_ratio", "interference_ratio", "kernels_per_layer",
+    "kernels_per_moe_layer", "logit_bytes", "logit_stored_bytes", "matmul_overlap_ratio", "misaligned_ratio",
+    "moe_passes", "norm_passes", "overlap_cp_ratio", "overlap_ep_ratio", "overlap_pp_ratio", "overlap_tp_ratio",
+    "pcie_bytes_per_s", "pipelined_rank_s", "qkv_passes", "score_passes", "send_stall_s", "step_overhead_s",
+    "stored_activation_ratio", "unpacked_bytes",
+})  # fmt: skip
+"""Terms that the equations of models that see images do not read."""
+
+
 def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
     """Whether a term has any effect on what a recipe takes at some rates."""
+    if recipe.model.kind == "image" and term.name in TRANSFORMERS_ALONE:
+        return False
     return CONDITIONS[term.family.when](recipe, rates)
+
+
+KIND_OF = {"convolutions": "cnn", "images": "image"}
+"""First word of a condition under which only the equations of one kind of model read a term, with that kind."""
+
+
+def read_for(when: str, recipe: Recipe) -> bool:
+    """Whether the equations of a recipe's model read the terms of a condition at all."""
+    return KIND_OF.get(when.partition("_")[0], recipe.model.kind) == recipe.model.kind

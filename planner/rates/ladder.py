@@ -24,6 +24,7 @@ from planner.kernels.power import ProductPower
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.models.shape import ModelShape
 from planner.rates.clock import at_clock, power_law, under_limit
+from planner.rates.conditions import read_for
 from planner.rates.parameters import Family, Parameter, Parameters, shipped_parameters
 from planner.rates.qualifiers import memory_format, stored_loss
 from planner.rates.terms import Dependence, RateSet, Term
@@ -106,6 +107,7 @@ QUALIFIERS: Mapping[str, Callable[[Setting], str]] = {
     "power_reading": lambda s: "module" if s.gpu.power_scope == "module" else "",
     "conv_compute": lambda s: s.recipe.policy.linear_compute,
     "memory_format": lambda s: memory_format(s.recipe),
+    "channel_order": lambda s: "" if s.recipe.channels_last else "first",
 }
 """Words of the column `by` (besides `arch`): the part of an id that they choose, empty for none."""
 
@@ -133,9 +135,7 @@ def resolve_rates(
     setting = Setting(cluster=cluster, recipe=recipe, parameters=parameters or shipped_parameters())
     terms: dict[str, Term] = {}
     for family in setting.parameters.families.values():
-        if family.when == "convolutions" and recipe.model.kind != "cnn":
-            continue  # no equation of a transformer reads them
-        for name in family.terms:
+        for name in family.terms if read_for(family.when, recipe) else ():
             terms[name] = LIMITS[family.limit](setting, family, name)
     measured = {name: under_limit(term, cluster, setting.parameters) for name, term in (overrides or {}).items()}
     return RateSet(terms=terms | measured, parameters=setting.parameters)

@@ -30,6 +30,7 @@ QUANTITY = {
     ENERGY: "energy",
     CARBON: "carbon",
     "tokens_per_s_per_gpu": "tokens_per_s",
+    "samples_per_s_per_gpu": "sequences_per_s",
     "tflops_per_gpu": "tflops",
     "mfu": "percent",
 }
@@ -41,6 +42,7 @@ RESTS_ON = {
     DURATION: (
         "step_s",
         "tokens_per_s_per_gpu",
+        "samples_per_s_per_gpu",
         "duration_days",
         "goodput_ratio",
         "tflops_per_gpu",
@@ -67,6 +69,26 @@ class Facts:
         """The precision that was asked for."""
         self.gpu = self._leading_gpu()
         """The GPU of the first screen: the cheapest on which the asked precision fits."""
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether the model is trained on images instead of tokens."""
+        return bool(self.doc["model"].get("kind") == "image")
+
+    def worded(self, tokens: str, images: str) -> str:
+        """The key of a text about tokens or sequences, or of that about images."""
+        return images if self.sees_images else tokens
+
+    @property
+    def amount(self) -> float | None:
+        """Tokens of the run, or images of a model that sees them; None where the document does not say."""
+        given = self.given("samples" if self.sees_images else "tokens")
+        return float(given) if isinstance(given, int | float) and given else None
+
+    @property
+    def amount_quantity(self) -> str:
+        """Ladder of units of `amount`."""
+        return "images" if self.sees_images else "tokens"
 
     def given(self, name: str) -> Any:
         """The value of an input of the question, or None."""

@@ -11,11 +11,12 @@ HIDDEN = "…"
 """What stands for a text that is not public."""
 
 PUBLIC_INPUTS = frozenset({
-    "params", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload",
+    "params", "method", "tokens", "seq_len", "image_size", "samples", "examples",
+    "epochs", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload",
     "stack", "attention", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus", "gpus_per_node", "network",
     "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "price", "price_like",
     "commitment", "as_of", "pue", "electricity", "power_cap", "grid", "market_grid", "embodied", "seed",
-    "examples", "epochs", "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant", "in_backward",
+    "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant", "in_backward",
     "loss",
 })  # fmt: skip
 """Inputs of the question whose value is a number, a date or a name of the package's own lists."""

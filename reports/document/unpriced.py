@@ -16,7 +16,7 @@ PRICED_INPUTS = frozenset({
 
 INPUTS = frozenset({
     "examples", "epochs", "lengths", "packed", "lora_rank", "lora_targets", "trained_layers", "single_quant",
-    "in_backward", "loss",
+    "in_backward", "loss", "image_size", "samples",
     "params", "model", "method", "tokens", "seq_len", "global_batch", "precision", "policy", "optimizer", "act_ckpt",
     "offload", "stack", "attention", "gpu", "gpus", "deadline", "confidence", "max_gpus", "gpus_per_node", "network",
     "network_file", "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "pue",
@@ -26,7 +26,8 @@ INPUTS = frozenset({
 
 PLAN = frozenset({
     "precision", "policy", "gpu", "gpus", "nodes", "layout", "fits", "why_not", "memory_gib", "memory_capacity_gib",
-    "memory_risk", "step_s", "step_range_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "mfu_full_attention",
+    "memory_risk", "step_s", "step_range_s", "tokens_per_s_per_gpu",
+    "samples_per_s_per_gpu", "tflops_per_gpu", "mfu", "mfu_full_attention",
     "hfu", "model_flop", "goodput_ratio", "duration_days", "gpu_hours", "energy_mwh", "energy_items_mwh",
     "gpu_power_w", "mean_power_mw", "peak_power_mw", "carbon_tco2e", "carbon_market_tco2e", "embodied_tco2e",
     "carbon_with_embodied_tco2e", "sci_kg_per_run", "sci_kg_per_1e21_flop", "uncertainty", "lost_layouts",

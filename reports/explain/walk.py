@@ -102,7 +102,9 @@ class Derivation:
     # the run
 
     def tokens(self) -> Node:
-        """Tokens, derived from the parameters if they were not given."""
+        """Tokens, derived from the parameters if they were not given; images of a model that sees them."""
+        if self._facts.sees_images:
+            return self._input("samples", "Images", "images")
         tokens, params = float(self._facts.given("tokens") or 0), self._facts.doc["model"]["params_total"]
         if self._facts.source_of("tokens") != "default" or not tokens:
             return self._input("tokens", "Tokens", "tokens")
@@ -113,12 +115,18 @@ class Derivation:
         ]
         return self._made("Tokens", tokens, "tokens", "parameters × tokens per parameter", "product", children)
 
+    @property
+    def _unit(self) -> str:
+        return self._facts.amount_quantity
+
     def _note(self, name: str) -> str:
         entry = self._facts.doc["question"].get(name) or {}
         return str(entry.get("note") or entry.get("source") or "")
 
     def batch_tokens(self, power: int = 1) -> Node:
-        """Tokens of one step."""
+        """Tokens of one step, or images."""
+        if self._facts.sees_images:
+            return self._input("global_batch", "Images per step", "images", power=power)
         batch = self._input("global_batch", "Sequences per step")
         length = self._input("seq_len", "Tokens per sequence")
         size = (batch.value or 0.0) * (length.value or 0.0)
@@ -134,7 +142,7 @@ class Derivation:
         exact = tokens.value / batch.value
         rounding = Node(label="Rounded up to whole steps", value=ceil(exact) / exact)
         children = [tokens, batch] if exact.is_integer() else [tokens, batch, rounding]
-        formula = "tokens ÷ tokens per step" + ("" if exact.is_integer() else ", rounded up")
+        formula = f"{self._unit} ÷ {self._unit} per step" + ("" if exact.is_integer() else ", rounded up")
         return self._made("Steps", float(ceil(exact)), "steps", formula, "product", children)
 
     def step(self) -> Node:
@@ -283,14 +291,17 @@ class Derivation:
     # rates and memory
 
     def throughput(self) -> Node:
-        """Tokens per second and GPU, steady state."""
+        """Tokens or images per second and GPU, steady state."""
+        name = "samples_per_s_per_gpu" if self._facts.sees_images else "tokens_per_s_per_gpu"
         children = [self.batch_tokens(), replace(self.step(), power=-1), self._gpus(power=-1)]
-        return self._made("Throughput per GPU", self._plan["tokens_per_s_per_gpu"], "tokens/s",
-                          "tokens per step ÷ step time ÷ GPUs", "product", children)  # fmt: skip
+        return self._made("Throughput per GPU", self._plan[name], f"{self._unit}/s",
+                          f"{self._unit} per step ÷ step time ÷ GPUs", "product", children)  # fmt: skip
 
     def rate(self) -> Node:
         """Model TFLOP per second and GPU."""
         plan = self._plan
+        if self._facts.sees_images:
+            return self._image_rate()
         flop = plan["tflops_per_gpu"]["mid"] * TERA / plan["tokens_per_s_per_gpu"]["mid"]
         params = self._facts.doc["model"]["matrix_params_active"]
         frozen = str(self._facts.given("method")) in ("lora", "qlora")
@@ -305,6 +316,15 @@ class Derivation:
         children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]
         return self._made("Rate per GPU", plan["tflops_per_gpu"], "TFLOP/s",
                           "work per token × tokens per second ÷ 10^12", "product", children)  # fmt: skip
+
+    def _image_rate(self) -> Node:
+        forward = self._facts.doc["model"]["flop_per_image"]
+        work = [Node(label="Forward FLOP of an image", value=forward),
+                Node(label="Forward and twice as much backward", value=3.0)]  # fmt: skip
+        per_image = self._made("Work per image", 3.0 * forward, "FLOP", "3 × forward", "product", work)
+        children = [per_image, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]
+        return self._made("Rate per GPU", self._plan["tflops_per_gpu"], "TFLOP/s",
+                          "work per image × images per second ÷ 10^12", "product", children)  # fmt: skip
 
     def mfu(self) -> Node:
         """Model FLOP utilisation."""

@@ -16,7 +16,7 @@ from reports.view import View
 _PLAIN = ("view", "precision", "policy", "gpu", "gpus", "fits", "why_not")
 _LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero", "micro_batch", "grad_accum", "act_ckpt")
 _RANGES = ("duration_days", "gpu_hours", "cost_usd", "energy_mwh", "carbon_tco2e", "tokens_per_s_per_gpu",
-           "tflops_per_gpu", "mfu", "goodput_ratio", "gpu_power_w")  # fmt: skip
+           "samples_per_s_per_gpu",            "tflops_per_gpu", "mfu", "goodput_ratio", "gpu_power_w")  # fmt: skip
 _ENDS = ("low", "mid", "high", "at_least")
 _ITEMS = ("step_s", "memory_gib")
 _CHANCES = ("memory_risk", "probability.deadline", "probability.budget")

@@ -64,8 +64,8 @@ def headline(facts: Facts, words: Words) -> tuple[Span, ...]:
         "verb": _verb(facts, words),
         "model": model_phrase(facts, words),
     }
-    tokens = facts.given("tokens")
-    common["on_tokens"] = words("on_tokens", tokens=words.value("tokens", float(tokens))) if tokens else ""
+    amount = facts.amount
+    common["on_tokens"] = words("on_tokens", tokens=words.value(facts.amount_quantity, amount)) if amount else ""
     answer = facts.answer
     if answer is None:
         return words.spans("headline.none", **common, reason=why_none(facts, words))

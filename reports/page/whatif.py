@@ -30,6 +30,7 @@ class Knobs:
     grid: float
     """kg CO2e per kWh."""
     tokens: float
+    """Or images."""
     goodput: float
     """Share of the hours that advances the training."""
     runs: float = 1.0
@@ -161,7 +162,7 @@ def _pue(facts: Facts, plan: Doc) -> float | None:
 
 def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
     """The knobs at which a plan was made, read from the plan itself; None if it has no energy."""
-    pue, tokens = _pue(facts, plan), facts.given("tokens")
+    pue, tokens = _pue(facts, plan), facts.amount
     if not (pue and plan[ENERGY] and plan[CARBON] and plan[CARBON]["mid"] and plan["goodput_ratio"] and tokens):
         return None
     rental = _lines(plan, *GPU_LINES)
@@ -173,16 +174,22 @@ def knobs_of(facts: Facts, plan: Doc) -> Knobs | None:
         electricity=float(own) if isinstance(own, int | float) else 0.0,
         pue=pue,
         grid=plan[CARBON]["mid"] * KG_PER_T / (plan[ENERGY]["mid"] * KWH_PER_MWH),
-        tokens=float(tokens),
+        tokens=tokens,
         goodput=float(plan["goodput_ratio"]["mid"]),
     )
 
 
-def sliders(knobs: Knobs, words: Words) -> tuple[Slider, ...]:
-    """One slider per knob that the plan has, from a fraction to a multiple of its value."""
+def sliders(knobs: Knobs, words: Words, amount: str = "tokens") -> tuple[Slider, ...]:
+    """One slider per knob that the plan has, from a fraction to a multiple of its value.
 
-    def slider(name: str, value: float, low: float, high: float, quantity: str) -> Slider:
-        return Slider(name=name, label=words(f"whatif.{name}"), value=value, low=low, high=high,
+    Args:
+        knobs: the plan's.
+        words: of the language.
+        amount: what the run trains on, `tokens` or `images`.
+    """
+
+    def slider(name: str, value: float, low: float, high: float, quantity: str, label: str = "") -> Slider:
+        return Slider(name=name, label=words(f"whatif.{label or name}"), value=value, low=low, high=high,
                       step=(high - low) / 400, quantity=quantity)  # fmt: skip
 
     built = []
@@ -191,7 +198,7 @@ def sliders(knobs: Knobs, words: Words) -> tuple[Slider, ...]:
     built.append(slider("electricity", knobs.electricity, 0.0, max(0.5, 2 * knobs.electricity), "unit_price"))
     built.append(slider("pue", knobs.pue, 1.0, max(2.0, knobs.pue), "plain"))
     built.append(slider("grid", knobs.grid, 0.0, max(1.0, knobs.grid), "plain"))
-    built.append(slider("tokens", knobs.tokens, knobs.tokens * 0.1, knobs.tokens * 4, "tokens"))
+    built.append(slider("tokens", knobs.tokens, knobs.tokens * 0.1, knobs.tokens * 4, amount, amount))
     built.append(slider("goodput", knobs.goodput, 0.5, 1.0, "percent"))
     built.append(Slider(name="runs", label=words("whatif.runs"), value=1, low=1, high=10, step=1, quantity="plain"))
     return tuple(built)
@@ -215,7 +222,17 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
     if answer is None or knobs is None:
         return {}, ()
     plans = [plan for plan in facts.fitting() if plan[ENERGY]]
-    quantities = ("money", "unit_price", "days", "gpu_hours", "energy", "carbon", "tokens", "percent", "plain")
+    quantities = (
+        "money",
+        "unit_price",
+        "days",
+        "gpu_hours",
+        "energy",
+        "carbon",
+        "percent",
+        "plain",
+        facts.amount_quantity,
+    )
     own = {plan["precision"]: knobs_of(facts, plan) for plan in plans}
     data = {
         "asked": facts.asked,
@@ -226,11 +243,12 @@ def page_data(facts: Facts, words: Words) -> tuple[dict[str, Any], tuple[Slider,
             if (plan_knobs := own[plan["precision"]])
         ],
         "ladders": {
-            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)] for name in quantities
+            name: [[r.at, r.per, r.text, r.decimals, r.least] for r in words.ladder(name)]
+            for name in (*quantities, facts.amount_quantity)
         },
         "words": {
             key: words(key) for key in ("at_least", "range", "range.joint", "whatif.same", "whatif.moved", "none")
         },
         "at_least": _at_least(answer),
     }
-    return data, sliders(knobs, words)
+    return data, sliders(knobs, words, facts.amount_quantity)

@@ -29,9 +29,7 @@ ELSEWHERE = {
 }
 """Commands of the README that are not run here, by how they begin, and where they are."""
 
-AWAITED = (
-    "mpplan compare run.log --plan plan.json",
-)
+AWAITED = ("mpplan compare run.log --plan plan.json",)
 """Commands that the README shows before the program has them. The test says when one works: its entry goes."""
 
 OWN_FILES = {

@@ -35,6 +35,7 @@ SAID = Evidence(id="test", kind=EvidenceKind.GIVEN, what="said by the test", sou
 
 _NOTHING = (
     "matmul_overlap_ratio", "kernels_per_layer", "kernels_per_moe_layer", "kernel_s", "launch_s", "step_overhead_s",
+    "image_step_overhead_s",
     "nvlink_latency_s", "hop_latency_s", "nic_latency_s", "node_hop_s", "collective_launch_s", "pipelined_rank_s",
     "send_stall_s", "allocator_retry_s", "overlap_dp_ratio", "overlap_tp_ratio", "overlap_cp_ratio",
     "overlap_pp_ratio", "overlap_ep_ratio", "interference_ratio", "jitter_ratio", "context_bytes", "nccl_bytes",

@@ -10,7 +10,8 @@ import typer
 
 from mpplan.ui import options
 from mpplan.ui.listing import details, figure, table
-from planner.models.catalogue import find_model, load_models
+from planner.models.catalogue import find_model, load_models, model_named
+from planner.models.images.catalogue import image_model_named, load_image_models
 from planner.models.shape import ModelShape
 
 SCHEMA = "mpplan.models/1"
@@ -18,20 +19,37 @@ SCHEMA = "mpplan.models/1"
 Name = Annotated[str | None, typer.Argument(metavar="MODEL", help="One model in full, by name or alias.")]
 
 
-def models(name: Name = None, json: options.JsonFlag = False) -> None:
+Images = Annotated[bool, typer.Option("--images", help="The models that see images, timm's.")]
+
+
+def models(name: Name = None, images: Images = False, json: options.JsonFlag = False) -> None:
     """List the models of the catalogue with their sources."""
-    rows = [find_model(name)] if name is not None else list(load_models().values())
+    rows = [_find(name)] if name is not None else list((load_image_models() if images else load_models()).values())
     if json:
         document = {"schema": SCHEMA, "models": [_entry(model) for model in rows]}
         typer.echo(dumps(document, indent=2, ensure_ascii=False))
     elif name is not None:
         typer.echo(_details(rows[0]), nl=False)
     else:
-        typer.echo(_list(rows), nl=False)
+        typer.echo(_list_images(rows) if images else _list(rows), nl=False)
+
+
+def _find(name: str) -> ModelShape:
+    images = None if model_named(name) is not None else image_model_named(name)
+    return find_model(name) if images is None else images
 
 
 def _entry(model: ModelShape) -> dict[str, Any]:
-    return asdict(model) | {
+    if model.network is not None:
+        network = model.network
+        source = None if model.evidence is None else asdict(model.evidence)
+        return {
+            "name": model.name, "kind": model.kind, "params_total": network.params, "image_size": network.image_size,
+            "flop_per_image": network.flop_per_image, "evidence": source,
+        }  # fmt: skip
+    shape = asdict(model)
+    del shape["network"]
+    return shape | {
         "params_total": model.params_total,
         "params_active": model.params_active,
         "matrix_params_active": model.matrix_params_active,
@@ -67,8 +85,29 @@ def _list(rows: list[ModelShape]) -> str:
     return table(headers, lines)
 
 
+def _list_images(rows: list[ModelShape]) -> str:
+    headers = ("name", "M params", "pixels", "GFLOP an image", "dated", "source")
+    lines = [
+        (model.name, figure(network.params, 1e6), str(network.image_size), figure(network.flop_per_image, 1e9),
+         *_source(model))
+        for model in rows
+        if (network := model.network) is not None
+    ]  # fmt: skip
+    return table(headers, lines)
+
+
 def _details(model: ModelShape) -> str:
     date, source = _source(model)
+    if model.network is not None:
+        network = model.network
+        return details((
+            ("name", model.name),
+            ("kind", "convolutional network" if network.is_convolutional else "vision transformer or mixer"),
+            ("parameters", f"{figure(network.params, 1e6)}M in {network.tensors} tensors"),
+            ("images", f"{network.image_size} pixels a side"),
+            ("forward", f"{figure(network.flop_per_image, 1e9)} GFLOP an image"),
+            ("source", f"{source} ({date})"),
+        ))  # fmt: skip
     attention = f"{model.heads} heads of {model.head_dim}, {model.kv_heads} key/value heads"
     if model.kv_lora_rank is not None:
         attention = f"{model.heads} latent heads, rank {model.kv_lora_rank} for keys and values"

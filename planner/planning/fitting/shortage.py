@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from planner.errors import Message, NoPlanError
 from planner.parallelism.layout import Layouts
-from planner.parallelism.search import FixedLayout
+from planner.parallelism.search import FixedLayout, of_samples
 from planner.performance.evaluation import Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
@@ -107,15 +107,17 @@ def _too_dear(case: Case, at: Layouts, draws: Draws, targets: Targets) -> NoPlan
             cheapest_usd=least_usd,
             gpus=int(at.gpus[0]),
         ),
-        hint=Message.of("hint.larger_budget", budget_usd=least_usd * ROOM_RATIO),
+        hint=larger_budget(case, least_usd * ROOM_RATIO),
     )
 
 
 def _too_big(case: Case, fixed: FixedLayout, near: Nearest) -> NoPlanError:
     gpu = case.cluster.gpu
     if not near.evaluated:
-        batch = case.recipe.global_batch
-        return NoPlanError(Message.of("error.no_even_split", global_batch=batch), hint=Message.of("hint.more_divisors"))
+        recipe = case.recipe
+        key = of_samples(recipe, "error.no_even_split", "error.no_even_split_images")
+        why = Message.of(key, global_batch=recipe.global_batch)
+        return NoPlanError(why, hint=Message.of(of_samples(recipe, "hint.more_divisors", "hint.more_divisors_images")))
     need, room = near.smallest_bytes / GIB, usable_bytes(gpu) / GIB
     return NoPlanError(
         Message.of(
@@ -130,8 +132,15 @@ def _too_big(case: Case, fixed: FixedLayout, near: Nearest) -> NoPlanError:
     )
 
 
+def larger_budget(case: Case, budget_usd: float) -> Message:
+    """What would be enough, and what else would cost less."""
+    return Message.of(of_samples(case.recipe, "hint.larger_budget", "hint.larger_budget_images"), budget_usd=budget_usd)
+
+
 def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
-    """What would need less memory and is not tried yet."""
+    """What would need less memory and is not tried yet; a model that sees images has no other layout."""
+    if case.recipe.model.kind == "image":
+        return (MORE_MEMORY,) if fixed.micro_batch in (None, 1) else (_set("micro_batch", 1), MORE_MEMORY)
     ways = [
         Message.of("hint.without", input=name, value=getattr(fixed, name))
         for name in ("tp", "pp", "zero")

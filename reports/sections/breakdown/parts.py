@@ -92,7 +92,7 @@ def _rates(facts: Facts, plans: list[Doc], words: Words) -> Table:
         caption=words("table.rates"),
         columns=(Column(head=words("column.precision")), *(Column(head=head, numeric=True) for head in heads)),
         rows=tuple(rows),
-        notes=(words("note.mfu"),),
+        notes=(words(facts.worded("note.mfu", "note.mfu_images")),),
     )
 
 

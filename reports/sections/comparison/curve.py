@@ -93,7 +93,7 @@ def _table(
     targets = [name for name in TARGETS if any(point[name] is not None for point in points)]
     batches = folded and len({point["global_batch"] for point in points}) > 1
     heads = [Column(head=words("column.gpus"))]
-    heads += [Column(head=words("column.batch"), numeric=True)] if batches else []
+    heads += [Column(head=words(facts.worded("column.batch", "column.batch_images")), numeric=True)] if batches else []
     heads += [Column(head=words.head(words.name("metric", name), rung), numeric=True) for name, rung in rungs.items()]
     heads += [Column(head=words(TARGETS[name])) for name in targets]
     rows = []

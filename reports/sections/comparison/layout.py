@@ -80,7 +80,7 @@ def _chosen(facts: Facts, plans: list[Doc], words: Words) -> Table:
             *_columns(axes, words),
         ),
         rows=rows,
-        notes=(words("note.layout"),),
+        notes=(words(facts.worded("note.layout", "note.layout_images")),),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from reports.charts import Bar, linear_ticks, place_rows, scale_top, ticks_on
 from reports.document.facts import CARBON, DURATION, ENERGY, MARKET, QUANTITY, Doc, Facts, memory_range
 from reports.sections.comparison.layout import layout_text
@@ -37,7 +40,11 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     )
     bars = [_bar(facts, plan, metric, top[-1], rung, words) for plan in plans]
     bars += [
-        Bar(label=words.name("precision", entry["precision"]), text=words("fits.unsupported"), missing=True)
+        Bar(
+            label=words.name("precision", entry["precision"]),
+            text=words(facts.worded("fits.unsupported", "fits.left_out")),
+            missing=True,
+        )
         for entry in facts.doc.get("unsupported") or ()
         if entry.get("gpu") in (None, gpu or facts.gpu)
     ]
@@ -129,7 +136,11 @@ def left_out_rows(
         TableRow(
             cells=(
                 Cell(text=words.name("precision", entry["precision"])),
-                Cell(text=words("fits.unsupported"), detail=sentence(entry, "reason", words.lang).text, tone="bad"),
+                Cell(
+                    text=words(facts.worded("fits.unsupported", "fits.left_out")),
+                    detail=sentence(entry, "reason", words.lang).text,
+                    tone="bad",
+                ),
             )
         )
         for entry in facts.doc.get("unsupported") or ()
@@ -213,10 +224,20 @@ def _caption(facts: Facts, view: str, words: Words) -> str:
     )
 
 
+def _throughputs(facts: Facts) -> tuple[tuple[str, str, Callable[[Doc], Any]], ...]:
+    """Columns of the throughput: images/s, tokens/s, or for an encoder tokens/s and sequences/s."""
+    tokens = ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"])
+    if facts.sees_images:
+        return (("tokens", "images_per_s", lambda p: p["samples_per_s_per_gpu"]),)
+    if facts.doc["model"].get("kind") != "encoder":
+        return (tokens,)
+    return (tokens, ("samples", "sequences_per_s", lambda p: p.get("samples_per_s_per_gpu")))
+
+
 def runs_table(facts: Facts, words: Words) -> Table:
     """How each precision runs: layout, step time, rates, memory."""
     plans = facts.fitting()
-    kinds = (("step", "seconds", _step), ("tokens", "tokens_per_s", lambda p: p["tokens_per_s_per_gpu"]),
+    kinds = (("step", "seconds", _step), *_throughputs(facts),
              ("tflops", "tflops", lambda p: p["tflops_per_gpu"]), ("mfu", "percent", lambda p: p["mfu"]))  # fmt: skip
     rungs = {name: words.shared(kind, [read(plan) for plan in plans]) for name, kind, read in kinds}
     gib = words.ladder("gib")[0]
@@ -273,7 +294,7 @@ def views(facts: Facts, words: Words) -> Section | None:
     first = facts.plans()[0]
     deadline = facts.doc.get("deadline_days")
     lead = words.spans(
-        "views.lead",
+        facts.worded("views.lead", "views.lead_images"),
         gpus=f"{first['gpus']:,}",
         gpu=pretty_gpu(first["gpu"]),
         days=words.value("days", float(deadline)) if deadline else words("none"),

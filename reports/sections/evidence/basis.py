@@ -69,7 +69,7 @@ def question(facts: Facts, words: Words) -> Section | None:
     derived = facts.given("params") and not facts.given("model")
     sparse = model["params_active"] < model["params_total"]
     lead = words.spans(
-        "question.lead" if sparse else "question.lead_dense",
+        "question.lead" if sparse else facts.worded("question.lead_dense", "question.lead_images"),
         model=words("question.derived") if derived else facts.model_name,
         params=words.value("params", model["params_total"]),
         active=words.value("params", model["params_active"]),
@@ -90,13 +90,14 @@ def _source_of(entry: dict[str, Any], words: Words) -> Cell:
 
 SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "context", "experts", "top_k",
          "shared_experts", "expert_ffn")  # fmt: skip
+IMAGE_SHAPE = ("params_total", "image_size", "flop_per_image")
 
 
 def _shape(facts: Facts, words: Words) -> Table:
     model = facts.doc["model"]
     rows = tuple(
         TableRow(cells=(Cell(text=words.name("shape", name)), Cell(text=f"{model[name]:,}", sort=float(model[name]))))
-        for name in SHAPE
+        for name in (IMAGE_SHAPE if facts.sees_images else SHAPE)
         if model.get(name)
     )
     return Table(
@@ -109,6 +110,8 @@ def _shape(facts: Facts, words: Words) -> Table:
 
 _INPUT_QUANTITY = {
     "tokens": "tokens",
+    "samples": "plain",
+    "examples": "plain",
     "params": "params",
     "deadline_days": "days",
     "budget": "money",
@@ -195,6 +198,7 @@ _FOLLOWS = {
     "duration_days": ("step_s", "goodput_ratio"),
     "mfu": ("step_s",),
     "tokens_per_s_per_gpu": ("step_s",),
+    "samples_per_s_per_gpu": ("step_s",),
     "tflops_per_gpu": ("step_s",),
     "gpu_hours": ("duration_days", "step_s"),
     "cost_usd": ("gpu_hours", "duration_days", "step_s"),

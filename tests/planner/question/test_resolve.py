@@ -141,11 +141,11 @@ def test_the_optional_parts_are_taken():
     assert (resolved.gpus, resolved.budget_usd, resolved.deadline_s) == (64, 2e6, 864000)
     assert (resolved.confidence_ratio, resolved.max_gpus, resolved.batch_band) == (0.9, 4096, None)
     assert {name: value.source for name, value in resolved.inputs.items()} == dict.fromkeys(given, "flag")
-    # model excludes params, tariff electricity, quote, own and price_like price, tokens examples with their epochs and
-    # lengths, lora what freeze and qlora take; records are read by the program
+    # model excludes params, tariff electricity, quote, own and price_like price, tokens samples and examples with their
+    # epochs and lengths, lora what freeze and qlora take; images are another model's; records are read by the program
     assert set(given) == {item.name for item in INPUTS} - {
         "model", "tariff", "quote", "own", "price_like", "records", "examples", "epochs", "lengths", "trained_layers",
-        "single_quant",
+        "single_quant", "image_size", "samples",
     }  # fmt: skip
 
 

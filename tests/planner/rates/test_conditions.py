@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from planner.rates.conditions import has_effect
+from planner.models.images.catalogue import load_image_models
+from planner.parallelism.layout import Layouts
+from planner.performance.evaluation import evaluate
+from planner.rates.conditions import TRANSFORMERS_ALONE, has_effect, read_for
 from planner.rates.ladder import resolve_rates
-from tests.planner.build import cluster, recipe
+from planner.rates.terms import Rates
+from planner.validation.setup import NO_PRICES
+from tests.planner.build import cluster, layouts, recipe
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,43 @@ def test_the_law_of_products_counts_where_no_surface_was_measured(gpu, attention
     rates = resolve_rates(cluster(gpu), trained)
 
     assert has_effect(rates.terms[term], trained, rates.sample()) is effective
+
+
+class Watched(Rates):
+    """Rates that note which of them are read."""
+
+    __slots__ = ()
+    read: set[str] = set()  # noqa: RUF012
+
+    def __getattribute__(self, name):
+        type(self).read.add(name)
+        return object.__getattribute__(self, name)
+
+
+def test_the_equations_of_image_models_read_every_term_but_those_of_transformers_alone():
+    at: Layouts = layouts(dp=16, micro_batch=64)
+    terms: set[str] = set()
+    for model in ("resnet50", "vit_base_patch16_224", "coat_tiny"):
+        for attention in ("flash", "naive"):
+            for last in (True, False):
+                trained = recipe(
+                    load_image_models()[model],
+                    "fp16",
+                    attention=attention,
+                    channels_last=last,
+                    stack="eager",
+                    seq_len=1,
+                )
+                rates = resolve_rates(cluster("a100-sxm4-80gb"), trained).sample()
+                terms |= set(vars(rates))
+                evaluate(trained, cluster("a100-sxm4-80gb"), at, Watched(None, None, **vars(rates)), NO_PRICES, 1e6)
+
+    assert terms - Watched.read == TRANSFORMERS_ALONE & terms
+    assert not TRANSFORMERS_ALONE & Watched.read
+
+
+def test_a_term_of_image_models_is_none_of_a_transformers():
+    assert read_for("images", recipe(load_image_models()["resnet50"]))
+    assert not read_for("images_channels_first", recipe())
+    assert not read_for("convolutions", recipe())
+    assert read_for("experts", recipe())

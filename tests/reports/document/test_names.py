@@ -220,7 +220,8 @@ MESSAGES = {
 """Values that are messages themselves."""
 NUMBERS = {
     "cp", "dp", "ep", "experts", "head_dim", "heads", "hidden", "kv_heads", "layers", "layouts", "measured", "nodes",
-    "able", "looked", "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count", "members",
+    "able", "looked", "pp", "planned", "points", "top_k", "tp", "vocab", "global_batch", "count", "members", "counted",
+    "pixels",
 }  # fmt: skip
 
 

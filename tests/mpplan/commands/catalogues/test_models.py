@@ -37,3 +37,20 @@ def test_an_unknown_model_exits_2_with_a_hint(run):
 
     assert (result.code, result.out) == (2, "")
     assert "hint: did you mean `" in result.err
+
+
+def test_models_that_see_images_have_a_list_of_their_own(run):
+    result = run("models", "--images")
+    line = next(line for line in result.out.splitlines() if line.startswith("resnet50 "))
+
+    assert len(result.out.splitlines()) > 600
+    assert line.split()[:4] == ["resnet50", "25.56", "224", "8.178"]
+    assert "4.09" not in line  # multiply-adds are two operations
+
+
+def test_a_model_that_sees_images_is_shown_with_what_it_is(run):
+    shown, document = run("models", "vit-b-16"), json.loads(run("models", "vit-b-16", "--json").out)
+
+    assert "86.57M in 152 tensors" in shown.out
+    assert "vision transformer" in shown.out
+    assert document["models"][0]["flop_per_image"] == 35127656448.0

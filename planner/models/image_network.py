@@ -1,0 +1,197 @@
+"""What a model that sees images does in one training step: convolutions, products and attention by shape, and passes.
+
+Everything is per image, at one size of the image. Another size scales what depends on the area (`at_size`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+GLOBAL_HEADS = 64
+"""Attention with more sequences per image than this is within windows: a larger image has more of them, not longer."""
+FEW_ROWS = 3.0
+"""Products of at most so many rows per image come after the pooling (class or distillation tokens): no area in them."""
+CONVOLUTIONAL = 0.5
+"""Share of the arithmetic in convolutions from which a model is a convolutional network to its reader."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """Convolutions of one shape."""
+
+    inputs: int
+    """Input channels of one group."""
+    outputs: int
+    """Output channels of all groups."""
+    groups: int
+    taps: int
+    """Elements of the kernel: 9 for 3x3."""
+    pixels: float
+    """Output pixels of one image."""
+    input_pixels: float
+    count: int
+    reads_image: bool = False
+    """Whether its input is the image, which needs no gradient."""
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether every group has one input channel."""
+        return self.groups > 1 and self.inputs == 1
+
+    @property
+    def flop(self) -> float:
+        """Forward FLOP of one image, all of them."""
+        return 2.0 * self.pixels * self.outputs * self.inputs * self.taps * self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """Linear layers of one shape: `m x k` times `k x n`, `m` rows for each image."""
+
+    m: float
+    n: int
+    k: int
+    count: int
+
+    @property
+    def flop(self) -> float:
+        """Forward FLOP of one image, all of them."""
+        return 2.0 * self.m * self.n * self.k * self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchedProduct:
+    """Products of activations with activations: `batch` of them for each image."""
+
+    batch: float
+    m: float
+    n: float
+    k: float
+    count: int
+
+    @property
+    def flop(self) -> float:
+        """Forward FLOP of one image, all of them."""
+        return 2.0 * self.batch * self.m * self.n * self.k * self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """Attention of one shape; `heads` counts the windows of an image as well."""
+
+    heads: float
+    queries: float
+    keys: float
+    head_dim: int
+    count: int
+
+    @property
+    def flop(self) -> float:
+        """Forward FLOP of one image, all of them."""
+        return 4.0 * self.heads * self.queries * self.keys * self.head_dim * self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes that operations other than products read and write, forward and backward, and what is kept between.
+
+    Each operation reads its inputs and writes its outputs once. With activations of two bytes (autocast: what autocast
+    leaves in FP32 counts four) or of four.
+    """
+
+    batch_norm: float
+    """Per image, like the next five."""
+    layer_norm: float
+    """Layer and group norms."""
+    pointwise: float
+    """Activations, additions, scalings, softmax outside attention, loss."""
+    copy: float
+    """Casts, concatenations, transposes."""
+    reduce: float
+    """Means and sums: pooling over the image, gradients of biases."""
+    pool: float
+    """Pooling, resizing."""
+    weights: float
+    """Per micro-batch: casts and normalisations of weights."""
+    saved: float
+    """Kept per image from the forward to the backward pass."""
+    kernels: float
+    """Kernels launched per micro-batch, forward and backward."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ImageNetwork:
+    """A model that sees images, at one size of the image."""
+
+    name: str
+    image_size: int
+    """Pixels of a side."""
+    params: float
+    tensors: int
+    """Parameter tensors, which the optimizer steps through."""
+    convolutions: tuple[Convolution, ...]
+    products: tuple[Product, ...]
+    batched: tuple[BatchedProduct, ...]
+    attention: tuple[Attention, ...]
+    half: Traffic
+    """With 16-bit autocast."""
+    full: Traffic
+    """With activations of 32 bits."""
+
+    @property
+    def convolution_flop(self) -> float:
+        """Forward FLOP of one image in convolutions."""
+        return sum(layer.flop for layer in self.convolutions)
+
+    @property
+    def flop_per_image(self) -> float:
+        """Forward FLOP of one image."""
+        linear = sum(layer.flop for layer in self.products) + sum(layer.flop for layer in self.batched)
+        return self.convolution_flop + linear + sum(core.flop for core in self.attention)
+
+    @property
+    def is_convolutional(self) -> bool:
+        """Whether most of its arithmetic is in convolutions."""
+        return self.convolution_flop >= CONVOLUTIONAL * self.flop_per_image
+
+    def traffic(self, activation_bytes: float) -> Traffic:
+        """The traffic with activations of so many bytes."""
+        return self.half if activation_bytes < 4 else self.full
+
+    def at_size(self, image_size: int) -> ImageNetwork:
+        """The same model on images of another size.
+
+        Convolutions, passes and rows of products scale with the area; global attention with its square. Exact where the
+        strides divide both sizes; the few tokens that are no part of the image are scaled with the others.
+        """
+        if image_size == self.image_size:
+            return self
+        area = (image_size / self.image_size) ** 2
+        return replace(
+            self,
+            image_size=image_size,
+            convolutions=tuple(_scaled_convolution(layer, area) for layer in self.convolutions),
+            products=tuple(replace(p, m=p.m if p.m <= FEW_ROWS else p.m * area) for p in self.products),
+            batched=tuple(replace(p, batch=p.batch * area) for p in self.batched),
+            attention=tuple(_scaled_attention(core, area) for core in self.attention),
+            half=_scaled_traffic(self.half, area),
+            full=_scaled_traffic(self.full, area),
+        )
+
+
+def _scaled_convolution(layer: Convolution, area: float) -> Convolution:
+    if layer.input_pixels <= 1.0:  # squeeze-excite: after the pooling
+        return layer
+    return replace(layer, pixels=max(1.0, layer.pixels * area), input_pixels=layer.input_pixels * area)
+
+
+def _scaled_attention(core: Attention, area: float) -> Attention:
+    if core.heads > GLOBAL_HEADS:
+        return replace(core, heads=core.heads * area)
+    few = core.queries <= FEW_ROWS
+    return replace(core, queries=core.queries if few else core.queries * area, keys=core.keys * area)
+
+
+def _scaled_traffic(traffic: Traffic, area: float) -> Traffic:
+    per_image = ("batch_norm", "layer_norm", "pointwise", "copy", "reduce", "pool", "saved")
+    return replace(traffic, **{name: getattr(traffic, name) * area for name in per_image})

@@ -1,0 +1,1 @@
+"""Models that see images: convolutional networks and vision transformers, as the operations of a training step."""

@@ -1,0 +1,75 @@
+"""Time and memory of one training step of a model that sees images: data parallel, one whole copy on each GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.hardware.cluster import Cluster
+from planner.models.image_network import ImageNetwork
+from planner.parallelism.layout import Layouts
+from planner.parallelism.slowest import expected_max
+from planner.performance.collectives import all_reduce_s, place
+from planner.performance.images.work import image_work, recipe_traffic
+from planner.performance.memory import MemoryItems, memory_left_out
+from planner.performance.optimizer_step import update_bytes_per_param
+from planner.performance.step import StepTimes, left_out, waiting_s
+from planner.performance.transfers import Transfer
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+BACKWARD_BUCKETS = 20.0
+"""Gradient buckets: the last one is reduced after the backward pass."""
+BACKWARD_SHARE = 2.0 / 3.0
+"""Part of a step's work in which gradients are made, and their reduction can hide."""
+
+
+def image_gradients(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Transfer:
+    """The gradients of a step, reduced among all GPUs."""
+    group = place(at.dp, 1, cluster.nvlink_domain)
+    payload = network.params * recipe.policy.reduce_bytes
+    return Transfer(
+        operation="all_reduce", carries="gradients", payload_bytes=payload, group=group,
+        once_s=all_reduce_s(payload, group, rates), times=1.0,
+    )  # fmt: skip
+
+
+def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
+    """Itemised step of data parallel training, `[layout]` or `[draw]`; `micro_batch` counts images."""
+    work = image_work(network, at.micro_batch.astype(np.float64), recipe, rates)
+    busy = work.total
+    launch = waiting_s(work.kernels * rates.launch_s, busy)
+    reduce_s = image_gradients(network, recipe, cluster, at, rates).once_s
+    hidden = rates.overlap_dp_ratio * busy * BACKWARD_SHARE
+    exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
+    update_bytes = network.params * update_bytes_per_param(recipe)
+    optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.image_step_overhead_s
+    m = at.grad_accum.astype(np.float64)
+    jitter = rates.jitter_ratio * expected_max(at.gpus.astype(np.float64)) * m * busy
+    error, nothing = left_out(rates), 0.0 * busy
+    return StepTimes(
+        matmul=m * work.products * error, attention=m * work.attention * error, memory_bound=m * work.memory * error,
+        recompute=nothing, launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing,
+        pp_comm=nothing, bubble=nothing, dp_comm=exposed * error, optimizer=optimizer * error, offload=nothing,
+        jitter=jitter * error, allocator=nothing,
+    )  # fmt: skip
+
+
+def image_memory(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rates) -> MemoryItems:
+    """Itemised peak: states, what all operations keep for the backward pass, and gradients of what is kept."""
+    policy, zero = recipe.policy, np.zeros(len(at))
+    images: Value = at.micro_batch.astype(np.float64)
+    activations = images * recipe_traffic(network, recipe).saved * rates.image_activation_ratio
+    items = MemoryItems(
+        weights=zero + network.params * (policy.weight_bytes or policy.master_bytes),
+        gradients=zero + network.params * policy.gradient_bytes,
+        master_weights=zero + network.params * (policy.master_bytes if policy.weight_bytes else 0.0),
+        optimizer_states=zero + network.params * recipe.optimizer.full_moments * policy.moment_bytes,
+        activations=activations,
+        logits=zero,
+        fp8_copies=zero + network.params * policy.low_weight_copy_bytes,
+        gathered_params=zero,
+        comm_buffers=np.where(at.dp > 1, rates.nccl_bytes, 0.0),
+        framework=zero + rates.context_bytes,
+        fragmentation=activations * rates.fragmentation_ratio,
+    )
+    return items.scaled(memory_left_out(rates))

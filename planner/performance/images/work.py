@@ -1,0 +1,203 @@
+"""The time of the operations of a model that sees images, from what each computes and moves, at the rates of a GPU.
+
+A convolution is an implicit matrix product (cuDNN, Chetlur et al., arXiv 1410.0759): its rate rises with the channels
+that it reads and writes, and no layer is faster than its operands move. In channels-first 16-bit networks every
+convolution brings its operands into the order of the tensor cores and back. Depthwise convolutions and all that is no
+product are passes over memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.models.image_network import ImageNetwork, Traffic
+from planner.performance.compute import FLASH_BACKWARD
+from planner.rates.terms import Rates, Value
+from planner.training.recipe import Recipe
+
+Column = npt.NDArray[np.float64]
+"""One number for each shape of a network, `[shape, 1]`: they meet images or draws along the second axis."""
+
+ROOF = 4.0
+"""Order of the norm that joins arithmetic and operand traffic of a layer: near the greater of the two, a fifth above
+both where they are equal."""
+ALIGNED_CHANNELS = 8
+"""16-bit tensor cores take channels by eights (NVIDIA, Convolutional Layers User's Guide, "Channels In And Out")."""
+UPDATE_KERNELS = 4.0
+"""Kernels of the optimizer for each parameter tensor: weight decay, momentum (two), update (PyTorch's SGD)."""
+GROUPS_AT_BEST = 32.0
+"""Groups from which a grouped convolution in channels-last order runs at its best: those of ResNeXt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Convolutions:
+    """All convolutions of a network, `[shape, 1]` each."""
+
+    inputs: Column
+    outputs: Column
+    groups: Column
+    taps: Column
+    flop: Column
+    """Forward, of one image, all of that shape."""
+    elements: Column
+    """Read and written forward, of one image, all of that shape."""
+    products: Column
+    """Forward and gradients: 3, and 2 for the first, whose images need none."""
+    dense: npt.NDArray[np.bool_]
+    depthwise: npt.NDArray[np.bool_]
+    odd: npt.NDArray[np.bool_]
+    """Channels that no multiple of eight is."""
+
+
+def _column(values: Iterable[float]) -> Column:
+    return np.array(list(values), dtype=np.float64).reshape(-1, 1)
+
+
+@lru_cache(maxsize=1024)
+def _convolutions(network: ImageNetwork) -> _Convolutions:
+    layers = network.convolutions
+    inputs, outputs = _column(c.inputs for c in layers), _column(c.outputs for c in layers)
+    groups, first = _column(c.groups for c in layers), _column(c.reads_image for c in layers) > 0
+    odd = (inputs % ALIGNED_CHANNELS != 0) | (outputs % ALIGNED_CHANNELS != 0)
+    return _Convolutions(
+        inputs=inputs, outputs=outputs, groups=groups, taps=_column(c.taps for c in layers),
+        flop=_column(c.flop for c in layers),
+        elements=_column(
+            (c.pixels * c.outputs + c.input_pixels * c.inputs * c.groups) * c.count for c in layers
+        ),
+        products=np.where(first, 2.0, 3.0), dense=groups == 1,
+        depthwise=_column(c.depthwise for c in layers) > 0, odd=odd & (groups == 1) & ~first,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageWork:
+    """Seconds of one micro-batch, forward and backward, `[layout]` or `[draw]`."""
+
+    products: Value
+    """Convolutions, linear layers and products of activations."""
+    attention: Value
+    memory: Value
+    """Depthwise convolutions, changes of layout, and all that is no product."""
+    kernels: float
+    """Kernels launched, with those of the optimizer."""
+
+    @property
+    def total(self) -> Value:
+        """On the GPU."""
+        return self.products + self.attention + self.memory
+
+
+def _roof(arithmetic: Value, traffic: Value) -> Value:
+    return np.asarray((np.asarray(arithmetic) ** ROOF + np.asarray(traffic) ** ROOF) ** (1.0 / ROOF))
+
+
+def _summed(seconds: Value) -> Value:
+    """Over the shapes of a network."""
+    return np.asarray(np.asarray(seconds).sum(axis=0))
+
+
+def _half_full(width: Value, half: Value) -> Value:
+    """Share of the best rate at a width: one half at `half`."""
+    return width / (width + half)
+
+
+def _convolution_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
+    """Seconds of the convolutions as products, and of those that are passes over memory, with changes of layout."""
+    if not network.convolutions:
+        return 0.0, 0.0
+    c, each = _convolutions(network), recipe.policy.activation_bytes
+    narrow = each < 4
+    wide = rates.other_flop_per_s if recipe.policy.linear_compute == "fp8" else rates.linear_flop_per_s
+    width = _half_full(c.inputs, rates.image_conv_width) * _half_full(c.outputs, rates.image_conv_width)
+    rate = wide * rates.image_conv_ratio * width * np.where(c.taps > 1, rates.image_spatial_ratio, 1.0)
+    if narrow:
+        rate = rate * np.where(c.odd, rates.image_misaligned_ratio, 1.0)
+    grouped = wide * rates.image_grouped_ratio * _half_full(c.inputs, rates.image_grouped_width)
+    grouped = grouped * np.minimum(c.groups / GROUPS_AT_BEST, 1.0) ** rates.image_groups_power
+    moved = c.elements * images * each
+    arithmetic = c.products * c.flop * images / np.where(c.dense, rate, grouped)
+    as_product = _roof(arithmetic, c.products * moved / rates.operand_bytes_per_s)
+    passes = rates.image_depthwise_passes + rates.image_depthwise_tap_passes * c.taps
+    as_passes = moved * np.where(c.depthwise, passes, 0.0)
+    if narrow and not recipe.channels_last:
+        changes = np.where(c.dense, rates.image_layout_passes, rates.image_grouped_layout_passes)
+        as_passes = as_passes + moved * np.where(c.depthwise, 0.0, changes)
+    return _summed(np.where(c.depthwise, 0.0, as_product)), _summed(as_passes) / rates.memory_bytes_per_s
+
+
+def _linear_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> Value:
+    """Seconds of the linear layers and of products of activations, forward and backward."""
+    seconds: Value = 0.0
+    each = recipe.policy.activation_bytes
+    if network.products:
+        n, k = _column(p.n for p in network.products), _column(p.k for p in network.products)
+        rows = _column(p.m * p.count for p in network.products) * images
+        rate = rates.linear_flop_per_s * rates.image_linear_ratio
+        rate = rate * _half_full(n, rates.image_linear_width) * _half_full(k, rates.image_linear_width)
+        operands = 3.0 * rows * (n + k) * each / rates.operand_bytes_per_s
+        casts = rows * (n + 2.0 * k) * recipe.policy.cast_bytes_per_element / rates.memory_bytes_per_s
+        seconds = seconds + _summed(_roof(3.0 * 2.0 * rows * n * k / rate, operands) + casts)
+    if network.batched:
+        flop = _column(b.flop for b in network.batched) * images
+        moved = _column(b.count * b.batch * (b.m * b.n + b.m * b.k + b.n * b.k) for b in network.batched) * images
+        rate = rates.other_flop_per_s * rates.image_batched_ratio
+        seconds = seconds + _summed(_roof(3.0 * flop / rate, 3.0 * moved * each / rates.operand_bytes_per_s))
+    return seconds
+
+
+def _attention_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> tuple[Value, Value]:
+    """Seconds of attention, and of passes over stored scores where no fused kernel does without."""
+    flop = sum(core.flop for core in network.attention)
+    if recipe.attention == "flash":
+        return images * flop * (1.0 + FLASH_BACKWARD) / rates.attention_flop_per_s, 0.0
+    scores = sum(core.heads * core.queries * core.keys * core.count for core in network.attention)
+    stored = images * scores * recipe.policy.activation_bytes * rates.image_score_passes
+    return (
+        images * 3.0 * flop / (rates.other_flop_per_s * rates.image_batched_ratio),
+        stored / rates.memory_bytes_per_s,
+    )
+
+
+def _passes_s(traffic: Traffic, images: Value, rates: Rates) -> Value:
+    """Seconds of all that reads and writes memory and is no product."""
+    moved = (
+        traffic.batch_norm * rates.image_batch_norm_passes
+        + traffic.layer_norm * rates.image_layer_norm_passes
+        + traffic.pointwise * rates.image_pointwise_passes
+        + traffic.copy * rates.image_copy_passes
+        + traffic.reduce * rates.image_reduce_passes
+        + traffic.pool * rates.image_pool_passes
+    )
+    return (images * moved + traffic.weights) / rates.memory_bytes_per_s
+
+
+def image_work(network: ImageNetwork, images: Value, recipe: Recipe, rates: Rates) -> ImageWork:
+    """Time of the operations of one micro-batch.
+
+    Args:
+        network: what is trained.
+        images: of one micro-batch, `[layout]`, or a number where rates are drawn.
+        recipe: the precision, the order of the channels, and which attention.
+        rates: mid values or draws, `[draw]`.
+    """
+    traffic = recipe_traffic(network, recipe)
+    convolutions, passes = _convolution_s(network, images, recipe, rates)
+    attention, scores = _attention_s(network, images, recipe, rates)
+    kernels = traffic.kernels + UPDATE_KERNELS * network.tensors
+    return ImageWork(
+        products=convolutions + _linear_s(network, images, recipe, rates),
+        attention=attention,
+        memory=passes + scores + _passes_s(traffic, images, rates) + kernels * rates.kernel_s,
+        kernels=kernels,
+    )
+
+
+def recipe_traffic(network: ImageNetwork, recipe: Recipe) -> Traffic:
+    """What the operations of a network move with the activations of a recipe."""
+    return network.traffic(recipe.policy.activation_bytes)

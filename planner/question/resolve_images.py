@@ -1,0 +1,155 @@
+"""What a question about a model that sees images trains on: images of a size, so many of them, so many in a step.
+
+Samples take the place of tokens: `Question.tokens` counts images and `Question.seq_len` is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.errors import Message, UsageError
+from planner.models.images.catalogue import network_of, shape_of_images
+from planner.models.shape import ModelShape
+from planner.parallelism.search import FixedLayout
+from planner.question.asked import Reader
+from planner.question.batch import StepBatch, batch_band
+from planner.question.input import Input
+from planner.question.inputs import (
+    ACT_CKPT,
+    CP,
+    EP,
+    GLOBAL_BATCH,
+    METHOD,
+    MICRO_BATCH,
+    MODEL,
+    OFFLOAD,
+    OPTIMIZER,
+    PP,
+    SEQ_LEN,
+    STACK,
+    TOKENS,
+    TP,
+    VP,
+    ZERO,
+)
+from planner.question.resolve_tuning import Usual, samples_of
+from planner.question.tuning_inputs import IMAGE_SIZE, SAMPLES
+from planner.training.lengths import Lengths
+from planner.training.policies import default_policy, find_policy
+from planner.training.precision import PrecisionPolicy
+
+IMAGENET_IMAGES = 1_281_167
+"""Training images of ImageNet-1k (Russakovsky et al., arXiv 1409.0575)."""
+CONVOLUTIONAL_EPOCHS, TRANSFORMER_EPOCHS = 90.0, 300.0
+"""Passes over them: Goyal et al., arXiv 1706.02677, section 5.1; Touvron et al. (DeiT), arXiv 2012.12877, table 9."""
+DEFAULT_BATCH = 1024
+"""Images per step where nobody says: DeiT's (arXiv 2012.12877, table 9); He et al. trained with 256, Goyal et al. up to
+8192."""
+
+ONE_COPY = (TP, PP, VP, CP, EP)
+"""Ways to split a model, which one that sees images is planned without."""
+AUTOCAST = {"bf16": "bf16-autocast"}
+"""Policies that stand for a precision: PyTorch's autocast, which keeps FP32 weights and no second copy of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingData:
+    """What a run trains on."""
+
+    model: ModelShape
+    """At the size of the images."""
+    seq_len: int
+    tokens: float
+    """Samples where the model sees images, else tokens without padding."""
+    batch: StepBatch
+    lengths: Lengths | None = None
+    """Of examples that are padded; None: every sequence is full."""
+    lengths_assumed: bool = False
+
+
+def read_images(read: Reader, model: ModelShape) -> TrainingData:
+    """Read the images of a question.
+
+    Raises:
+        UsageError: an input of language models was given, or one that contradicts another.
+    """
+    for item in (TOKENS, SEQ_LEN):
+        _refuse(read, item, f"is of language models: {model.name} sees images", f"give `{SAMPLES.flag} 115M`")
+    network, size = network_of(model), read.value(IMAGE_SIZE)
+    if size is None:
+        read.note(IMAGE_SIZE, network.image_size, "catalogue")
+    else:
+        model = shape_of_images(network.at_size(size), model.evidence)
+        if size != network.image_size:
+            read.note(IMAGE_SIZE, size, note=Message.of("note.image_scaled", counted=network.image_size))
+    epochs = CONVOLUTIONAL_EPOCHS if network.is_convolutional else TRANSFORMER_EPOCHS
+    usual = Usual(examples=float(IMAGENET_IMAGES), epochs=epochs, note=Message.of("note.imagenet"))
+    samples = samples_of(read, usual)
+    return TrainingData(model=model, seq_len=1, tokens=samples, batch=_batch(read))
+
+
+def _batch(read: Reader) -> StepBatch:
+    given = read.value(GLOBAL_BATCH)
+    if given is not None:
+        return StepBatch(sequences=given)
+    band = batch_band(DEFAULT_BATCH, None)
+    note = Message.of("note.images_per_step", least=band[0], most=band[1])
+    read.note(GLOBAL_BATCH, DEFAULT_BATCH, "default", note)
+    return StepBatch(sequences=DEFAULT_BATCH, band=band)
+
+
+def _refuse(read: Reader, item: Input[object], why: str, hint: str) -> None:
+    if read.text(item) is not None:
+        raise UsageError(f"{item.flag} {why}", hint=hint)
+
+
+def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
+    """The layout of a model that sees images: a whole copy on every GPU, and as large a micro-batch as fits.
+
+    Raises:
+        UsageError: a way to split the model, or to save memory, that is not planned for it.
+    """
+    alone = f"leave it out: {model.name} is planned with a whole copy on every GPU"
+    for item in ONE_COPY:
+        if read.value(item) not in (None, 1):
+            raise UsageError(f"{item.flag} splits a model, which is not planned for those that see images", hint=alone)
+    planned: tuple[tuple[Input[object], tuple[object, ...]], ...] = (
+        (ZERO, (None, 0)), (ACT_CKPT, (None, "none")), (OFFLOAD, (None, "none")), (METHOD, (None, "pretrain", "sft")),
+    )  # fmt: skip
+    for wanted, allowed in planned:
+        if read.value(wanted) not in allowed:
+            raise UsageError(
+                f"{wanted.flag}: `{read.text(wanted)}` is not planned for models that see images", hint=alone
+            )
+    return FixedLayout(
+        tp=1, pp=1, vp=1, cp=1, ep=1, zero=0, micro_batch=read.value(MICRO_BATCH), act_ckpt="none"
+    )  # fmt: skip
+
+
+def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
+    """Optimizer and stack: what is trained on images is mostly eager PyTorch, convolutions by SGD with momentum."""
+    optimizer, stack = read.value(OPTIMIZER), read.value(STACK)
+    if stack is None:
+        stack = "eager"
+        read.note(STACK, stack, note=Message.of("note.image_stack"))
+    return optimizer or ("sgd-momentum" if network_of(model).is_convolutional else "adamw"), stack
+
+
+def policy_of(model: ModelShape) -> Callable[[str], PrecisionPolicy]:
+    """What a precision stands for where no policy is named: autocast, for a model that sees images."""
+    return _autocast if model.kind == "image" else default_policy
+
+
+def _autocast(precision: str) -> PrecisionPolicy:
+    return find_policy(AUTOCAST[precision]) if precision in AUTOCAST else default_policy(precision)
+
+
+def refuse_images(read: Reader, model: ModelShape) -> None:
+    """Refuse the inputs of models that see images where the model sees none.
+
+    Raises:
+        UsageError: such an input was given.
+    """
+    hint = f"leave it out, or name a model that sees images: `{MODEL.flag} resnet-50`"
+    _refuse(read, IMAGE_SIZE, f"is of models that see images: {model.name} does not", hint)

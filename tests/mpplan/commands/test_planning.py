@@ -1,0 +1,146 @@
+"""Models that see images, from the command line to the report: units, what is left out, the commands of the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[3] / "docs" / "vision.md").read_text(encoding="utf-8")
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
+RESNET = ("estimate", "--model", "resnet-50", "--gpus", "8", "--samples", "115M", "--price", "2.5")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_does_what_it_says(run, command):
+    result = run(*shlex.split(command)[1:])
+
+    assert result.code == 0
+    assert result.out
+
+
+def test_a_plan_counts_images_and_no_tokens(run):
+    document = json.loads(run(*RESNET, "--gpu", "a100-sxm4-80gb", "--json").out)
+    plan = next(plan for plan in document["plans"] if plan["precision"] == "bf16")
+
+    assert plan["tokens_per_s_per_gpu"] is None
+    assert 1000 < plan["samples_per_s_per_gpu"]["mid"] < 4000
+    assert plan["samples_per_s_per_gpu"]["mid"] * plan["step_range_s"]["mid"] == pytest.approx(
+        plan["layout"]["micro_batch"] * plan["layout"]["grad_accum"], rel=0.01
+    )
+    assert (plan["layout"]["tp"], plan["layout"]["dp"], plan["layout"]["zero"]) == (1, 8, 0)
+    assert document["model"]["kind"] == "image"
+    assert document["model"]["flop_per_image"] == pytest.approx(8.18e9, rel=0.01)
+    assert "network" not in document["model"]
+    assert document["question"]["samples"]["value"] == 115e6
+    assert "tokens" not in document["question"]
+
+
+def test_only_terms_that_images_rest_on_are_evidence(run):
+    document = json.loads(run(*RESNET, "--gpu", "a100-sxm4-80gb", "--json").out)
+    sources = {source["id"] for source in document["evidence"]}
+
+    assert "parameter:image_conv_ratio" in sources
+    assert "parameter:norm_passes" not in sources
+
+
+def test_fp8_is_left_out_with_its_reason_and_refused_where_it_is_asked_for(run):
+    left_out = json.loads(run(*RESNET, "--gpu", "h100", "--json").out)["unsupported"]
+    asked = run(*RESNET, "--gpu", "h100", "--precision", "fp8")
+
+    assert [(row["precision"], row["reason"]) for row in left_out] == [
+        ("fp8", "PyTorch has no convolutions in FP8, and resnet50 is made of them")
+    ]
+    assert asked.code == 2
+    assert "PyTorch has no convolutions in FP8" in asked.err
+    assert "hint:" in asked.err
+
+
+def test_a_vision_transformer_has_fp8(run):
+    document = json.loads(run("estimate", "--model", "vit-h-14", "--gpus", "8", "--price", "2.5", "--json").out)
+
+    assert document["unsupported"] == []
+    assert "fp8" in [plan["precision"] for plan in document["plans"]]
+
+
+@pytest.mark.parametrize(("lang", "unit"), [("en", "images/s"), ("zh", "张/秒")])
+def test_reports_say_images(run, tmp_path, lang, unit):
+    page = tmp_path / "plan.html"
+    plan = tmp_path / "plan.json"
+    plan.write_text(run(*RESNET, "--gpu", "a100-sxm4-80gb", "--json").out, encoding="utf-8")
+    run("report", str(plan), "--lang", lang, "-o", str(page))
+    text = page.read_text(encoding="utf-8")
+
+    assert unit in text
+    assert ("tokens/s" if lang == "en" else "词元/秒") not in text
+    assert ("115M images" if lang == "en" else "1.15 亿张图像") in text
+
+
+def test_an_encoder_shows_tokens_and_sequences(run):
+    result = run("estimate", "--model", "bert-base", "--gpus", "8", "--samples", "10M", "--price", "2.5", "--full")
+
+    assert "tokens/s" in result.out
+    assert "sequences/s" in result.out
+
+
+@pytest.mark.parametrize("figure", ["time", "tokens", "steps", "throughput", "rate", "mfu", "memory", "cost", "energy"])
+def test_every_figure_can_be_explained(run, tmp_path, figure):
+    plan = tmp_path / "plan.json"
+    plan.write_text(run(*RESNET, "--gpu", "a100-sxm4-80gb", "--json").out, encoding="utf-8")
+    result = run("explain", str(plan), figure, "--json")
+
+    assert result.code == 0
+    assert "tokens" not in result.out.lower().replace('"figure": "tokens"', "")
+
+
+def test_the_same_images_in_a_config_are_the_same_plan(run, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"architecture": "resnet50", "num_classes": 1000}), encoding="utf-8")
+    shape = {"model_type": "resnet"}
+    other = tmp_path / "hf.json"
+    other.write_text(json.dumps(shape), encoding="utf-8")
+    asked = ("--gpu", "a100-sxm4-80gb", "--gpus", "8", "--samples", "1M", "--price", "2", "--json")
+    hours = [
+        [plan["gpu_hours"]["mid"] for plan in json.loads(run("estimate", "--model", str(model), *asked).out)["plans"]]
+        for model in ("resnet-50", config, other)
+    ]
+
+    assert hours[1] == hours[0]
+    assert hours[2] == pytest.approx(hours[0], rel=1e-4)
+
+
+def test_an_architecture_that_nobody_has_is_named_with_near_ones(run, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"architecture": "resnet5o"}), encoding="utf-8")
+    result = run("estimate", "--model", str(config))
+
+    assert result.code == 3
+    assert "architecture: expected a model of timm" in result.err
+    assert "resnet50" in result.err
+
+
+def test_more_gpus_than_the_batch_has_images_are_refused(run):
+    result = run("estimate", "--model", "resnet-50", "--gpus", "8", "--global-batch", "4", "--price", "2")
+
+    assert result.code == 2
+    assert "8 GPUs do not divide the global batch of 4 images" in result.err
+    assert "hint: use --global-batch 8" in result.err
+
+
+def test_what_helps_where_memory_or_money_is_short_is_said_in_images(run):
+    memory = run("estimate", "--model", "resnet-50", "--gpu", "l4", "--gpus", "1", "--price", "1",
+                 "--micro-batch", "1024", "--global-batch", "1024")  # fmt: skip
+    money = run("estimate", "--model", "resnet-50", "--budget", "5", "--price", "2")
+
+    assert (memory.code, money.code) == (8, 8)
+    assert "--micro-batch 1, a GPU with more memory" in memory.err
+    assert "--tp" not in memory.err
+    assert "fewer --samples or --epochs" in money.err
+
+
+def test_a_wrong_name_leads_to_the_list_that_has_it(run):
+    assert "`mpplan models --images` lists them all" in run("estimate", "--model", "resnt50").err
+    assert "`mpplan models` lists them all" in run("estimate", "--model", "llama-3.1-8bb").err
