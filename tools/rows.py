@@ -31,6 +31,7 @@ from planner.question.usual_names import usual_names
 from planner.rates.parameters import read_parameters
 from planner.rows import CATALOG, Row, read_rows
 from planner.training.frameworks import load_frameworks
+from planner.training.method import load_methods
 from planner.training.optimizers import load_optimizers
 from planner.training.policies import load_policies
 from planner.validation.runs import Rejected, parse_run
@@ -87,6 +88,7 @@ FILES = (
     DataFile(path=CATALOG / "interconnect.csv", key=("id",), dates=("date",), load=load_interconnect),
     DataFile(path=CATALOG / "kernel_points.csv", key=("surface", "at"), has_source=False),
     DataFile(path=CATALOG / "kernels.csv", key=("id",), dates=("date",), gpu="gpu", load=_kernels),
+    DataFile(path=CATALOG / "methods.csv", key=("id",), dates=("date",), load=load_methods),
     DataFile(path=CATALOG / "models.csv", key=("id",), dates=("date",), load=load_models),
     DataFile(path=CATALOG / "optimizers.csv", key=("id",), dates=("date",), load=load_optimizers),
     DataFile(path=CATALOG / "parameters.csv", key=("id",), dates=("date",), ordered=("low", "value", "high"),

@@ -290,3 +290,5 @@ class Answer:
     """The asked precision over numbers of GPUs around the plan's, by GPU, in rising order."""
     run_totals: RunTotals | None = None
     """How published whole runs stand to the high predicted for them."""
+    tokens_per_sequence: float | None = None
+    """Tokens of a sequence on average, padding left out; None where samples are not made of tokens."""

@@ -114,11 +114,13 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         framework=rates.context_bytes + np.zeros(len(at)),
         fragmentation=0.0,
     )
-    # Frozen weights lie as they were loaded: in blocks that are never given back, of as many bytes as their file.
-    loaded: Value = held.weights if recipe.how.adapts else 0.0
-    items = replace(items, fragmentation=(items.allocated - loaded) * rates.fragmentation_ratio)
+    # Frozen weights lie in blocks that are never given back.
+    frozen: Value = held.weights if recipe.how.adapts else 0.0
+    items = replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
     scaled = items.scaled(memory_left_out(rates))
-    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)
+    if not recipe.how.fine_tunes:
+        return scaled
+    return replace(scaled, weights=held.weights + 0.0 * scaled.weights)  # of as many bytes as the file they were in
 
 
 def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last: bool) -> Value:

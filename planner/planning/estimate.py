@@ -125,6 +125,7 @@ def estimate(
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
         curve=tuple(point for side in sides for point in side.curve), run_totals=load_run_totals(),
+        tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 
 

@@ -150,6 +150,11 @@ class Question:
         )
 
     @property
+    def mean_len(self) -> float:
+        """Tokens of a sequence on average, padding left out."""
+        return float(self.seq_len) if self.lengths is None else self.lengths.mean_tokens
+
+    @property
     def fine_tunes(self) -> bool:
         """Whether the run begins with a trained model."""
         return find_method(self.method).fine_tunes

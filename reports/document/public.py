@@ -82,6 +82,6 @@ PARTS = frozenset({
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
     "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps",
     "power_limit_search", "pareto", "sensitivity", "accuracy", "verify", "traces", "money", "calibration", "confidence",
-    "curve", "run_totals",
+    "curve", "run_totals", "tokens_per_sequence",
 })  # fmt: skip
 """Parts of the document that a copy without names has; what is yet to come does not leave the house."""

@@ -40,7 +40,7 @@ FIGURES = PLAN | {"params_total"}
 
 FIELDS = frozenset({
     "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "accuracy", "verify",
-    "traces", "calibration", "confidence", "run_totals",
+    "traces", "calibration", "confidence", "run_totals", "tokens_per_sequence",
     *(f"plans.{name}" for name in PLAN), "plans.probability.deadline",
     *(f"curve.{name}" for name in (
         "gpu", "gpus", "global_batch", "duration_days", "energy_mwh", "in_time", "chosen", "knee",

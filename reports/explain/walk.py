@@ -12,6 +12,7 @@ from math import ceil, isclose
 from typing import Any
 
 from planner.errors import UsageError
+from planner.training.method import PRETRAIN, find_method
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
@@ -129,6 +130,9 @@ class Derivation:
             return self._input("global_batch", "Images per step", "images", power=power)
         batch = self._input("global_batch", "Sequences per step")
         length = self._input("seq_len", "Tokens per sequence")
+        mean = self._facts.doc.get("tokens_per_sequence")
+        if mean and mean != length.value:
+            length = Node(label="Tokens per sequence, without padding", value=mean)
         size = (batch.value or 0.0) * (length.value or 0.0)
         return self._made(
             "Tokens per step", size, "tokens", "sequences × length", "product", [batch, length], power=power
@@ -304,17 +308,24 @@ class Derivation:
             return self._image_rate()
         flop = plan["tflops_per_gpu"]["mid"] * TERA / plan["tokens_per_s_per_gpu"]["mid"]
         params = self._facts.doc["model"]["matrix_params_active"]
-        frozen = str(self._facts.given("method")) in ("lora", "qlora")
-        per_param = FLOP_PER_FROZEN_PARAM if frozen else FLOP_PER_PARAM
+        method = find_method(str(self._facts.given("method") or PRETRAIN))
+        if method.trains == "last-layers":
+            work = Node(
+                label="Work per token: forward, and backward from the first trained layer", value=flop, unit="FLOP"
+            )
+            return self._per_tflop(work)
+        per_param = (FLOP_PER_FROZEN_PARAM if method.adapts else FLOP_PER_PARAM) + (2.0 if method.pairs else 0.0)
         matrices = [Node(label="Matrix parameters that a token meets", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
         parts = [
             self._made("Matrices", per_param * params, "FLOP", f"{per_param:.0f} × parameters", "product", matrices),
             Node(label="Attention, causal half", value=flop - per_param * params, unit="FLOP"),
         ]
-        work = self._made("Work per token", flop, "FLOP", "matrices + attention", "sum", parts)
+        return self._per_tflop(self._made("Work per token", flop, "FLOP", "matrices + attention", "sum", parts))
+
+    def _per_tflop(self, work: Node) -> Node:
         children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]
-        return self._made("Rate per GPU", plan["tflops_per_gpu"], "TFLOP/s",
+        return self._made("Rate per GPU", self._plan["tflops_per_gpu"], "TFLOP/s",
                           "work per token × tokens per second ÷ 10^12", "product", children)  # fmt: skip
 
     def _image_rate(self) -> Node:

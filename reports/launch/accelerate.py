@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
-from reports.launch.planned_run import BY_SCRIPT, PlannedRun
+from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     STRICT_FP32,
     TF32,
@@ -84,7 +84,7 @@ def _fsdp(run: PlannedRun) -> Settings:
         "fsdp_activation_checkpointing_offload": run.offload == "activations",
         "fsdp_offload_params": run.offload == "optimizer",
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
-        "fsdp_cpu_ram_efficient_loading": run.method not in ("pretrain", "qlora"),
+        "fsdp_cpu_ram_efficient_loading": run.method != "pretrain" and not run.how.low_bits,
     }
 
 
@@ -242,7 +242,7 @@ FRAMEWORK = Framework(
         STRICT_FP32,
         TF32,
         Rule(
-            applies=lambda run: run.adapts or run.method in BY_SCRIPT,
+            applies=lambda run: run.adapts or run.needs_script,
             what="adapters, 4-bit weights, frozen layers, the loss: your script makes them (PEFT, bitsandbytes, TRL)",
         ),
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from planner.models.published_names import published_names
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
-from reports.launch.planned_run import EVERY_LINEAR, PlannedRun
+from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
+    IN_BACKWARD,
     NOT_PIPELINED,
     STRICT_FP32,
     is_pure,
@@ -28,9 +29,12 @@ OPTIMIZERS = {
 """`optimizer` by optimizer of the plan."""
 SHARDED_8BIT = "ao_adamw_8bit"
 """The 8-bit AdamW that FSDP2 can shard: axolotl refuses that of bitsandbytes there."""
-METHODS = {"lora": "lora", "dora": "lora", "qlora": "qlora"}
-"""`adapter` by method of the plan."""
-KNOWN_METHODS = ("pretrain", "sft", "dpo", *METHODS)
+MODULES = {
+    "attention": ["q_proj", "k_proj", "v_proj", "o_proj"],
+    "mlp": ["gate_proj", "up_proj", "down_proj"],
+    "qv": ["q_proj", "v_proj"],
+}
+"""`lora_target_modules` by the question's words, as transformers names the weights of Llama and its relatives."""
 
 
 def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
@@ -44,7 +48,7 @@ def settings(run: PlannedRun) -> Settings:
         **_data(run),
         **_adapter(run),
         "sequence_len": run.seq_len,
-        "sample_packing": run.packed and run.method != "dpo",
+        "sample_packing": run.packed and not run.how.pairs,
         "micro_batch_size": run.layout.micro_batch,
         "gradient_accumulation_steps": run.layout.grad_accum,
         **({"num_epochs": run.epochs} if run.epochs else {"max_steps": run.steps}),
@@ -66,23 +70,24 @@ LEARNING_RATE = {False: 2e-5, True: 2e-4}
 def _data(run: PlannedRun) -> dict[str, object]:
     if run.method == "pretrain":
         return {"pretraining_dataset": [{"path": "./data", "type": "pretrain"}]}
-    if run.method == "dpo":
+    if run.how.pairs:
         return {"rl": "dpo", "datasets": [{"path": "./data", "split": "train", "type": "chatml.intel"}]}
     return {"datasets": [{"path": "./data", "type": "alpaca"}]}
 
 
 def _adapter(run: PlannedRun) -> dict[str, object]:
-    if run.method not in METHODS:
+    if not run.adapts:
         return {}
     chosen: dict[str, object] = {
-        "adapter": METHODS[run.method],
+        "adapter": "qlora" if run.how.low_bits else "lora",
         "lora_r": run.lora_rank,
         "lora_alpha": 2 * run.lora_rank,
-        "lora_target_linear": True,
     }
-    if run.method == "dora":
+    modules = MODULES.get(run.lora_targets or "")
+    chosen |= {"lora_target_linear": True} if modules is None else {"lora_target_modules": modules}
+    if run.how.decomposed:
         chosen["peft_use_dora"] = True
-    if run.method == "qlora":
+    if run.how.low_bits:
         chosen["load_in_4bit"] = True
         chosen["bnb_config_kwargs"] = {"bnb_4bit_use_double_quant": run.quant_double}
     return chosen
@@ -196,8 +201,8 @@ FRAMEWORK = Framework(
             what="it trains decoders only",
         ),
         Rule(
-            applies=lambda run: run.method not in KNOWN_METHODS,
-            what="of the plans' methods it has pretrain, sft, lora, dora, qlora and dpo in this file",
+            applies=lambda run: run.how.trains == "last-layers",
+            what="which layers are frozen is said by name there, which this file does not do",
             hint="plan again with `--method sft`",
         ),
         Rule(
@@ -270,9 +275,10 @@ FRAMEWORK = Framework(
             what="the scale of adapters: `lora_alpha` is twice the rank, a usual choice",
         ),
         Rule(
-            applies=lambda run: run.adapts and run.lora_targets not in EVERY_LINEAR,
-            what="which modules get an adapter: the file asks for every linear layer, so compare with the plan's",
+            applies=lambda run: run.adapts and run.lora_targets in MODULES,
+            what="the names of the weights with adapters: those of Llama and its relatives are written",
         ),
+        IN_BACKWARD,
         Rule(
             applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
             what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",

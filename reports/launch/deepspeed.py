@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports.launch.forms import to_json
 from reports.launch.framework import Framework, Rule, Settings, Taken
-from reports.launch.planned_run import BY_SCRIPT, PlannedRun
+from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
     STRICT_FP32,
     TF32,
@@ -191,7 +191,7 @@ FRAMEWORK = Framework(
         STRICT_FP32,
         TF32,
         Rule(
-            applies=lambda run: run.adapts or run.method in BY_SCRIPT,
+            applies=lambda run: run.adapts or run.needs_script,
             what="adapters, frozen layers and the loss of the method: your script makes them (PEFT, TRL)",
         ),
     ),

@@ -83,7 +83,7 @@ def arguments(run: PlannedRun) -> Iterator[Argument]:
     yield from _precision(run)
     yield from _memory(run)
     yield "--optimizer", OPTIMIZERS[run.optimizer]
-    if run.method == "sft":
+    if run.how.fine_tunes:
         yield ("--finetune",)
 
 

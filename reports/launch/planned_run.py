@@ -13,17 +13,11 @@ from typing import Any
 from planner.errors import UsageError
 from planner.parallelism.layout import Layout
 from planner.rows import near_names
+from planner.training.method import Method, find_method
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import LORA_RANK
-
-ADAPTERS = ("lora", "qlora", "dora")
-"""Methods that train adapters beside frozen weights."""
-BY_SCRIPT = ("dpo", "freeze")
-"""Methods whose loss or frozen layers the training script makes."""
-EVERY_LINEAR = (None, "all", "all-linear", "linear")
-"""What the question says where every linear layer gets an adapter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +43,9 @@ class PlannedRun:
     """flash or naive."""
     stack: str
     seq_len: int
-    """Tokens of a sequence."""
+    """Tokens of the longest sequence."""
+    mean_len: float
+    """Tokens of a sequence on average, padding left out."""
     tokens: float
     """Of the whole run."""
     epochs: float | None
@@ -61,6 +57,8 @@ class PlannedRun:
     """Whether short examples share a sequence."""
     quant_double: bool
     """Whether the scales of 4-bit weights are quantised, too."""
+    in_backward: bool
+    """Whether weights are updated inside the backward pass."""
     commitment: str
     """on-demand, spot, 1y, 3y or owned."""
     days: tuple[float, float, float]
@@ -80,12 +78,22 @@ class PlannedRun:
     @property
     def steps(self) -> int:
         """Optimizer steps, the last one whole."""
-        return max(1, ceil(self.tokens / (self.layout.global_batch * self.seq_len)))
+        return max(1, ceil(self.tokens / (self.layout.global_batch * self.mean_len)))
 
     @property
     def adapts(self) -> bool:
         """Whether only adapters are trained."""
-        return self.method in ADAPTERS
+        return self.how.adapts
+
+    @property
+    def how(self) -> Method:
+        """The row of the method."""
+        return find_method(self.method)
+
+    @property
+    def needs_script(self) -> bool:
+        """Whether the training script makes the method's loss or freezes its layers."""
+        return self.how.pairs or self.how.trains == "last-layers"
 
     @property
     def precision(self) -> str:
@@ -138,12 +146,14 @@ def planned_run(document: dict[str, Any], *, precision: str | None, gpu: str | N
         attention=asked.text("attention") or "flash",
         stack=asked.text("stack") or "typical",
         seq_len=int(asked.number("seq_len") or shape["context"]),
+        mean_len=document.get("tokens_per_sequence") or asked.number("seq_len") or shape["context"],
         tokens=asked.number("tokens") or 0.0,
         epochs=asked.number("epochs"),
         lora_rank=int(asked.number("lora_rank") or LORA_RANK),
         lora_targets=asked.text("lora_targets"),
-        packed=asked.flag("packing", default=True),
-        quant_double=asked.flag("quant_double", default=False),
+        packed=asked.flag("packed", default="examples" not in asked.question),
+        quant_double=not asked.flag("single_quant", default=False),
+        in_backward=asked.flag("in_backward", default=False),
         commitment=asked.text("commitment") or "on-demand",
         days=(days["low"], days["mid"], days["high"]),
         view="same GPUs" if view == "plans" else "same deadline",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.launch.framework import Rule
-from reports.launch.planned_run import BY_SCRIPT, PlannedRun
+from reports.launch.planned_run import PlannedRun
 
 YOURS = Rule(
     applies=lambda run: True,
@@ -12,9 +12,14 @@ YOURS = Rule(
 """What every file leaves to its reader."""
 
 NO_ADAPTERS = Rule(
-    applies=lambda run: run.adapts or run.method in BY_SCRIPT,
+    applies=lambda run: run.adapts or run.needs_script,
     what="it trains all weights, from scratch or from a checkpoint, and knows no adapters",
     hint="`--launch axolotl`, or plan again with `--method sft`",
+)
+
+IN_BACKWARD = Rule(
+    applies=lambda run: run.in_backward,
+    what="updates inside the backward pass: without them the gradients take memory that the plan does not count",
 )
 
 NOT_PIPELINED = Rule(

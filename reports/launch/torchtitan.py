@@ -238,7 +238,7 @@ FRAMEWORK = Framework(
             what="products of the experts stay in BF16: their FP8 is a prototype (`quantize.grouped_mm`)",
         ),
         Rule(
-            applies=lambda run: run.method == "sft",
+            applies=lambda run: run.how.fine_tunes,
             what="the checkpoint to start from (`checkpoint.initial_load_path`)",
         ),
         Rule(

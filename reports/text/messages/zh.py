@@ -63,7 +63,7 @@ TEMPLATES: dict[str, str] = {
     "note.usual_examples": "与指令数据集 Alpaca 大致相同",
     "note.usual_lengths": "指令数据集为 100 到 1,500：用时与之成正比，请给出 --lengths",
     "note.counted_lengths": "平均 {mean:,.0f}，按序列长度截断",
-    "note.tokens_of_examples": "{examples:,.0f} 条样本，每条 {mean:,.0f}个词元，共 {epochs:g} 遍",
+    "note.tokens_of_examples": "{examples:,.0f} 条序列，平均每条 {mean:,.0f}个词元",
     "note.tuning_batch": "微调的常用值；为能整除 GPU 数，会试其附近的值",
     "note.gpu_auto": "看了 {looked} 种有价格的 GPU，{able} 种稳妥可用，取中位成本最低者",
     "note.method_auto": "可行方法中中位成本最低者：{methods}",

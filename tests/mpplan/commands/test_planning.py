@@ -1,4 +1,4 @@
-"""Models that see images, from the command line to the report: units, what is left out, the commands of the page."""
+"""Models that see images, from the command line to the report: units, what is left out; the commands of two pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[3] / "docs" / "vision.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("vision.md", "fine-tuning.md"))
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGES, flags=re.DOTALL) for line in block.splitlines()]
 RESNET = ("estimate", "--model", "resnet-50", "--gpus", "8", "--samples", "115M", "--price", "2.5")
 
 

@@ -101,7 +101,7 @@ def test_a_file_of_lengths_that_holds_something_else_is_named_with_its_line(tmp_
     ("given", "what"),
     [
         ({"tokens": "1B", "examples": "1k"}, "both --tokens and --examples"),
-        ({"tokens": "1B", "epochs": "2"}, "--epochs counts passes over --examples"),
+        ({"tokens": "1B", "epochs": "2"}, "both --tokens and --epochs were given"),
         ({"examples": "1k", "epochs": "0"}, "--epochs"),
         ({"examples": "1k", "lengths": "long"}, "neither a number of tokens nor a file"),
         ({"examples": "1k", "lengths": "9999", "seq_len": "2048"}, "not between 1 and the 2048"),

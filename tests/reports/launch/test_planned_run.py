@@ -24,11 +24,12 @@ def test_steps_are_tokens_over_the_tokens_of_a_step_rounded_up() -> None:
 def test_inputs_that_a_newer_question_has_are_taken_where_they_are() -> None:
     plain, newer = run_of("lora-8"), run_of("dora")
 
-    assert (plain.lora_rank, plain.epochs, plain.lora_targets, plain.packed) == (16, None, None, True)
+    assert (plain.lora_rank, plain.epochs, plain.lora_targets, plain.packed) == (16, None, "all-linear", True)
     assert (newer.method, newer.lora_rank, newer.epochs, newer.lora_targets) == ("dora", 64, 3.0, "attention")
     assert newer.adapts
-    assert run_of("double-quant").quant_double
-    assert not run_of("double-quant").packed
+    assert plain.quant_double
+    assert not run_of("single-quant").quant_double
+    assert not run_of("single-quant").packed
 
 
 def test_an_answer_without_an_echo_reads_with_defaults() -> None:
