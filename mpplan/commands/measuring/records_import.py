@@ -92,7 +92,7 @@ def import_record(
     Exit codes: 0 imported; 2 something must be said beside the files; 3 a file is invalid.
     """
     from mpplan.api.imports import calibration_rows, document, import_files, runs_table
-    from planner.imported.moments import parse_utc_offset
+    from planner.runlog.moments import parse_utc_offset
     from planner.records.jsonl import record_bytes
 
     record, table_place = new_record(output), new_output(runs, "--runs")

@@ -10,9 +10,10 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 
-from planner.imported.moments import Moment, parse_moment
-from planner.imported.source import SourceFile, as_number
+from planner.imported.source import SourceFile
 from planner.imported.steps.log import LoggedStep, StepFormat, StepLog, step_log
+from planner.runlog.amounts import as_number
+from planner.runlog.moments import Moment, parse_moment
 from planner.text import shortened
 from planner.units import MILLI
 
