@@ -177,6 +177,7 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
     source = "timers" if kind == "timers" else "printed" if printed else "bar" if kind == "bar" else "clock"
     if source in ("bar", "clock"):
         duration = by_clock
+    if source == "bar":  # the first bar of a start is where it begins
         count[first] = 0.0
     else:
         count[first] = np.minimum(np.maximum(usual, 1.0), np.maximum(number[first], 1.0))
