@@ -72,11 +72,14 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
     steps = use.of("steps")
     last, source = _length(log, planned, basis)
     price = unit_price(planned, given)
-    rate = _rates(log, basis, durations)
+    rates = _rates(log, basis, durations)
     found = (
-        reveal_tflops(basis, log.steps.tflops_per_gpu, rate),
-        reveal_mfu(basis, log.steps.mfu_ratio, log.steps.tflops_per_gpu, rate),
+        reveal_tflops(basis, log.steps.tflops_per_gpu, rates),
+        reveal_mfu(basis, log.steps.mfu_ratio, log.steps.tflops_per_gpu, rates),
     )
+    rate = tokens_per_s_per_gpu(basis, step_s)
+    if rate is None and np.any(~np.isnan(rates[durations.steady])):
+        rate = float(np.nanmedian(rates[durations.steady]))
     ahead = None
     if last is not None:
         ahead = forecast(
@@ -88,8 +91,8 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         planned=planned,
         basis=basis,
         pace=pace,
-        tokens_per_s_per_gpu=tokens_per_s_per_gpu(basis, step_s),
-        utilisations=utilisations(basis, step_s),
+        tokens_per_s_per_gpu=rate,
+        utilisations=utilisations(basis, rate),
         revealed=tuple(figure for figure in found if figure is not None),
         use=use,
         parts=parts,
@@ -99,7 +102,7 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
         last_step_from=source,
         forecast=ahead,
         usd_per_gpu_h=price,
-        row=calibration_row(log, basis, planned, pace),
+        row=calibration_row(log, basis, planned, pace, rate),
     )  # fmt: skip
 
 

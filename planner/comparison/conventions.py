@@ -101,6 +101,8 @@ class Revealed:
     """`named`: one convention alone; `several`: some that look the same; `none`; `unknown`: too little to say."""
     readings: tuple[Reading, ...]
     """Those that agree, the usual ones first; of `none`, the nearest."""
+    lacks: tuple[str, ...] = ()
+    """Of `unknown`: names of the inputs that are missing."""
 
 
 def counts_of(model: ModelShape) -> list[Count]:
@@ -137,19 +139,18 @@ def peaks_of(gpu: Gpu, precision: str) -> list[Peak]:
     return peaks
 
 
-def utilisations(basis: Basis, step_s: float | None) -> tuple[Utilisation, ...]:
+def utilisations(basis: Basis, rate: float | None) -> tuple[Utilisation, ...]:
     """The rate of a run in every way of counting; empty where model or sequence length is unknown.
 
     Args:
         basis: what is known.
-        step_s: a steady step; None where the log does not say.
+        rate: tokens per second and GPU of a steady step; None where the log does not say.
     """
     if basis.model is None or basis.seq_len is None:
         return ()
     peaks = [] if basis.gpu is None or basis.precision is None else peaks_of(basis.gpu, basis.precision)
     dense = next((peak.flop_per_s for peak in peaks if peak.own and not peak.sparse), None)
     sparse = next((peak.flop_per_s for peak in peaks if peak.own and peak.sparse), None)
-    rate = tokens_per_s_per_gpu(basis, step_s)
     rows = []
     for count in counts_of(basis.model):
         flop = flop_per_token(basis.model, basis.seq_len, count)
@@ -187,7 +188,9 @@ def reveal_tflops(basis: Basis, printed: Floats, tokens_rate: Floats) -> Reveale
     value = float(np.median(printed[known]))
     both = known & ~np.isnan(tokens_rate)
     if basis.model is None or basis.seq_len is None or not np.any(both):
-        return Revealed(figure="tflops_per_gpu", printed=value, verdict="unknown", readings=())
+        return Revealed(
+            figure="tflops_per_gpu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, both)
+        )
     flops = printed[both] * TERA / tokens_rate[both]
     tolerance = CLOSE_RATIO + rounding_ratio(printed[known]) + _error_ratio(flops)
     observed = float(np.median(flops))
@@ -211,11 +214,12 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
     if not np.any(known):
         return None
     value = float(np.median(printed[known]))
-    unknown = Revealed(figure="mfu", printed=value, verdict="unknown", readings=())
-    if basis.gpu is None or basis.precision is None:
-        return unknown
-    peaks = peaks_of(basis.gpu, basis.precision)
     with_tflops = known & ~np.isnan(tflops)
+    if basis.gpu is None or basis.precision is None:
+        names = tuple(name for name in ("gpu", "precision") if getattr(basis, name) is None)
+        counted = () if np.any(with_tflops) else _lacks(basis, known & ~np.isnan(tokens_rate))
+        return Revealed(figure="mfu", printed=value, verdict="unknown", readings=(), lacks=(*counted, *names))
+    peaks = peaks_of(basis.gpu, basis.precision)
     rounding = CLOSE_RATIO + rounding_ratio(printed[known])
     if np.any(with_tflops):
         observed = tflops[with_tflops] * TERA / printed[with_tflops]
@@ -226,7 +230,7 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
         return _verdict("mfu", value, readings, rounding + _error_ratio(observed))
     both = known & ~np.isnan(tokens_rate)
     if basis.model is None or basis.seq_len is None or not np.any(both):
-        return unknown
+        return Revealed(figure="mfu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, both))
     per_token = printed[both] / tokens_rate[both]  # MFU = FLOP per token x tokens per second / peak
     observed_ratio, tolerance = float(np.median(per_token)), rounding + _error_ratio(per_token)
     readings = [
@@ -237,6 +241,12 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
         for peak, count in product(peaks, counts_of(basis.model))
     ]  # fmt: skip
     return _verdict("mfu", value, readings, tolerance)
+
+
+def _lacks(basis: Basis, timed: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    """What it takes to tell a count: model and sequence length, and where no rate is printed, batch and GPUs."""
+    names = ("model", "seq_len") if np.any(timed) else ("model", "seq_len", "global_batch", "gpus")
+    return tuple(name for name in names if getattr(basis, name) is None)
 
 
 def _rarity(reading: Reading) -> int:

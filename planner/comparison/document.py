@@ -40,7 +40,7 @@ def to_compare_document(comparison: Comparison, version: str) -> Document:
                 "conventions": [
                     {**plain(reading), "words": plain(reading_words(reading))} for reading in revealed.readings
                 ],
-                "words": plain(reveal_words(revealed, comparison.basis.missing)),
+                "words": plain(reveal_words(revealed)),
             }
             for revealed in comparison.revealed
         ],

@@ -41,6 +41,7 @@ PARTS = {
     "slow": "compare.part.slow", "replayed": "compare.part.replayed", "stops": "compare.part.stops",
     "checkpoint": "compare.part.checkpoint", "evaluation": "compare.part.evaluation", "start": "compare.part.start",
     "other": "compare.part.other", "steps": "compare.part.steps", "outside": "compare.part.outside",
+    "untold": "compare.part.untold",
 }  # fmt: skip
 """Names of the parts of a step and of the kinds of time outside them."""
 
@@ -71,11 +72,11 @@ def reading_words(reading: Reading) -> Message:
     return Message.of("compare.count_over", count=count_words(reading.count), peak=peak_words(reading.peak))
 
 
-def reveal_words(revealed: Revealed, missing: tuple[str, ...]) -> Message:
+def reveal_words(revealed: Revealed) -> Message:
     """Which convention a printed figure is in."""
     key = VERDICTS[revealed.verdict, revealed.figure]
     if revealed.verdict == "unknown":
-        return Message.of(key, printed=revealed.printed, flags=_flags(missing))
+        return Message.of(key, printed=revealed.printed, flags=_flags(revealed.lacks))
     if revealed.verdict == "none":
         nearest = revealed.readings[0]
         return Message.of(
@@ -95,7 +96,7 @@ def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
 
 def findings(comparison: Comparison) -> tuple[Message, ...]:
     """What the log tells, the plan's side first."""
-    told = [reveal_words(revealed, comparison.basis.missing) for revealed in comparison.revealed]
+    told = [reveal_words(revealed) for revealed in comparison.revealed]
     told += _gap(comparison)
     log, use = comparison.log, comparison.use
     replayed, stops, slow = use.of("replayed"), use.of("stops"), use.of("slow")
@@ -145,8 +146,10 @@ def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
     told: list[Message] = []
     if comparison.pace is None:
         told.append(Message.of("compare.lacks.time"))
-    if basis.missing:
-        told.append(Message.of("compare.lacks.mfu", flags=_flags(basis.missing)))
+    rate_known = comparison.tokens_per_s_per_gpu is not None
+    missing = tuple(name for name in basis.missing if not (rate_known and name in ("gpus", "global_batch")))
+    if missing:
+        told.append(Message.of("compare.lacks.mfu", flags=_flags(missing)))
     if not {"compute", "communication"} & set(comparison.parts):
         told.append(Message.of(TIMERS.get(log.framework, "compare.timers.other")))
     if comparison.use.wall_s is None:

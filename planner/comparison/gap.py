@@ -18,7 +18,7 @@ PLAN_PARTS = {
     "other": ("jitter", "allocator"),
 }
 """Items of a plan's step by the part that timers tell."""
-OUTSIDE = ("slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other")
+OUTSIDE = ("slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other", "untold")
 """Kinds of time that are no steady step."""
 
 

@@ -9,9 +9,12 @@ import numpy as np
 from planner.comparison.pace import Durations, Pace
 from planner.runlog.log import RunLog
 
-KINDS = ("steps", "slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other")
+KINDS = ("steps", "slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other", "untold")
 """`steps` at the median; what slow ones took beyond it; steps done again after a restart; from the last step before a
-restart to the first one after it; pauses with a checkpoint; with an evaluation; until the first step; other pauses."""
+restart to the first one after it; pauses with a checkpoint; with an evaluation; until the first step; other pauses; the
+wall time that none of them holds."""
+UNTOLD_RATIO = 0.01
+"""Of the wall time: a smaller rest is rounding."""
 LEAST_PAUSE_RATIO = 0.5
 """Of a step: a shorter pause between two lines is none."""
 
@@ -88,6 +91,9 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
         ]  # fmt: skip
     useful = rows[0].seconds
     wall = _wall(log, useful)
+    rest = 0.0 if wall is None else wall - sum(row.seconds for row in rows)
+    if wall is not None and rest > UNTOLD_RATIO * wall:
+        rows.append(Spent(kind="untold", seconds=rest, count=1, longest_s=rest))
     goodput = None if wall is None or wall <= 0 else min(useful / wall, 1.0)
     return TimeUse(wall_s=wall, spent=tuple(rows), goodput_ratio=goodput)
 

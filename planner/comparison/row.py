@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.comparison.basis import Basis, Planned
-from planner.comparison.conventions import tokens_per_s_per_gpu
 from planner.comparison.pace import Pace
 from planner.runlog.log import RunLog
 from planner.validation.template import COLUMNS
 
-LAYOUT = ("tp", "pp", "cp", "ep", "micro_batch")
+LAYOUT = {
+    "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch", "zero_or_fsdp_stage": "zero",
+}  # fmt: skip
 """Columns of a layout, which the log states or the plan has."""
 NEEDED = ("model", "precision", "gpu", "n_gpus", "seq_len", "global_batch_seqs")
 """Columns without which `mpplan calibrate` cannot predict a row."""
@@ -33,13 +34,22 @@ class CalibrationRow:
     """Columns of `NEEDED` that nothing told."""
 
 
-def calibration_row(log: RunLog, basis: Basis, planned: Planned | None, pace: Pace | None) -> CalibrationRow:
-    """The row of a run; cells that nothing tells are blank."""
+def calibration_row(
+    log: RunLog, basis: Basis, planned: Planned | None, pace: Pace | None, rate: float | None
+) -> CalibrationRow:
+    """The row of a run; cells that nothing tells are blank.
+
+    Args:
+        log: the run.
+        basis: what is known beside it.
+        planned: its plan; None without one.
+        pace: its steps; None where the log has no time.
+        rate: tokens per second and GPU; None where unknown.
+    """
     shared = _shared(log, basis, planned)
     missing = tuple(name for name in NEEDED if not shared.get(name))
-    rate = None if pace is None else tokens_per_s_per_gpu(basis, pace.step_s.mid)
     lines = []
-    if rate is not None:
+    if pace is not None and rate is not None:
         lines.append({**shared, "metric": "tokens_per_s_per_gpu", "value": f"{rate:.6g}"})
     elif pace is not None:
         lines.append({**shared, "metric": "step_time_s", "value": f"{pace.step_s.mid:.6g}"})
@@ -68,12 +78,11 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
         "global_batch_seqs": basis.global_batch,
         "act_ckpt": basis.act_ckpt,
         "framework": log.framework,
-        "zero_or_fsdp_stage": log.facts.get("zero_or_fsdp_stage"),
     }
     same = planned is not None and not {"gpus", "global_batch", "seq_len"} & set(basis.differs)
     layout: Mapping[str, object] = (planned.plan.get("layout") or {}) if planned is not None and same else {}
-    for name in LAYOUT:
-        cells[name] = log.facts.get(name, layout.get(name))
+    for column, name in LAYOUT.items():
+        cells[column] = log.facts.get(column, layout.get(name))
     if own and basis.model is not None:
         cells |= {column: getattr(basis.model, name) for column, name in SHAPE.items()}
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
