@@ -1,8 +1,8 @@
 """The end of a run and its bill from now on, with a range.
 
 The mean step so far is uncertain (its error follows from the means of blocks of lines, which hold what is slow to
-change), so is the mean of the steps to come, and so are the stops: their number is Poisson with a rate that the stops
-so far leave open (Jeffreys' prior), and each takes as long as one of those seen.
+change), so is the mean of the steps to come, and so are the stops: their number is negative binomial with a rate that
+the stops so far leave open (Jeffreys' prior), and their lengths are exponential with a mean that they leave open, too.
 """
 
 from __future__ import annotations
@@ -23,9 +23,14 @@ Floats = npt.NDArray[np.float64]
 DRAWS = 4000
 FEWEST_RECENT = 40
 """Lines that a forecast looks back at least, where there are as many; of more, the later half."""
-MOST_BLOCKS = 20
-ONE_STOP_LOG_SD = 0.7
-"""Of the length of a stop where one alone was seen: a factor of two either way."""
+FEWEST_BLOCKS, MOST_BLOCKS, BLOCK_LINES = 5, 20, 25
+"""Blocks of lines whose means tell the error of the mean: long, since what slows one line often slows the next."""
+REGULAR, IRREGULAR = ("checkpoint", "evaluation"), ("stops", "replayed", "other")
+"""Kinds of time outside steps that come by a schedule, and by chance."""
+CLUSTER = 1.5
+"""Variance of the number of stops over its mean: a bad node fails again, and steps done again stop again. Assumed."""
+MOST_STOPS = 1e6
+"""To come: a run with more does not come to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ def forecast(
     done = max(float(np.sum(log.steps.count)), 1.0)
     seconds = remaining_steps * step_s + _pauses(use, remaining_steps / done, draw)
     sure = use.wall_s if use.wall_s is not None else sum(spent.seconds for spent in use.spent)
-    stops_s, mean_stops = _stops(log, use, seconds, max(sure, 1.0), draw)
+    stops_s, mean_stops = _stops(log, use, remaining_steps, draw)
     seconds = seconds + stops_s
     days = Estimate.of_draws(seconds / DAY_S)
     price = None if usd_per_gpu_h is None else _price(usd_per_gpu_h, draw)
@@ -102,7 +107,7 @@ def _step_draws(log: RunLog, durations: Durations, ahead: int, draw: np.random.G
     mean = float(np.average(seconds, weights=count))
     if len(seconds) < 2:
         return np.full(DRAWS, mean)
-    blocks = int(np.clip(np.sqrt(len(seconds)), 2, MOST_BLOCKS)) if len(seconds) >= 8 else len(seconds)
+    blocks = min(int(np.clip(len(seconds) // BLOCK_LINES, FEWEST_BLOCKS, MOST_BLOCKS)), len(seconds))
     cut = np.array_split(np.arange(len(seconds)), blocks)
     of_block = np.array([np.average(seconds[rows], weights=count[rows]) for rows in cut])
     steps_of_block = float(np.sum(count)) / blocks
@@ -114,9 +119,9 @@ def _step_draws(log: RunLog, durations: Durations, ahead: int, draw: np.random.G
 
 
 def _pauses(use: TimeUse, ratio: float, draw: np.random.Generator) -> Floats:
-    """Checkpoints, evaluations and other pauses to come: as often a step as so far, each as long as so far."""
+    """Checkpoints and evaluations to come: as often a step as so far, each as long as so far."""
     total = np.zeros(DRAWS)
-    for kind in ("checkpoint", "evaluation", "other"):
+    for kind in REGULAR:
         spent = use.of(kind)
         if spent is None:
             continue
@@ -127,22 +132,22 @@ def _pauses(use: TimeUse, ratio: float, draw: np.random.Generator) -> Floats:
     return total
 
 
-def _stops(
-    log: RunLog, use: TimeUse, seconds: Floats, so_far_s: float, draw: np.random.Generator
-) -> tuple[Floats, float]:
-    """Seconds lost in stops to come, and how many are expected: none where none was seen."""
-    seen = log.attempts - 1
-    stops, replayed = use.of("stops"), use.of("replayed")
-    lost = sum(spent.seconds for spent in (stops, replayed) if spent is not None)
-    if seen < 1 or lost <= 0:
-        return np.zeros(len(seconds)), 0.0
-    rate = draw.gamma(seen + 0.5, 1.0 / so_far_s, len(seconds))
-    number = draw.poisson(np.minimum(rate * seconds, 1e6))
-    each = lost / seen
-    # Lengths of stops spread like an exponential; of few, their mean is known no better.
-    mean = each * np.exp(ONE_STOP_LOG_SD / np.sqrt(seen) * draw.standard_normal(len(seconds)))
+def _stops(log: RunLog, use: TimeUse, ahead: int, draw: np.random.Generator) -> tuple[Floats, float]:
+    """Seconds lost in stops to come, and how many are expected: none where none was seen.
+
+    Stops come by the step that counts; lengths spread like an exponential, whose mean is as sure as the stops are many.
+    """
+    steps, other = use.of("steps"), use.of("other")
+    lost = sum(spent.seconds for kind in IRREGULAR if (spent := use.of(kind)) is not None)
+    seen = log.attempts - 1 + (0 if other is None else other.count)
+    if seen < 1 or lost <= 0 or steps is None or steps.count < 1:
+        return np.zeros(DRAWS), 0.0
+    sure = (seen + 0.5) / CLUSTER
+    expected = np.minimum(draw.gamma(sure, CLUSTER / steps.count, DRAWS) * ahead, MOST_STOPS)
+    number = draw.poisson(draw.gamma(np.maximum(expected / (CLUSTER - 1.0), 1e-9), CLUSTER - 1.0))
+    mean = lost / draw.gamma(seen + 0.5, 1.0, DRAWS)
     total = np.where(number > 0, mean * draw.gamma(np.maximum(number, 1)), 0.0)
-    return total, float(np.mean(number))
+    return np.asarray(total, dtype=np.float64), float(np.mean(number))
 
 
 def _price(price: Estimate, draw: np.random.Generator) -> Floats:
