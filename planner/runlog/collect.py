@@ -73,7 +73,7 @@ class Bar:
         self.last = state
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
     """A mark, with the place and time at which it stands."""
 
@@ -84,7 +84,7 @@ class Between:
     line: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Collector:
     """What a log has told so far."""
 
@@ -187,6 +187,7 @@ class Collector:
     def _mark(self, line: LogLine, mark: Mark, stamp: Moment | None) -> None:
         """Once for each kind between two lines of steps: every rank may say it, and a save has a begin and an end."""
         by = {name: len(gathered) for name, gathered in self.numbered.items()}
+        by[""] = sum(len(gathered) for gathered in self.unnumbered.values())
         at_s = None if stamp is None else stamp.seconds
         if mark.kind == "end" and self.ended_line is None:
             self.ended_line = line.number

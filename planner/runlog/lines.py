@@ -27,7 +27,7 @@ STAMP_AFTER = 24
 """Characters before it, at most: one further on is a date in a text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
     """One line, or one state of a line that was written over (CR)."""
 
@@ -35,7 +35,7 @@ class LogLine:
     """Of the line in the file, from 1."""
     text: str
     """Without colours and rank."""
-    rank: int | None
+    rank: int | None = None
     """Of the process that wrote it; None where nothing says."""
     whole: bool = True
     """Whether its end was written."""
@@ -91,7 +91,7 @@ def _line(number: int, raw: str) -> LogLine:
     if prefix is not None:
         rank = int(prefix[1] or prefix[2])
         text = text[prefix.end() :]
-    return LogLine(number, text, rank)
+    return LogLine(number=number, text=text, rank=rank)
 
 
 def _unpacked(file: BinaryIO, name: str) -> Iterator[bytes]:

@@ -121,7 +121,7 @@ def _state(name: str, lines: Iterator[LogLine]) -> RunLog:
     reading = _Reading(name, None)
     reading.last = len(pieces)
     try:
-        reading.collector.add(HUGGING_FACE, LogLine(1, "", None), state_events("\n".join(pieces)), None)
+        reading.collector.add(HUGGING_FACE, LogLine(number=1, text=""), state_events("\n".join(pieces)), None)
     except (ValueError, RecursionError):
         raise InputFileError(
             f"{name}:1: expected a log of training or a trainer_state.json, found another document", hint=_known()

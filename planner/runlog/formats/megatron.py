@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from planner.runlog.events import Event, Fact, Mark, Part, Step
 from planner.runlog.formats.base import LogFormat, amount, piped, rates_of
 from planner.runlog.moments import parse_moment
-from planner.units import MILLI
+from planner.units import GIB, MIB, MILLI
 
 _ITERATION = re.compile(
     r"iteration\s+(\d{1,15})/\s*(\d{1,15}) \|(.{0,400}?elapsed time per iteration \((m?s)\):\s*([^\s|]+).*)"
@@ -74,7 +74,7 @@ def _read(text: str) -> Iterator[Event]:
         yield Fact(key="dp", value=float(world[2]))
     memory = _MEMORY.search(text)
     if memory is not None:
-        yield Fact(key="peak_mem_gib", value=amount("max allocated", memory[1]) / 1024)
+        yield Fact(key="peak_mem_gib", value=amount("max allocated", memory[1]) * MIB / GIB)
         yield Fact(key="mem_kind", value="allocated")
 
 
