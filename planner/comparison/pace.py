@@ -59,6 +59,8 @@ def durations_of(log: RunLog) -> Durations:
         for mark in log.marks:
             if mark.kind in ("checkpoint", "evaluation") and mark.before < len(seconds):
                 held.setdefault(mark.before, []).append(mark)
+            elif mark.kind in ("checkpoint", "evaluation") and mark.duration_s is not None:  # after the last line
+                pauses.append((mark.kind, mark.duration_s))
         plain = [line for line in range(len(seconds)) if line not in held]
         of = seconds[plain] if plain and np.any(~np.isnan(seconds[plain])) else seconds
         median = float(np.nanmedian(of))
