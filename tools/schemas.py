@@ -212,7 +212,7 @@ def compare(definitions: Definitions) -> Schema:
     )  # fmt: skip
     plan = record({"precision": TEXT, "gpu": TEXT, "gpus": COUNT, "steps": COUNT})
     reading = record_of(Reading, definitions)
-    reading["properties"] |= {"words": TEXT, "words_message": MESSAGE}
+    reading["properties"] |= {"error_ratio": NUMBER, "words": TEXT, "words_message": MESSAGE}
     printed = record(
         {"figure": TEXT, "printed": AMOUNT, "verdict": {"enum": ["named", "several", "none", "unknown"]},
          "conventions": array(reading), "words": TEXT, "words_message": MESSAGE}

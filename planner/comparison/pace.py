@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.evidence import Estimate
-from planner.runlog.log import Marked, RunLog
+from planner.runlog.log import RunLog
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,32 +52,38 @@ def durations_of(log: RunLog) -> Durations:
     The clock of a bar, and that of the times of day, runs on during an evaluation or a checkpoint. What the log says
     one took is taken off the line that holds it; where it does not say, what exceeds an ordinary line.
     """
-    seconds, count = log.steps.duration_s.copy(), np.maximum(log.steps.count, 1.0)
-    pauses: list[tuple[str, float]] = []
-    if log.durations_from in ("bar", "clock") and np.any(~np.isnan(seconds)):
-        held: dict[int, list[Marked]] = {}
-        for mark in log.marks:
-            if mark.kind in ("checkpoint", "evaluation") and mark.before < len(seconds):
-                held.setdefault(mark.before, []).append(mark)
-            elif mark.kind in ("checkpoint", "evaluation") and mark.duration_s is not None:  # after the last line
-                pauses.append((mark.kind, mark.duration_s))
-        plain = [line for line in range(len(seconds)) if line not in held]
-        of = seconds[plain] if plain and np.any(~np.isnan(seconds[plain])) else seconds
-        median = float(np.nanmedian(of))
-        for line, marks in held.items():
-            for mark in sorted(marks, key=lambda mark: mark.duration_s is None):
-                pause = mark.duration_s
-                if pause is None:
-                    pause = (seconds[line] - median) * count[line] if seconds[line] > SLOW_RATIO * median else 0.0
-                if pause > 0 and seconds[line] - pause / count[line] > 0:
-                    seconds[line] -= pause / count[line]
-                    pauses.append((mark.kind, float(pause)))
+    seconds = log.steps.duration_s.copy()
+    pauses = _paused(log, seconds) if log.durations_from in ("bar", "clock") else []
     steady = ~np.isnan(seconds)
     for attempt in range(log.attempts):
         timed = np.flatnonzero((log.steps.attempt == attempt) & ~np.isnan(seconds))
         if len(timed) >= FEWEST_TO_DROP:
             steady[timed[0]] = False
     return Durations(seconds=seconds, steady=steady, pauses=tuple(pauses))
+
+
+def _paused(log: RunLog, seconds: Floats) -> list[tuple[str, float]]:
+    """Pauses by kind, which are taken off the lines that hold them: `seconds` is changed in place."""
+    count = np.maximum(log.steps.count, 1.0)
+    marks = [mark for mark in log.marks if mark.kind in ("checkpoint", "evaluation")]
+    after = [mark for mark in marks if mark.before >= len(seconds)]
+    pauses = [(mark.kind, mark.duration_s) for mark in after if mark.duration_s is not None]
+    held = {mark.before for mark in marks}
+    plain = [line for line in range(len(seconds)) if line not in held and not np.isnan(seconds[line])]
+    if not plain:
+        return pauses
+    median = float(np.median(seconds[plain]))
+    for mark in sorted(marks, key=lambda mark: mark.duration_s is None):
+        line = mark.before
+        if line >= len(seconds) or np.isnan(seconds[line]):
+            continue
+        pause = mark.duration_s
+        if pause is None:
+            pause = float((seconds[line] - median) * count[line]) if seconds[line] > SLOW_RATIO * median else 0.0
+        if 0 < pause < seconds[line] * count[line]:
+            seconds[line] -= pause / count[line]
+            pauses.append((mark.kind, pause))
+    return pauses
 
 
 def pace_of(log: RunLog, durations: Durations) -> Pace | None:
