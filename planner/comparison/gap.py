@@ -27,7 +27,7 @@ class GapRow:
     """One part of the time per step that counts."""
 
     part: str
-    """`step`; `data`, `compute`, `communication`, `optimizer`, `rest` of one; or a kind of time outside steps."""
+    """`step`; `data`, `compute`, `communication`, `optimizer`, `rest` of one; or `outside`, of all that is no step."""
     outside: bool
     log_s: float
     """Seconds per step that counts."""
@@ -64,7 +64,7 @@ class Gap:
 
     @property
     def main(self) -> GapRow | None:
-        """The row that makes more than half of what the run is behind; None where it is not, or none does."""
+        """The part that makes more than half of what the run is behind; None where it is not, or none does."""
         behind = sum(row.excess_s for row in self.rows if row.excess_s > 0 and row.part != "step")
         parts = [row for row in self.rows if row.part != "step" and row.excess_s > 0]
         return parts[0] if parts and behind > 0 and parts[0].excess_s > behind / 2 else None
@@ -94,7 +94,7 @@ def parts_of(log: RunLog, pace: Pace | None, data_s: float | None) -> dict[str, 
 
 
 def gap_of(
-    planned: Planned, basis: Basis, pace: Pace, use: TimeUse, parts: dict[str, float], replay_steps: float
+    planned: Planned, basis: Basis, pace: Pace, use: TimeUse, parts: dict[str, float], kept_steps: float
 ) -> Gap | None:
     """A run beside its plan; None where the log's batch or GPUs are unknown.
 
@@ -104,7 +104,7 @@ def gap_of(
         pace: its steps.
         use: its wall time.
         parts: of a step, from `parts_of`.
-        replay_steps: steps that count, by which pauses are shared out.
+        kept_steps: steps that count, over which the time outside steps is spread.
     """
     if basis.tokens_per_step is None or basis.gpus is None:
         return None
@@ -118,12 +118,10 @@ def gap_of(
         name: scale * sum(plan["step_s"].get(item, 0.0) for item in items) for name, items in PLAN_PARTS.items()
     }
     rows = _inside(parts, expected, pace.step_s.mid, step.mid)
-    steps = max(replay_steps, 1.0)
-    pauses = [(spent.kind, spent.seconds / steps) for spent in use.spent if spent.kind in OUTSIDE]
-    rows += [GapRow(part=kind, outside=True, log_s=seconds, plan_s=None) for kind, seconds in pauses]
-    outside = step.mid * (1.0 / goodput - 1.0)
-    if use.wall_s is not None:  # what a plan allows for outside its steps is not split
-        rows.append(GapRow(part="outside", outside=True, log_s=0.0, plan_s=outside))
+    steps = max(kept_steps, 1.0)
+    if use.wall_s is not None:
+        spent = sum(kind.seconds for kind in use.spent if kind.kind in OUTSIDE) / steps
+        rows.append(GapRow(part="outside", outside=True, log_s=spent, plan_s=step.mid * (1.0 / goodput - 1.0)))
     total = None if use.wall_s is None else use.wall_s / steps
     return Gap(
         step_s=pace.step_s.mid, plan_step_s=step, inside=step.low <= pace.step_s.mid <= step.high, log_total_s=total,

@@ -19,6 +19,8 @@ Document = dict[str, Any]
 Say = Callable[..., str]
 
 WIDTH = 100
+LEAST_SHOWN_S = 5e-4
+"""Seconds of a difference that are shown."""
 SHOWN_COUNTS = 7
 """Ways of counting that are shown: the usual ones, and recomputation in one."""
 
@@ -137,7 +139,9 @@ def _gap(document: Document, say: Say) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{'+' if value >= 0 else '−'}{_figure(abs(value))}"
+    if abs(value) < LEAST_SHOWN_S:
+        return "0"
+    return f"{'+' if value > 0 else '−'}{_figure(abs(value))}"
 
 
 def _time(document: Document, say: Say) -> str:

@@ -302,7 +302,7 @@ TEMPLATES: dict[str, str] = {
     "compare.part.start": "starting",
     "compare.part.other": "pauses that the log does not explain",
     "compare.part.steps": "steps that count",
-    "compare.part.outside": "outside steps, as planned",
+    "compare.part.outside": "time outside steps",
     "compare.part.untold": "time that the log does not explain",
     "compare.main": "Most of the gap to the plan is {part}: {log_s:sig} s of each step against {plan_s:sig} s.",
     "compare.data": "Data loading takes {seconds:sig} s of each step ({share_ratio:.0%}).",

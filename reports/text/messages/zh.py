@@ -302,7 +302,7 @@ TEMPLATES: dict[str, str] = {
     "compare.part.start": "启动",
     "compare.part.other": "日志未说明的停顿",
     "compare.part.steps": "有效的步",
-    "compare.part.outside": "计划中步外的时间",
+    "compare.part.outside": "步外的时间",
     "compare.part.untold": "日志未说明的时间",
     "compare.main": "与计划的差距主要在于{part}：每步 {log_s:sig} 秒，计划为 {plan_s:sig} 秒。",
     "compare.data": "数据加载占每步 {seconds:sig} 秒（{share_ratio:.0%}）。",
