@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from planner.runlog.amounts import as_number
 from planner.runlog.events import Event, Step
 from planner.runlog.formats.base import SUFFIXES, LogFormat, human_amount, piped, rates_of
 from planner.runlog.moments import parse_moment
@@ -25,10 +26,8 @@ _BATCH = re.compile(r"global_batch_size:\s*([^\s|]+)")
 def _plain(value: str) -> str:
     """A shortened figure written out; anything else as it is."""
     value = value.strip()
-    figure, suffix = value[:-1], value[-1:]
-    if suffix not in SUFFIXES or not figure.replace(".", "", 1).isdigit() or len(figure) > 20:
-        return value
-    return f"{float(figure) * SUFFIXES[suffix]:.10g}"
+    figure = as_number(value[:-1])
+    return value if figure is None or value[-1:] not in SUFFIXES else f"{figure * SUFFIXES[value[-1]]:.10g}"
 
 
 def _read(text: str) -> Iterator[Event]:
