@@ -45,7 +45,7 @@ COMMANDS = (
     Command(
         name="compare",
         target="mpplan.commands.planning.compare:compare",
-        help="Read a real run's log back: its MFU in each convention, its gap to the plan, its end and bill.",
+        help="Read a real run's log back: its MFU, gap to the plan, end and bill.",
     ),
     Command(
         name="validate",

@@ -58,7 +58,7 @@ def compare(
     json: options.JsonFlag = False,
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Read a real run's log back: its MFU in each convention, its gap to the plan, its end and bill."""
+    """Read a real run's log back: its MFU, gap to the plan, end and bill."""
     from mpplan.api.comparisons import compare_log, given_of, with_rows
     from reports.text.language import LANGUAGES
 
