@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from planner.runlog.moments import Moment
+from planner.text import shortened
 
 
 class DamagedError(Exception):
-    """A line is one of a framework's, and a number in it is none; the arguments are its key and its text."""
+    """A line is one of a framework's, and something in it is not what it should be."""
 
-    def __init__(self, key: str, text: str) -> None:
-        super().__init__(key, text)
-        self.key = key
-        self.text = text
+    def __init__(self, key: str, text: str, wanted: str = "a number above 0") -> None:
+        """Say what is wrong.
+
+        Args:
+            key: the framework's name of it.
+            text: what stands there.
+            wanted: what should.
+        """
+        super().__init__(key, text, wanted)
+        self.words = f"{key}: expected {wanted}, found `{shortened(text[:200])}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

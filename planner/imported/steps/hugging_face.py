@@ -10,7 +10,6 @@ from planner.imported.steps.log import LoggedStep, StepFormat, StepLog, has_step
 from planner.runlog.events import DamagedError, Total
 from planner.runlog.formats.hugging_face import HUGGING_FACE as LINES
 from planner.runlog.formats.hugging_face import RATE
-from planner.text import shortened
 
 HALF_A_DIGIT, SMALL_RATIO = 0.0005, 0.005
 """Of the steps per second that are printed; a smaller part of them is not worth a word."""
@@ -23,8 +22,7 @@ def _read(source: SourceFile) -> StepLog:
         try:
             closing = list(LINES.read(text)) if RATE in text else []
         except DamagedError as error:
-            what = f"{error.key}: expected a number above 0, found `{shortened(error.text)}`"
-            raise source.fail(number, what) from None
+            raise source.fail(number, error.words) from None
         logged += [
             LoggedStep(line=number, duration_s=event.runtime_s / event.steps)
             for event in closing

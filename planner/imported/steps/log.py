@@ -13,7 +13,6 @@ from planner.imported.source import SourceFile
 from planner.runlog.events import DamagedError, Step
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.moments import Clock, Moment
-from planner.text import shortened
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,9 +79,7 @@ def logged_steps(source: SourceFile, form: LogFormat) -> list[LoggedStep]:
         try:
             events = list(form.read(text))
         except DamagedError as error:
-            raise source.fail(
-                number, f"{error.key}: expected a number above 0, found `{shortened(error.text)}`"
-            ) from None
+            raise source.fail(number, error.words) from None
         logged += [
             LoggedStep(
                 line=number, number=event.number, duration_s=event.duration_s, end=event.end, sequences=event.sequences

@@ -76,7 +76,8 @@ TFLOPS_KEYS = ("tflops", "tflops_per_gpu", "tflops_per_device", "tflop/s/gpu", "
 """Names of TFLOP/s per GPU, in small letters."""
 MFU_KEYS = ("mfu", "mfu(%)", "mfu_percent", "train/mfu", "perf/mfu", "model_flops_utilization")
 """Names of an MFU, in small letters."""
-TPS_KEYS = ("tps", "throughput(tps)", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu", "tokens/s/gpu", "wps")
+TPS_KEYS = ("tps", "throughput(tps)", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu", "tokens/s/gpu", "wps",
+            "tokens per gpu per second (tgs)")  # fmt: skip
 """Names of tokens per second and GPU, in small letters."""
 
 

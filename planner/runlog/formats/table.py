@@ -60,16 +60,16 @@ def cells_of(first: str, line: str) -> Mapping[str, Any]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise DamagedError("row", line[:80]) from None
+            raise DamagedError("row", line, "JSON of ordinary size") from None
         if not isinstance(row, dict):
-            raise DamagedError("row", line[:80])
+            raise DamagedError("row", line, "a JSON object")
         return row
     try:
         header, cells = (next(csv.reader(io.StringIO(text), skipinitialspace=True)) for text in (first, line))
     except (csv.Error, StopIteration):
-        raise DamagedError("row", line[:80]) from None
+        raise DamagedError("row", line, "cells between commas") from None
     if len(cells) != len(header):
-        raise DamagedError("row", line[:80])
+        raise DamagedError("row", str(len(cells)), f"{len(header)} cells")
     return {name.strip(): cell for name, cell in zip(header, cells, strict=True)}
 
 
@@ -86,7 +86,7 @@ def row_steps(first: str, line: str) -> Iterator[Step]:
     stamp = _cell(row, TIMES)
     moment = None if stamp in (None, "") else parse_moment(stamp)
     if stamp not in (None, "") and moment is None:
-        raise DamagedError("timestamp", str(stamp)[:80])
+        raise DamagedError("timestamp", str(stamp), "ISO 8601 or seconds since 1970")
     if duration is None and moment is None:
         return
     rates = {str(name): str(value) for name, value in row.items() if str(name).lower() in RATES and value is not None}
@@ -95,7 +95,7 @@ def row_steps(first: str, line: str) -> Iterator[Step]:
         number=None if number is None else int(number),
         duration_s=duration,
         end=moment,
-        sequences=optional(str(row.get("global_batch") or "")),
+        sequences=None if row.get("global_batch") in (None, "") else _above_zero("global_batch", row["global_batch"]),
         data_s=None if data is None else as_number(row[data]),
         memory_gib=optional(str(_cell(row, MEMORY) or "")),
         **rates_of(rates),
@@ -112,5 +112,5 @@ def _cell(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 def _above_zero(key: str, value: object) -> float:
     number = as_number(value)
     if not number:
-        raise DamagedError(key, str(value)[:80])
+        raise DamagedError(key, str(value))
     return number

@@ -251,3 +251,24 @@ def test_damaged_lines_are_counted_and_the_first_are_named():
 
     assert (log.damaged_count, log.damaged) == (2, (4, 8))
     assert len(log.steps) == 10
+
+
+def test_forks_of_megatron_write_seconds_and_rates_of_their_own():
+    line = (
+        " iteration {0}/ 100 | consumed samples: 2048 | consumed tokens: 4194304 | elapsed time per iteration (s): 104.6 |"
+        " learning rate: 1.000E-05 | global batch size:  2048 | lm loss: 2.1E+00 | samples per second: 19.5 |"
+        " tokens per gpu per second (tgs): 104.0 | TFLOPs: 149.20 |"
+    )
+    log = read(text_of(line.format(number) for number in (1, 2, 3)))
+
+    assert log.steps.duration_s.tolist() == [104.6] * 3
+    assert (log.steps.tflops_per_gpu[0], log.steps.tokens_per_s_per_gpu[0]) == (149.2, 104.0)
+
+
+def test_times_that_run_backwards_and_numbers_beyond_reason_do_no_harm():
+    lines, at = megatron_log([2.0] * 4, of=10**9)
+    later, _ = megatron_log([2.0] * 4, of=10**9, begin=4, at=at - timedelta(days=2))
+    log = read(text_of(lines, later))
+
+    assert log.reached == 8
+    assert log.attempts == 1
