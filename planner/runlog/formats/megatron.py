@@ -4,10 +4,11 @@ One line per log interval, `megatron/training/training.py`:
 `[2025-08-01 07:19:37] iteration 10/ 5000 | consumed samples: 1280 | elapsed time per iteration (ms): 1913.8 |
 throughput per GPU (TFLOP/s/GPU): 401.2 | ... | global batch size: 128 | ...`. The time of day is there since March 2024
 (38644dd756), with a fraction of a second since January 2026 (6cf285b238); the throughput, with `--log-throughput`,
-since November 2023 (2748e7c7d4). The interval's clock stops for evaluation and checkpoints (`interval-time`). DeepSpeed's
-fork adds `tokens per gpu per second (tgs)` and `TFLOPs` (megatron/training.py of deepspeedai/Megatron-DeepSpeed
-207b2d5a); BigScience's writes seconds, `elapsed time per iteration (s)`. Timers, `megatron/core/timers.py`: `(min, max) time across ranks (ms):` or `max time across
-ranks (ms):`, then a line each, per iteration. All as of d98e8a64 (August 2026).
+since November 2023 (2748e7c7d4). The interval's clock stops for evaluation and checkpoints (`interval-time`).
+DeepSpeed's fork adds `tokens per gpu per second (tgs)` and `TFLOPs` (megatron/training.py of
+deepspeedai/Megatron-DeepSpeed 207b2d5a); BigScience's writes seconds, `elapsed time per iteration (s)`, in the logs that
+its bigscience-workshop/bigscience repository quotes. Timers, `megatron/core/timers.py`: `(min, max) time across ranks
+(ms):` or `max time across ranks (ms):`, then a line each, per iteration. All as of d98e8a64 (August 2026).
 """
 
 from __future__ import annotations

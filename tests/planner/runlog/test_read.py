@@ -255,7 +255,8 @@ def test_damaged_lines_are_counted_and_the_first_are_named():
 
 def test_forks_of_megatron_write_seconds_and_rates_of_their_own():
     line = (
-        " iteration {0}/ 100 | consumed samples: 2048 | consumed tokens: 4194304 | elapsed time per iteration (s): 104.6 |"
+        " iteration {0}/ 100 | consumed samples: 2048 | consumed tokens: 4194304 |"
+        " elapsed time per iteration (s): 104.6 |"
         " learning rate: 1.000E-05 | global batch size:  2048 | lm loss: 2.1E+00 | samples per second: 19.5 |"
         " tokens per gpu per second (tgs): 104.0 | TFLOPs: 149.20 |"
     )
