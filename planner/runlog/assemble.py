@@ -79,6 +79,8 @@ def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut
     back = np.diff(table["number"]) <= 0
     if chosen.kind == "bar":  # a new bar counts its seconds anew
         back |= np.diff(table["end_s"]) < 0
+    if not np.any(table["number"]):  # lines without numbers tell rates, and nothing of restarts
+        back[:] = False
     attempt = np.concatenate(([0], np.cumsum(back))).astype(np.int64)
     if chosen.kind == "bar":
         table, attempt = _spaced(table, attempt)
@@ -172,7 +174,7 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
     elapsed = np.diff(table["end_s"])[same]
     with np.errstate(divide="ignore", invalid="ignore"):
         seconds = elapsed / np.diff(number)[same]
-    by_clock[1:][same] = np.where(seconds > 0, seconds, np.nan)
+    by_clock[1:][same] = np.where((seconds > 0) & np.isfinite(seconds), seconds, np.nan)
     printed = np.mean(~np.isnan(duration)) > 0.5 if len(duration) else False
     source = "timers" if kind == "timers" else "printed" if printed else "bar" if kind == "bar" else "clock"
     if source in ("bar", "clock"):

@@ -184,7 +184,9 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
         cost = ahead["cost_usd"]
         rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
     spent = ahead["spent_usd"]
-    rows.append(("spent", say(f"compare.ahead.{reason}") if spent is None else ranged(spent, _usd)))
+    so_far = say("compare.ahead.so_far", days=float(ahead["spent_days"]))
+    told = say(f"compare.ahead.{reason}") if spent is None else ranged(spent, _usd)
+    rows.append(("spent", f"{so_far}{told}"))
     labels = [say(f"compare.ahead.{name}") if name else "" for name, _ in rows]
     width = max(map(_width, labels))
     lines = [

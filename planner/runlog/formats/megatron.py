@@ -6,9 +6,9 @@ throughput per GPU (TFLOP/s/GPU): 401.2 | ... | global batch size: 128 | ...`. T
 (38644dd756), with a fraction of a second since January 2026 (6cf285b238); the throughput, with `--log-throughput`,
 since November 2023 (2748e7c7d4). The interval's clock stops for evaluation and checkpoints (`interval-time`).
 DeepSpeed's fork adds `tokens per gpu per second (tgs)` and `TFLOPs` (megatron/training.py of
-deepspeedai/Megatron-DeepSpeed 207b2d5a); BigScience's writes seconds, `elapsed time per iteration (s)`, in the logs that
-its bigscience-workshop/bigscience repository quotes. Timers, `megatron/core/timers.py`: `(min, max) time across ranks
-(ms):` or `max time across ranks (ms):`, then a line each, per iteration. All as of d98e8a64 (August 2026).
+deepspeedai/Megatron-DeepSpeed 207b2d5a); BigScience's writes seconds, `elapsed time per iteration (s)`, in the logs
+that bigscience-workshop/bigscience quotes. Timers, `megatron/core/timers.py`: `(min, max) time across ranks (ms):` or
+`max time across ranks (ms):`, then a line each, per iteration. All as of d98e8a64 (August 2026).
 """
 
 from __future__ import annotations

@@ -839,6 +839,7 @@ TEXT: dict[str, str] = {
     "compare.ahead.end": "end",
     "compare.ahead.cost": "cost",
     "compare.ahead.spent": "spent so far",
+    "compare.ahead.so_far": "{days} days; ",
     "compare.ahead.range": "{mid} ({low} to {high})",
     "compare.ahead.no_price": "unknown: no price (`--price`, or a plan that has one)",
     "compare.ahead.no_gpus": "unknown: the number of GPUs is not known (`--gpus`)",

@@ -822,6 +822,7 @@ TEXT: dict[str, str] = {
     "compare.ahead.end": "结束",
     "compare.ahead.cost": "费用",
     "compare.ahead.spent": "已花费",
+    "compare.ahead.so_far": "{days} 天；",
     "compare.ahead.range": "{mid}（{low} 至 {high}）",
     "compare.ahead.no_price": "未知：没有价格（`--price` 或带价格的计划）",
     "compare.ahead.no_gpus": "未知：GPU 数量未知（`--gpus`）",

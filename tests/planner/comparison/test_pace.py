@@ -31,9 +31,11 @@ def test_an_evaluation_that_the_trainer_times_is_no_part_of_a_step():
 
 
 def test_without_lines_the_closing_one_gives_the_mean():
-    log = log_of(["{'loss': 2.3, 'epoch': 0.5}", "{'train_runtime': 100.0, 'train_steps_per_second': 0.5, 'epoch': 1}"])
+    losses = ["{'loss': 2.3, 'grad_norm': 0.4, 'epoch': 0.5}"] * 3
+    log = log_of([*losses, "{'train_runtime': 100.0, 'train_steps_per_second': 0.5, 'epoch': 1}"])
     pace = pace_of(log, durations_of(log))
 
+    assert log.attempts == 1
     assert pace is not None
     assert (pace.step_s.mid, pace.steps) == (2.0, 50.0)
 

@@ -273,3 +273,13 @@ def test_times_that_run_backwards_and_numbers_beyond_reason_do_no_harm():
 
     assert log.reached == 8
     assert log.attempts == 1
+
+
+def test_timers_of_deepspeed_in_a_trainers_log_are_its_parts_and_its_steps_stay_the_trainers():
+    timers = b"[Rank 0] time (ms) | fwd: 70.0 | bwd: 700.0 | bwd_inner: 500.0 | bwd_allreduce: 200.0 | step: 30.0\n"
+    content = (SAMPLES / "hf-trainer.log").read_bytes()
+    head, rest = content.split(b"\n", 1)
+    log = read(head + b"\n" + timers + rest)
+
+    assert (log.framework, log.durations_from, log.reached) == ("Hugging Face", "bar", 120)
+    assert log.parts["communication"].least_s == pytest.approx(0.2)

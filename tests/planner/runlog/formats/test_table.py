@@ -10,9 +10,18 @@ from planner.runlog.formats.table import cells_of, is_table, names_of, row_steps
 
 @pytest.mark.parametrize(
     ("first", "table"),
-    [("step,step_time_s", True), ('"step", "timestamp"', True), ('{"step_time_ms": 5}', True),
-     ("_step,_timestamp", True), ("epoch,loss", False), ('{"loss": 5}', False), ("{", False), ("", False), ("[1]", False)],
-)  # fmt: skip
+    [
+        ("step,step_time_s", True),
+        ('"step", "timestamp"', True),
+        ('{"step_time_ms": 5}', True),
+        ("_step,_timestamp", True),
+        ("epoch,loss", False),
+        ('{"loss": 5}', False),
+        ("{", False),
+        ("", False),
+        ("[1]", False),
+    ],
+)
 def test_a_table_is_told_by_its_columns(first, table):
     assert is_table(first) is table
 
