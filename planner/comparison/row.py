@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from planner.comparison.basis import Basis, Planned
 from planner.comparison.pace import Pace
 from planner.runlog.log import RunLog
@@ -77,7 +79,7 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
         "seq_len": basis.seq_len,
         "global_batch_seqs": basis.global_batch,
         "act_ckpt": basis.act_ckpt,
-        "framework": log.framework,
+        "framework": _framework(log),
     }
     same = planned is not None and not {"gpus", "global_batch", "seq_len"} & set(basis.differs)
     layout: Mapping[str, object] = (planned.plan.get("layout") or {}) if planned is not None and same else {}
@@ -86,6 +88,12 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     if own and basis.model is not None:
         cells |= {column: getattr(basis.model, name) for column, name in SHAPE.items()}
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
+
+
+def _framework(log: RunLog) -> str:
+    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core."""
+    dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
+    return "Megatron-Core" if dated else log.framework
 
 
 def _cell(value: object) -> str:

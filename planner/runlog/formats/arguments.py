@@ -45,8 +45,8 @@ def _read(text: str) -> Iterator[Event]:
     elif name in SWITCHES and value == "True":
         key, says = SWITCHES[name]
         yield Fact(key=key, value=says)
-    elif name == "recompute_granularity" and value in ("full", "selective"):
-        yield Fact(key="act_ckpt", value=value)
+    elif name == "recompute_granularity" and value in ("full", "selective", "None"):
+        yield Fact(key="act_ckpt", value=value.lower())
     elif name == "fp8" and value in ("e4m3", "hybrid"):
         yield Fact(key="fp8", value=value)
 

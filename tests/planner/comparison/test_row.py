@@ -29,7 +29,7 @@ def test_a_row_of_log_and_plan_can_be_predicted():
         "run",
         "llama-3-8b",
         "h100-sxm5-80gb",
-        "Megatron-LM",
+        "Megatron-Core",
     )
     assert (row["metric"], float(row["value"])) == ("tokens_per_s_per_gpu", pytest.approx(128 * 8192 / 64 / 2.0))
     run = parse_run(row)
