@@ -28,7 +28,8 @@ FEWEST_BLOCKS, MOST_BLOCKS, BLOCK_LINES = 5, 20, 25
 REGULAR, IRREGULAR = ("checkpoint", "evaluation"), ("stops", "replayed", "other")
 """Kinds of time outside steps that come by a schedule, and by chance."""
 CLUSTER = 1.5
-"""Variance of the number of stops over its mean: a bad node fails again, and steps done again stop again. Assumed."""
+"""Variance of the number of stops over its mean: a bad node fails again, and steps done again stop again. Assumed: with
+1 (Poisson) the 90 % range held 82 % of simulated ends whose replayed steps can stop again, with this 86 to 90 %."""
 MOST_STOPS = 1e6
 """To come: a run with more does not come to its end."""
 

@@ -9,7 +9,8 @@ from planner.units import DAY_S, HOUR_S
 from tests.planner.comparison.runs import compared, log_of, simulate
 from tests.planner.runlog.writers import megatron_log
 
-SEEDS = 200
+SEEDS = range(1000, 1200)
+"""None of those by which the method was chosen."""
 
 
 def inside(seed: int, **how: float) -> bool:
@@ -20,15 +21,15 @@ def inside(seed: int, **how: float) -> bool:
 
 
 def test_the_range_of_steps_with_lasting_noise_holds_the_end_nine_times_in_ten():
-    held = sum(inside(seed) for seed in range(SEEDS))
+    held = sum(inside(seed) for seed in SEEDS)
 
-    assert 0.84 <= held / SEEDS <= 0.96  # 0.90, three standard errors of 200 seeds about it
+    assert 0.84 <= held / len(SEEDS) <= 0.96  # 0.90, three standard errors of 200 seeds about it
 
 
 def test_the_range_with_stops_holds_the_end_nine_times_in_ten():
-    held = sum(inside(seed, stops_per_step=0.02) for seed in range(SEEDS))
+    held = sum(inside(seed, stops_per_step=0.02) for seed in SEEDS)
 
-    assert 0.84 <= held / SEEDS <= 0.96
+    assert 0.84 <= held / len(SEEDS) <= 0.96
 
 
 def test_a_steady_run_ends_when_its_steps_are_done():
