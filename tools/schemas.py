@@ -12,6 +12,12 @@ from mpplan.ui.schema import FOLDER, file_of
 from planner.answer.document import ESTIMATE_SCHEMA, PARTS
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS, Answer, Plan
 from planner.calibration.document import SCHEMA as CALIBRATION_SCHEMA
+from planner.comparison.conventions import Reading, Utilisation
+from planner.comparison.document import COMPARE_SCHEMA
+from planner.comparison.forecast import Forecast
+from planner.comparison.gap import Gap as LogGap
+from planner.comparison.lost import TimeUse
+from planner.comparison.pace import Pace
 from planner.evidence import Estimate
 from planner.fleet.outliers import KeepingCost, Member, Why
 from planner.models.shape import ModelShape
@@ -192,6 +198,44 @@ def comparison(definitions: Definitions) -> Schema:
                    "changes": array(change)})  # fmt: skip
 
 
+def compare(definitions: Definitions) -> Schema:
+    """What `mpplan compare --json` prints."""
+    ends = or_null(definitions.reference(Estimate))
+    log = record(
+        {**dict.fromkeys(("name", "framework", "durations_from"), TEXT),
+         **dict.fromkeys(("lines", "understood", "damaged", "starts", "reached_step"), COUNT),
+         **dict.fromkeys(("cut", "ended", "zoned", "batch_changed"), YES), "damaged_lines": array(COUNT),
+         **dict.fromkeys(("first_s", "final_s", "peak_mem_gib"), or_null(AMOUNT))}
+    )  # fmt: skip
+    basis = record(
+        {**dict.fromkeys(("model", "gpu", "precision", "act_ckpt"), or_null(TEXT)),
+         **dict.fromkeys(("gpus", "seq_len", "global_batch"), or_null(COUNT)), "params_total": or_null(AMOUNT),
+         "sources": table(TEXT), "differs": array(TEXT), "missing": array(TEXT)}
+    )  # fmt: skip
+    plan = record({"precision": TEXT, "gpu": TEXT, "gpus": COUNT, "steps": COUNT})
+    reading = record_of(Reading, definitions)
+    reading["properties"] |= {"error_ratio": NUMBER, "words": TEXT, "words_message": MESSAGE}
+    printed = record(
+        {"figure": TEXT, "printed": AMOUNT, "verdict": {"enum": ["named", "several", "none", "unknown"]},
+         "conventions": array(reading), "words": TEXT, "words_message": MESSAGE}
+    )  # fmt: skip
+    row = record({"part": TEXT, "outside": YES, "log_s": AMOUNT, "plan_s": or_null(AMOUNT), "excess_s": NUMBER})
+    gap = record_of(LogGap, definitions)
+    gap["properties"] |= {"ratio": NUMBER, "rows": array(row)}
+    texts = {name: array(TEXT) for name in ("findings", "cannot_tell", "notes")}
+    messages = {f"{name}_message": array(MESSAGE) for name in texts}
+    return record(
+        {"schema": {"const": COMPARE_SCHEMA}, "mpplan": TEXT, "log": log, "plan": or_null(plan), "basis": basis,
+         "pace": or_null(definitions.reference(Pace)), "tokens_per_s_per_gpu": or_null(AMOUNT),
+         "utilisation": array(definitions.reference(Utilisation)), "printed": array(printed),
+         "time": definitions.reference(TimeUse), "parts_s": table(AMOUNT), "gap": or_null(gap),
+         "last_step": or_null(COUNT), "last_step_from": TEXT, "usd_per_gpu_h": ends,
+         "forecast": or_null(definitions.reference(Forecast)), **texts, **messages,
+         "rows": array(table(TEXT)), "row_missing": array(TEXT)},
+        optional=tuple(messages),
+    )  # fmt: skip
+
+
 def calibration(definitions: Definitions) -> Schema:
     """What `mpplan calibrate` writes, and `--calibration` reads."""
     ends = record(dict.fromkeys(("low", "mid", "high"), NUMBER))
@@ -276,6 +320,7 @@ def fleet(definitions: Definitions) -> Schema:
 DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     ESTIMATE_SCHEMA: estimate,
     COMPARISON_SCHEMA: comparison,
+    COMPARE_SCHEMA: compare,
     EXPLAIN_SCHEMA: explain,
     VALIDATE_SCHEMA: validate,
     CALIBRATION_SCHEMA: calibration,

@@ -48,6 +48,11 @@ COMMANDS = (
         help="Walk from a number of a saved answer down to its inputs and their sources.",
     ),
     Command(
+        name="compare",
+        target="mpplan.commands.planning.compare:compare",
+        help="Read a real run's log back: its MFU, gap to the plan, end and bill.",
+    ),
+    Command(
         name="validate",
         target="mpplan.commands.planning.validate:validate",
         help="Predict published runs and compare with what really happened.",

@@ -33,6 +33,8 @@ class Architecture:
     """Tuned stacks split matrix products on it to hide tensor parallel communication (Transformer Engine)."""
     block_scales: tuple[str, ...]
     """Of `BLOCK_SCALES`, those that its matrix units take."""
+    sparse_ratio: float | None
+    """Peak with structured sparsity over the dense one; None where it has none. No plan uses it."""
     source: str
     date: str
 
@@ -49,6 +51,7 @@ def _architecture(row: Row) -> Architecture:
         switch_reduces=row.flag("switch_reduces"),
         overlaps_tp=row.flag("overlaps_tp"),
         block_scales=row.words("block_scales"),
+        sparse_ratio=row.opt_number("sparse_ratio", low=1, high=4),
         source=row.text("source"),
         date=row.text("date"),
     )

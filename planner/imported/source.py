@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
@@ -13,15 +12,12 @@ from typing import Any
 
 from planner.errors import InputFileError
 from planner.files import LARGEST_BYTES, read_bytes
+from planner.runlog.amounts import as_number
 from planner.text import one_line, shortened
 
 HEAD_CHARACTERS = 65_536
 """Of the beginning, by which a format is recognised."""
-LARGEST_AMOUNT, SMALLEST_AMOUNT = 1e15, 1e-12
-"""No file holds more seconds, watts, joules or bytes of anything, nor less of it unless it has none."""
 _GZIP = b"\x1f\x8b"
-_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
-_LONGEST_NUMBER = 40
 _NAME_CHARACTERS = 120
 """Of a file's name in a record."""
 
@@ -140,18 +136,6 @@ class _ConstantError(ValueError):
 
 def _refuse_constant(name: str) -> float:
     raise _ConstantError(f"expected finite numbers, found `{name}`")
-
-
-def as_number(value: object) -> float | None:
-    """A number that is 0 or from `SMALLEST_AMOUNT` to `LARGEST_AMOUNT`; None where a value is none."""
-    if isinstance(value, str):
-        text = value.strip()
-        if len(text) > _LONGEST_NUMBER or not _DECIMAL.fullmatch(text):
-            return None
-        value = float(text)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if value == 0 or SMALLEST_AMOUNT <= value <= LARGEST_AMOUNT else None
 
 
 def read_source(path: Path) -> SourceFile:

@@ -43,10 +43,12 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
 
 
 TRANSFORMERS_ALONE = frozenset({
-    "allocator_retry_s", "attention_backward_ratio", "beyond_measured_ratio", "cast_fusion_ratio",
-    "collective_launch_s", "dropout_passes", "expert_load_sd_ratio", "ffn_passes", "framework_ratio", "fusion_ratio",
-    "gathered_input_ratio", "grouped_matmul_ratio", "interference_ratio", "kernels_per_layer",
-    "kernels_per_moe_layer", "logit_bytes", "logit_stored_bytes", "matmul_overlap_ratio", "misaligned_ratio",
+    "adapter_passes", "allocator_retry_s", "attention_backward_ratio", "beyond_measured_ratio", "cast_fusion_ratio",
+    "collective_launch_s", "dropout_passes", "example_length_ratio",
+    "expert_load_sd_ratio", "ffn_passes", "framework_ratio", "fusion_ratio",
+    "gathered_input_ratio", "grouped_matmul_ratio", "interference_ratio", "kernels_per_adapter", "kernels_per_layer",
+    "kernels_per_moe_layer", "logit_bytes", "logit_stored_bytes", "magnitude_passes", "matmul_overlap_ratio",
+    "misaligned_ratio",
     "moe_passes", "norm_passes", "overlap_cp_ratio", "overlap_ep_ratio", "overlap_pp_ratio", "overlap_tp_ratio",
     "pcie_bytes_per_s", "pipelined_rank_s", "qkv_passes", "score_passes", "send_stall_s", "step_overhead_s",
     "stored_activation_ratio", "unpacked_bytes",

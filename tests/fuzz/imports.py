@@ -1,4 +1,4 @@
-"""Files of other tools for the fuzzer: a valid one of each format of `mpplan records import` and log of steps."""
+"""Files of other tools for the fuzzer: a valid one of each format of `mpplan records import`, and logs of runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import cache
 
 from tests.planner.imported.readings import SAMPLES
 from tests.planner.imported.traces import add_attention, of_products
+from tests.planner.runlog.test_read import SAMPLES as RUNS
+from tests.planner.runlog.writers import LLAMA_8B, megatron_arguments, megatron_log, megatron_timers, text_of
 
 GIVEN = ("--gpu", "h100-sxm5-80gb", "--model", "llama-3.1-8b", "--precision", "bf16", "--gpus", "2",
          "--seq-len", "4096", "--utc-offset", "+01:00")  # fmt: skip
@@ -43,6 +45,31 @@ def _alone(form: str, *more: str) -> tuple[tuple[str, ...], ...]:
     return ((*command, *more, "-o", "out.jsonl"), (*command, *more, "--json"), ("records", "import", "FILE"))
 
 
+SHOWN = ("--gpu", "h100", "--model", "llama-3-8b", "--seq-len", "4096", "--precision", "bf16")
+COMPARED = (
+    ("compare", "FILE"), ("compare", "FILE", *SHOWN, "--gpus", "8", "--price", "2", "--json"),
+    ("compare", "FILE", *SHOWN, "--lang", "zh", "-o", "runs.csv"),
+)  # fmt: skip
+
+
+def _run(name: str) -> Callable[[], bytes]:
+    return lambda: (RUNS / name).read_bytes()
+
+
+@cache
+def settings() -> bytes:
+    """A log of Megatron-LM with its settings, timers and a restart."""
+    lines, at = megatron_log([2.0, 2.1, 1.9, 2.0], of=20, tflops=[400.0] * 4)
+    again, _ = megatron_log([2.0, 2.2], of=20, begin=2, at=at)
+    timers = megatron_timers({"forward-compute": (600, 700), "batch-generator": (1, 9), "all-grads-sync": (80, 150)})
+    return text_of(megatron_arguments(LLAMA_8B), lines, timers, again)
+
+
+def packed_settings() -> bytes:
+    """The same as an archive."""
+    return gzip.compress(settings(), mtime=0)
+
+
 OF_TOOLS: dict[str, tuple[str, Callable[[], bytes], tuple[tuple[str, ...], ...]]] = {
     "smi": ("power.csv", _sample("nvidia-smi.csv"), _with_steps("nvidia-smi")),
     "dcgmi": ("dcgmi.txt", _sample("dcgmi-dmon.txt"), _with_steps("dcgm")),
@@ -53,6 +80,19 @@ OF_TOOLS: dict[str, tuple[str, Callable[[], bytes], tuple[tuple[str, ...], ...]]
     "codecarbon": ("emissions.csv", _sample("emissions.csv"), _with_steps("codecarbon")),
     "trace": ("trace.json", trace, _alone("torch-trace")),
     "tracegz": ("trace.json.gz", packed_trace, _alone("torch-trace")),
+    "runmegatron": ("run.log", settings, COMPARED),
+    "rungz": ("run.log.gz", packed_settings, COMPARED),
+    **{
+        f"run{name}": (file, _run(file), COMPARED)
+        for name, file in (
+            ("trainer", "hf-trainer.log"), ("state", "trainer_state.json"), ("lightning", "lightning.log"),
+            ("deepspeed", "deepspeed.log"), ("nemo", "nemo-crash.log"),
+        )
+    },
+    **{
+        f"run{name}": (file, _sample(file), COMPARED)
+        for name, file in (("titan", "torchtitan.log"), ("nanotron", "nanotron.log"), ("steps", "steps.csv"))
+    },
     **{
         name: (file, _sample(file), (("records", "import", POWER, "--steps", "FILE", *GIVEN, *WITH_ROWS),))
         for name, file in (

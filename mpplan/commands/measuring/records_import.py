@@ -92,8 +92,8 @@ def import_record(
     Exit codes: 0 imported; 2 something must be said beside the files; 3 a file is invalid.
     """
     from mpplan.api.imports import calibration_rows, document, import_files, runs_table
-    from planner.imported.moments import parse_utc_offset
     from planner.records.jsonl import record_bytes
+    from planner.runlog.moments import parse_utc_offset
 
     record, table_place = new_record(output), new_output(runs, "--runs")
     if record is not None and record.is_stdout and (json or (table_place is not None and table_place.is_stdout)):

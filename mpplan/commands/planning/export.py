@@ -56,7 +56,7 @@ def export(
     view: View = "same-gpus",
     quiet: options.QuietFlag = False,
 ) -> None:
-    """Write a saved answer for other programs: its bill for finance (CSV, Parquet, FOCUS), or a plan to launch."""
+    """Write a saved answer for others: its bill for finance, or a plan to launch with a framework."""
     if view not in VIEWS:
         raise UsageError(f"--view: unknown `{view}`", hint=f"one of {', '.join(VIEWS)}")
     if launch is not None:

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.windows import Window, window_point
-from planner.imported.moments import parse_moment
 from planner.imported.reading import Beside, ImportedPoint, Reading, statistics_of
 from planner.imported.source import SourceFile, clean_name
+from planner.runlog.moments import parse_moment
 from planner.units import KWH_J
 
 HINT = "pass the `emissions.csv` that CodeCarbon wrote, of a run on GPUs"

@@ -18,10 +18,10 @@ import numpy as np
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.power import PowerLog, numbered, training_point
-from planner.imported.moments import Clock, Moment, parse_moment
 from planner.imported.reading import Beside, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.records.machine import SoftwareVersions
+from planner.runlog.moments import Clock, Moment, parse_moment
 
 FIELD = "DCGM_FI_DEV_POWER_USAGE"
 COLUMNS = ("POWER", "POWR")

@@ -15,10 +15,10 @@ import numpy as np
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.power import PowerLog, numbered, training_point
-from planner.imported.moments import Clock, Moment, parse_moment
 from planner.imported.reading import Beside, Reading
 from planner.imported.source import SourceFile, clean_name
 from planner.records.machine import SoftwareVersions
+from planner.runlog.moments import Clock, Moment, parse_moment
 from planner.units import MIB
 
 HINT = "write it with `nvidia-smi --query-gpu=timestamp,index,name,memory.total,power.draw --format=csv -l 1`"

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.errors import InputFileError, UsageError
-from planner.imported.moments import Clock
 from planner.imported.reading import Beside, ImportedPoint, Training, statistics_of
 from planner.imported.source import SourceFile
 from planner.imported.steps.log import StepLog
 from planner.records.communication import Communication
 from planner.records.figures import EnergyUse, PowerDraw, Sampling
 from planner.records.work import RunSetup, WorkShape
+from planner.runlog.moments import Clock
 
 Floats = npt.NDArray[np.float64]
 

@@ -19,13 +19,14 @@ from planner.imported.formats.trace_shapes import (
     attention_of,
     product_of,
 )
-from planner.imported.moments import Moment, parse_moment
 from planner.imported.reading import Beside, ImportedPoint, Reading, statistics_of
-from planner.imported.source import SourceFile, as_number, clean_name
+from planner.imported.source import SourceFile, clean_name
 from planner.measured.kernels import ELEMENT_BYTES
 from planner.records.figures import Sampling, TimeStatistics
 from planner.records.machine import SoftwareVersions
 from planner.records.work import RunSetup, WorkCounts, WorkShape
+from planner.runlog.amounts import as_number
+from planner.runlog.moments import Moment, parse_moment
 from planner.units import MICRO, NANO
 
 KERNEL_SD = 0.10

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.imported.source import SourceFile, as_number, clean_name
+from planner.imported.source import SourceFile, clean_name
+from planner.runlog.amounts import as_number
 from planner.units import MICRO
 
 Floats = npt.NDArray[np.float64]

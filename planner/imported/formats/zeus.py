@@ -13,9 +13,9 @@ from typing import Any
 
 from planner.imported.formats.base import ImportFormat
 from planner.imported.formats.windows import Window, window_point
-from planner.imported.moments import parse_moment
 from planner.imported.reading import Beside, Reading
 from planner.imported.source import SourceFile, clean_name
+from planner.runlog.moments import parse_moment
 
 HINT = "pass the `log_file` of a ZeusMonitor, or its measurements as JSON"
 MOST_NAMES = 50

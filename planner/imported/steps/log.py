@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from planner.imported.moments import Clock, Moment, parse_moment
 from planner.imported.source import SourceFile
-from planner.units import MILLI
+from planner.runlog.events import DamagedError, Step
+from planner.runlog.formats.base import LogFormat
+from planner.runlog.moments import Clock, Moment
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,44 +66,40 @@ class LoggedStep:
     sequences: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IterationFormat:
-    """How a program of Megatron's family writes one iteration: number and milliseconds, time of day, global batch."""
+def logged_steps(source: SourceFile, form: LogFormat) -> list[LoggedStep]:
+    """What a file says of steps in the lines of one framework.
 
-    line: re.Pattern[str]
-    """Groups: number of the iteration, milliseconds."""
-    moment: re.Pattern[str]
-    """Group: time of day, before the match of `line`."""
-    batch: re.Pattern[str]
-    """Group: global batch."""
-    duration_key: str
-    """For messages."""
-    batch_key: str
-    amount: Callable[[SourceFile, int, str, str], float]
-    """The number that a word of a line stands for, by file, line and key; raises `InputFileError`."""
-
-    def steps(self, source: SourceFile) -> list[LoggedStep]:
-        """The iterations that a file logs.
-
-        Raises:
-            InputFileError: a number or a time is damaged.
-        """
-        logged = []
-        for number, text in source.lines():
-            step = self.line.search(text)
-            if step is None:
-                continue
-            moment, batch = self.moment.search(text[: step.start()]), self.batch.search(text)
-            logged.append(
-                LoggedStep(
-                    line=number,
-                    number=int(step[1]),
-                    duration_s=self.amount(source, number, self.duration_key, step[2]) * MILLI,
-                    end=None if moment is None else parse_moment(moment[1]),
-                    sequences=None if batch is None else self.amount(source, number, self.batch_key, batch[1]),
-                )
+    Raises:
+        InputFileError: a number in such a line is none.
+    """
+    logged = []
+    for number, text in source.lines():
+        if not any(mark in text for mark in form.marks):
+            continue
+        try:
+            events = list(form.read(text))
+        except DamagedError as error:
+            raise source.fail(number, error.words) from None
+        logged += [
+            LoggedStep(
+                line=number, number=event.number, duration_s=event.duration_s, end=event.end, sequences=event.sequences
             )
-        return logged
+            for event in events
+            if isinstance(event, Step)
+        ]
+    return logged
+
+
+def has_steps(head: str, form: LogFormat) -> bool:
+    """Whether the beginning of a file has a line about a step of this framework, whole or damaged."""
+    for text in head.splitlines():
+        if any(mark in text for mark in form.marks):
+            try:
+                if any(isinstance(event, Step) for event in form.read(text.strip())):
+                    return True
+            except DamagedError:
+                return True
+    return False
 
 
 def step_log(source: SourceFile, program: str, logged: Sequence[LoggedStep], doubts: tuple[str, ...]) -> StepLog:

@@ -40,3 +40,11 @@ def test_block_scales_start_with_blackwell_and_cdna4():
 def test_an_unknown_architecture_is_named():
     with pytest.raises(UsageError, match="unknown GPU architecture `Rubin`"):
         find_architecture("Rubin")
+
+
+def test_structured_sparsity_doubles_the_peak_since_ampere_and_cdna3():
+    # NVIDIA A100 and H100 whitepapers; AMD CDNA 3 whitepaper
+    sparse = {name for name, row in ARCHITECTURES.by_id.items() if row.sparse_ratio is not None}
+
+    assert sparse == {"Ampere", "Ada", "Hopper", "Blackwell", "Blackwell Ultra", "CDNA3", "CDNA4"}
+    assert {ARCHITECTURES.by_id[name].sparse_ratio for name in sparse} == {2.0}

@@ -9,7 +9,8 @@ import pytest
 
 from planner.errors import InputFileError
 from planner.imported import source as module
-from planner.imported.source import SourceFile, as_number, clean_name, file_name
+from planner.imported.source import SourceFile, clean_name, file_name
+from planner.runlog.amounts import as_number
 from tests.planner.imported.readings import text_file
 
 

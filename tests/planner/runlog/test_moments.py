@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import UsageError
-from planner.imported.moments import Clock, Moment, parse_moment, parse_utc_offset
+from planner.runlog.moments import Clock, Moment, parse_moment, parse_utc_offset
 
 TEN = 1795168800.0
 """2026-11-20T10:00:00 in UTC, `date -u -d 2026-11-20T10:00 +%s`."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.errors import UsageError
-from planner.imported.source import as_number
+from planner.runlog.amounts import as_number
 from planner.units import HOUR_S, MILLI, MINUTE_S
 
 Floats = npt.NDArray[np.float64]
@@ -49,15 +49,16 @@ def parse_moment(value: object) -> Moment | None:
     if not isinstance(value, str) or len(value) > _LONGEST:
         return None
     text = value.strip()
+    try:  # most logs have this one, and it is by far the fastest
+        return _of(datetime.fromisoformat(text))
+    except ValueError:
+        pass
     for pattern in ("%m/%d/%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S,%f"):
         try:
             return _of(datetime.strptime(text, pattern))
         except ValueError:
             continue
-    try:
-        return _of(datetime.fromisoformat(text))
-    except ValueError:
-        return None
+    return None
 
 
 def _epoch(amount: float) -> Moment | None:

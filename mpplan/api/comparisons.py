@@ -1,0 +1,144 @@
+"""From a log and a plan, as the user named them, to the comparison and the file of runs that it adds to."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpplan.version import __version__
+from planner.errors import InputFileError
+
+if TYPE_CHECKING:
+    from planner.answer.document import Document
+    from planner.comparison.basis import Given
+
+LARGEST_LOG_BYTES = 2**40
+"""A log is streamed, so that its size is no matter."""
+
+
+def given_of(texts: Mapping[str, str | None]) -> Given:
+    """What the user typed, read as `mpplan estimate` reads it.
+
+    Args:
+        texts: by the name of the input: model, gpu, gpus, seq_len, global_batch, precision, price.
+
+    Raises:
+        UsageError: a text is none of its input.
+        InputFileError: the config.json is invalid.
+    """
+    from planner.comparison.basis import Given
+    from planner.hardware.catalogue import find_gpu, load_gpus
+    from planner.question.asked import Ask, Reader
+    from planner.question.cost_inputs import PRICE
+    from planner.question.inputs import GLOBAL_BATCH, GPUS, MODEL, PRECISION, SEQ_LEN
+    from planner.question.resolve_model import resolve_model
+    from planner.question.usual_names import taken_for
+
+    typed = {name: text for name, text in texts.items() if text is not None}
+    name = typed.pop("gpu", None)
+    read = Reader(Ask(texts=typed))
+    usual = None if name is None else taken_for("gpu", name, load_gpus())
+    price = read.value(PRICE)
+    return Given(
+        model=resolve_model(read) if MODEL.name in typed else None,
+        gpu=None if name is None else find_gpu(name if usual is None else usual[0]),
+        gpus=read.value(GPUS),
+        seq_len=read.value(SEQ_LEN),
+        global_batch=read.value(GLOBAL_BATCH),
+        precision=read.value(PRECISION),
+        price_usd_per_gpu_h=None if price is None else float(price),
+    )
+
+
+def compare_log(log: str, plan: str | None, given: Given) -> Document:
+    """The worded document `mpplan.compare/1` of a log.
+
+    Args:
+        log: its path; `-` is stdin.
+        plan: path of an answer of `mpplan estimate --json`; None: without a plan.
+        given: what the user says beside them.
+
+    Raises:
+        UsageError: a file cannot be read, or the answer has no plan for the run.
+        InputFileError: the log is none that is known, or of several runs; the answer is invalid.
+    """
+    from mpplan.api.document import worded
+    from mpplan.ui.documents import read_answer
+    from planner.comparison.basis import planned_of, precision_of
+    from planner.comparison.compare import compare
+    from planner.comparison.document import to_compare_document
+    from planner.files import open_file
+    from planner.records.home import user_path
+    from planner.runlog.read import read_log
+
+    answer = None if plan is None else read_answer(plan)
+    if log == "-":
+        run = read_log(sys.stdin.buffer, "stdin")
+    else:
+        path = user_path(log)
+        with open_file(path, most_bytes=LARGEST_LOG_BYTES) as file:
+            run = read_log(file, path.name)
+    planned = None
+    if answer is not None:
+        planned = planned_of(answer, given.precision or precision_of(run), None if given.gpu is None else given.gpu.id)
+    document: Document = worded(to_compare_document(compare(run, planned, given), __version__))
+    return document
+
+
+def with_rows(path: Path | None, rows: Sequence[Mapping[str, str]]) -> str:
+    """A file of runs with these rows: those of the same run and metric are replaced, all others stay as they are.
+
+    Args:
+        path: the file, which need not exist; None: a file of these rows alone.
+        rows: cells by column.
+
+    Raises:
+        InputFileError: the file is no CSV with the columns `id` and `metric`.
+    """
+    from planner.files import read_text
+    from planner.validation.template import COLUMNS
+
+    text = read_text(path) if path is not None and path.is_file() and path.stat().st_size else ""
+    comments, header, kept = _parsed(text, "" if path is None else path.name)
+    columns = header or list(COLUMNS)
+    added = sorted({name for row in rows for name in row if name not in columns}, key=list(COLUMNS).index)
+    columns = [*columns, *added]
+    again = {(row["id"], row["metric"]) for row in rows}
+    kept = [row for row in kept if (row.get("id", ""), row.get("metric", "")) not in again]
+    written = io.StringIO()
+    written.write(comments)
+    writer = csv.DictWriter(written, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*kept, *({name: row.get(name, "") for name in columns} for row in rows)])
+    return written.getvalue()
+
+
+def _parsed(text: str, name: str) -> tuple[str, list[str], list[dict[str, Any]]]:
+    """Comments at the beginning, columns, and rows."""
+    lines = text.splitlines(keepends=True)
+    first = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    comments, body = "".join(lines[:first]), "".join(lines[first:])
+    if not body.strip():
+        return comments, [], []
+    try:
+        reader = csv.DictReader(io.StringIO(body, newline=""), strict=True)
+        header = [column.strip() for column in reader.fieldnames or []]
+        reader.fieldnames = header
+        rows = list(reader)
+    except csv.Error as error:
+        raise InputFileError(f"{name}:{first + 1}: not a CSV file: {error}", hint="name another file") from None
+    if not {"id", "metric"} <= set(header) or len(set(header)) != len(header):
+        raise InputFileError(
+            f"{name}:{first + 1}: expected a file of runs, with the columns `id` and `metric`",
+            hint="`mpplan calibrate --template` writes an empty one",
+        )
+    ragged = next((number for number, row in enumerate(rows, first + 2) if None in row or None in row.values()), None)
+    if ragged is not None:
+        raise InputFileError(
+            f"{name}:{ragged}: expected {len(header)} cells", hint="mend the row, or name another file"
+        )
+    return comments, header, rows

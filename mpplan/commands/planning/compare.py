@@ -1,0 +1,110 @@
+"""`mpplan compare`: the log of a real run, beside its plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import note, warn
+from mpplan.ui.output import Output, open_output
+from mpplan.ui.progress import working
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from planner.answer.document import Document
+
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="What the run printed: Megatron-LM, NeMo, torchtitan, Hugging Face's Trainer, DeepSpeed, Lightning, "
+        "nanotron, or a table of steps; also as .gz; `-` is stdin.",
+    ),
+]
+Plan = Annotated[str | None, typer.Option(metavar="PLAN", help="What `mpplan estimate --json` printed for the run.")]
+Model = Annotated[str | None, typer.Option(metavar="NAME", help="A model of `mpplan models`, or a config.json.")]
+Gpu = Annotated[str | None, typer.Option(metavar="ID", help="A GPU of `mpplan gpus`.")]
+Gpus = Annotated[str | None, typer.Option(metavar="N", help="All GPUs of the run. Default as the log or plan says.")]
+SeqLen = Annotated[str | None, typer.Option(metavar="N", help="Tokens of a sequence. Default as the log or plan says.")]
+Batch = Annotated[str | None, typer.Option(metavar="N", help="Sequences per step. Default as the log or plan says.")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="Precision. Default as the log or plan says.")]
+Price = Annotated[str | None, typer.Option(metavar="USD", help="Per GPU-hour. Default the plan's.")]
+Row = Annotated[
+    str | None,
+    typer.Option(
+        "--row",
+        "-o",
+        metavar="FILE.csv",
+        help="Add the run to this file of runs, for `mpplan calibrate`; the same run is replaced.",
+    ),
+]
+Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the text: en or zh.")]
+
+
+def compare(
+    log: Log,
+    plan: Plan = None,
+    model: Model = None,
+    gpu: Gpu = None,
+    gpus: Gpus = None,
+    seq_len: SeqLen = None,
+    global_batch: Batch = None,
+    precision: Precision = None,
+    price: Price = None,
+    row: Row = None,
+    lang: Lang = "en",
+    json: options.JsonFlag = False,
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Read a real run's log back: its MFU, gap to the plan, end and bill."""
+    from mpplan.api.comparisons import compare_log, given_of, with_rows
+    from reports.text.language import LANGUAGES
+
+    if lang not in LANGUAGES:
+        raise UsageError(f"--lang: unknown `{lang}`", hint=f"one of {', '.join(LANGUAGES)}")
+    if log == "-" and plan == "-":
+        raise UsageError("only one of log and plan can be stdin", hint="save the plan in a file")
+    place = None if row is None else open_output(row, "--row")
+    if place is not None and place.is_stdout and json:
+        raise UsageError("only one answer can go to stdout", hint="name a file with `--row`")
+    given = given_of(
+        {"model": model, "gpu": gpu, "gpus": gpus, "seq_len": seq_len, "global_batch": global_batch,
+         "precision": precision, "price": price}
+    )  # fmt: skip
+    with working("reading the log", quiet=quiet):
+        document = compare_log(log, plan, given)
+    table = None if place is None or not document["rows"] else with_rows(place.path, document["rows"])
+    if place is not None and table is not None:
+        place.write(table)
+    if place is None or not place.is_stdout:
+        open_output("-").write(_shown(document, lang, json=json))
+    _tell(document, place, lang, quiet=quiet)
+
+
+def _shown(document: Document, lang: str, *, json: bool) -> str:
+    from reports.compared.text import to_text
+
+    if not json:
+        return to_text(document, lang)
+    from json import dumps
+
+    return dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _tell(document: Document, place: Output | None, lang: str, *, quiet: bool) -> None:
+    """What became of the row, on stderr."""
+    from planner.errors import Message
+    from reports.text.messages import word
+
+    if place is None:
+        return
+    if not document["rows"]:
+        warn(word(Message.of("compare.row.none"), lang), quiet=quiet)
+        return
+    if document["row_missing"]:
+        columns = tuple(document["row_missing"])
+        warn(word(Message.of("compare.row.missing", columns=columns), lang), quiet=quiet)
+    if place.path is not None:
+        note(f"wrote {place.path}; learn from it with `mpplan calibrate {place.path}`", quiet=quiet)

@@ -1,0 +1,139 @@
+"""A run read back: its pace, its MFU in each convention, where it lost time, its end and its bill (`compare`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.comparison.basis import Basis, Given, Planned, settle, unit_price
+from planner.comparison.conventions import (
+    Revealed,
+    Utilisation,
+    reveal_mfu,
+    reveal_tflops,
+    tokens_per_s_per_gpu,
+    utilisations,
+)
+from planner.comparison.forecast import Forecast, forecast
+from planner.comparison.gap import Gap, gap_of, parts_of
+from planner.comparison.lost import TimeUse, time_use
+from planner.comparison.pace import Durations, Pace, durations_of, pace_of
+from planner.comparison.row import CalibrationRow, calibration_row
+from planner.evidence import Estimate
+from planner.runlog.log import Floats, RunLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """What a log says of its run, beside the plan where there is one."""
+
+    log: RunLog
+    planned: Planned | None
+    basis: Basis
+    pace: Pace | None
+    """None where the log has no time."""
+    tokens_per_s_per_gpu: float | None
+    utilisations: tuple[Utilisation, ...]
+    revealed: tuple[Revealed, ...]
+    """Of the figures that the log prints: TFLOP/s, MFU."""
+    use: TimeUse
+    parts: dict[str, float]
+    """Seconds of a step by part, where the log tells them."""
+    gap: Gap | None
+    last_step: int | None
+    last_step_from: str
+    """`log`, `plan`, or empty."""
+    forecast: Forecast | None
+    usd_per_gpu_h: Estimate | None
+    row: CalibrationRow
+
+    @property
+    def remaining_steps(self) -> int | None:
+        """None where the length of the run is unknown."""
+        return None if self.last_step is None else max(self.last_step - self.log.reached, 0)
+
+
+def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -> Comparison:
+    """Read a run back.
+
+    Args:
+        log: the run.
+        planned: its plan; None without one.
+        given: what the user says beside them.
+        seed: of the draws of the forecast.
+    """
+    basis = settle(log, planned, given)
+    durations = durations_of(log)
+    pace = pace_of(log, durations)
+    use = time_use(log, durations, pace)
+    step_s = None if pace is None else pace.step_s.mid
+    parts = parts_of(log, pace, _data_s(log, durations))
+    steps = use.of("steps")
+    last, source = _length(log, planned, basis)
+    price = unit_price(planned, given)
+    rates = _rates(log, basis, durations)
+    found = (
+        reveal_tflops(basis, log.steps.tflops_per_gpu, rates),
+        reveal_mfu(basis, log.steps.mfu_ratio, log.steps.tflops_per_gpu, rates),
+    )
+    rate = tokens_per_s_per_gpu(basis, step_s)
+    if rate is None and np.any(~np.isnan(rates[durations.steady])):
+        rate = float(np.nanmedian(rates[durations.steady]))
+    ahead = None
+    if last is not None:
+        ahead = forecast(
+            log, durations, use, remaining_steps=max(last - log.reached, 0), tokens_per_step=basis.tokens_per_step,
+            gpus=basis.gpus, usd_per_gpu_h=price, seed=seed,
+        )  # fmt: skip
+    return Comparison(
+        log=log,
+        planned=planned,
+        basis=basis,
+        pace=pace,
+        tokens_per_s_per_gpu=rate,
+        utilisations=utilisations(basis, rate),
+        revealed=tuple(figure for figure in found if figure is not None),
+        use=use,
+        parts=parts,
+        gap=None if planned is None or pace is None
+        else gap_of(planned, basis, pace, use, parts, 0.0 if steps is None else float(steps.count)),
+        last_step=last,
+        last_step_from=source,
+        forecast=ahead,
+        usd_per_gpu_h=price,
+        row=calibration_row(log, basis, planned, pace, rate),
+    )  # fmt: skip
+
+
+def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | None, str]:
+    """Steps of the whole run and who says so; a plan's tokens are so many steps of the log's batch."""
+    if log.last_step is not None:
+        return log.last_step, "log"
+    if log.ended and log.reached:
+        return log.reached, "log"
+    if planned is None or not log.reached:
+        return None, ""
+    return max(round(planned.tokens / (basis.tokens_per_step or planned.seq_len * planned.global_batch)), 1), "plan"
+
+
+def _data_s(log: RunLog, durations: Durations) -> float | None:
+    """Mean seconds of a step that waited for data; None where the log does not say."""
+    known = durations.steady & ~np.isnan(log.steps.data_s)
+    return float(np.mean(log.steps.data_s[known])) if np.any(known) else None
+
+
+def _rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
+    """Tokens per second and GPU of each line: as printed, else from the time of its steps, `[line]`.
+
+    Lines that warm up count, too: what they print belongs to their own time.
+    """
+    printed = log.steps.tokens_per_s_per_gpu
+    if np.any(~np.isnan(printed)):
+        return printed
+    if basis.tokens_per_step is None or basis.gpus is None or basis.seq_len is None:
+        return np.full(len(log.steps), np.nan)
+    seconds = log.steps.duration_s if log.durations_from == "printed" else durations.seconds
+    sequences = log.steps.sequences
+    tokens = np.where(np.isnan(sequences), basis.tokens_per_step, sequences * basis.seq_len)
+    return np.asarray(tokens / seconds / basis.gpus, dtype=np.float64)

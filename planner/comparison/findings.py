@@ -1,0 +1,184 @@
+"""What a comparison tells, and what its log cannot tell, as messages."""
+
+from __future__ import annotations
+
+from planner.comparison.compare import Comparison
+from planner.comparison.conventions import Count, Peak, Reading, Revealed
+from planner.comparison.gap import GapRow
+from planner.errors import Message
+from planner.units import TERA
+
+SHOWN_READINGS = 3
+"""Conventions that are named where several agree."""
+SMALL_RATIO = 0.02
+"""Of a step: a smaller difference from the plan is none."""
+TIMERS = {
+    "Megatron-LM": "compare.timers.megatron", "DeepSpeed": "compare.timers.deepspeed",
+    "torchtitan": "compare.timers.torchtitan",
+}  # fmt: skip
+"""How to make a framework log the parts of a step."""
+
+
+ATTENTION = {
+    "causal": "compare.attention.causal", "full": "compare.attention.full", "none": "compare.attention.none",
+}  # fmt: skip
+PARAMETERS = {
+    "matrices": "compare.parameters.matrices", "layers": "compare.parameters.layers", "all": "compare.parameters.all",
+}  # fmt: skip
+VERDICTS = {
+    ("named", "tflops_per_gpu"): "compare.named.tflops_per_gpu", ("named", "mfu"): "compare.named.mfu",
+    ("several", "tflops_per_gpu"): "compare.several.tflops_per_gpu", ("several", "mfu"): "compare.several.mfu",
+    ("none", "tflops_per_gpu"): "compare.none.tflops_per_gpu", ("none", "mfu"): "compare.none.mfu",
+    ("unknown", "tflops_per_gpu"): "compare.unknown.tflops_per_gpu", ("unknown", "mfu"): "compare.unknown.mfu",
+}  # fmt: skip
+"""Sentence by verdict and figure."""
+PACES = {
+    "as_planned": "compare.step.as_planned", "slower": "compare.step.slower", "faster": "compare.step.faster",
+}  # fmt: skip
+PARTS = {
+    "step": "compare.part.step", "data": "compare.part.data", "compute": "compare.part.compute",
+    "communication": "compare.part.communication", "optimizer": "compare.part.optimizer", "rest": "compare.part.rest",
+    "slow": "compare.part.slow", "replayed": "compare.part.replayed", "stops": "compare.part.stops",
+    "checkpoint": "compare.part.checkpoint", "evaluation": "compare.part.evaluation", "start": "compare.part.start",
+    "other": "compare.part.other", "steps": "compare.part.steps", "outside": "compare.part.outside",
+    "untold": "compare.part.untold",
+}  # fmt: skip
+"""Names of the parts of a step and of the kinds of time outside them."""
+
+
+def count_words(count: Count) -> Message:
+    """A way of counting FLOP."""
+    return Message.of(
+        "compare.count",
+        passes="8N" if count.recompute else "6N",
+        attention=Message.of(ATTENTION[count.attention]),
+        parameters=Message.of(PARAMETERS[count.parameters]),
+    )
+
+
+def peak_words(peak: Peak) -> Message:
+    """A peak."""
+    key = "compare.peak.sparse" if peak.sparse else "compare.peak.dense"
+    return Message.of(key, compute=peak.compute.upper(), tflops=peak.flop_per_s / TERA)
+
+
+def reading_words(reading: Reading) -> Message:
+    """A convention: what is counted, over which peak."""
+    if reading.count is None:
+        assert reading.peak is not None
+        return Message.of("compare.over", peak=peak_words(reading.peak))
+    if reading.peak is None:
+        return count_words(reading.count)
+    return Message.of("compare.count_over", count=count_words(reading.count), peak=peak_words(reading.peak))
+
+
+def reveal_words(revealed: Revealed) -> Message:
+    """Which convention a printed figure is in."""
+    key = VERDICTS[revealed.verdict, revealed.figure]
+    if revealed.verdict == "unknown":
+        return Message.of(key, printed=revealed.printed, flags=_flags(revealed.lacks))
+    if revealed.verdict == "none":
+        nearest = revealed.readings[0]
+        return Message.of(
+            key, printed=revealed.printed, nearest=reading_words(nearest), off_ratio=abs(nearest.error_ratio)
+        )
+    if revealed.verdict == "several":
+        names = tuple(reading_words(reading) for reading in revealed.readings[:SHOWN_READINGS])
+        return Message.of(key, printed=revealed.printed, conventions=names, count=len(revealed.readings))
+    return Message.of(key, printed=revealed.printed, convention=reading_words(revealed.readings[0]))
+
+
+def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
+    if not names:
+        return Message.of("compare.steps_time")
+    return tuple(Message.of("compare.flag", name=name) for name in names)
+
+
+def findings(comparison: Comparison) -> tuple[Message, ...]:
+    """What the log tells, the plan's side first."""
+    told = [reveal_words(revealed) for revealed in comparison.revealed]
+    told += _gap(comparison)
+    log, use = comparison.log, comparison.use
+    replayed, stops, slow = use.of("replayed"), use.of("stops"), use.of("slow")
+    if replayed is not None:
+        told.append(Message.of("compare.replayed", steps=replayed.count, seconds=replayed.seconds))
+    if log.attempts > 1:
+        seconds = 0.0 if stops is None else stops.seconds
+        key = "compare.restarts" if stops is not None else "compare.restarts_untimed"
+        told.append(Message.of(key, restarts=log.attempts - 1, seconds=seconds))
+    if slow is not None:
+        told.append(Message.of("compare.slow", lines=slow.count, seconds=slow.seconds))
+    if comparison.basis.differs:
+        names = tuple(Message.of("compare.flag", name=name) for name in comparison.basis.differs)
+        told.append(Message.of("compare.differs", names=names))
+    return tuple(told)
+
+
+def _gap(comparison: Comparison) -> list[Message]:
+    gap = comparison.gap
+    if gap is None:
+        data, pace = comparison.parts.get("data"), comparison.pace
+        if data is None or pace is None:
+            return []
+        return [Message.of("compare.data", seconds=data, share_ratio=data / pace.step_s.mid)]
+    key = "as_planned" if abs(gap.ratio) <= SMALL_RATIO else "slower" if gap.ratio > 0 else "faster"
+    words = [
+        Message.of(
+            PACES[key], step_s=gap.step_s, plan_s=gap.plan_step_s.mid, ratio=abs(gap.ratio),
+            inside=Message.of("compare.inside" if gap.inside else "compare.outside", low=gap.plan_step_s.low,
+                              high=gap.plan_step_s.high),
+        )
+    ]  # fmt: skip
+    main = gap.main
+    if main is not None and main.excess_s > SMALL_RATIO * gap.plan_step_s.mid:
+        words.append(_main(main))
+    return words
+
+
+def _main(row: GapRow) -> Message:
+    part = Message.of(PARTS[row.part])
+    return Message.of("compare.main", part=part, log_s=row.log_s, plan_s=row.plan_s or 0.0, excess_s=row.excess_s)
+
+
+def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
+    """What the log does not say, and what would make it."""
+    log, basis = comparison.log, comparison.basis
+    told: list[Message] = []
+    if comparison.pace is None:
+        told.append(Message.of("compare.lacks.time"))
+    rate_known = comparison.tokens_per_s_per_gpu is not None
+    missing = tuple(name for name in basis.missing if not (rate_known and name in ("gpus", "global_batch")))
+    if missing:
+        told.append(Message.of("compare.lacks.mfu", flags=_flags(missing)))
+    if not {"compute", "communication"} & set(comparison.parts):
+        told.append(Message.of(TIMERS.get(log.framework, "compare.timers.other")))
+    if comparison.use.wall_s is None:
+        told.append(Message.of("compare.lacks.clock"))
+    elif log.durations_from == "clock":
+        told.append(Message.of("compare.lacks.pauses"))
+    if comparison.last_step is None:
+        told.append(Message.of("compare.lacks.length"))
+    if comparison.usd_per_gpu_h is None:
+        told.append(Message.of("compare.lacks.price"))
+    elif basis.gpus is None:
+        told.append(Message.of("compare.lacks.gpus"))
+    if comparison.forecast is not None and log.attempts == 1 and comparison.remaining_steps:
+        told.append(Message.of("compare.lacks.stops"))
+    return tuple(told)
+
+
+def notes(comparison: Comparison) -> tuple[Message, ...]:
+    """How the file was read: what was left out of it."""
+    log = comparison.log
+    told: list[Message] = []
+    if log.cut:
+        told.append(Message.of("compare.note.cut", line=log.lines))
+    if log.damaged_count:
+        told.append(Message.of("compare.note.damaged", count=log.damaged_count, lines=tuple(log.damaged)))
+    if log.dropped:
+        told.append(Message.of("compare.note.ranks", count=log.dropped))
+    if "interleaved" in log.notes:
+        told.append(Message.of("compare.note.interleaved"))
+    if log.durations_from == "timers":
+        told.append(Message.of("compare.note.timers"))
+    return tuple(told)

@@ -1,0 +1,142 @@
+"""Where the wall time of a run went: steps that count, steps done twice, stops, checkpoints, evaluation, start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.comparison.pace import Durations, Pace
+from planner.runlog.log import RunLog
+
+KINDS = ("steps", "slow", "replayed", "stops", "checkpoint", "evaluation", "start", "other", "untold")
+"""`steps` at the median; what slow ones took beyond it; steps done again after a restart; from the last step before a
+restart to the first one after it; pauses with a checkpoint; with an evaluation; until the first step; other pauses; the
+wall time that none of them holds."""
+UNTOLD_RATIO = 0.01
+"""Of the wall time: a smaller rest is rounding."""
+LEAST_PAUSE_RATIO = 0.5
+"""Of a step: a shorter pause between two lines is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Time of one kind."""
+
+    kind: str
+    """One of `KINDS`."""
+    seconds: float
+    count: int
+    """How often; of steps, how many."""
+    longest_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeUse:
+    """Where the time of a run went."""
+
+    wall_s: float | None
+    """From the first time of day in the log to the last; None where it has none."""
+    spent: tuple[Spent, ...]
+    goodput_ratio: float | None
+    """Steps that count, at the median, over the wall time; None where that is unknown."""
+
+    def of(self, kind: str) -> Spent | None:
+        """The time of a kind; None where there was none."""
+        return next((spent for spent in self.spent if spent.kind == kind), None)
+
+
+class _Sums:
+    """Adds up pauses by kind."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, list[float]] = {}
+
+    def add(self, kind: str, seconds: float) -> None:
+        self.by_kind.setdefault(kind, []).append(seconds)
+
+    def spent(self, kind: str) -> Spent | None:
+        pauses = self.by_kind.get(kind)
+        if not pauses:
+            return None
+        return Spent(kind=kind, seconds=sum(pauses), count=len(pauses), longest_s=max(pauses))
+
+
+def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
+    """Where the time went, as far as the log tells."""
+    sums = _Sums()
+    if pace is None:
+        return TimeUse(wall_s=_wall(log, 0.0), spent=(), goodput_ratio=None)
+    median = pace.step_s.mid
+    kept, replayed = _steps(log)
+    seconds = np.where(np.isnan(durations.seconds), median, durations.seconds)
+    done_again = float(np.sum(seconds * replayed))
+    if log.attempts > 1 and np.sum(replayed) > 0:
+        sums.by_kind["replayed"] = [done_again]
+    _pauses(log, durations, median, sums)
+    for kind, pause in durations.pauses:
+        sums.add(kind, pause)
+    rows = [
+        Spent(kind="steps", seconds=float(np.sum(kept)) * median, count=round(float(np.sum(kept))), longest_s=median),
+    ]
+    if pace.slow_s > 0:
+        longest = float(np.nanmax(durations.seconds))
+        rows.append(Spent(kind="slow", seconds=pace.slow_s, count=pace.slow_lines, longest_s=longest))
+    rows += [spent for kind in KINDS[2:] if (spent := sums.spent(kind)) is not None]
+    if "replayed" in sums.by_kind:
+        rows = [
+            Spent(kind="replayed", seconds=row.seconds, count=round(float(np.sum(replayed))), longest_s=row.longest_s)
+            if row.kind == "replayed" else row
+            for row in rows
+        ]  # fmt: skip
+    useful = rows[0].seconds
+    wall = _wall(log, useful)
+    rest = 0.0 if wall is None else wall - sum(row.seconds for row in rows)
+    if wall is not None and rest > UNTOLD_RATIO * wall:
+        rows.append(Spent(kind="untold", seconds=rest, count=1, longest_s=rest))
+    goodput = None if wall is None or wall <= 0 else min(useful / wall, 1.0)
+    return TimeUse(wall_s=wall, spent=tuple(rows), goodput_ratio=goodput)
+
+
+def _wall(log: RunLog, useful_s: float) -> float | None:
+    """From the first time of any line to the last; None where they do not span the steps, as of a few warnings."""
+    if log.first_s is None or log.final_s is None or log.final_s <= log.first_s:
+        return None
+    wall = log.final_s - log.first_s
+    return None if np.all(np.isnan(log.steps.end_s)) and wall < useful_s else wall
+
+
+def _steps(log: RunLog) -> tuple[np.ndarray, np.ndarray]:
+    """Steps of each line that count, and those that had been done before, `[line]`."""
+    number, count = log.steps.number.astype(np.float64), log.steps.count
+    reached = np.concatenate(([0.0], np.maximum.accumulate(number)[:-1]))
+    again = np.clip(np.minimum(number, reached) - (number - count), 0.0, count)
+    return count - again, again
+
+
+def _pauses(log: RunLog, durations: Durations, median: float, sums: _Sums) -> None:
+    """Time between two lines that their steps do not account for, by what the log says happened there."""
+    end = log.steps.end_s
+    if log.first_s is not None and len(end) and not np.isnan(end[0]):
+        own = (median if np.isnan(durations.seconds[0]) else durations.seconds[0]) * max(log.steps.count[0], 1.0)
+        started = end[0] - log.first_s - own
+        if started > LEAST_PAUSE_RATIO * median:
+            sums.add("start", started)
+    by_line: dict[int, set[str]] = {}
+    for mark in log.marks:
+        by_line.setdefault(mark.before, set()).add(mark.kind)
+    apart = np.diff(end)
+    worked = durations.seconds[1:] * log.steps.count[1:]
+    for after in np.flatnonzero(~np.isnan(apart)) + 1:
+        restart = log.steps.attempt[after] != log.steps.attempt[after - 1]
+        own = worked[after - 1]
+        if np.isnan(own):
+            own = median * max(log.steps.count[after], 1.0)
+        pause = float(apart[after - 1] - own)
+        if restart:
+            sums.add("stops", max(pause, 0.0))
+        elif pause > LEAST_PAUSE_RATIO * median:
+            if log.durations_from == "clock":
+                continue  # what is known of it is in `durations.pauses`; slow steps look the same
+            kinds = by_line.get(int(after), set())
+            sums.add(next((kind for kind in ("checkpoint", "evaluation") if kind in kinds), "other"), pause)

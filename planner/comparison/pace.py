@@ -1,0 +1,109 @@
+"""How fast the steps of a log were: steady, slow, and what of each was spent on what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.evidence import Estimate
+from planner.runlog.log import RunLog
+
+Floats = npt.NDArray[np.float64]
+
+SLOW_RATIO = 1.5
+"""A line whose steps took this many times the median is slow."""
+FEWEST_TO_DROP = 3
+"""Lines of one start of the program from which on its first, which compiles and warms up, counts as starting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """The time of a step."""
+
+    step_s: Estimate
+    """5th percentile, median and 95th percentile over steady lines."""
+    mean_s: float
+    """Mean over steady lines, slow ones among them."""
+    lines: int
+    steps: float
+    """Steps that these lines cover."""
+    slow_lines: int
+    slow_s: float
+    """Time that slow lines took beyond the median, all of them together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Durations:
+    """Seconds per step of each line, without the pauses that stand inside."""
+
+    seconds: Floats
+    """`[line]`; NaN where the log does not say."""
+    steady: npt.NDArray[np.bool_]
+    """Whether a line is timed and none that warms up, `[line]`."""
+    pauses: tuple[tuple[str, float], ...]
+    """Kind (`checkpoint`, `evaluation`) and seconds of what was taken off."""
+
+
+def durations_of(log: RunLog) -> Durations:
+    """Seconds per step, line by line.
+
+    The clock of a bar, and that of the times of day, runs on during an evaluation or a checkpoint. What the log says
+    one took is taken off the line that holds it; where it does not say, what exceeds an ordinary line.
+    """
+    seconds = log.steps.duration_s.copy()
+    pauses = _paused(log, seconds) if log.durations_from in ("bar", "clock") else []
+    steady = ~np.isnan(seconds)
+    for attempt in range(log.attempts):
+        timed = np.flatnonzero((log.steps.attempt == attempt) & ~np.isnan(seconds))
+        if len(timed) >= FEWEST_TO_DROP:
+            steady[timed[0]] = False
+    return Durations(seconds=seconds, steady=steady, pauses=tuple(pauses))
+
+
+def _paused(log: RunLog, seconds: Floats) -> list[tuple[str, float]]:
+    """Pauses by kind, which are taken off the lines that hold them: `seconds` is changed in place."""
+    count = np.maximum(log.steps.count, 1.0)
+    marks = [mark for mark in log.marks if mark.kind in ("checkpoint", "evaluation")]
+    after = [mark for mark in marks if mark.before >= len(seconds)]
+    pauses = [(mark.kind, mark.duration_s) for mark in after if mark.duration_s is not None]
+    held = {mark.before for mark in marks}
+    plain = [line for line in range(len(seconds)) if line not in held and not np.isnan(seconds[line])]
+    if not plain:
+        return pauses
+    median = float(np.median(seconds[plain]))
+    for mark in sorted(marks, key=lambda mark: mark.duration_s is None):
+        line = mark.before
+        if line >= len(seconds) or np.isnan(seconds[line]):
+            continue
+        pause = mark.duration_s
+        if pause is None:
+            pause = float((seconds[line] - median) * count[line]) if seconds[line] > SLOW_RATIO * median else 0.0
+        if 0 < pause < seconds[line] * count[line]:
+            seconds[line] -= pause / count[line]
+            pauses.append((mark.kind, pause))
+    return pauses
+
+
+def pace_of(log: RunLog, durations: Durations) -> Pace | None:
+    """The time of a step; None where the log has no time."""
+    seconds, count = durations.seconds[durations.steady], log.steps.count[durations.steady]
+    if not len(seconds):
+        if log.closing is None or not log.closing.steps >= 1:
+            return None
+        mean = log.closing.runtime_s / log.closing.steps
+        return Pace(
+            step_s=Estimate.exactly(mean), mean_s=mean, lines=1, steps=log.closing.steps, slow_lines=0, slow_s=0.0
+        )
+    median = float(np.median(seconds))
+    slow = seconds > SLOW_RATIO * median
+    low, high = (float(value) for value in np.percentile(seconds, [5, 95]))
+    return Pace(
+        step_s=Estimate(low=min(low, median), mid=median, high=max(high, median)),
+        mean_s=float(np.average(seconds, weights=np.maximum(count, 1.0))),
+        lines=len(seconds),
+        steps=float(np.sum(count)),
+        slow_lines=int(np.sum(slow)),
+        slow_s=float(np.sum((seconds[slow] - median) * count[slow])),
+    )

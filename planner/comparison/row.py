@@ -1,0 +1,102 @@
+"""The row that `mpplan calibrate` learns from: what a log, its plan and the user tell of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.comparison.basis import Basis, Planned
+from planner.comparison.pace import Pace
+from planner.runlog.log import RunLog
+from planner.validation.template import COLUMNS
+
+LAYOUT = {
+    "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch", "zero_or_fsdp_stage": "zero",
+}  # fmt: skip
+"""Columns of a layout, which the log states or the plan has."""
+NEEDED = ("model", "precision", "gpu", "n_gpus", "seq_len", "global_batch_seqs")
+"""Columns without which `mpplan calibrate` cannot predict a row."""
+SHAPE = {
+    "params_total": "params_total", "n_layers": "layers", "hidden": "hidden", "n_heads": "heads",
+    "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab",
+}  # fmt: skip
+"""Columns of a shape, which a model of the log's own settings fills."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRow:
+    """Lines for a file of runs: one for the speed, one for the peak memory where the log has it."""
+
+    lines: tuple[dict[str, str], ...]
+    """Cells by column; empty where the log has no time of a step."""
+    missing: tuple[str, ...]
+    """Columns of `NEEDED` that nothing told."""
+
+
+def calibration_row(
+    log: RunLog, basis: Basis, planned: Planned | None, pace: Pace | None, rate: float | None
+) -> CalibrationRow:
+    """The row of a run; cells that nothing tells are blank.
+
+    Args:
+        log: the run.
+        basis: what is known beside it.
+        planned: its plan; None without one.
+        pace: its steps; None where the log has no time.
+        rate: tokens per second and GPU; None where unknown.
+    """
+    shared = _shared(log, basis, planned)
+    missing = tuple(name for name in NEEDED if not shared.get(name))
+    lines = []
+    if pace is not None and rate is not None:
+        lines.append({**shared, "metric": "tokens_per_s_per_gpu", "value": f"{rate:.6g}"})
+    elif pace is not None:
+        lines.append({**shared, "metric": "step_time_s", "value": f"{pace.step_s.mid:.6g}"})
+    peak, kind = log.facts.get("peak_mem_gib"), log.facts.get("mem_kind")
+    if pace is not None and isinstance(peak, float) and isinstance(kind, str) and peak > 0:
+        lines.append({**shared, "metric": "peak_mem_gib", "value": f"{peak:.6g}", "mem_kind": kind})
+    return CalibrationRow(lines=tuple(lines), missing=missing)
+
+
+def row_id(name: str) -> str:
+    """A name for a run, from that of its file."""
+    stem = re.sub(r"\.(log|txt|out|err|gz|jsonl?|csv)\b", "", name.lower())
+    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:60] or "run"
+
+
+def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str]:
+    own = basis.sources.get("model") == "log"
+    cells: dict[str, object] = {
+        "id": row_id(log.name),
+        "series": row_id(log.name),
+        "model": None if basis.model is None else "own" if own else basis.model.name,
+        "precision": basis.precision,
+        "gpu": None if basis.gpu is None else basis.gpu.id,
+        "n_gpus": basis.gpus,
+        "seq_len": basis.seq_len,
+        "global_batch_seqs": basis.global_batch,
+        "act_ckpt": basis.act_ckpt,
+        "framework": _framework(log),
+    }
+    same = planned is not None and not {"gpus", "global_batch", "seq_len"} & set(basis.differs)
+    layout: Mapping[str, object] = (planned.plan.get("layout") or {}) if planned is not None and same else {}
+    for column, name in LAYOUT.items():
+        cells[column] = log.facts.get(column, layout.get(name))
+    if own and basis.model is not None:
+        cells |= {column: getattr(basis.model, name) for column, name in SHAPE.items()}
+    return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
+
+
+def _framework(log: RunLog) -> str:
+    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core."""
+    dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
+    return "Megatron-Core" if dated else log.framework
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,233 @@
+"""From what the lines tell to one run: whose steps count, where it started anew, and how long its steps took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from planner.runlog.collect import COLUMNS, Collector, Gathered
+from planner.runlog.log import Closing, Floats, Marked, PartTime, RunLog, Steps, Whole
+
+SHORTEST_BAR_S = 10.0
+"""Bars have whole seconds: over ten of them, a step's time is good to a tenth."""
+BAR_INTERVALS = 200
+"""Into which a long run with a bar is cut at most."""
+OFTEN, SHORT = 0.05, 3.0
+"""Steps that go back more often than in a line of twenty, after three lines or fewer: ranks that talk at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The lines about steps that count."""
+
+    framework: str
+    gathered: Gathered
+    kind: str
+    """`lines`, `bar` or `timers`."""
+    key: str
+    """Of `collect.Between.by`."""
+
+
+def choose(collector: Collector, joining: frozenset[str]) -> Chosen | None:
+    """Whose steps count, where at most one framework has them; None where there are none.
+
+    Args:
+        collector: what the log told.
+        joining: frameworks whose lines stand in logs of others.
+    """
+    leading = [name for name in collector.numbered if name not in joining]
+    unnumbered = [name for name in collector.unnumbered if name not in joining]
+    joined = [name for name in collector.numbered if name in joining]
+    framework = (leading or unnumbered or [""])[0]
+    if leading:
+        return Chosen(framework=framework, gathered=collector.numbered[framework], kind="lines", key=framework)
+    bar = collector.bar
+    if bar is not None and (framework or not joined):
+        label = framework or ("Lightning" if bar.epoch is not None else "")
+        return Chosen(framework=label, gathered=bar.steps, kind="bar", key="")
+    if joined:
+        return Chosen(
+            framework=framework or joined[0], gathered=collector.numbered[joined[0]], kind="lines", key=joined[0]
+        )
+    for name, gathered in collector.unnumbered.items():
+        if not np.all(np.isnan(np.array(gathered.columns["duration_s"]))):
+            counted = Gathered(line=gathered.line, columns=gathered.columns, first_line=gathered.first_line)
+            counted.number.extend(range(1, len(gathered) + 1))
+            return Chosen(framework=framework or name, gathered=counted, kind="timers", key=name)
+    if unnumbered:
+        return Chosen(framework=framework, gathered=collector.unnumbered[framework], kind="lines", key=framework)
+    return None
+
+
+def assemble(name: str, collector: Collector, chosen: Chosen, *, lines: int, cut: bool) -> RunLog:
+    """The run that these lines make.
+
+    Args:
+        name: of the file.
+        collector: what the log told.
+        chosen: whose steps count.
+        lines: of the file.
+        cut: whether its last line ends in the middle.
+    """
+    notes: list[str] = []
+    table = _table(chosen.gathered)
+    table, disordered = _in_order(table)
+    if disordered:
+        notes.append("interleaved")
+    back = np.diff(table["number"]) <= 0
+    if chosen.kind == "bar":  # a new bar counts its seconds anew
+        back |= np.diff(table["end_s"]) < 0
+    if not np.any(table["number"]):  # lines without numbers tell rates, and nothing of restarts
+        back[:] = False
+    attempt = np.concatenate(([0], np.cumsum(back))).astype(np.int64)
+    if chosen.kind == "bar":
+        table, attempt = _spaced(table, attempt)
+    steps, source = _timed(table, attempt, chosen.kind)
+    totals = chosen.gathered.totals
+    stated = collector.facts.get("steps")
+    of = totals[-1][1] if totals else None
+    if chosen.kind == "bar" and (bar := collector.bar) is not None and bar.epoch is None:
+        of = bar.of
+    total = collector.total
+    return RunLog(
+        name=name,
+        framework=chosen.framework,
+        steps=steps,
+        last_step=of if of is not None else int(stated) if isinstance(stated, float) else None,
+        facts=collector.facts,
+        parts=_parts(collector),
+        marks=_marks(collector, chosen, steps),
+        closing=None if total is None else Closing(runtime_s=total.runtime_s, steps=total.steps),
+        first_s=collector.first_s,
+        final_s=collector.final_s,
+        durations_from=source,
+        lines=lines,
+        understood=collector.understood,
+        dropped=collector.dropped,
+        cut=cut,
+        ended=collector.ended_line is not None,
+        zoned=bool(collector.zoned),
+        notes=tuple(notes),
+    )
+
+
+def _table(gathered: Gathered) -> dict[str, Floats]:
+    """Columns as arrays; numbers and lines, too."""
+    table: dict[str, Floats] = {name: np.array(gathered.columns[name], dtype=np.float64) for name in COLUMNS}
+    table["number"] = np.array(gathered.number, dtype=np.float64)
+    table["line"] = np.array(gathered.line, dtype=np.float64)
+    return table
+
+
+def _rows(table: dict[str, Floats], chosen: Whole) -> dict[str, Floats]:
+    return {name: column[chosen] for name, column in table.items()}
+
+
+def _in_order(table: dict[str, Floats]) -> tuple[dict[str, Floats], bool]:
+    """Without lines that say the same step again, and sorted where several ranks talk at once."""
+    number = table["number"]
+    if len(number) < 2 or not np.any(number):
+        return table, False
+    keep = np.concatenate(([True], np.diff(number) != 0))
+    table = _rows(table, np.flatnonzero(keep))
+    back = np.flatnonzero(np.diff(table["number"]) < 0)
+    if len(back) > max(SHORT, OFTEN * len(table["number"])):
+        runs = np.diff(np.concatenate(([-1], back, [len(table["number"]) - 1])))
+        if np.median(runs) <= SHORT:
+            _, first = np.unique(table["number"], return_index=True)
+            return _rows(table, first), True
+    return table, False
+
+
+def _spaced(table: dict[str, Floats], attempt: Whole) -> tuple[dict[str, Floats], Whole]:
+    """Bars far enough apart to tell the time of a step."""
+    elapsed, number = table["end_s"], table["number"]
+    apart = max(SHORTEST_BAR_S, float(np.nanmax(elapsed)) / BAR_INTERVALS)
+    kept: list[int] = []
+    for one in range(int(attempt[-1]) + 1):
+        rows = np.flatnonzero(attempt == one)
+        last = None
+        for row in rows:
+            if last is None or elapsed[row] - elapsed[last] >= apart:
+                kept.append(int(row))
+                last = row
+        if len(rows) and kept[-1] != rows[-1] and number[rows[-1]] > number[kept[-1]]:
+            alone = len(kept) > 1 and attempt[kept[-2]] == one
+            if alone:  # the last interval is short: it joins the one before
+                kept.pop()
+            kept.append(int(rows[-1]))
+    chosen = np.array(kept, dtype=np.int64)
+    return _rows(table, chosen), attempt[chosen] - attempt[chosen[0]] if len(chosen) else attempt
+
+
+def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, str]:
+    """Steps of each line and their time, from what was printed or from the clock."""
+    number, duration = table["number"], table["duration_s"]
+    count = np.full(len(number), np.nan)
+    same = np.diff(attempt) == 0
+    count[1:][same] = np.diff(number)[same]
+    usual = float(np.nanmedian(count)) if np.any(~np.isnan(count)) else 1.0
+    first = np.flatnonzero(np.isnan(count))
+    by_clock = np.full(len(number), np.nan)
+    elapsed = np.diff(table["end_s"])[same]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seconds = elapsed / np.diff(number)[same]
+    by_clock[1:][same] = np.where((seconds > 0) & np.isfinite(seconds), seconds, np.nan)
+    printed = np.mean(~np.isnan(duration)) > 0.5 if len(duration) else False
+    source = "timers" if kind == "timers" else "printed" if printed else "bar" if kind == "bar" else "clock"
+    if source in ("bar", "clock"):
+        duration = by_clock
+    if source == "bar":  # the first bar of a start is where it begins
+        count[first] = 0.0
+    else:
+        count[first] = np.minimum(np.maximum(usual, 1.0), np.maximum(number[first], 1.0))
+    if not np.any(~np.isnan(duration)):
+        source = ""
+    steps = Steps(
+        number=number.astype(np.int64), count=count, duration_s=duration, attempt=attempt,
+        end_s=np.full(len(number), np.nan) if kind == "bar" else table["end_s"], line=table["line"].astype(np.int64),
+        **{name: table[name] for name in COLUMNS if name not in ("duration_s", "end_s")},
+    )  # fmt: skip
+    return steps, source
+
+
+def _parts(collector: Collector) -> dict[str, PartTime]:
+    """Mean times by part: of each timer, the mean over its lines; a timer inside another is taken off it."""
+    sums: dict[str, list[float]] = {}
+    means = {key: (least / lines, most / lines, lines) for key, (least, most, lines) in collector.parts.items()}
+    part_of = {timer: name for name, timer, _ in means}
+    for (name, _, inside), (least, most, lines) in means.items():
+        sums.setdefault(name, [0.0, 0.0, 0.0])
+        for number, value in enumerate((least, most)):
+            sums[name][number] += value
+            if inside in part_of:
+                sums.setdefault(part_of[inside], [0.0, 0.0, 0.0])[number] -= value
+        sums[name][2] = max(sums[name][2], lines)
+    return {
+        name: PartTime(least_s=max(least, 0.0), most_s=max(most, least, 0.0), lines=int(lines))
+        for name, (least, most, lines) in sums.items()
+    }
+
+
+def _marks(collector: Collector, chosen: Chosen, steps: Steps) -> tuple[Marked, ...]:
+    """Marks by the line of steps that follows them, which dropped lines have moved."""
+    kept = steps.line
+    marks = []
+    for between in collector.marks:
+        before = (
+            int(np.searchsorted(kept, between.line)) if np.all(np.diff(kept) > 0) else between.by.get(chosen.key, 0)
+        )
+        marks.append(
+            Marked(
+                kind=between.mark.kind, before=min(before, len(steps)), duration_s=between.mark.duration_s,
+                at_s=between.at_s,
+            )
+        )  # fmt: skip
+    return tuple(marks)
+
+
+def restarts(steps: Steps) -> list[int]:
+    """Indices of lines with which the program started anew."""
+    return [after for after, (a, b) in enumerate(pairwise(steps.attempt.tolist()), 1) if b != a]

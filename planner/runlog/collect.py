@@ -1,0 +1,207 @@
+"""Gathers what the lines of a log tell, by framework, in columns: a log has millions of lines."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from planner.runlog.events import Event, Fact, Mark, Part, Progress, Step, Total
+from planner.runlog.formats.base import LogFormat
+from planner.runlog.lines import LogLine
+from planner.runlog.moments import Moment
+
+NAN = float("nan")
+COLUMNS = ("duration_s", "end_s", "sequences", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_ratio", "data_s")
+
+
+@dataclass(slots=True, kw_only=True)
+class Gathered:
+    """Lines about steps of one framework."""
+
+    number: array[int] = field(default_factory=lambda: array("q"))
+    line: array[int] = field(default_factory=lambda: array("q"))
+    columns: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
+    totals: list[tuple[int, int]] = field(default_factory=list)
+    """Index of a line of steps and the run's length that it says, where that changes."""
+    first_line: int = 0
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def add(self, line: int, step: Step, number: int) -> None:
+        """One more line."""
+        self.first_line = self.first_line or line
+        if step.of is not None and (not self.totals or self.totals[-1][1] != step.of):
+            self.totals.append((len(self.number), step.of))
+        self.number.append(number)
+        self.line.append(line)
+        columns = self.columns
+        columns["end_s"].append(NAN if step.end is None else step.end.seconds)
+        for name in COLUMNS:
+            if name != "end_s":
+                value = getattr(step, name)
+                columns[name].append(NAN if value is None else value)
+
+
+@dataclass(slots=True, kw_only=True)
+class Bar:
+    """A progress bar, as lines about steps: `end_s` is its elapsed time. Bars of one epoch follow each other."""
+
+    of: int
+    steps: Gathered = field(default_factory=Gathered)
+    last: tuple[int, float] = (0, 0.0)
+    """Step and elapsed time."""
+    epoch: int | None = None
+    base: tuple[int, float] = (0, 0.0)
+    """The last of the epoch before."""
+
+    def add(self, line: int, bar: Progress) -> None:
+        """One more state of the bar; of each second, the last one, and the first of all."""
+        if bar.epoch is not None and bar.epoch != self.epoch:
+            self.epoch = bar.epoch
+            self.base = self.last if bar.epoch and len(self.steps) else (0, 0.0)
+        state = self.base[0] + bar.number, self.base[1] + bar.elapsed_s
+        if len(self.steps) and (bar.number == 0 or state == self.last):
+            return  # a bar that is made anew shows nothing of the steps so far
+        ends = self.steps.columns["end_s"]
+        if len(self.steps) > 1 and state[0] > self.last[0] and state[1] - ends[-1] < 1.0:
+            self.steps.number[-1], self.steps.line[-1] = state[0], line
+        else:
+            self.steps.add(line, bar.rates, state[0])
+            ends[-1] = state[1]
+        self.last = state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """A mark, with the place and time at which it stands."""
+
+    mark: Mark
+    by: dict[str, int]
+    """Lines of steps before it, by framework."""
+    at_s: float | None
+    line: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Collector:
+    """What a log has told so far."""
+
+    numbered: dict[str, Gathered] = field(default_factory=dict)
+    unnumbered: dict[str, Gathered] = field(default_factory=dict)
+    bars: dict[tuple[bool, int], Bar] = field(default_factory=dict)
+    """By whether it counts epochs, and its length: data sets and evaluations have bars, too."""
+    parts: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    """Sum of the least, sum of the most, and lines, by part, timer, and the timer inside which it runs."""
+    facts: dict[str, str | float] = field(default_factory=dict)
+    changed: dict[str, tuple[int, str | float, str | float]] = field(default_factory=dict)
+    """Facts that the log states twice and differently: the line, what was, what is."""
+    marks: list[Between] = field(default_factory=list)
+    total: Total | None = None
+    ended_line: int | None = None
+    rank: int | None = None
+    zoned: bool | None = None
+    dropped: int = 0
+    first_s: float | None = None
+    final_s: float | None = None
+    understood: int = 0
+    first_understood: int = 0
+    last_understood: int = 0
+
+    def see(self, moment: Moment | None) -> None:
+        """Keep the earliest and the latest time of any line."""
+        if moment is None:
+            return
+        self.zoned = moment.zoned if self.zoned is None else self.zoned and moment.zoned
+        if self.first_s is None or moment.seconds < self.first_s:
+            self.first_s = moment.seconds
+        if self.final_s is None or moment.seconds > self.final_s:
+            self.final_s = moment.seconds
+
+    def add(self, form: LogFormat, line: LogLine, events: Iterator[Event], stamp: Moment | None) -> None:
+        """What one line tells to one format.
+
+        Raises:
+            DamagedError: from `events`.
+        """
+        for number, event in enumerate(events):
+            if number == 0 and line.number != self.last_understood:
+                self.understood += 1
+                self.last_understood = line.number
+                self.first_understood = self.first_understood or line.number
+            if isinstance(event, Step):
+                self._step(form.name, line, event, stamp)
+            elif isinstance(event, Progress):
+                self._bar(line, event)
+            elif isinstance(event, Part):
+                self._part(event)
+            elif isinstance(event, Fact):
+                self._fact(line, event)
+            elif isinstance(event, Mark):
+                self._mark(line, event, stamp)
+            else:
+                self.total = event
+
+    def _step(self, name: str, line: LogLine, step: Step, stamp: Moment | None) -> None:
+        if line.rank is not None:
+            self.rank = line.rank if self.rank is None else self.rank
+            if line.rank != self.rank:
+                self.dropped += 1
+                return
+        if step.end is None and stamp is not None:
+            step = _stamped(step, stamp)
+        self.see(step.end)
+        if step.number is None:
+            self.unnumbered.setdefault(name, Gathered()).add(line.number, step, 0)
+        else:
+            self.numbered.setdefault(name, Gathered()).add(line.number, step, step.number)
+        if step.memory_gib is not None:
+            self.facts["peak_mem_gib"] = max(step.memory_gib, float(self.facts.get("peak_mem_gib", 0.0)))
+
+    def _bar(self, line: LogLine, bar: Progress) -> None:
+        if line.rank is None or self.rank is None or line.rank == self.rank:
+            self.bars.setdefault((bar.epoch is not None, bar.of), Bar(of=bar.of)).add(line.number, bar)
+
+    @property
+    def bar(self) -> Bar | None:
+        """The bar of training: one that counts epochs, else the one that ran longest."""
+        longest = sorted(self.bars.items(), key=lambda entry: (entry[0][0], entry[1].last[::-1]))
+        return longest[-1][1] if longest and len(longest[-1][1].steps) > 1 else None
+
+    def _part(self, part: Part) -> None:
+        sums = self.parts.setdefault((part.name, part.timer, part.inside), [0.0, 0.0, 0.0])
+        for number, value in enumerate((part.least_s, part.most_s, 1.0)):
+            sums[number] += value
+
+    def _fact(self, line: LogLine, fact: Fact) -> None:
+        before = self.facts.get(fact.key)
+        if before is not None and before != fact.value and fact.key in SETTLED:
+            self.changed.setdefault(fact.key, (line.number, before, fact.value))
+            return
+        if fact.key == "peak_mem_gib" and isinstance(before, float) and isinstance(fact.value, float):
+            self.facts[fact.key] = max(before, fact.value)
+            return
+        self.facts[fact.key] = fact.value
+
+    def _mark(self, line: LogLine, mark: Mark, stamp: Moment | None) -> None:
+        """Once for each kind between two lines of steps: every rank may say it, and a save has a begin and an end."""
+        by = {name: len(gathered) for name, gathered in self.numbered.items()}
+        by[""] = sum(len(gathered) for gathered in self.unnumbered.values())
+        at_s = None if stamp is None else stamp.seconds
+        if mark.kind == "end" and self.ended_line is None:
+            self.ended_line = line.number
+        for earlier in reversed(self.marks):
+            if earlier.by != by:
+                break
+            if earlier.mark.kind == mark.kind:
+                return
+        self.marks.append(Between(mark=mark, by=by, at_s=at_s, line=line.number))
+
+
+SETTLED = ("n_gpus", "seq_len", "n_layers", "hidden", "n_heads", "vocab", "params_total", "tokens_per_step")
+"""Facts that one run has once: where they change, another run begins."""
+
+
+def _stamped(step: Step, stamp: Moment) -> Step:
+    return replace(step, end=stamp)

@@ -1,0 +1,99 @@
+"""What Hugging Face's Trainer prints: a dict a line, through its bar or alone (transformers 5.23).
+
+`{'loss': '6.155', 'grad_norm': '1.154', 'learning_rate': '4.667e-05', 'epoch': '0.004883'}` (`ProgressCallback` and
+`PrinterCallback` of src/transformers/trainer_callback.py; numbers are texts since version 5), a line of each evaluation
+with `eval_runtime`, and at the end `{'train_runtime': 123.4567, 'train_samples_per_second': 64.8,
+'train_steps_per_second': 8.1, ...}` (`speed_metrics` of trainer_utils.py). No line has the number of its step: the bar
+beside it has. `trainer_state.json` has steps and the FLOP of the whole run, and no time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from planner.runlog.amounts import as_number
+from planner.runlog.events import Event, Fact, Mark, Step, Total
+from planner.runlog.formats.base import LogFormat, amount, optional, rates_of
+
+_DICT = re.compile(r"\{['\"][a-z_]{2,60}['\"]: .{0,20000}\}")
+_PAIR = re.compile(r"['\"]([A-Za-z_/().%-]{2,60})['\"]:\s*['\"]?([^,'\"}]{1,60})")
+RATE = "train_steps_per_second"
+MARKED = (
+    ("***** Running training *****", "start"),
+    ("Saving model checkpoint to", "checkpoint"),
+    ("Writing model shards: 100%", "checkpoint"),
+    ("Loading model from ", "load"),
+)
+"""Words of a line, and what they mark."""
+STATED = {
+    "Instantaneous batch size per device": "micro_batch",
+    "Total train batch size (w. parallel, distributed & accumulation)": "global_batch_seqs",
+    "Gradient Accumulation steps": "grad_accum",
+    "Total optimization steps": "steps",
+}
+"""What the Trainer's logger says before it trains."""
+_STATED = re.compile(r"(?:^|\s)([A-Z][A-Za-z ().&,]{10,70}) = ([0-9,]{1,20})")
+
+
+def _read(text: str) -> Iterator[Event]:
+    for words, kind in MARKED:
+        if words in text:
+            yield Mark(kind=kind)
+            return
+    stated = _STATED.search(text)
+    if stated is not None and stated[1] in STATED and (number := optional(stated[2])):
+        yield Fact(key=STATED[stated[1]], value=number)
+        return
+    printed = _DICT.search(text)
+    if printed is None:
+        return
+    pairs = dict(_PAIR.findall(printed[0]))
+    if RATE in pairs:
+        yield from _closing(pairs)
+    elif "eval_runtime" in pairs:
+        yield Mark(kind="evaluation", duration_s=optional(pairs["eval_runtime"]))
+    elif "loss" in pairs and ("epoch" in pairs or "learning_rate" in pairs):
+        yield Step(**rates_of(pairs))
+        if (seen := optional(pairs.get("num_input_tokens_seen"))) is not None:
+            yield Fact(key="tokens_seen", value=seen)
+
+
+def _closing(pairs: dict[str, str]) -> Iterator[Event]:
+    rate = amount(RATE, pairs[RATE])
+    runtime = optional(pairs.get("train_runtime"))
+    if runtime is None:
+        yield Step(duration_s=1.0 / rate)
+        return
+    yield Total(runtime_s=runtime, steps=runtime * rate)
+    yield Mark(kind="end")
+
+
+HUGGING_FACE = LogFormat(
+    name="Hugging Face",
+    marks=("'loss'", '"loss"', "_runtime'", '_runtime"', RATE, "***** Running", " = ", *(words for words, _ in MARKED)),
+    read=_read,
+)
+
+
+def state_events(text: str) -> Iterator[Event]:
+    """What a `trainer_state.json` tells: its steps, without times.
+
+    Raises:
+        ValueError: it is no such document.
+    """
+    state: Any = json.loads(text)
+    if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
+        raise ValueError("no log_history")
+    of = as_number(state.get("max_steps"))
+    for entry in state["log_history"]:
+        number = as_number(entry.get("step")) if isinstance(entry, dict) else None
+        if not number or "loss" not in entry:
+            continue
+        yield Step(number=int(number), of=int(of) if of else None, **rates_of({k: str(v) for k, v in entry.items()}))
+    facts = {"total_flos": "total_flop", "train_batch_size": "micro_batch", "num_input_tokens_seen": "tokens_seen"}
+    for name, key in facts.items():
+        if value := as_number(state.get(name)):
+            yield Fact(key=key, value=value)

@@ -1,0 +1,116 @@
+"""Steps in a table: one's own, or one exported from W&B or TensorBoard. CSV with a header, or JSON Lines.
+
+Columns, in any order, others are ignored: `step_time_s` or `step_time_ms` (the duration of a step), `timestamp` (when
+it ended), `step` (its number), `global_batch` (sequences). torchtitan's metrics in W&B (`MetricsProcessor.log` of
+torchtitan/components/metrics.py, pytorch/torchtitan b5bcd76c) are columns too: `time_metrics/end_to_end(s)`,
+`time_metrics/data_loading(s)`, `throughput(tps)`, `tflops`, `mfu(%)`, beside W&B's `_step` and `_timestamp`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.runlog.amounts import as_number
+from planner.runlog.events import DamagedError, Step
+from planner.runlog.formats.base import MFU_KEYS, TFLOPS_KEYS, TPS_KEYS, optional, rates_of
+from planner.runlog.moments import parse_moment
+from planner.units import MILLI
+
+DURATIONS = {"step_time_s": 1.0, "step_time_ms": MILLI, "time_metrics/end_to_end(s)": 1.0}
+"""Columns of a duration, with its unit in seconds."""
+DATA = {"data_loading_s": 1.0, "time_metrics/data_loading(s)": 1.0}
+NUMBERS, TIMES = ("step", "_step"), ("timestamp", "_timestamp")
+MEMORY = ("memory/max_reserved(GiB)",)
+MOST_CHARACTERS = 100_000
+"""Of a line; the reader of CSV refuses longer cells."""
+
+
+def names_of(first: str) -> set[str]:
+    """The columns of a table, by its first line; empty where it is none."""
+    if not first.startswith("{"):
+        return {name.strip().strip('"') for name in first.split(",")}
+    try:
+        row = json.loads(first[:MOST_CHARACTERS])
+    except (ValueError, RecursionError):
+        return set()
+    return set(row) if isinstance(row, dict) else set()
+
+
+def is_table(first: str) -> bool:
+    """Whether a line is the first of a table of steps."""
+    names = names_of(first)
+    return bool(names & {*DURATIONS}) or any(names >= {number, time} for number in NUMBERS for time in TIMES)
+
+
+def cells_of(first: str, line: str) -> Mapping[str, Any]:
+    """A row by its columns.
+
+    Args:
+        first: the first line of the table.
+        line: a later one; of JSON Lines, any.
+
+    Raises:
+        DamagedError: it is no such row.
+    """
+    if first.startswith("{"):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise DamagedError("row", line, "JSON of ordinary size") from None
+        if not isinstance(row, dict):
+            raise DamagedError("row", line, "a JSON object")
+        return row
+    try:
+        header, cells = (next(csv.reader(io.StringIO(text), skipinitialspace=True)) for text in (first, line))
+    except (csv.Error, StopIteration):
+        raise DamagedError("row", line, "cells between commas") from None
+    if len(cells) != len(header):
+        raise DamagedError("row", str(len(cells)), f"{len(header)} cells")
+    return {name.strip(): cell for name, cell in zip(header, cells, strict=True)}
+
+
+def row_steps(first: str, line: str) -> Iterator[Step]:
+    """What a row of a table tells.
+
+    Raises:
+        DamagedError: its duration or time is none.
+    """
+    row = cells_of(first, line)
+    number = as_number(_cell(row, NUMBERS))
+    column = next((name for name in DURATIONS if row.get(name) not in (None, "")), None)
+    duration = None if column is None else _above_zero(column, row[column]) * DURATIONS[column]
+    stamp = _cell(row, TIMES)
+    moment = None if stamp in (None, "") else parse_moment(stamp)
+    if stamp not in (None, "") and moment is None:
+        raise DamagedError("timestamp", str(stamp), "ISO 8601 or seconds since 1970")
+    if duration is None and moment is None:
+        return
+    rates = {str(name): str(value) for name, value in row.items() if str(name).lower() in RATES and value is not None}
+    data = next((name for name in DATA if row.get(name) not in (None, "")), None)
+    yield Step(
+        number=None if number is None else int(number),
+        duration_s=duration,
+        end=moment,
+        sequences=None if row.get("global_batch") in (None, "") else _above_zero("global_batch", row["global_batch"]),
+        data_s=None if data is None else as_number(row[data]),
+        memory_gib=optional(str(_cell(row, MEMORY) or "")),
+        **rates_of(rates),
+    )
+
+
+RATES = {*TFLOPS_KEYS, *MFU_KEYS, *TPS_KEYS}
+
+
+def _cell(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((row[name] for name in names if row.get(name) not in (None, "")), None)
+
+
+def _above_zero(key: str, value: object) -> float:
+    number = as_number(value)
+    if not number:
+        raise DamagedError(key, str(value))
+    return number

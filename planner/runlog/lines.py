@@ -1,0 +1,130 @@
+"""The lines of a log, streamed: unpacked, decoded, without colours, and without what launchers put before them."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from planner.errors import InputFileError
+from planner.runlog.moments import Moment, parse_moment
+
+CHUNK_BYTES = 2**20
+LONGEST_LINE = 65_536
+"""Characters of a line that are kept: no framework's line is as long."""
+_GZIP = b"\x1f\x8b"
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]{0,200}\x07)")
+_RANK = re.compile(r"^(?:[\w.-]{1,80}/\d{1,6} )?\[(?:rank|default|Rank )(\d{1,7})\]:? ?|^ {0,6}(\d{1,7}): ")
+"""torchrun's tee (`[default0]:`), torch's logger (`[rank0]:`), NeMo-Run's task before them, and `srun --label`."""
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)")
+STAMP_WITHIN = 60
+"""Characters of a line's beginning in which its time of day stands."""
+STAMP_AFTER = 24
+"""Characters before it, at most: one further on is a date in a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line, or one state of a line that was written over (CR)."""
+
+    number: int
+    """Of the line in the file, from 1."""
+    text: str
+    """Without colours and rank."""
+    rank: int | None = None
+    """Of the process that wrote it; None where nothing says."""
+    whole: bool = True
+    """Whether its end was written."""
+
+
+def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
+    """The lines of a log, as they are read.
+
+    Args:
+        file: at its beginning; a gzip archive is unpacked.
+        name: for errors.
+
+    Raises:
+        InputFileError: it is no text, or a damaged archive.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    number, rest, long = 1, "", False
+    for chunk in _unpacked(file, name):
+        if b"\0" in chunk:
+            raise InputFileError(f"{name}:{number}: expected text, found a binary file", hint="pass the log as text")
+        pieces, ends = _cut(rest + decoder.decode(chunk))
+        rest = pieces.pop()
+        for piece, end in zip(pieces, ends, strict=True):
+            if piece and not long:
+                yield _line(number, piece)
+            long = False
+            number += end != "\r"
+        if len(rest) > LONGEST_LINE:  # its beginning is a line, the rest of it is nothing
+            if not long:
+                yield _line(number, rest)
+            rest, long = "", True
+    rest += decoder.decode(b"", final=True)
+    if rest and not long:
+        yield replace(_line(number, rest), whole=False)
+
+
+def _cut(text: str) -> tuple[list[str], list[str]]:
+    """Lines, the last one without an end, and the ends between them; a CR at the end waits for what follows."""
+    held = "\r" if text.endswith("\r") else ""
+    text = text[: len(text) - len(held)]
+    ends = _LINE_END.findall(text)
+    pieces = _LINE_END.split(text)
+    pieces[-1] += held
+    return pieces, ends
+
+
+def _line(number: int, raw: str) -> LogLine:
+    text = raw[:LONGEST_LINE]
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    rank = None
+    prefix = _RANK.match(text)
+    if prefix is not None:
+        rank = int(prefix[1] or prefix[2])
+        text = text[prefix.end() :]
+    return LogLine(number=number, text=text, rank=rank)
+
+
+def _unpacked(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """The content in pieces. An archive that ends early is a log that is cut, and read as far as it goes."""
+    first = file.read(CHUNK_BYTES)
+    if not first.startswith(_GZIP):
+        while first:
+            yield first
+            first = file.read(CHUNK_BYTES)
+        return
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    while first:
+        try:
+            piece = unpacker.decompress(first, CHUNK_BYTES)
+        except zlib.error as error:
+            raise InputFileError(
+                f"{name}:1: expected a gzip archive: {error}", hint="pass the log as it was written"
+            ) from None
+        if piece:
+            yield piece
+        first = unpacker.unconsumed_tail or unpacker.unused_data
+        if unpacker.eof:
+            if not first.startswith(_GZIP):
+                return
+            unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        elif not first:
+            first = file.read(CHUNK_BYTES)
+
+
+def stamp_of(text: str) -> Moment | None:
+    """The time of day at the beginning of a line, whoever put it there; None where there is none."""
+    head = text[:STAMP_WITHIN]
+    if "20" not in head:
+        return None
+    stamp = _STAMP.search(head)
+    return None if stamp is None or stamp.start() > STAMP_AFTER else parse_moment(stamp[1].replace(",", "."))

@@ -1,0 +1,192 @@
+"""Reads the log of one run, streamed: `read_log`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import BinaryIO
+
+from planner.errors import InputFileError
+from planner.runlog.assemble import Chosen, assemble, choose, restarts
+from planner.runlog.collect import Collector
+from planner.runlog.events import DamagedError, Event
+from planner.runlog.formats import LOG_FORMATS
+from planner.runlog.formats.base import LogFormat
+from planner.runlog.formats.hugging_face import HUGGING_FACE, state_events
+from planner.runlog.formats.table import is_table, row_steps
+from planner.runlog.lines import LogLine, log_lines, stamp_of
+from planner.runlog.log import RunLog
+from planner.runlog.moments import Moment
+
+JOINING = frozenset(form.name for form in LOG_FORMATS if form.joins)
+SHOWN_DAMAGED = 5
+"""Damaged lines that are named."""
+LARGEST_STATE = 64 * 2**20
+"""Characters of a `trainer_state.json`."""
+FEWEST_MIXED = 2
+"""Lines of steps from which on a second framework is one."""
+TABLE = LogFormat(name="", marks=(), read=lambda _: iter(()))
+
+
+def read_log(file: BinaryIO, name: str) -> RunLog:
+    """The run that a log tells.
+
+    Args:
+        file: open at its beginning; text or a gzip archive of it, of any size.
+        name: for errors.
+
+    Raises:
+        InputFileError: no text, no log that is known, or the log of several runs or frameworks; says which lines were
+            understood.
+    """
+    lines = log_lines(file, name)
+    first = next(lines, None)
+    if first is None:
+        raise InputFileError(f"{name}:1: expected a log of training, found nothing", hint=_known())
+    opening = first.text.lstrip()
+    if opening == "{":
+        return _state(name, chain([first], lines))
+    return _Reading(name, opening if is_table(opening) else None).run(chain([first], lines))
+
+
+class _Reading:
+    """One log as it is read."""
+
+    def __init__(self, name: str, header: str | None) -> None:
+        self.name = name
+        self.header = header
+        """First line of a table of steps; None: a log of lines."""
+        self.collector = Collector()
+        self.damaged: list[int] = []
+        self.damaged_count = 0
+        self.last = 0
+        self.cut = False
+
+    def run(self, lines: Iterator[LogLine]) -> RunLog:
+        """Read to the end."""
+        for line in lines:
+            stamp = None if self.header is not None else stamp_of(line.text)
+            self.collector.see(stamp)
+            damaged = self.damaged_count
+            if self.header is not None:
+                self._table_row(line)
+            else:
+                self._log_line(line, stamp)
+            self.last = line.number
+            if not line.whole and (self.damaged_count > damaged or self.collector.last_understood != line.number):
+                self.cut = True
+        return self.finished()
+
+    def _log_line(self, line: LogLine, stamp: Moment | None) -> None:
+        text = line.text
+        for form in LOG_FORMATS:
+            for mark in form.marks:
+                if mark in text:
+                    self._add(form, line, form.read(text), stamp)
+                    break
+
+    def _table_row(self, line: LogLine) -> None:
+        assert self.header is not None
+        if line.number > 1 or self.header.startswith("{"):
+            self._add(TABLE, line, row_steps(self.header, line.text), None)
+
+    def _add(self, form: LogFormat, line: LogLine, events: Iterator[Event], stamp: Moment | None) -> None:
+        try:
+            self.collector.add(form, line, events, stamp)
+        except DamagedError:
+            self.damaged_count += 1
+            if len(self.damaged) < SHOWN_DAMAGED:
+                self.damaged.append(line.number)
+
+    def finished(self) -> RunLog:
+        """The run, once all lines are read."""
+        _check_one_framework(self.name, self.collector)
+        chosen = choose(self.collector, JOINING)
+        if chosen is None or not len(chosen.gathered):
+            raise _nothing(self)
+        log = assemble(self.name, self.collector, chosen, lines=self.last, cut=self.cut)
+        _check_one_run(log, self.collector, chosen)
+        return replace(log, damaged=tuple(self.damaged), damaged_count=self.damaged_count)
+
+
+def _state(name: str, lines: Iterator[LogLine]) -> RunLog:
+    """A `trainer_state.json`, which is one document."""
+    pieces, size = [], 0
+    for line in lines:
+        pieces.append(line.text)
+        size += len(line.text)
+        if size > LARGEST_STATE:
+            raise InputFileError(f"{name}: expected a trainer_state.json of at most 64 MiB", hint=_known())
+    reading = _Reading(name, None)
+    reading.last = len(pieces)
+    try:
+        reading.collector.add(HUGGING_FACE, LogLine(number=1, text=""), state_events("\n".join(pieces)), None)
+    except (ValueError, RecursionError):
+        raise InputFileError(
+            f"{name}:1: expected a log of training or a trainer_state.json, found another document", hint=_known()
+        ) from None
+    return reading.finished()
+
+
+def _known() -> str:
+    names = [form.name for form in LOG_FORMATS if form.name not in ("arguments",)]
+    return f"known are logs of {', '.join(names)}, a trainer_state.json, and tables with `step_time_s` or `timestamp`"
+
+
+def _nothing(reading: _Reading) -> InputFileError:
+    collector = reading.collector
+    understood = f"understood {collector.understood:,} of {reading.last:,} lines"
+    if collector.understood:
+        understood += f", the first of them line {collector.first_understood}, and none about a step"
+    if reading.damaged:
+        understood += f"; damaged are lines {', '.join(map(str, reading.damaged))}"
+    place = reading.damaged[0] if reading.damaged else 1
+    return InputFileError(f"{reading.name}:{place}: expected a log of training, {understood}", hint=_known())
+
+
+def _check_one_framework(name: str, collector: Collector) -> None:
+    tables = {**collector.unnumbered, **collector.numbered}
+    leading = {key: len(value) for key, value in tables.items() if key not in JOINING and len(value) >= FEWEST_MIXED}
+    if len(leading) < 2:
+        return
+    order = sorted(leading, key=lambda key: tables[key].first_line)
+    told = " and ".join(f"{key} ({leading[key]:,} lines from line {tables[key].first_line} on)" for key in order)
+    raise InputFileError(
+        f"{name}:{tables[order[1]].first_line}: expected steps of one framework, understood {told}",
+        hint="cut the file into one log for each run",
+    )
+
+
+def _check_one_run(log: RunLog, collector: Collector, chosen: Chosen) -> None:
+    """One run has one length and one model; after its end, it does not begin again."""
+    hint = "cut the file there, and compare each run alone"
+    if collector.changed:
+        key, (line, before, after) = next(iter(collector.changed.items()))
+        raise InputFileError(
+            f"{log.name}:{line}: {key}: expected one run, found {_plain(before)} before and {_plain(after)} here; "
+            f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",
+            hint=hint,
+        )
+    totals = chosen.gathered.totals
+    if len({of for _, of in totals}) > 1:
+        index, of = next(entry for entry in totals if entry[1] != totals[0][1])
+        line = chosen.gathered.line[index]
+        raise InputFileError(
+            f"{log.name}:{line}: expected one run, found one of {totals[0][1]:,} steps before and one of {of:,} here; "
+            f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",
+            hint=hint,
+        )
+    ended = collector.ended_line
+    for index in restarts(log.steps):
+        line = int(log.steps.line[index])
+        if ended is not None and line > ended:
+            raise InputFileError(
+                f"{log.name}:{line}: expected one run, found one that ended in line {ended} and another that begins; "
+                f"understood {chosen.framework or 'steps'} from line {chosen.gathered.first_line} on",
+                hint=hint,
+            )
+
+
+def _plain(value: str | float) -> str:
+    return f"{value:,.10g}" if isinstance(value, float) else value

@@ -1,0 +1,207 @@
+"""A comparison (`mpplan.compare/1`) as text for a terminal, in English or Chinese."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from textwrap import wrap
+from typing import Any
+from unicodedata import east_asian_width
+
+from planner.comparison.conventions import Count
+from planner.comparison.findings import count_words
+from planner.errors import Message
+from planner.units import HOUR_S
+from reports.text.language import words_for
+from reports.text.messages import sentences, word
+
+Document = dict[str, Any]
+Say = Callable[..., str]
+
+WIDTH = 100
+LEAST_SHOWN_S = 5e-4
+"""Seconds of a difference that are shown."""
+SHOWN_COUNTS = 7
+"""Ways of counting that are shown: the usual ones, and recomputation in one."""
+
+
+def to_text(document: Document, lang: str = "en") -> str:
+    """A comparison as text; ends in a line break.
+
+    Args:
+        document: worded or not.
+        lang: one of `reports.text.language.LANGUAGES`.
+    """
+    words = words_for(lang)
+
+    def say(key: str, **values: Any) -> str:
+        if key.startswith("compare.part."):  # the planner's sentences name them, too
+            return word(Message.of(key), lang)
+        return words(
+            key, **{name: _figure(value) if isinstance(value, float) else value for name, value in values.items()}
+        )
+
+    parts = [
+        _head(document, say, lang),
+        "\n".join(_wrapped(text, "- ") for text in _texts(document, "findings", lang)),
+        _utilisation(document, say, lang),
+        _gap(document, say),
+        _time(document, say),
+        _forecast(document, say, lang),
+        _listed(say("compare.head.cannot"), _texts(document, "cannot_tell", lang)),
+        "\n".join(_wrapped(text, "(", " ") + ")" for text in _texts(document, "notes", lang)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _texts(document: Document, name: str, lang: str) -> list[str]:
+    """The sentences of a list of messages, worded or not."""
+    texts = document[name]
+    if texts and isinstance(texts[0], dict):
+        return [word(text, lang) for text in texts]
+    return [sentence.text for sentence in sentences(document, name, lang)]
+
+
+def _wrapped(text: str, first: str, rest: str = "  ") -> str:
+    return "\n".join(wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False))
+
+
+def _listed(head: str, texts: Sequence[str]) -> str:
+    return "\n".join([head, *(_wrapped(text, "  - ", "    ") for text in texts)]) if texts else ""
+
+
+def _head(document: Document, say: Say, lang: str) -> str:
+    log, pace = document["log"], document["pace"]
+    of = "" if document["last_step"] is None else say("compare.head.of", steps=f"{document['last_step']:,}")
+    framework = log["framework"] or say("compare.head.unknown")
+    lines = [
+        say("compare.head.log", framework=framework, understood=f"{log['understood']:,}", lines=f"{log['lines']:,}",
+            reached=f"{log['reached_step']:,}", of=of, starts=words_for(lang).count("starts", log["starts"]))
+    ]  # fmt: skip
+    if pace is not None:
+        step, rate = pace["step_s"], document["tokens_per_s_per_gpu"]
+        line = say("compare.head.pace", step_s=step["mid"], low=step["low"], high=step["high"])
+        lines.append(line + ("" if rate is None else say("compare.head.rate", rate=rate)))
+    return "\n".join(lines)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as aligned lines, the first column to the left and figures to the right; wide letters count twice."""
+    widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell + " " * (width - _width(cell)) if not column else " " * (width - _width(cell)) + cell
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return lines
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _utilisation(document: Document, say: Say, lang: str) -> str:
+    rows = [row for row in document["utilisation"] if row["tflops_per_gpu"] is not None]
+    usual = [row for row in rows if not row["count"]["recompute"]]
+    again = [row for row in rows if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
+    shown = (usual[: SHOWN_COUNTS - 1] + again[:2]) if rows else []
+    if not shown:
+        return ""
+    head = tuple(say(f"compare.column.{name}") for name in ("counted", "tflops", "dense", "sparse"))
+    cells = [
+        (word(count_words(Count(**row["count"])), lang), _figure(row["tflops_per_gpu"]),
+         _percent(row["mfu_dense_ratio"]), _percent(row["mfu_sparse_ratio"]))
+        for row in shown
+    ]  # fmt: skip
+    return "\n".join([say("compare.head.mfu"), *_columns([head, *cells])])
+
+
+def _gap(document: Document, say: Say) -> str:
+    gap = document["gap"]
+    if gap is None:
+        return ""
+    head = tuple(say(f"compare.column.{name}") for name in ("part", "log", "plan", "excess"))
+    cells = [
+        (say(f"compare.part.{row['part']}"), _figure(row["log_s"]), _figure(row["plan_s"]), _signed(row["excess_s"]))
+        for row in gap["rows"]
+    ]
+    return "\n".join([say("compare.head.gap"), *_columns([head, *cells])])
+
+
+def _signed(value: float) -> str:
+    if abs(value) < LEAST_SHOWN_S:
+        return "0"
+    return f"{'+' if value > 0 else '−'}{_figure(abs(value))}"
+
+
+def _time(document: Document, say: Say) -> str:
+    use = document["time"]
+    if not use["spent"]:
+        return ""
+    wall = use["wall_s"]
+    total = wall if wall else sum(row["seconds"] for row in use["spent"])
+    told = say("compare.head.no_wall") if wall is None else say("compare.head.wall", hours=wall / HOUR_S)
+    head = tuple(say(f"compare.column.{name}") for name in ("part", "count", "time", "share"))
+    cells = [
+        (say(f"compare.part.{row['kind']}"), f"{row['count']:,}", _figure(row["seconds"] / HOUR_S),
+         _percent(row["seconds"] / total if total > 0 else None))
+        for row in use["spent"]
+    ]  # fmt: skip
+    return "\n".join([say("compare.head.time", wall=told), *_columns([head, *cells])])
+
+
+def _forecast(document: Document, say: Say, lang: str) -> str:
+    ahead, head = document["forecast"], say("compare.head.forecast")
+    if ahead is None:
+        why = "no_time" if document["pace"] is None else "no_length"
+        return f"{head}\n  {say('compare.ahead.none', why=say(f'compare.ahead.{why}'))}"
+    words = words_for(lang)
+
+    def ranged(range_: Document, show: Callable[[float], str]) -> str:
+        low, mid, high = (show(range_[end]) for end in ("low", "mid", "high"))
+        return mid if low == high else say("compare.ahead.range", mid=mid, low=low, high=high)
+
+    reason = "no_gpus" if ahead["gpu_hours"] is None else "no_price"
+    if ahead["remaining_steps"] == 0:
+        rows = [("", say("compare.ahead.done"))]
+    else:
+        rows = [("steps", f"{ahead['remaining_steps']:,}")]
+        if ahead["remaining_tokens"] is not None:
+            rows.append(("tokens", words.value("tokens", ahead["remaining_tokens"])))
+        rows.append(("days", ranged(ahead["days"], _figure)))
+        if ahead["end_s"] is not None:
+            rows.append(("end", ranged(ahead["end_s"], _moment)))
+        cost = ahead["cost_usd"]
+        rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
+    spent = ahead["spent_usd"]
+    so_far = say("compare.ahead.so_far", days=float(ahead["spent_days"]))
+    told = say(f"compare.ahead.{reason}") if spent is None else ranged(spent, _usd)
+    rows.append(("spent", f"{so_far}{told}"))
+    labels = [say(f"compare.ahead.{name}") if name else "" for name, _ in rows]
+    width = max(map(_width, labels))
+    lines = [
+        f"  {label}{' ' * (width - _width(label))}  {text}" if label else f"  {text}"
+        for label, (_, text) in zip(labels, rows, strict=True)
+    ]
+    return "\n".join([head, *lines])
+
+
+def _moment(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return "–"
+
+
+def _usd(value: float) -> str:
+    return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"

@@ -1,0 +1,49 @@
+"""Files of runs to which rows are added, and what the user typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpplan.api.comparisons import given_of, with_rows
+from planner.errors import InputFileError, UsageError
+
+ROW = {"id": "a", "metric": "step_time_s", "value": "2"}
+
+
+def test_flags_are_read_as_estimate_reads_them():
+    given = given_of({"model": "llama-3-8b", "gpu": "h100", "gpus": "64", "price": "2.5", "precision": None})
+
+    assert given.model is not None
+    assert given.gpu is not None
+    assert (given.model.name, given.gpu.id, given.gpus) == ("llama-3-8b", "h100-sxm5-80gb", 64)
+    assert (given.price_usd_per_gpu_h, given.precision) == (2.5, None)
+    with pytest.raises(UsageError):
+        given_of({"precision": "fp7"})
+
+
+def test_columns_of_the_file_stay_and_those_that_it_lacks_are_added(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text('# note\nid,mine,metric,value\nb,"x, y",mfu,0.4\n', encoding="utf-8")
+
+    assert with_rows(path, [ROW | {"gpu": "l4"}]).splitlines() == [
+        "# note", "id,mine,metric,value,gpu", 'b,"x, y",mfu,0.4,', "a,,step_time_s,2,l4",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("a,b\n1,2\n", "`id` and `metric`"), ("id,metric\n1,2,3\n", "expected 2 cells"), ("id,metric\n1\n", "2 cells"),
+     ('id,metric\n"a\n', "not a CSV file"), ("id,id,metric\n", "`id` and `metric`")],
+)  # fmt: skip
+def test_a_file_that_is_none_of_runs_is_left_alone(tmp_path, text, words):
+    path = tmp_path / "runs.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputFileError, match=words):
+        with_rows(path, [ROW])
+
+
+def test_a_new_file_has_the_columns_of_the_template():
+    header, row = with_rows(None, [ROW]).splitlines()
+
+    assert header.startswith("id,model,precision,gpu,n_gpus")
+    assert row.startswith("a,,,")

@@ -1,0 +1,211 @@
+"""`mpplan compare`: what it prints, the row that `mpplan calibrate` takes, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import sys
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import jsonschema
+import numpy as np
+import pytest
+
+from mpplan.ui.schema import file_of
+from planner.units import TERA
+from tests.planner.comparison.runs import TOKENS_PER_GPU
+from tests.planner.comparison.test_conventions import LLAMA, STEPS_S, counts_of, flop_per_token
+from tests.planner.comparison.test_gap import PLAN, planned_step, timers_ms
+from tests.planner.runlog.test_read import SAMPLES
+from tests.planner.runlog.writers import (
+    BEGIN,
+    LLAMA_8B,
+    megatron_arguments,
+    megatron_log,
+    megatron_timers,
+    text_of,
+    titan_step,
+)
+
+RATE = flop_per_token(LLAMA, 8192, counts_of(LLAMA)[0]) * TOKENS_PER_GPU / TERA
+
+
+@pytest.fixture
+def log(home):
+    lines, _ = megatron_log([float(s) for s in STEPS_S], of=1000, tflops=[RATE / float(s) for s in STEPS_S])
+    (home / "run.log").write_bytes(text_of(megatron_arguments(LLAMA_8B), lines))
+    return "run.log"
+
+
+def test_with_a_plan_it_says_convention_gap_end_and_bill(run, log):
+    result = run("compare", log, "--plan", str(PLAN))
+
+    assert result.code == 0
+    assert "TFLOP/s per GPU are 6N with the causal half of attention, the output layer counted." in result.out
+    assert "A step takes 2.29 s" in result.out
+    assert "within the plan's range" in result.out
+    assert "of the sparse peak" in result.out
+    assert "  cost          $" in result.out
+    assert "None" not in result.out
+    assert "nan" not in result.out
+
+
+def test_without_a_plan_it_answers_what_the_log_gives_and_names_what_the_mfu_lacks(run):
+    result = run("compare", str(SAMPLES / "nemo-crash.log"))
+
+    assert result.code == 0
+    assert "The MFU: it takes --model, --gpu, --gpus, --seq-len, --precision." in result.out
+    assert "6 steps were done again after restarts" in result.out
+    assert "unknown: the number of GPUs is not known" in result.out
+
+
+def test_flags_give_the_mfu_without_a_plan(run, log):
+    result = run("compare", log, "--gpu", "h100", "--json")
+
+    document = json.loads(result.out)
+    assert document["basis"]["sources"] | {"gpu": "flag"} == document["basis"]["sources"]
+    assert document["printed"][0]["verdict"] == "named"
+    assert document["utilisation"][0]["mfu_dense_ratio"] == pytest.approx(RATE / 2.3 / 989, rel=0.02)
+
+
+def test_the_json_agrees_with_its_schema(run, log):
+    schema = json.loads(file_of("mpplan.compare/1").read_text(encoding="utf-8"))
+    for arguments in (
+        (log, "--plan", str(PLAN)), (log, "--price", "2"), (str(SAMPLES / "trainer_state.json"),),
+        *((str(SAMPLES / name),) for name in ("hf-trainer.log", "deepspeed.log", "lightning.log", "nemo-crash.log")),
+    ):  # fmt: skip
+        document = json.loads(run("compare", *arguments, "--json").out)
+        jsonschema.validate(document, schema)
+
+
+def test_it_is_worded_in_chinese(run, log):
+    result = run("compare", log, "--plan", str(PLAN), "--lang", "zh")
+
+    assert result.code == 0
+    assert "与计划对照" in result.out
+    assert "只计注意力的因果一半" in result.out
+
+
+def test_calibrate_takes_the_row(run, log, home):
+    wrote = run("compare", log, "--plan", str(PLAN), "--row", "runs.csv")
+    result = run("calibrate", "runs.csv", "-o", "our-stack.json")
+
+    assert wrote.code == 0
+    assert "wrote " in wrote.err
+    assert result.code == 0
+    assert "Learned from 1 runs of runs.csv on h100-sxm5-80gb" in result.out
+    assert json.loads((home / "our-stack.json").read_text(encoding="utf-8"))["rows"][0]["id"] == "run"
+
+
+def test_a_row_is_added_to_a_file_and_the_same_run_replaced(run, log, home):
+    template = run("calibrate", "--template").out
+    (home / "runs.csv").write_text(template + "mine,llama-3-8b\n".replace("\n", "," * 33 + "\n"), encoding="utf-8")
+    for _ in range(2):
+        assert run("compare", log, "--plan", str(PLAN), "-o", "runs.csv").code == 0
+    lines = (home / "runs.csv").read_text(encoding="utf-8").splitlines()
+
+    rows = [line for line in lines if not line.startswith("#")]
+    assert [row.split(",")[0] for row in rows] == ["id", "mine", "run"]
+    assert lines[0] == template.splitlines()[0]
+
+
+def test_a_row_alone_goes_to_stdout(run, log):
+    result = run("compare", log, "--plan", str(PLAN), "-o", "-")
+
+    assert result.out.splitlines()[0].startswith("id,model,precision")
+    assert len(result.out.splitlines()) == 2
+
+
+def test_a_row_that_lacks_something_is_written_and_says_what(run, home):
+    result = run("compare", str(SAMPLES / "nemo-crash.log"), "-o", "runs.csv")
+
+    assert result.code == 0
+    assert "lacks model, precision, gpu, n_gpus, seq_len" in result.err
+    assert (home / "runs.csv").is_file()
+
+
+def test_a_log_comes_from_stdin(run, log, home, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((home / log).read_bytes())))
+    result = run("compare", "-", "--json")
+
+    assert result.code == 0
+    assert json.loads(result.out)["log"]["name"] == "stdin"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("missing.log",), 2, "cannot read"),
+        (("-", "--plan", "-"), 2, "only one of log and plan"),
+        (("run.log", "--lang", "fr"), 2, "--lang"),
+        (("run.log", "--gpu", "h1000"), 2, "h1000"),
+        (("run.log", "--gpus", "many"), 2, "--gpus"),
+        (("run.log", "--price", "0"), 2, "--price"),
+        (("run.log", "--json", "-o", "-"), 2, "stdout"),
+        (("run.log", "-o", "no-folder/runs.csv"), 2, "no-folder"),
+        (("run.log", "-o", "run.log"), 3, "file of runs"),
+        (("plan.json",), 3, "another document"),
+        (("run.log", "--plan", "run.log"), 3, "not JSON"),
+        (("mixed.log",), 3, "understood Megatron-LM"),
+    ],
+)
+def test_what_it_refuses(run, log, home, arguments, code, words):
+    (home / "plan.json").write_text(PLAN.read_text(encoding="utf-8"), encoding="utf-8")
+    titan = [titan_step(BEGIN, step, tps=1, tflops=1, mfu=1) for step in (1, 2)]
+    (home / "mixed.log").write_bytes((home / log).read_bytes() + text_of(titan))
+    before = (home / log).read_bytes()
+    result = run("compare", *arguments)
+
+    assert result.code == code
+    assert words in result.err
+    assert "hint: " in result.err
+    assert result.out == ""
+    assert (home / log).read_bytes() == before
+
+
+PAGE = Path(__file__).parents[4] / "docs/comparing.md"
+BLOCKS = re.compile(r"```console\n\$ (mpplan [^\n]+)\n(.*?)```", re.DOTALL)
+
+
+def page_log() -> bytes:
+    """The page's run: Llama-3-8B on 64 H100 whose loader is slow, and that was restarted once after step 3,000."""
+    draw = np.random.default_rng(0)
+    rate = flop_per_token(LLAMA, 8192, counts_of(LLAMA)[0]) * TOKENS_PER_GPU / TERA
+    timers = megatron_timers(timers_ms(data=0.35))
+
+    def part(lines: int, begin: int, at: object) -> tuple[list[str], object]:
+        seconds = [float(s) for s in (planned_step()["total"] + 0.4) * (1.0 + 0.01 * draw.standard_normal(lines))]
+        rates = [rate / s for s in seconds]
+        return megatron_log(
+            seconds, of=20_000, every=10, tflops=rates, begin=begin, **({} if at is None else {"at": at})
+        )  # type: ignore[arg-type]
+
+    before, at = part(300, 0, None)
+    after, _ = part(200, 2900, at + timedelta(minutes=25))  # type: ignore[operator]
+    return text_of(
+        megatron_arguments(LLAMA_8B | {"train_iters": 20_000}),
+        *([line, *timers] for line in before),
+        ["  successfully loaded checkpoint from checkpoints [ t 1/1, p 1/1 ] at iteration 2900"],
+        *([line, *timers] for line in after),
+    )
+
+
+@pytest.fixture
+def folder(home):
+    (home / "run.log").write_bytes(page_log())
+    (home / "nemo.log").write_bytes((SAMPLES / "nemo-crash.log").read_bytes())
+    (home / "plan.json").write_text(PLAN.read_text(encoding="utf-8"), encoding="utf-8")
+    return home
+
+
+def test_the_page_shows_what_the_program_prints(run, folder):
+    blocks = BLOCKS.findall(PAGE.read_text(encoding="utf-8"))
+
+    assert len(blocks) == 2
+    for command, shown in blocks:
+        result = run(*shlex.split(command)[1:])
+        assert (result.code, result.out) == (0, shown), command

@@ -1,0 +1,98 @@
+"""Where the wall time went: planted restarts, checkpoints, evaluations and slow steps are named as such."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from planner.comparison.compare import Comparison
+from planner.comparison.findings import findings
+from tests.planner.comparison.runs import compared, log_of
+from tests.planner.runlog.test_read import sample
+from tests.planner.runlog.writers import BEGIN, megatron_line, megatron_log, titan, titan_step
+
+
+def kinds(comparison: Comparison) -> dict[str, tuple[int, float]]:
+    return {spent.kind: (spent.count, spent.seconds) for spent in comparison.use.spent}
+
+
+def test_a_planted_restart_is_a_stop_and_steps_done_again():
+    before, at = megatron_log([2.0] * 100, of=1000)
+    after, _ = megatron_log([2.0] * 50, of=1000, begin=80, at=at + timedelta(seconds=600))
+    comparison = compared(log_of(before, ["  successfully loaded checkpoint from ckpt"], after))
+
+    spent = kinds(comparison)
+    assert spent["stops"] == (1, pytest.approx(600.0))
+    assert spent["replayed"] == (20, pytest.approx(40.0))
+    assert spent["steps"] == (130, pytest.approx(260.0))
+    assert comparison.use.goodput_ratio == pytest.approx(260.0 / (100 * 2 + 600 + 50 * 2 - 2), rel=0.01)
+    assert {"compare.replayed", "compare.restarts"} <= {message.key for message in findings(comparison)}
+    assert comparison.remaining_steps == 870
+
+
+def test_pauses_with_a_checkpoint_or_an_evaluation_are_theirs():
+    first, at = megatron_log([2.0] * 20, of=100)
+    second, at = megatron_log([2.0] * 20, of=100, begin=20, at=at + timedelta(seconds=30))
+    third, at = megatron_log([2.0] * 20, of=100, begin=40, at=at + timedelta(seconds=50))
+    fourth, _ = megatron_log([2.0] * 20, of=100, begin=60, at=at + timedelta(seconds=70))
+    saved = ["saving checkpoint at iteration 20 to x", "  successfully saved checkpoint from iteration 20 to x"]
+    spent = kinds(compared(log_of(first, saved, second, [" validation loss at iteration 40 |"], third, fourth)))
+
+    assert spent["checkpoint"] == (1, pytest.approx(30.0))
+    assert spent["evaluation"] == (1, pytest.approx(50.0))
+    assert spent["other"] == (1, pytest.approx(70.0))
+
+
+def test_slow_steps_are_told_from_the_others():
+    comparison = compared(log_of(megatron_log([2.0] * 40 + [9.0] * 2 + [2.0] * 40, of=1000)[0]))
+
+    assert comparison.pace is not None
+    assert (comparison.pace.slow_lines, comparison.pace.slow_s) == (2, pytest.approx(14.0))
+    assert kinds(comparison)["slow"] == (2, pytest.approx(14.0))
+
+
+def test_by_the_clock_a_checkpoint_is_what_its_line_took_beyond_the_others():
+    lines, at = [], BEGIN
+    for step in range(1, 61):
+        at += timedelta(seconds=32.0 if step == 31 else 2.0)
+        if step == 31:
+            lines.append(titan(at, "Saving the checkpoint (or staging if async is enabled)."))
+        lines.append(titan_step(at, step, tps=7000, tflops=400, mfu=40.0))
+    comparison = compared(log_of(lines))
+
+    assert kinds(comparison)["checkpoint"] == (1, pytest.approx(30.0))
+    assert comparison.pace is not None
+    assert comparison.pace.mean_s == pytest.approx(2.0)
+
+
+def test_a_real_crash_has_its_steps_done_again():
+    comparison = compared(sample("nemo-crash.log"))
+
+    assert kinds(comparison)["steps"][0] == 20
+    assert kinds(comparison)["replayed"] == (6, pytest.approx(48.2, abs=0.1))
+    assert comparison.use.wall_s == pytest.approx(242.0)  # 22:37:11 to 22:41:13
+    assert kinds(comparison)["untold"][1] > 30  # the start, the crash and the start after it
+
+
+def test_times_of_a_few_warnings_are_no_wall_time():
+    comparison = compared(sample("hf-trainer.log"))
+
+    assert comparison.use.wall_s is None
+    assert kinds(comparison)["evaluation"] == (2, pytest.approx(3.731 + 1.669))
+
+
+def test_kinds_add_up_to_the_wall_time():
+    before, at = megatron_log([2.0, 2.1, 1.9] * 30, of=1000)
+    after, _ = megatron_log([2.0] * 50, of=1000, begin=80, at=at + timedelta(seconds=600))
+    comparison = compared(log_of(["[before the start of training step] datetime: 2026-02-28 23:58:00 "], before, after))
+
+    assert comparison.use.wall_s is not None
+    assert sum(spent.seconds for spent in comparison.use.spent) == pytest.approx(comparison.use.wall_s, rel=0.02)
+
+
+def test_one_line_alone_has_a_pace_and_no_wall():
+    comparison = compared(log_of([megatron_line(5, 10, 2.0, BEGIN)]))
+
+    assert comparison.use.wall_s is None
+    assert kinds(comparison)["steps"] == (1, pytest.approx(2.0))

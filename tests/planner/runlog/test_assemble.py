@@ -1,0 +1,52 @@
+"""From lines to one run: whose steps count, restarts, and the time of steps by clock, bar and print."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from planner.runlog.assemble import restarts
+from planner.runlog.read import read_log
+from tests.planner.runlog.test_read import read
+from tests.planner.runlog.writers import megatron_log, text_of
+
+
+def bar(number: int, of: int, seconds: int) -> str:
+    return f"\r{100 * number // of:3d}%|##   | {number}/{of} [{seconds // 60:02d}:{seconds % 60:02d}<00:30,  2.00s/it]"
+
+
+def test_the_first_line_of_a_start_covers_an_ordinary_interval_and_no_more_than_its_number():
+    lines, _ = megatron_log([2.0] * 5, of=100, every=10)
+
+    assert read(text_of(lines)).steps.count.tolist() == [10.0] * 5
+    assert read(text_of(lines[2:])).steps.count.tolist() == [10.0] * 3  # a log that begins in the middle
+
+
+def test_a_start_anew_is_where_numbers_go_back():
+    before, at = megatron_log([2.0] * 6, of=100)
+    after, _ = megatron_log([2.0] * 6, of=100, begin=3, at=at)
+    log = read(text_of(before, after))
+
+    assert (log.attempts, restarts(log.steps)) == (2, [6])
+
+
+def test_bars_give_the_time_of_steps_over_ten_seconds_or_more():
+    log = read_log(io.BytesIO("".join(bar(n, 100, 2 * n) for n in range(51)).encode()), "bar.log")
+
+    assert (log.last_step, log.reached, log.durations_from) == (100, 50, "bar")
+    assert log.steps.duration_s[1:] == pytest.approx(2.0)
+    assert float(np.sum(log.steps.count)) == 50
+
+
+def test_the_bar_of_an_evaluation_is_none_of_training():
+    pieces = [bar(n, 100, 2 * n) for n in range(21)] + [bar(n, 8, n) for n in range(9)]
+    pieces += [bar(n, 100, 2 * n + 8) for n in range(21, 41)]
+    log = read_log(io.BytesIO("".join(pieces).encode()), "bar.log")
+
+    assert (log.reached, log.attempts) == (40, 1)
+
+
+def test_steps_without_a_time_have_none():
+    assert np.all(np.isnan(read(b"step,timestamp\n1,2026-01-01T00:00:00\n").steps.duration_s))

@@ -1,0 +1,65 @@
+"""Lines of a log as they are streamed: ends, colours, ranks, stamps."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from planner.errors import InputFileError
+from planner.runlog import lines as module
+from planner.runlog.lines import LONGEST_LINE, LogLine, log_lines, stamp_of
+
+
+def read(content: bytes) -> list[LogLine]:
+    return list(log_lines(io.BytesIO(content), "run.log"))
+
+
+def test_a_bar_that_is_written_over_is_one_line_in_several_states():
+    assert [(line.number, line.text) for line in read(b"a\r b\r\nc\n\nd")] == [(1, "a"), (1, " b"), (2, "c"), (4, "d")]
+
+
+def test_only_the_last_line_can_lack_its_end():
+    assert [line.whole for line in read(b"a\nb")] == [True, False]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_where_a_piece_ends_makes_no_difference(size, monkeypatch):
+    content = "é\r\nzwei\rdrei\n\x1b[31mvier\x1b[0m\n".encode()
+    whole = read(content)
+    monkeypatch.setattr(module, "CHUNK_BYTES", size)
+
+    assert read(content) == whole
+    assert [line.text for line in whole] == ["é", "zwei", "drei", "vier"]
+
+
+def test_of_a_long_line_the_beginning_is_kept_once():
+    lines = read(b"x" * 3_000_000 + b"\nnext\n")
+
+    assert [(line.number, len(line.text)) for line in lines] == [(1, LONGEST_LINE), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "rest"),
+    [("[rank3]: a", 3, "a"), ("[default12]:b", 12, "b"), (" 7: c", 7, "c"), ("task/0 [default1]:d", 1, "d"),
+     ("2026-01-01 10:00:00 e", None, "2026-01-01 10:00:00 e")],
+)  # fmt: skip
+def test_the_rank_before_a_line_is_told_and_taken_off(text, rank, rest):
+    (line,) = read(text.encode())
+
+    assert (line.rank, line.text) == (rank, rest)
+
+
+def test_bytes_that_are_no_text_are_refused_or_replaced():
+    assert read(b"caf\xe9\n")[0].text == "caf�"
+    with pytest.raises(InputFileError, match="binary"):
+        read(b"a\n\0\n")
+
+
+def test_a_stamp_counts_at_the_beginning_alone():
+    told = stamp_of("[NeMo I 2025-03-07 22:35:22 model_checkpoint:497] saved")
+
+    assert told is not None
+    assert told.iso() == "2025-03-07T22:35:22"
+    assert stamp_of("loaded the checkpoint of the run from 2025-03-07 22:35:22") is None
+    assert stamp_of("step 20") is None

@@ -1,0 +1,285 @@
+"""Reading logs: real ones of each framework, cut ones, mixed ones, hostile ones."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planner.errors import InputFileError
+from planner.runlog.formats import LOG_FORMATS
+from planner.runlog.log import RunLog
+from planner.runlog.read import read_log
+from tests.planner.imported.readings import SAMPLES as STEP_SAMPLES
+from tests.planner.runlog.writers import (
+    BEGIN,
+    LLAMA_8B,
+    megatron_arguments,
+    megatron_line,
+    megatron_log,
+    megatron_timers,
+    text_of,
+    titan,
+    titan_step,
+)
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def read(content: bytes, name: str = "run.log") -> RunLog:
+    return read_log(io.BytesIO(content), name)
+
+
+def sample(name: str) -> RunLog:
+    with (SAMPLES / name).open("rb") as file:
+        return read_log(file, name)
+
+
+def test_every_format_reads_a_log_that_its_framework_wrote():
+    logs = {
+        "Hugging Face": sample("hf-trainer.log"), "Lightning": sample("lightning.log"),
+        "NeMo": sample("nemo-crash.log"), "DeepSpeed": sample("deepspeed.log"),
+        **{name: read((STEP_SAMPLES / file).read_bytes())
+           for name, file in (("Megatron-LM", "megatron.log"), ("nanotron", "nanotron.log"),
+                              ("torchtitan", "torchtitan.log"))},
+    }  # fmt: skip
+
+    assert {form.name for form in LOG_FORMATS} == {*logs, "arguments"}
+    assert {name: log.framework for name, log in logs.items()} == {name: name for name in logs}
+
+
+def test_a_trainer_that_was_killed_and_resumed_has_two_starts_and_counts_its_steps_by_its_bar():
+    log = sample("hf-trainer.log")
+
+    assert (log.framework, log.attempts, log.last_step, log.reached, log.ended) == ("Hugging Face", 2, 120, 120, True)
+    assert log.durations_from == "bar"
+    assert log.steps.number[log.steps.attempt == 1][0] == 41  # resumed from the checkpoint of step 40
+    assert log.closing is not None
+    assert log.closing.steps == pytest.approx(80, abs=0.1)  # of the second session
+    assert [mark.kind for mark in log.marks].count("evaluation") == 2
+
+
+def test_a_trainer_state_has_steps_and_no_time():
+    log = sample("trainer_state.json")
+
+    assert (log.framework, log.last_step, log.reached, log.durations_from) == ("Hugging Face", 120, 120, "")
+    assert log.facts["total_flop"] == pytest.approx(2.3295e12, rel=1e-3)
+
+
+def test_epochs_of_lightning_follow_each_other():
+    log = sample("lightning.log")
+
+    assert (log.reached, log.ended, log.attempts) == (300, True, 1)
+
+
+def test_nemo_goes_on_from_its_checkpoint_after_a_crash():
+    log = sample("nemo-crash.log")
+
+    assert (log.attempts, log.reached, log.last_step) == (2, 20, 20)
+    assert log.steps.number.tolist() == [*range(1, 17), *range(11, 21)]
+    assert float(np.median(log.steps.duration_s)) == pytest.approx(7.59, abs=0.02)
+    assert log.steps.sequences[0] == 512
+
+
+def test_the_timers_of_deepspeed_are_parts_of_its_step():
+    log = sample("deepspeed.log")
+
+    assert log.durations_from == "clock"
+    assert log.steps.duration_s[1:] == pytest.approx([1.074, 1.040, 1.051], abs=0.001)
+    assert set(log.parts) == {"forward", "backward", "communication", "optimizer"}
+    assert 0.8 < sum(part.most_s for part in log.parts.values()) / 1.05 < 1.0  # the rest is data and logging
+    assert (log.facts["n_gpus"], log.facts["global_batch_seqs"]) == (1, 16)
+
+
+def test_deepspeed_whose_logger_is_silent_is_timed_by_its_timers():
+    lines = [line for line in (SAMPLES / "deepspeed.log").read_text().splitlines() if "time (ms)" in line]
+    log = read("\n".join(lines).encode() + b"\n")
+
+    assert (log.framework, log.durations_from, log.reached) == ("DeepSpeed", "timers", 20)
+
+
+def test_megatrons_arguments_and_timers_are_facts_and_parts():
+    lines, _ = megatron_log([2.0] * 4, of=10, every=5)
+    timers = megatron_timers(
+        {"forward-compute": (600, 700), "batch-generator": (10, 90), "backward-compute": (1100, 1200),
+         "all-grads-sync": (80, 150), "optimizer": (20, 25), "optimizer-clip-main-grad": (3, 4)}
+    )  # fmt: skip
+    log = read(text_of(megatron_arguments(LLAMA_8B), *([line, *timers] for line in lines)))
+
+    assert (log.facts["n_gpus"], log.facts["hidden"], log.facts["precision"]) == (64, 4096, "bf16")
+    assert log.steps.count.tolist() == [5, 5, 5, 5]
+    assert log.parts["communication"].least_s == pytest.approx(0.08)
+    assert log.parts["data"].most_s == pytest.approx(0.09)
+    assert log.parts["forward"].most_s == pytest.approx(0.61)  # the loader runs inside `forward-compute`
+    assert log.parts["optimizer"].most_s == pytest.approx(0.025)
+
+
+def test_torchtitan_in_colour_of_two_ranks_counts_once():
+    lines = [
+        titan_step(BEGIN + timedelta(seconds=2 * step), step, tps=7000, tflops=412.5, mfu=41.7, rank=rank)
+        for step in range(1, 8)
+        for rank in (0, 1)
+    ]
+    log = read(text_of(lines))
+
+    assert (log.reached, len(log.steps), log.dropped) == (7, 7, 7)
+    assert log.steps.duration_s[1:].tolist() == [2.0] * 6
+    assert (log.steps.mfu_ratio[0], log.steps.tokens_per_s_per_gpu[0]) == (pytest.approx(0.417), 7000)
+    assert log.facts["peak_mem_gib"] == 49.66
+
+
+def test_torchtitan_says_what_it_trains():
+    start = titan(BEGIN, "Building device mesh with parallelism: pp=2, dp_replicate=1, dp_shard=8, cp=1, tp=4, ep=1")
+    peak = titan(BEGIN, "Peak FLOPS used for computing MFU: 9.890e+14")
+    step = titan_step(BEGIN, 1, tps=7000, tflops=412.5, mfu=None)
+    log = read(text_of([start, peak, step]))
+
+    assert (log.facts["n_gpus"], log.facts["pp"], log.facts["tp"]) == (64, 2, 4)
+    assert log.facts["peak_flop_per_s"] == 9.89e14
+
+
+@pytest.mark.parametrize("prefix", ["", "0: ", "  3: ", "[default7]:", "[rank7]: ", "job/0 [default7]:"])
+def test_what_launchers_put_before_a_line_is_no_part_of_it(prefix):
+    lines, _ = megatron_log([2.0, 2.1, 2.2], of=100)
+    log = read(text_of(prefix + line for line in lines))
+
+    assert (log.reached, log.last_step) == (3, 100)
+
+
+def test_a_table_of_torchtitans_metrics_has_its_data_loading():
+    header = "_step,_timestamp,time_metrics/end_to_end(s),time_metrics/data_loading(s),throughput(tps),tflops,mfu(%)"
+    rows = [f"{step},{1_770_000_000 + 20 * step},2.0,0.5,7000,412.5,41.7" for step in range(10, 60, 10)]
+    log = read(text_of([header, *rows]))
+
+    assert (log.framework, log.reached, log.durations_from) == ("", 50, "printed")
+    assert log.steps.data_s.tolist() == [0.5] * 5
+
+
+def test_an_archive_is_unpacked_and_one_that_is_cut_is_read_as_far_as_it_goes():
+    lines, _ = megatron_log([2.0 + 0.001 * n for n in range(3000)], of=5000)
+    packed = gzip.compress(text_of(lines))
+
+    assert read(packed).reached == 3000
+    cut = read(packed[: len(packed) // 2])
+    assert 500 < cut.reached < 3000
+    with pytest.raises(InputFileError, match="gzip"):
+        read(packed[:100] + b"garbage" * 50)
+
+
+def test_a_last_line_that_is_cut_is_left_out_and_said():
+    lines, _ = megatron_log([2.0, 2.1, 2.2], of=100)
+    log = read(text_of(lines)[:-250])
+
+    assert (log.reached, log.cut) == (2, True)
+    assert not read(text_of(lines)).cut
+
+
+def test_steps_that_two_processes_write_at_once_count_once_and_in_order():
+    lines, _ = megatron_log([2.0] * 12, of=100)
+    order = [0, 0, 2, 1, 1, 3, 2, 5, 4, 3, 6, 5, 4, 7, 6, 8, 7, 9, 8, 10, 9, 11, 10, 11]
+    log = read(text_of(lines[index] for index in order))
+
+    assert log.steps.number.tolist() == list(range(1, 13))
+    assert (log.attempts, log.notes) == (1, ("interleaved",))
+
+
+def test_a_log_of_two_frameworks_names_both_and_where_the_second_begins():
+    megatron, _ = megatron_log([2.0, 2.0], of=100)
+    other = [titan_step(BEGIN, step, tps=1, tflops=1, mfu=1) for step in (1, 2)]
+    with pytest.raises(InputFileError) as caught:
+        read(text_of(megatron, other))
+
+    assert str(caught.value).startswith("run.log:3: ")
+    assert "Megatron-LM (2 lines from line 1 on) and torchtitan (2 lines from line 3 on)" in str(caught.value)
+
+
+def test_two_runs_in_one_file_are_refused_where_the_second_begins():
+    first, at = megatron_log([2.0, 2.0], of=100)
+    longer, _ = megatron_log([2.0, 2.0], of=900, at=at)
+    again, _ = megatron_log([2.0, 2.0], of=100, at=at)
+    wider = megatron_arguments(LLAMA_8B | {"hidden_size": 8192})
+
+    with pytest.raises(
+        InputFileError, match=r"run.log:3: expected one run, found one of 100 steps before and one of 900"
+    ):
+        read(text_of(first, longer))
+    with pytest.raises(InputFileError, match=r"run.log:4: expected one run, found one that ended in line 3"):
+        read(text_of(first, ["[after training is done] datetime: 2026-03-01 00:00:05"], again))
+    with pytest.raises(InputFileError, match="hidden: expected one run, found 4,096 before and 8,192 here"):
+        read(text_of(megatron_arguments(LLAMA_8B), first, wider))
+
+
+HOSTILE = {
+    "empty": (b"", "found nothing"),
+    "binary": (b"\x7fELF\0\0\0" * 50, "binary"),
+    "one line": (b"hello\n", "understood 0 of 1 lines"),
+    "blank lines": (b"\n\n\n", "understood 0|found nothing"),
+    "another document": (b"{\n 1: 2\n}\n", "another document"),
+    "settings alone": ("\n".join(megatron_arguments(LLAMA_8B)).encode(), "none about a step"),
+    "no number": (megatron_line(1, 9, 1.0, BEGIN).replace("1000.0", "nan").encode() + b"\n", "damaged are lines 1"),
+    "negative": (megatron_line(1, 9, -1.0, BEGIN).encode() + b"\n", "damaged are lines 1"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_log_is_refused_with_what_was_understood(name):
+    content, words = HOSTILE[name]
+    with pytest.raises(InputFileError, match=words) as caught:
+        read(content)
+    assert str(caught.value).startswith("run.log:")
+    assert caught.value.hint
+
+
+def test_a_line_of_a_million_characters_and_losses_that_are_no_numbers_do_no_harm():
+    lines, _ = megatron_log([2.0] * 6, of=100)
+    lines[2] = lines[2].replace("2.500000E+00", "nan")
+    long = "x" * 1_000_000 + megatron_line(99, 100, 1.0, BEGIN)
+    log = read(text_of(lines[:3], [long], lines[3:]))
+
+    assert log.steps.number.tolist() == [1, 2, 3, 4, 5, 6]
+    assert log.lines == 7
+
+
+def test_damaged_lines_are_counted_and_the_first_are_named():
+    lines, _ = megatron_log([2.0] * 12, of=100)
+    broken = [line.replace("2000.0", "-5") if number in (3, 7) else line for number, line in enumerate(lines)]
+    log = read(text_of(broken))
+
+    assert (log.damaged_count, log.damaged) == (2, (4, 8))
+    assert len(log.steps) == 10
+
+
+def test_forks_of_megatron_write_seconds_and_rates_of_their_own():
+    line = (
+        " iteration {0}/ 100 | consumed samples: 2048 | consumed tokens: 4194304 |"
+        " elapsed time per iteration (s): 104.6 |"
+        " learning rate: 1.000E-05 | global batch size:  2048 | lm loss: 2.1E+00 | samples per second: 19.5 |"
+        " tokens per gpu per second (tgs): 104.0 | TFLOPs: 149.20 |"
+    )
+    log = read(text_of(line.format(number) for number in (1, 2, 3)))
+
+    assert log.steps.duration_s.tolist() == [104.6] * 3
+    assert (log.steps.tflops_per_gpu[0], log.steps.tokens_per_s_per_gpu[0]) == (149.2, 104.0)
+
+
+def test_times_that_run_backwards_and_numbers_beyond_reason_do_no_harm():
+    lines, at = megatron_log([2.0] * 4, of=10**9)
+    later, _ = megatron_log([2.0] * 4, of=10**9, begin=4, at=at - timedelta(days=2))
+    log = read(text_of(lines, later))
+
+    assert log.reached == 8
+    assert log.attempts == 1
+
+
+def test_timers_of_deepspeed_in_a_trainers_log_are_its_parts_and_its_steps_stay_the_trainers():
+    timers = b"[Rank 0] time (ms) | fwd: 70.0 | bwd: 700.0 | bwd_inner: 500.0 | bwd_allreduce: 200.0 | step: 30.0\n"
+    content = (SAMPLES / "hf-trainer.log").read_bytes()
+    head, rest = content.split(b"\n", 1)
+    log = read(head + b"\n" + timers + rest)
+
+    assert (log.framework, log.durations_from, log.reached) == ("Hugging Face", "bar", 120)
+    assert log.parts["communication"].least_s == pytest.approx(0.2)
