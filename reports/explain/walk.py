@@ -12,12 +12,12 @@ from math import ceil, isclose
 from typing import Any
 
 from planner.errors import UsageError
-from planner.training.method import PRETRAIN, find_method
 from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, remainder
 from reports.explain.products import attention_node, narrow_words, product_nodes
+from reports.explain.work import flop_per_param
 from reports.page.build import checked
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -27,10 +27,6 @@ HOURS_PER_DAY = DAY_S / HOUR_S
 KG_PER_T = 1000.0
 KWH_PER_MWH = MWH_J / KWH_J
 W_PER_MW = 1e6
-FLOP_PER_PARAM = 6.0
-FLOP_PER_FROZEN_PARAM = 4.0
-"""With LoRA and QLoRA: forward, and the gradient of the activations."""
-"""Operations per matrix parameter and token, forward and backward (the 6 of 6N)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,13 +304,10 @@ class Derivation:
             return self._image_rate()
         flop = plan["tflops_per_gpu"]["mid"] * TERA / plan["tokens_per_s_per_gpu"]["mid"]
         params = self._facts.doc["model"]["matrix_params_active"]
-        method = find_method(str(self._facts.given("method") or PRETRAIN))
-        if method.trains == "last-layers":
-            work = Node(
-                label="Work per token: forward, and backward from the first trained layer", value=flop, unit="FLOP"
-            )
-            return self._per_tflop(work)
-        per_param = (FLOP_PER_FROZEN_PARAM if method.adapts else FLOP_PER_PARAM) + (2.0 if method.pairs else 0.0)
+        per_param = flop_per_param(self._facts.given("method"))
+        if per_param is None:
+            forward_only = "Work per token: forward, and backward from the first trained layer"
+            return self._per_tflop(Node(label=forward_only, value=flop, unit="FLOP"))
         matrices = [Node(label="Matrix parameters that a token meets", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
         parts = [
