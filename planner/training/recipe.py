@@ -161,20 +161,25 @@ class Recipe:
 
     @property
     def adapted(self) -> tuple[tuple[int, int], ...]:
-        """Inputs and outputs of every weight of a layer that an adapter stands beside; none without adapters."""
+        """Inputs and outputs of every weight of a layer that an adapter stands beside; none without adapters.
+
+        Megatron and its relatives hold queries, keys and values as one weight, and gate and up as one, with one adapter
+        each.
+        """
         if not self.how.adapts:
             return ()
         m = self.model
         q, kv, ffn = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.ffn_hidden or m.expert_ffn
-        attention = ((m.hidden, q), (m.hidden, kv), (m.hidden, kv), (q, m.hidden))
-        mlp = (*((m.hidden, ffn),) * (m.mlp_matrices - 1), (ffn, m.hidden))
-        by_name = {
-            "all-linear": (*attention, *mlp),
-            "attention": attention,
-            "mlp": mlp,
-            "qv": (attention[0], attention[2]),
-        }
-        return by_name[self.lora_targets]
+        if self.lora_targets == "qv":
+            return ((m.hidden, q), (m.hidden, kv))
+        if self.fused:
+            attention, mlp = [(m.hidden, q + 2 * kv)], [(m.hidden, (m.mlp_matrices - 1) * ffn)]
+        else:
+            attention, mlp = [(m.hidden, q), (m.hidden, kv), (m.hidden, kv)], [(m.hidden, ffn)] * (m.mlp_matrices - 1)
+        beside_attention, beside_mlp = [*attention, (q, m.hidden)], [*mlp, (ffn, m.hidden)]
+        if self.lora_targets == "all-linear":
+            return (*beside_attention, *beside_mlp)
+        return tuple(beside_attention if self.lora_targets == "attention" else beside_mlp)
 
     @property
     def adapter_params_per_layer(self) -> float:

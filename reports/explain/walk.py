@@ -299,15 +299,13 @@ class Derivation:
 
     def rate(self) -> Node:
         """Model TFLOP per second and GPU."""
-        plan = self._plan
         if self._facts.sees_images:
             return self._image_rate()
-        flop = plan["tflops_per_gpu"]["mid"] * TERA / plan["tokens_per_s_per_gpu"]["mid"]
+        flop = self._plan["tflops_per_gpu"]["mid"] * TERA / self._plan["tokens_per_s_per_gpu"]["mid"]
         params = self._facts.doc["model"]["matrix_params_active"]
         per_param = flop_per_param(self._facts.given("method"))
         if per_param is None:
-            forward_only = "Work per token: forward, and backward from the first trained layer"
-            return self._per_tflop(Node(label=forward_only, value=flop, unit="FLOP"))
+            return self._per_tflop(Node(label="Work per token, not all layers backward", value=flop, unit="FLOP"))
         matrices = [Node(label="Matrix parameters that a token meets", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
         parts = [

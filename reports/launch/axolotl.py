@@ -165,7 +165,7 @@ FRAMEWORK = Framework(
     takes=(
         Taken(what="model, by its name on the Hugging Face Hub", where=("base_model",)),
         Taken(what="method", where=(
-            "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha", "lora_target_linear",
+            "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha", "lora_target_linear", "lora_target_modules",
             "peft_use_dora", "load_in_4bit", "bnb_config_kwargs.bnb_4bit_use_double_quant",
         )),
         Taken(what="sequence length, packing", where=("sequence_len", "sample_packing")),

@@ -274,6 +274,8 @@ class Parts:
         """Inputs and outputs of q, k, v, o and of the feed-forward's matrices."""
         m = self.m
         q, kv, ffn = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.ffn_hidden or m.expert_ffn
+        if self.r.kernels in ("tuned", "classic"):  # one weight for q, k, v, and one for gate and up
+            return [(m.hidden, q + 2 * kv), (q, m.hidden), (m.hidden, (2 if m.gated_mlp else 1) * ffn), (ffn, m.hidden)]
         attention = [(m.hidden, q), (m.hidden, kv), (m.hidden, kv), (q, m.hidden)]
         return [*attention, (m.hidden, ffn), (ffn, m.hidden), *([(m.hidden, ffn)] if m.gated_mlp else [])]
 

@@ -15,18 +15,19 @@ def test_qlora_is_an_adapter_on_four_bits() -> None:
     assert (read["adapter"], read["load_in_4bit"], read["lora_r"]) == ("qlora", True, 16)
     assert read["base_model"] == "meta-llama/Llama-3.1-70B"
     assert read["optimizer"] == "paged_adamw_8bit"
-    assert read["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": False}
+    assert read["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": True}
     assert read["max_steps"] == run_of("qlora").steps
 
 
 def test_inputs_of_a_newer_question_are_taken() -> None:
-    dora, dpo, double = yaml_of("axolotl", "dora"), yaml_of("axolotl", "dpo"), yaml_of("axolotl", "double-quant")
+    dora, dpo, single = yaml_of("axolotl", "dora"), yaml_of("axolotl", "dpo"), yaml_of("axolotl", "single-quant")
 
     assert (dora["adapter"], dora["peft_use_dora"], dora["lora_r"], dora["num_epochs"]) == ("lora", True, 64, 3.0)
     assert "max_steps" not in dora
     assert dpo["rl"] == "dpo"
-    assert double["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": True}
-    assert double["sample_packing"] is False
+    assert single["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": False}
+    assert dora["lora_target_modules"] == ["q_proj", "k_proj", "v_proj", "o_proj"]
+    assert single["sample_packing"] is False
 
 
 def test_a_model_of_nobodys_is_a_folder() -> None:
@@ -61,7 +62,7 @@ def test_some_checkpoints_become_all_and_it_is_said() -> None:
         ("tensor-fsdp", "bf16", "AutoTP"),
         ("moe-fsdp", "bf16", "plug-in"),
         ("lamb", "bf16", "decoders only|tensor"),
-        ("freeze", "bf16", "methods"),
+        ("freeze", "bf16", "which layers are frozen"),
         ("lora-8", "fp8", "all weights"),
         ("mxfp8-fsdp", "mxfp8", "no other recipe"),
     ],
