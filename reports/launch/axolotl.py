@@ -165,8 +165,8 @@ FRAMEWORK = Framework(
     takes=(
         Taken(what="model, by its name on the Hugging Face Hub", where=("base_model",)),
         Taken(what="method", where=(
-            "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha", "lora_target_linear", "lora_target_modules",
-            "peft_use_dora", "load_in_4bit", "bnb_config_kwargs.bnb_4bit_use_double_quant",
+            "pretraining_dataset", "datasets", "rl", "adapter", "lora_r", "lora_alpha", "lora_target_linear",
+            "lora_target_modules", "peft_use_dora", "load_in_4bit", "bnb_config_kwargs.bnb_4bit_use_double_quant",
         )),
         Taken(what="sequence length, packing", where=("sequence_len", "sample_packing")),
         Taken(what="micro-batch, accumulation", where=("micro_batch_size", "gradient_accumulation_steps")),

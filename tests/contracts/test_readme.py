@@ -39,7 +39,8 @@ OWN_FILES = {
         "vocab_size": 151936, "max_position_embeddings": 32768, "tie_word_embeddings": True,
     }),
     "run.log": "".join(
-        f"step: {step}  loss: {9 - step / 10:.4f}  memory: 61.20GiB(77.00%)  tps: 6,900  tflops: 350.00  mfu: 35.40%\n"
+        f"[titan] 2026-11-20 08:{step:02}:00,000 - root - INFO - step: {step}  loss: {9 - step / 10:.4f}  "
+        "memory: 61.20GiB(77.00%)  tps: 910  tflops: 390.00  mfu: 19.71%\n"
         for step in range(1, 41)
     ),
 }  # fmt: skip
