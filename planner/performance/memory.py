@@ -18,7 +18,7 @@ from planner.parallelism.layout import Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
 from planner.performance.model_states import gradient_copies, low_copies, passing, states, step_gradients, sums_wider
 from planner.performance.operations import Work, work_of
-from planner.performance.shards import Shards, shard_params
+from planner.performance.shards import Shards, shard_params, trained_share
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
 from planner.units import GIB
@@ -115,7 +115,7 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
         fragmentation=0.0,
     )
     # Frozen weights lie in blocks that are never given back.
-    frozen: Value = held.weights if recipe.how.adapts else 0.0
+    frozen: Value = held.weights * (1.0 if recipe.how.adapts else 1.0 - trained_share(recipe))
     items = replace(items, fragmentation=(items.allocated - frozen) * rates.fragmentation_ratio)
     scaled = items.scaled(memory_left_out(rates))
     if not recipe.how.fine_tunes:
