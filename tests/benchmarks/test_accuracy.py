@@ -155,7 +155,7 @@ def test_fp8_gains_more_the_larger_the_model_is_as_nvidia_s_recipes_do(found):
 
 
 def test_fine_tuning_is_close_where_its_lineage_is_left_out():
-    """torchtune's rows, and the LoRA rows of MLPerf's and Megatron's submitters: memory 10 %, speed 15 % at the median."""
+    """torchtune's rows, and the LoRA rows of MLPerf and of Megatron: memory 10 %, speed 15 % at the median."""
     left_out = json.loads((ROOT / "benchmarks" / "calibration.json").read_text(encoding="utf-8"))["left_out"]
     errors: dict[str, list[float]] = {"memory": [], "speed": []}
     for row in read_rows(CATALOG / "published_runs.csv"):
