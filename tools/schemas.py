@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from mpplan.api.fitting import SCHEMA as FIT_SCHEMA
 from mpplan.api.fleets import SCHEMA as FLEET_SCHEMA
 from mpplan.api.imports import SCHEMA as IMPORT_SCHEMA
 from mpplan.ui.schema import FOLDER, file_of
@@ -317,6 +318,20 @@ def fleet(definitions: Definitions) -> Schema:
                    "warnings": array(TEXT)})  # fmt: skip
 
 
+def fit(definitions: Definitions) -> Schema:
+    """What `mpplan fit --json` prints."""
+    ends = record(dict.fromkeys(("low", "mid", "high"), AMOUNT))
+    row = record({
+        "method": TEXT, "policy": TEXT, "optimizer": TEXT, "offload": TEXT, "in_backward": YES, "flags": array(TEXT),
+        "act_ckpt": TEXT, "seq_len": COUNT, "micro_batch": COUNT, "zero": COUNT, "fits": YES, "safe": YES,
+        "memory_gib": ends, "memory_risk": SHARE, "tokens_per_s": or_null(ends),
+        "usd_per_million_tokens": or_null(AMOUNT),
+    })  # fmt: skip
+    gpu = record({"gpu": TEXT, "gpus": COUNT, "memory_capacity_gib": AMOUNT, "rows": array(row)})
+    return record({"schema": {"const": FIT_SCHEMA}, "model": TEXT, "params_total": AMOUNT, "precision": TEXT,
+                   "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu)})  # fmt: skip
+
+
 DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     ESTIMATE_SCHEMA: estimate,
     COMPARISON_SCHEMA: comparison,
@@ -328,6 +343,7 @@ DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     PROBE_SCHEMA: probe,
     IMPORT_SCHEMA: imports,
     FLEET_SCHEMA: fleet,
+    FIT_SCHEMA: fit,
 }
 """The documents that have a schema, by their `schema` line."""
 

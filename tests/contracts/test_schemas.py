@@ -10,7 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import mpplan
+from mpplan.api.fitting import SCHEMA as FIT_SCHEMA
+from mpplan.api.fitting import fit, to_fit_document
 from mpplan.ui.schema import FOLDER, file_of
+from planner.question.asked import Ask
 from planner.records.jsonl import read_measurements, to_line
 from reports.explain.text import to_json
 from reports.explain.walk import FIGURES, explain
@@ -47,9 +50,17 @@ def faults(document, name):
     return [f"{fault.json_path}: {fault.message[:200]}" for fault in validator.iter_errors(plain)]
 
 
+def test_what_fit_writes_agrees_with_its_schema():
+    answer = fit(Ask(texts={"model": "llama-3.1-8b", "gpu": "rtx-4090,a100-sxm4-80gb", "seq_len": "512,4096"}))
+
+    assert faults(to_fit_document(answer), FIT_SCHEMA) == []
+
+
 QUESTIONS = (
     {"params": "70B", "precision": "fp8"},
     {"model": "llama-3.1-8b", "method": "lora", "gpus": 8},
+    {"model": "llama-3.1-8b", "method": "dpo-qlora", "gpu": "auto", "examples": "1k", "lengths": 300},
+    {"model": "qwen2.5-7b", "method": "freeze", "examples": "10k", "epochs": 2, "packed": True, "gpu": "l40s"},
     {"model": "llama-3.1-8b", "method": "qlora", "gpus": 8, "gpu": "a100-sxm4-80gb", "embodied": True},
     {"model": "mixtral-8x7b", "gpu": ["h100-sxm5-80gb", "b200-sxm-180gb"], "precision": "fp8", "tokens": "100B"},
     {"params": "70B", "power_cap": "1MW"},
