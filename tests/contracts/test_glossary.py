@@ -9,6 +9,7 @@ import pytest
 
 from planner.evidence import EvidenceKind
 from planner.parallelism.layout import ACT_CKPT, Layout
+from planner.training.frameworks import named_stacks
 from planner.training.policies import load_policies
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS
 from planner.training.recipe import STACKS
@@ -52,7 +53,7 @@ def test_the_worked_line_is_what_such_a_layout_prints_with_its_gpus_and_its_batc
 
 
 def test_every_stack_is_explained():
-    assert sorted(table_below("**Stack**")) == sorted([stack] for stack in STACKS)
+    assert sorted(table_below("**Stack**")) == sorted([stack] for stack in (*STACKS, *named_stacks()))
 
 
 def test_every_kind_of_evidence_is_explained_best_first():
