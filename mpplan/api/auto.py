@@ -12,7 +12,7 @@ from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Assumption
 from planner.question.asked import Ask
 from planner.question.inputs import GPU, METHOD
-from planner.question.parsers import AUTO
+from planner.question.parsers import is_auto
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
@@ -53,7 +53,7 @@ class Settled:
 
 def is_open(ask: Ask) -> bool:
     """Whether a question leaves its GPU or its method to the search."""
-    return any((ask.text(item) or "").lower() == AUTO for item in (GPU, METHOD))
+    return any(is_auto(ask.text(item)) for item in (GPU, METHOD))
 
 
 def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
@@ -69,13 +69,19 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
         NoPlanError: no GPU with a price does what is asked.
         UsageError: an input is wrong.
     """
-    methods = AUTO_METHODS if _is_auto(ask, METHOD.name) else (ask.text(METHOD),)
-    gpus = tuple(_all_gpus()) if _is_auto(ask, GPU.name) else (ask.text(GPU),)
+    methods = AUTO_METHODS if is_auto(ask.text(METHOD)) else (ask.text(METHOD),)
+    gpus = tuple(_all_gpus()) if is_auto(ask.text(GPU)) else (ask.text(GPU),)
     offers: list[Offer] = []
     looked_at: set[str] = set()
+    refused: UsageError | None = None
     for method in methods:
         for gpu in gpus:
-            offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, parameters)
+            try:
+                offers += _offers(_with(ask, method=method, gpu=gpu), looked_at, parameters)
+            except UsageError as error:  # an input that this method, or this GPU, has no use for
+                refused = error
+    if refused is not None and not looked_at:
+        raise refused
     if not offers:
         raise NoPlanError(
             Message.of("error.no_offer", gpus=len(looked_at)),
@@ -86,13 +92,13 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     same = [offer for offer in offers if offer.method == best.method]
     shown = list(dict.fromkeys(offer.gpu for offer in same))[: SHOWN if len(gpus) > 1 else 1]
     notes = {}
-    if _is_auto(ask, GPU.name):
+    if is_auto(ask.text(GPU)):
         able = len({offer.gpu for offer in offers})
         notes[GPU.name] = Message.of("note.gpu_auto", looked=len(looked_at), able=able, method=best.method)
-    if _is_auto(ask, METHOD.name):
+    if is_auto(ask.text(METHOD)):
         tried = tuple(dict.fromkeys(offer.method for offer in offers))
         notes[METHOD.name] = Message.of("note.method_auto", methods=tried)
-    settled = _with(ask, method=best.method, gpu=",".join(shown) if _is_auto(ask, GPU.name) else ask.text(GPU))
+    settled = _with(ask, method=best.method, gpu=",".join(shown) if is_auto(ask.text(GPU)) else ask.text(GPU))
     return Settled(ask=settled, notes=notes)
 
 
@@ -103,10 +109,6 @@ def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
         inputs[name] = replace(inputs[name], source="derived", note=note)
     said = tuple(Assumption(id=f"{name}_auto", message=note, input=name) for name, note in notes.items())
     return replace(answer, question=inputs, assumptions=(*said, *answer.assumptions))
-
-
-def _is_auto(ask: Ask, name: str) -> bool:
-    return (ask.texts.get(name) or "").strip().lower() == AUTO
 
 
 def _all_gpus() -> Iterator[str]:
@@ -144,11 +146,11 @@ def _offer(question: Question, priced: Priced, parameters: Parameters | None) ->
     from planner.planning.asked import offered
     from planner.planning.case import make_case
     from planner.rates.terms import Draws
-    from planner.training.policies import why_unsupported
+    from planner.training.support import why_unable
 
     (cluster,) = question.clusters
     gpu = cluster.gpu.id
-    if why_unsupported(question.asked, cluster.gpu) is not None:
+    if why_unable(question.model, question.asked, cluster.gpu) is not None:
         return None
     price: GpuPrice = priced.prices[gpu]
     case = make_case(

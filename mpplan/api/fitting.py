@@ -10,7 +10,7 @@ from planner.errors import UsageError
 from planner.evidence import Estimate
 from planner.question.asked import Ask
 from planner.question.inputs import GPUS, METHOD, SEQ_LEN
-from planner.question.parsers import AUTO
+from planner.question.parsers import AUTO, is_auto
 
 if TYPE_CHECKING:
     from mpplan.api.answer import Known
@@ -62,7 +62,6 @@ def fit(ask: Ask) -> Fit:
         InputFileError: a file that the question names is invalid.
     """
     from mpplan.api.answer import resolved
-    from planner.hardware.catalogue import find_gpu
     from planner.performance.memory import usable_bytes
     from planner.units import GIB
     from pricing.answer.priced import price_question
@@ -70,6 +69,11 @@ def fit(ask: Ask) -> Fit:
     lengths = _lengths(ask)
     known = resolved(_single(ask, lengths))
     question = known.question
+    if question.model.has_network:
+        raise UsageError(
+            f"{question.model.name} sees images: `mpplan fit` compares ways to fine-tune a language model",
+            hint="`mpplan estimate` plans it and says what is short of memory",
+        )
     methods = _methods(ask)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
     gpus = question.gpus or 1
@@ -77,7 +81,7 @@ def fit(ask: Ask) -> Fit:
     for cluster in question.clusters:
         alone = replace(question, clusters=(cluster,))
         rows = tuple(_rows(alone, cluster, priced, known, gpus, lengths or _usual(question), methods))
-        capacity_gib = usable_bytes(find_gpu(cluster.gpu.id) if cluster.gpu.arch != "CPU" else cluster.gpu) / GIB
+        capacity_gib = usable_bytes(cluster.gpu) / GIB
         entries.append(GpuFit(gpu=cluster.gpu.id, gpus=gpus, capacity_gib=capacity_gib, rows=rows))
     return Fit(
         model=question.model.name, params_total=question.model.params_total, precision=question.asked.precision,
@@ -122,7 +126,7 @@ def _single(ask: Ask, lengths: tuple[int, ...]) -> Ask:
     if lengths:
         texts[SEQ_LEN.name] = str(lengths[0])
     texts.setdefault(GPUS.name, "1")
-    if texts.get(METHOD.name, AUTO).lower() == AUTO:
+    if is_auto(texts.get(METHOD.name, AUTO)):
         texts[METHOD.name] = "sft"
     return Ask(texts=texts, sources=ask.sources)
 
@@ -136,7 +140,7 @@ def _methods(ask: Ask) -> frozenset[str]:
     from planner.training.method import find_method, load_methods
 
     text = ask.text(METHOD)
-    if text is None or text.lower() == AUTO:
+    if text is None or is_auto(text):
         return frozenset(load_methods())
     method = find_method(METHOD.parse(text, METHOD.flag))
     if not method.fine_tunes:

@@ -281,6 +281,8 @@ def _finish(
     keep = even & (ep <= tp * cp * dp) & ((tp * cp * dp) % ep == 0)
     if recipe.update_in_backward:
         keep &= accum == 1  # what is freed once it is used cannot be added up over micro-batches
+    if recipe.how.trains == "last-layers":
+        keep &= pp == 1  # the first stages would wait for the one that learns
     if recipe.how.pairs:
         keep &= mb % recipe.how.sequences_per_example == 0  # both answers of a pair lie in one micro-batch
     if fixed.dp is not None:

@@ -135,7 +135,9 @@ def kernels(recipe: Recipe, rates: Rates) -> Value:
     """Kernels launched for the mean layer, forward and backward: routing and adapters add many small ones."""
     share = recipe.model.moe_layers / max(recipe.model.layers, 1)
     launched = rates.kernels_per_layer + share * rates.kernels_per_moe_layer
-    return launched + len(recipe.adapted) * rates.kernels_per_adapter if recipe.adapted else launched
+    if not recipe.adapted:
+        return launched
+    return launched + sum(weight.met for weight in recipe.adapted) * rates.kernels_per_adapter
 
 
 def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
@@ -182,7 +184,7 @@ def _adapters_s(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
     """
     if not recipe.adapted:
         return 0.0
-    sizes = sum(inputs + outputs for inputs, outputs in recipe.adapted)
+    sizes = sum(weight.met * (weight.inputs + weight.outputs) for weight in recipe.adapted)
     elements = work.tokens * sizes / at.tp * rates.adapter_passes * rates.fusion_ratio
     return elements * recipe.policy.activation_bytes / rates.memory_bytes_per_s
 
@@ -191,7 +193,7 @@ def _magnitudes_s(recipe: Recipe, at: Layouts, rates: Rates) -> Value:
     """DoRA's norms of one layer for one forward pass: weight and adapter are added up whole, then read once more."""
     if not recipe.how.decomposed:
         return 0.0
-    weights = sum(inputs * outputs for inputs, outputs in recipe.adapted) / at.tp
+    weights = sum(weight.copies * weight.inputs * weight.outputs for weight in recipe.adapted) / at.tp / at.ep
     return weights * rates.magnitude_passes * recipe.policy.activation_bytes / rates.memory_bytes_per_s
 
 

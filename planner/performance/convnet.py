@@ -14,6 +14,7 @@ from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.collectives import all_reduce_s, place
 from planner.performance.memory import MemoryItems, memory_left_out
+from planner.performance.model_states import moment_bytes
 from planner.performance.optimizer_step import update_bytes_per_param
 from planner.performance.step import StepTimes, left_out, waiting_s
 from planner.performance.transfers import Transfer
@@ -92,7 +93,7 @@ def network_memory(network: Network, recipe: Recipe, at: Layouts, rates: Rates) 
         weights=zero + network.params * (policy.weight_bytes or policy.master_bytes),
         gradients=zero + network.params * policy.gradient_bytes,
         master_weights=zero + network.params * (policy.master_bytes if policy.weight_bytes else 0.0),
-        optimizer_states=zero + network.params * recipe.optimizer.full_moments * policy.moment_bytes,
+        optimizer_states=zero + network.params * moment_bytes(recipe),
         activations=activations,
         logits=zero,
         fp8_copies=zero + low,

@@ -56,7 +56,7 @@ def states(recipe: Recipe, shards: Shards, at: Layouts, *, last: bool) -> States
         weights=_weights(recipe, shards, at, last),
         gradients=gradients,
         master_weights=trained * _master_bytes(recipe) * on_gpu,
-        optimizer_states=trained * _moment_bytes(recipe) * on_gpu,
+        optimizer_states=trained * moment_bytes(recipe) * on_gpu,
     )
 
 
@@ -189,7 +189,7 @@ def _master_bytes(recipe: Recipe) -> float:
     return recipe.policy.master_bytes if recipe.policy.weight_bytes else 0.0
 
 
-def _moment_bytes(recipe: Recipe) -> float:
+def moment_bytes(recipe: Recipe) -> float:
     """State bytes per trained parameter that have to be on the GPU: paged states make room for anything else."""
     optimizer = recipe.optimizer
     if optimizer.paged:

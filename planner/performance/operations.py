@@ -131,7 +131,8 @@ def _keys(model: ModelShape, length: Array | float) -> Array | float:
     """Mean keys of a query, for one length or for each of several."""
     if isinstance(length, float):
         return attended_tokens(model, length)
-    return np.array([attended_tokens(model, float(each)) for each in length])
+    distinct, inverse = np.unique(length, return_inverse=True)
+    return np.array([attended_tokens(model, float(each)) for each in distinct])[inverse]
 
 
 def attended_tokens(model: ModelShape, seq_len: float, causal_half: bool = True) -> float:

@@ -310,7 +310,10 @@ def _part_of_a_node(case: Case, question: Question, deadline_s: float, draws: Dr
     if (question.gpus or whole) >= whole and not (question.fine_tunes and question.gpus is None):
         return None
     for gpus in sorted({*parts_of_a_node(case.cluster), question.gpus or 1}):
-        ranged = _on(case, question, gpus, draws)
+        try:
+            ranged = _on(case, question, gpus, draws)
+        except UsageError:  # the batch of the asked precision's plan does not split over so many
+            continue
         if ranged.plan.fits:
             in_time_ratio = probability(ranged.draws["duration_days"] * DAY_S, deadline_s)
             if in_time_ratio >= question.confidence_ratio:

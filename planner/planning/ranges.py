@@ -179,7 +179,7 @@ def _metrics(case: Case, drawn: Evaluation, count: int) -> dict[str, Floats]:
     peak = case.cluster.gpu.peak_flop_per_s[case.policy.linear_compute]
     metrics: dict[str, Value] = {
         "tokens_per_s_per_gpu": drawn.tokens_per_s_per_gpu,
-        "samples_per_s_per_gpu": drawn.tokens_per_s_per_gpu / case.recipe.seq_len,
+        "samples_per_s_per_gpu": drawn.tokens_per_s_per_gpu / case.recipe.mean_len,
         "tflops_per_gpu": drawn.model_flop_per_s_per_gpu / TERA,
         "mfu": drawn.model_flop_per_s_per_gpu / peak,
         "duration_days": drawn.wall_s / DAY_S,

@@ -57,7 +57,7 @@ def stacks() -> Iterable[str]:
 
 def adapter_targets() -> Iterable[str]:
     """Weights that adapters stand beside."""
-    from planner.training.recipe import LORA_TARGETS
+    from planner.training.adapters import LORA_TARGETS
 
     return LORA_TARGETS
 

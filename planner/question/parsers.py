@@ -67,6 +67,11 @@ AUTO = "auto"
 """What leaves a value to a search."""
 
 
+def is_auto(text: str | None) -> bool:
+    """Whether an input is left to a search."""
+    return (text or "").strip().lower() == AUTO
+
+
 def parse_power_limit(text: str, what: str) -> float | None:
     """A power limit per GPU in watts (`500`, `500W`), or None for `auto`.
 

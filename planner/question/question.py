@@ -10,12 +10,13 @@ from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
 from planner.question.asked import InputValue
+from planner.training.adapters import ALL_LINEAR
 from planner.training.frameworks import Framework
 from planner.training.lengths import Lengths
 from planner.training.method import find_method
 from planner.training.optimizer import Optimizer
 from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, Recipe
+from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Tuning:
     """How weights are trained, as far as a method leaves it open; fields as of `Recipe`."""
 
     lora_rank: int = LORA_RANK
-    lora_targets: str = LORA_TARGETS[0]
+    lora_targets: str = ALL_LINEAR
     trained_layers: int = TRAINED_LAYERS
     double_quant: bool = True
     in_backward: bool = False

@@ -57,7 +57,7 @@ from planner.question.inputs import (
     VP,
     ZERO,
 )
-from planner.question.parsers import AUTO
+from planner.question.parsers import AUTO, is_auto
 from planner.question.question import Question
 from planner.question.resolve_costs import read_money
 from planner.question.resolve_images import (
@@ -169,7 +169,7 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
 
 def _searches_power_limit(read: Reader) -> bool:
     """Whether the power limit is left to a search."""
-    return (read.text(POWER_LIMIT) or "").lower() == AUTO
+    return is_auto(read.text(POWER_LIMIT))
 
 
 def _check_limits_known(gpus: list[Gpu]) -> None:

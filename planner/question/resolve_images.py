@@ -34,7 +34,7 @@ from planner.question.inputs import (
     ZERO,
 )
 from planner.question.resolve_tuning import Usual, samples_of
-from planner.question.tuning_inputs import IMAGE_SIZE, SAMPLES
+from planner.question.tuning_inputs import IMAGE_SIZE, IN_BACKWARD, LENGTHS, LOSS, PACKED, SAMPLES
 from planner.training.lengths import Lengths
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import PrecisionPolicy
@@ -74,7 +74,7 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
     Raises:
         UsageError: an input of language models was given, or one that contradicts another.
     """
-    for item in (TOKENS, SEQ_LEN):
+    for item in (TOKENS, SEQ_LEN, LENGTHS, PACKED, IN_BACKWARD, LOSS):
         _refuse(read, item, f"is of language models: {model.name} sees images", f"give `{SAMPLES.flag} 115M`")
     network, size = network_of(model), read.value(IMAGE_SIZE)
     if size is None:

@@ -29,6 +29,7 @@ from planner.question.tuning_inputs import (
     TRAINED_LAYERS,
 )
 from planner.records.home import user_path
+from planner.training.adapters import ALL_LINEAR
 from planner.training.lengths import Lengths
 from planner.training.method import Method
 from planner.units import parse_count
@@ -69,8 +70,8 @@ def read_data(read: Reader, model: ModelShape, method: Method, seq_len: int) -> 
         tokens = TOKENS_PER_PARAM * model.params_total
         read.note(TOKENS, tokens, note=Message.of("note.tokens_per_param", tokens=TOKENS_PER_PARAM))
     if tokens is not None:
-        full = read.text(LENGTHS) is None or packed
-        return Data(tokens=tokens, lengths=None if full else _lengths(read, seq_len)[0], lengths_assumed=False)
+        lengths = None if read.text(LENGTHS) is None else _lengths(read, seq_len)[0]
+        return Data(tokens=tokens, lengths=None if packed else lengths, lengths_assumed=False)
     if counted is EPOCHS and not method.fine_tunes:
         raise UsageError(f"{EPOCHS.flag} was given without {EXAMPLES.flag}", hint=f"add `{EXAMPLES.flag} 100k`")
     usual = Usual(examples=DEFAULT_EXAMPLES, epochs=1.0, note=Message.of("note.usual_examples"))
@@ -191,7 +192,7 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
         )
     return Tuning(
         lora_rank=read.value_or_default(rank) if method.adapts else 0,
-        lora_targets=read.value_or_default(targets) if method.adapts else "all-linear",
+        lora_targets=read.value_or_default(targets) if method.adapts else ALL_LINEAR,
         trained_layers=given_layers,
         double_quant=not read.value(SINGLE_QUANT),
         in_backward=bool(read.value(IN_BACKWARD)),

@@ -85,10 +85,11 @@ class Lengths:
 
         The maximum of `b` draws lies below the quantile `u` with probability `u**b`.
         """
-        count = np.asarray(examples, dtype=np.float64)[..., None]
+        distinct, inverse = np.unique(np.asarray(examples, dtype=np.float64), return_inverse=True)
         steps = np.arange(len(self.quantiles) + 1) / len(self.quantiles)
-        weights = steps[1:] ** count - steps[:-1] ** count
-        return np.asarray(weights @ np.asarray(self.quantiles), dtype=np.float64)
+        weights = steps[1:] ** distinct[:, None] - steps[:-1] ** distinct[:, None]
+        longest: Floats = (weights @ np.asarray(self.quantiles))[inverse]
+        return longest.reshape(np.shape(examples))
 
 
 def _cut(lengths: Floats, most_tokens: int) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.models.shape import ModelShape
+from planner.training.adapters import ALL_LINEAR, Adapted, adapted_weights
 from planner.training.lengths import Lengths
 from planner.training.method import Method, find_method
 from planner.training.optimizer import Optimizer
@@ -31,10 +32,6 @@ LOSSES = ("full", "chunked")
 
 LORA_RANK = 16
 """Adapter rank where none is said: of the LoRA paper's larger runs (arXiv 2106.09685, table 9 uses 1 to 64)."""
-
-LORA_TARGETS = ("all-linear", "attention", "mlp", "qv")
-"""Weights that adapters stand beside: every linear layer but the output layer (QLoRA's choice, and PEFT's word for it),
-those of attention, those of the feed-forward, queries and values only (the LoRA paper's choice, section 7.1)."""
 
 TRAINED_LAYERS = 2
 """Last layers that `freeze` trains where none are said: LLaMA-Factory's `freeze_trainable_layers`."""
@@ -71,8 +68,8 @@ class Recipe:
     reshard_after_forward: bool = True
     """ZeRO-3: gather the parameters again for the backward pass."""
     lora_rank: int = LORA_RANK
-    lora_targets: str = LORA_TARGETS[0]
-    """One of `LORA_TARGETS`."""
+    lora_targets: str = ALL_LINEAR
+    """One of `adapters.LORA_TARGETS`."""
     trained_layers: int = TRAINED_LAYERS
     """Layers that `freeze` trains, counted from the last."""
     double_quant: bool = True
@@ -160,33 +157,18 @@ class Recipe:
         return float(self.global_batch) * self.mean_len
 
     @property
-    def adapted(self) -> tuple[tuple[int, int], ...]:
-        """Inputs and outputs of every weight of a layer that an adapter stands beside; none without adapters.
-
-        Megatron and its relatives hold queries, keys and values as one weight, and gate and up as one, with one adapter
-        each.
-        """
+    def adapted(self) -> tuple[Adapted, ...]:
+        """Every weight of the mean layer that an adapter stands beside; none without adapters."""
         if not self.how.adapts:
             return ()
-        m = self.model
-        q, kv, ffn = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.ffn_hidden or m.expert_ffn
-        if self.lora_targets == "qv":
-            return ((m.hidden, q), (m.hidden, kv))
-        if self.fused:
-            attention, mlp = [(m.hidden, q + 2 * kv)], [(m.hidden, (m.mlp_matrices - 1) * ffn)]
-        else:
-            attention, mlp = [(m.hidden, q), (m.hidden, kv), (m.hidden, kv)], [(m.hidden, ffn)] * (m.mlp_matrices - 1)
-        beside_attention, beside_mlp = [*attention, (q, m.hidden)], [*mlp, (ffn, m.hidden)]
-        if self.lora_targets == "all-linear":
-            return (*beside_attention, *beside_mlp)
-        return tuple(beside_attention if self.lora_targets == "attention" else beside_mlp)
+        return adapted_weights(self.model, self.lora_targets, fused=self.fused)
 
     @property
     def adapter_params_per_layer(self) -> float:
-        """Adapter parameters of one layer: rank times inputs and outputs of every adapted weight.
+        """Adapter parameters of the mean layer: rank times inputs and outputs of every adapted weight.
 
         DoRA adds a magnitude for each output.
         """
-        adapters = sum(self.lora_rank * (inputs + outputs) for inputs, outputs in self.adapted)
-        magnitudes = sum(outputs for _, outputs in self.adapted) if self.how.decomposed else 0
+        adapters = sum(self.lora_rank * weight.copies * (weight.inputs + weight.outputs) for weight in self.adapted)
+        magnitudes = sum(weight.copies * weight.outputs for weight in self.adapted) if self.how.decomposed else 0.0
         return float(adapters + magnitudes)

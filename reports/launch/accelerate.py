@@ -10,6 +10,8 @@ from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
+    CHUNKED_LOSS,
+    IN_BACKWARD,
     STRICT_FP32,
     TF32,
     YOURS,
@@ -210,6 +212,8 @@ FRAMEWORK = Framework(
     ),
     leaves_out=(
         YOURS,
+        IN_BACKWARD,
+        CHUNKED_LOSS,
         Rule(
             applies=lambda run: True,
             what="micro-batch, steps, sequence length and optimizer: they are arguments of your script (see below)",

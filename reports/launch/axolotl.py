@@ -7,6 +7,7 @@ from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
+    CHUNKED_LOSS,
     IN_BACKWARD,
     NOT_PIPELINED,
     STRICT_FP32,
@@ -279,6 +280,7 @@ FRAMEWORK = Framework(
             what="the names of the weights with adapters: those of Llama and its relatives are written",
         ),
         IN_BACKWARD,
+        CHUNKED_LOSS,
         Rule(
             applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
             what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",

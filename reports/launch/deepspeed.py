@@ -6,6 +6,8 @@ from reports.launch.forms import to_json
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
+    CHUNKED_LOSS,
+    IN_BACKWARD,
     STRICT_FP32,
     TF32,
     YOURS,
@@ -159,6 +161,8 @@ FRAMEWORK = Framework(
     ),
     leaves_out=(
         YOURS,
+        IN_BACKWARD,
+        CHUNKED_LOSS,
         Rule(
             applies=lambda run: True,
             what="sequence length and number of steps: they are arguments of your script (see the line `Run`)",

@@ -91,7 +91,7 @@ def head(framework: Framework, run: PlannedRun) -> tuple[str, ...]:
         f"{run.nodes} {'node' if run.nodes == 1 else 'nodes'}, view {run.view}",
         f"Layout: {axes}, micro-batch {layout.micro_batch}, accumulation {layout.grad_accum}, "
         f"checkpointing {layout.act_ckpt}, replicas {layout.replicas}",
-        f"Run: {run.steps:,} steps of {layout.global_batch:,} x {run.seq_len:,} tokens; predicted to take "
+        f"Run: {run.steps:,} steps of {layout.global_batch:,} x {_length(run)}; predicted to take "
         f"{mid:.3g} days ({low:.3g} to {high:.3g})",
         f"Planned {run.created_at} by mpplan {run.version} ({run.schema}); settings of {framework.title}",
         f"Start: {framework.start.format(file='FILE' + framework.suffix)}",
@@ -101,3 +101,10 @@ def head(framework: Framework, run: PlannedRun) -> tuple[str, ...]:
 
 def _commented(notes: tuple[str, ...]) -> tuple[str, ...]:
     return ("", "Not in this file:", *(f"- {note}" for note in notes)) if notes else ()
+
+
+def _length(run: PlannedRun) -> str:
+    """Tokens of a sequence; of padded ones the mean beside the most."""
+    if run.mean_len >= run.seq_len:
+        return f"{run.seq_len:,} tokens"
+    return f"up to {run.seq_len:,} tokens ({run.mean_len:,.0f} on average)"

@@ -10,7 +10,9 @@ from reports.launch.forms import comment
 from reports.launch.framework import Framework, Rule, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
+    CHUNKED_LOSS,
     ENVIRONMENT,
+    IN_BACKWARD,
     NO_ADAPTERS,
     YOURS,
     is_pure,
@@ -324,6 +326,8 @@ FRAMEWORK = Framework(
     ),
     leaves_out=(
         YOURS,
+        IN_BACKWARD,
+        CHUNKED_LOSS,
         Rule(
             applies=lambda run: True,
             what="norms, activation and rotary base are not in a plan: RMSNorm, SwiGLU and rotary positions stand for "

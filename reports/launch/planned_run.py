@@ -57,6 +57,8 @@ class PlannedRun:
     """Whether short examples share a sequence."""
     quant_double: bool
     """Whether the scales of 4-bit weights are quantised, too."""
+    loss: str | None
+    """full or chunked, where the question says."""
     in_backward: bool
     """Whether weights are updated inside the backward pass."""
     commitment: str
@@ -132,6 +134,8 @@ def planned_run(document: dict[str, Any], *, precision: str | None, gpu: str | N
     layout = plan["layout"]
     days = plan["duration_days"]
     shape = document["model"]
+    seq_len = int(asked.number("seq_len") or shape["context"])
+    mean_len = float(document.get("tokens_per_sequence") or seq_len)
     return PlannedRun(
         model=str(shape["name"]),
         shape=shape,
@@ -145,13 +149,14 @@ def planned_run(document: dict[str, Any], *, precision: str | None, gpu: str | N
         offload=asked.text("offload") or "none",
         attention=asked.text("attention") or "flash",
         stack=asked.text("stack") or "typical",
-        seq_len=int(asked.number("seq_len") or shape["context"]),
-        mean_len=document.get("tokens_per_sequence") or asked.number("seq_len") or shape["context"],
+        seq_len=seq_len,
+        mean_len=mean_len,
+        loss=asked.text("loss"),
         tokens=asked.number("tokens") or 0.0,
         epochs=asked.number("epochs"),
         lora_rank=int(asked.number("lora_rank") or LORA_RANK),
         lora_targets=asked.text("lora_targets"),
-        packed=asked.flag("packed", default="examples" not in asked.question),
+        packed=asked.flag("packed", default=mean_len >= seq_len),
         quant_double=not asked.flag("single_quant", default=False),
         in_backward=asked.flag("in_backward", default=False),
         commitment=asked.text("commitment") or "on-demand",

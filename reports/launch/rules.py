@@ -22,6 +22,11 @@ IN_BACKWARD = Rule(
     what="updates inside the backward pass: without them the gradients take memory that the plan does not count",
 )
 
+CHUNKED_LOSS = Rule(
+    applies=lambda run: run.loss == "chunked",
+    what="the chunked loss: set it where the model is made (Liger's, or the framework's own), or logits take memory",
+)
+
 NOT_PIPELINED = Rule(
     applies=lambda run: run.layout.pp > 1,
     what="it has no pipeline parallelism",

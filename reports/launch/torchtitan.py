@@ -8,7 +8,18 @@ from planner.models.published_names import published_names
 from reports.launch.forms import to_toml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
-from reports.launch.rules import NO_ADAPTERS, STRICT_FP32, TF32, YOURS, is_pure, keeps_masters, scaled, stage
+from reports.launch.rules import (
+    CHUNKED_LOSS,
+    IN_BACKWARD,
+    NO_ADAPTERS,
+    STRICT_FP32,
+    TF32,
+    YOURS,
+    is_pure,
+    keeps_masters,
+    scaled,
+    stage,
+)
 
 RESHARD = {2: "never", 3: "always"}
 """`fsdp_reshard_after_forward` by ZeRO stage."""
@@ -214,6 +225,8 @@ FRAMEWORK = Framework(
     ),
     leaves_out=(
         YOURS,
+        IN_BACKWARD,
+        CHUNKED_LOSS,
         Rule(
             applies=lambda run: True,
             what="the folder of the tokenizer (`model.hf_assets_path`); until you give `optimizer.lr`, it is 8e-4",

@@ -18,7 +18,7 @@ from planner.planning.fitting.variants import Variant, asked_as, changes, varian
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
 from planner.rates.terms import Draws
-from planner.training.policies import why_unsupported
+from planner.training.support import why_unable
 from planner.units import GIB, HOUR_S, MEGA
 
 FIT_DRAWS = 301
@@ -70,7 +70,7 @@ def fit_rows(
     draws = Draws(count=FIT_DRAWS, seed=question.seed)
     for variant in variants_of(question):
         asked = asked_as(question, variant)
-        if variant.method not in methods or why_unsupported(asked.asked, asked.clusters[0].gpu) is not None:
+        if variant.method not in methods or why_unable(asked.model, asked.asked, asked.clusters[0].gpu) is not None:
             continue
         for seq_len in seq_lens:
             case = case_of(replace(asked, seq_len=seq_len, lengths=None, lengths_assumed=False))
@@ -108,11 +108,11 @@ def _row(
 
 
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs at mid, as flags with what they need; the least change first."""
-    found: list[Message] = []
+    """Ways to train that fit on so many GPUs at mid, as flags with what they need; the most trained weights first."""
+    ways: list[Message] = []
     for variant in variants_of(question):
         flags, asked = changes(question, variant), asked_as(question, variant)
-        if not flags or why_unsupported(asked.asked, case.cluster.gpu) is not None:
+        if not flags or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
             continue
         recipe = asked.recipe(asked.asked, case.cluster)
         mid = resolve_rates(case.cluster, recipe, None, case.rates.parameters).sample()
@@ -122,5 +122,5 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
             continue
         needed_bytes = float(other.score(layouts).memory_bytes.min())
         if needed_bytes <= usable_bytes(case.cluster.gpu):
-            found.append(Message.of("hint.way", flags=flags, needed_gib=needed_bytes / GIB))
-    return tuple(found)
+            ways.append(Message.of("hint.way", flags=flags, needed_gib=needed_bytes / GIB))
+    return tuple(ways)

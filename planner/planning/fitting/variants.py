@@ -44,11 +44,14 @@ PAIRED = {"lora": "dpo-lora", "dora": "dpo-lora", "qlora": "dpo-qlora", "sft": "
 
 
 def variants_of(question: Question) -> tuple[Variant, ...]:
-    """The ways to reach what a question is after: of DPO those that take pairs of answers."""
-    if not find_method(question.method).pairs:
-        return VARIANTS
-    paired = (replace(each, method=PAIRED[each.method]) for each in VARIANTS if each.method in PAIRED)
-    return tuple(dict.fromkeys(paired))
+    """The ways to reach what a question is after, in its precision: of DPO those that take pairs of answers."""
+    precision = question.asked.precision
+    able = [each for each in VARIANTS if each.policy is None or find_policy(each.policy).precision == precision]
+    if find_method(question.method).pairs:
+        able = [replace(each, method=PAIRED[each.method]) for each in able if each.method in PAIRED]
+    if question.method not in {each.method for each in able}:
+        able.append(Variant(method=question.method))
+    return tuple(dict.fromkeys(able))
 
 
 def asked_as(question: Question, variant: Variant) -> Question:

@@ -106,7 +106,7 @@ CHANGED: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
     "dora": ("lora-8", {"method": "dora", "epochs": 3, "lora_rank": 64, "lora_targets": "attention"}, {}),
     "dpo": ("sft", {"method": "dpo"}, {}),
     "freeze": ("sft", {"method": "freeze"}, {}),
-    "in-backward": ("sft", {"in_backward": True}, {}),
+    "in-backward": ("sft", {"in_backward": True, "loss": "chunked"}, {}),
     "single-quant": ("qlora", {"single_quant": True, "packed": False, "epochs": 2.5}, {}),
 }
 """Answers by name: that of the grid they are made of, what the question says, what the layout is."""

@@ -1,0 +1,79 @@
+"""The weights of a layer that adapters stand beside: their sizes, how many there are, how many a token meets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.models.shape import ModelShape
+
+ALL_LINEAR = "all-linear"
+LORA_TARGETS = (ALL_LINEAR, "attention", "mlp", "qv")
+"""Weights that adapters stand beside: every linear layer but the output layer (QLoRA's choice, and PEFT's word for it),
+those of attention, those of the feed-forward, queries and values only (the LoRA paper's choice, section 7.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapted:
+    """One kind of weight of the mean layer, with an adapter beside each."""
+
+    inputs: int
+    outputs: int
+    copies: float = 1.0
+    """Such weights in the mean layer: routed experts have one each."""
+    met: float = 1.0
+    """How many of them a token passes through."""
+
+
+def adapted_weights(model: ModelShape, targets: str, *, fused: bool) -> tuple[Adapted, ...]:
+    """Every weight of the mean layer with an adapter.
+
+    Args:
+        model: whose layers.
+        targets: one of `LORA_TARGETS`.
+        fused: queries, keys and values are one weight, and gate and up one, with one adapter each, as in Megatron-Core.
+    """
+    beside_attention, beside_mlp = _attention(model, fused=fused), _mlp(model, fused=fused)
+    if targets == "qv":
+        q, kv = model.heads * model.head_dim, model.kv_heads * model.value_dim
+        return (Adapted(inputs=model.hidden, outputs=q), Adapted(inputs=model.hidden, outputs=kv))
+    by_name = {ALL_LINEAR: (*beside_attention, *beside_mlp), "attention": beside_attention, "mlp": beside_mlp}
+    return by_name[targets]
+
+
+def _attention(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
+    """Queries, keys, values and output, or the chain of latent attention."""
+    h, q = model.hidden, model.heads * model.head_dim
+    out = Adapted(inputs=model.heads * model.value_dim, outputs=h)
+    if model.kv_lora_rank is not None:
+        nope = model.head_dim - model.rope_head_dim
+        up = Adapted(inputs=model.kv_lora_rank, outputs=model.heads * (nope + model.value_dim))
+        chain = (Adapted(inputs=h, outputs=model.kv_lora_rank + model.rope_head_dim), up, out)
+        if model.q_lora_rank is None:
+            return (Adapted(inputs=h, outputs=q), *chain)
+        queries = Adapted(inputs=h, outputs=model.q_lora_rank), Adapted(inputs=model.q_lora_rank, outputs=q)
+        return (*queries, *chain)
+    k, v = model.kv_heads * model.head_dim, model.kv_heads * model.value_dim
+    if fused:
+        return (Adapted(inputs=h, outputs=q + k + v), out)
+    return (*(Adapted(inputs=h, outputs=size) for size in (q, k, v)), out)
+
+
+def _mlp(model: ModelShape, *, fused: bool) -> tuple[Adapted, ...]:
+    """Up, gate and down of dense layers, of routed experts and of shared ones, as the mean layer has them."""
+    moe = model.moe_layers / max(model.layers, 1)
+    kinds = (
+        (model.ffn_hidden, 1.0 - moe, 1.0 - moe),
+        (model.expert_ffn, moe * model.experts, moe * model.top_k),
+        (model.expert_ffn, moe * model.shared_experts, moe * model.shared_experts),
+    )
+    ups = model.mlp_matrices - 1
+    weights: list[Adapted] = []
+    for inner, copies, met in kinds:
+        if inner and copies:
+            wide = (
+                [Adapted(inputs=model.hidden, outputs=ups * inner, copies=copies, met=met)]
+                if fused
+                else [Adapted(inputs=model.hidden, outputs=inner, copies=copies, met=met)] * ups
+            )
+            weights += [*wide, Adapted(inputs=inner, outputs=model.hidden, copies=copies, met=met)]
+    return tuple(weights)
