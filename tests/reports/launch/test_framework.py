@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from planner.errors import UsageError
-from reports.launch import find_framework
-from reports.launch.framework import head, render
+from reports.launch import FRAMEWORKS, find_framework
+from reports.launch.framework import head, render, samples_of
 from reports.launch.planned_run import planned_run
 from tests.reports.launch.grid import answer
 from tests.reports.launch.runs import file_of, run_of
@@ -22,6 +23,34 @@ def test_the_head_names_model_precision_gpus_layout_length_and_program() -> None
     assert "steps of" in lines[2]
     assert "mpplan.estimate/2" in lines[3]
     assert lines[4] == "Start: bash FILE.sh"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("vit", "images of 384 x 384 pixels"),
+        ("sft-padded", "sequences of up to 2,048 tokens (400 on average)"),
+        ("dpo-packed", "pairs of sequences of 2,048 tokens"),
+        ("dense", "sequences of 8,192 tokens"),
+    ],
+)
+def test_a_step_is_made_of_samples(name, words) -> None:
+    assert samples_of(run_of(name)) == words
+
+
+@pytest.mark.parametrize(("name", "unit"), [("bert", "minutes"), ("vit", "hours"), ("dense-512", "days")])
+def test_a_duration_is_worded_as_in_reports(name, unit) -> None:
+    assert re.search(rf"; predicted to take [\d,.]+ {unit} \([\d,.]+–[\d,.]+\)$", head(FRAMEWORKS[0], run_of(name))[2])
+
+
+def test_the_power_limit_is_in_the_head_and_left_to_who_runs_the_machines() -> None:
+    for framework in FRAMEWORKS:
+        if framework.name != "megatron":
+            made = file_of(framework.name, "power-limit")
+
+            assert "8 x h100-sxm5-80gb at 500 W on 1 node" in made.text
+            assert any("nvidia-smi -pl" in note for note in made.notes)
+    assert not any("nvidia-smi" in note for note in file_of("skypilot", "dense").notes)
 
 
 def test_no_name_can_end_a_comment() -> None:
