@@ -181,13 +181,9 @@ def planned_run(
     layout, shape = plan["layout"], document["model"]
     seq_len = int(asked.number("seq_len") or shape["context"])
     mean_len = float(document.get("tokens_per_sequence") or seq_len)
-    images = int(asked.number("image_size") or shape.get("image_size") or 0) if shape["kind"] == "image" else None
-    stack = asked.text("stack") or DEFAULT_STACK
-    if stack not in STACKS and stack not in named_stacks():
-        raise asked.fail("question.stack", "a software stack", stack)
-    named = named_stacks().get(stack)
+    images = _image_size(asked, shape)
+    stack, chunked_by_default = _stack(asked)
     fused = find_architecture(board.arch).fused_attention
-    loss = asked.text("loss")
     return PlannedRun(
         model=str(shape["name"]),
         shape=shape,
@@ -201,7 +197,7 @@ def planned_run(
         optimizer=asked.known("question.optimizer", asked.text("optimizer") or DEFAULT_OPTIMIZER, find_optimizer).id,
         offload=asked.text("offload") or str(OFFLOAD.default),
         attention=asked.text("attention") or (FUSED if fused else SEPARATE),
-        stack=stack if named is None else named.stack,
+        stack=stack,
         seq_len=seq_len,
         mean_len=mean_len,
         image_size=images,
@@ -210,7 +206,7 @@ def planned_run(
         lora_rank=int(asked.number("lora_rank") or LORA_RANK),
         lora_targets=asked.text("lora_targets"),
         quant_double=not asked.flag("single_quant"),
-        chunked_loss=loss == "chunked" or (loss is None and named is not None and named.chunked_loss),
+        chunked_loss=chunked_by_default if asked.text("loss") is None else asked.text("loss") == "chunked",
         in_backward=asked.flag("in_backward"),
         commitment=asked.text("commitment") or str(COMMITMENT.default),
         duration=_duration(plan),
@@ -256,6 +252,27 @@ class _Echo:
             return find(name)
         except UsageError as error:
             raise self.fail(place, "a name of the catalogue", name) from error
+
+
+def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
+    """Pixels of a side, of a model that sees images."""
+    if shape["kind"] != "image":
+        return None
+    size = asked.number("image_size")
+    if size is None:
+        raise asked.fail("question.image_size", "pixels of a side", asked.value("image_size"))
+    return int(size)
+
+
+def _stack(asked: _Echo) -> tuple[str, bool]:
+    """Whose kernels the plan counts with, and whether the framework behind a name chunks its loss by default."""
+    name = asked.text("stack") or DEFAULT_STACK
+    named = named_stacks().get(name)
+    if named is not None:
+        return named.stack, named.chunked_loss
+    if name not in STACKS:
+        raise asked.fail("question.stack", "a software stack", name)
+    return name, False
 
 
 def _policy(asked: _Echo, plan: dict[str, Any], place: str) -> PrecisionPolicy:
