@@ -310,8 +310,12 @@ def _chosen(
 ) -> dict[str, Any]:
     """The plan of a precision and a GPU, the asked precision's and the first GPU's where they are not named."""
     plans: list[dict[str, Any]] = document.get(view) or []
+    known = (*PRECISIONS, *EXTRA_PRECISIONS)
+    for index, plan in enumerate(plans):
+        if plan["precision"] not in known:
+            raise asked.fail(f"{view}[{index}].precision", "a precision", plan["precision"])
     if precision is None and (precision := asked.text("precision")) is not None:
-        if precision not in (*PRECISIONS, *EXTRA_PRECISIONS):
+        if precision not in known:
             raise asked.fail("question.precision", "a precision", precision)
         at_once = "the asked precision"
     else:

@@ -172,3 +172,11 @@ def test_a_plan_that_does_not_fit_is_nothing_to_launch() -> None:
         planned_run(document, precision="fp16", gpu=None, view="plans")
 
     assert "bf16 on h100-sxm5-80gb" in str(refused.value.hint)
+
+
+def test_a_plan_in_no_precision_is_a_fault_of_the_file() -> None:
+    document = json.loads(answer("dense"))
+    document["plans"][-1]["precision"] = "bf17"
+
+    with pytest.raises(InputFileError, match=r"plans\[\d\]\.precision: expected a precision, found `bf17`"):
+        planned_run(document, precision="bf16", gpu=None, view="plans")
