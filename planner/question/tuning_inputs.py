@@ -16,7 +16,7 @@ IMAGE_SIZE = Input(
     metavar="N",
     help="Pixels of a side, of models that see images.",
     default="the model's",
-    parse=whole_number(low=16, high=4096),
+    parse=whole_number(low=16, high=4096, example=224),
 )
 SAMPLES = Input(
     name="samples",

@@ -102,7 +102,9 @@ def _launch(
 
     framework = find_framework(name)  # before the answer is read: a wrong name is said at once
     place = open_output(output if output is not None else "-")
-    file = launch_file(_cleaned(plan), framework.name, precision=precision, gpu=gpu, view=view)
+    document = _cleaned(plan)
+    named = "stdin" if plan == "-" else plan
+    file = launch_file(document, framework.name, precision=precision, gpu=gpu, view=view, file=named)
     _write(place, file.text.encode("utf-8"), quiet=quiet)
     for line in file.notes:
         note(f"not in the file: {line}", quiet=quiet)
