@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.comparison.basis import Basis, Planned
+from planner.comparison.basis import Basis
 from planner.comparison.pace import Pace
+from planner.comparison.planned import Planned
 from planner.runlog.log import RunLog
+from planner.training.frameworks import find_framework
+from planner.training.method import PRETRAIN
+from planner.training.recipe import Recipe
 from planner.validation.template import COLUMNS
 
 LAYOUT = {
-    "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch", "zero_or_fsdp_stage": "zero",
+    "tp": "tp", "pp": "pp", "vp": "vp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch",
+    "zero_or_fsdp_stage": "zero",
 }  # fmt: skip
 """Columns of a layout, which the log states or the plan has."""
 NEEDED = ("model", "precision", "gpu", "n_gpus", "seq_len", "global_batch_seqs")
@@ -79,8 +84,13 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
         "seq_len": basis.seq_len,
         "global_batch_seqs": basis.global_batch,
         "act_ckpt": basis.act_ckpt,
-        "framework": _framework(log),
+        "framework": _framework(log, planned),
+        "method": None if basis.method == PRETRAIN else basis.method,
     }
+    if planned is not None:
+        cells |= {"optimizer": planned.recipe.optimizer.id}
+    if basis.recipe is not None:
+        cells |= _trained(basis.recipe)
     same = planned is not None and not {"gpus", "global_batch", "seq_len"} & set(basis.differs)
     layout: Mapping[str, object] = (planned.plan.get("layout") or {}) if planned is not None and same else {}
     for column, name in LAYOUT.items():
@@ -90,8 +100,29 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
 
 
-def _framework(log: RunLog) -> str:
-    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core."""
+def _trained(recipe: Recipe) -> dict[str, object]:
+    """Cells of what is trained and how, as far as they are not what a blank one means."""
+    how = recipe.how
+    return {
+        "mean_tokens": None if recipe.lengths is None else float(f"{recipe.mean_len:.6g}"),
+        "lora_rank": recipe.lora_rank if how.adapts else None,
+        "lora_targets": recipe.lora_targets if how.adapts else None,
+        "trained_layers": recipe.trained_layers if how.trains == "last-layers" else None,
+        "offload": None if recipe.offload == "none" else recipe.offload,
+        "fused_loss": "y" if recipe.chunked_loss else None,
+        "in_backward": "y" if recipe.update_in_backward else None,
+    }
+
+
+def _framework(log: RunLog, planned: Planned | None) -> str:
+    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core.
+
+    Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is.
+    """
+    if planned is not None and log.framework == "Hugging Face" and planned.stack:
+        named = find_framework(planned.stack)
+        if named.stack_name and named.stack_name != find_framework(log.framework).stack_name:
+            return f"{log.framework}, {planned.stack}"
     dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
     return "Megatron-Core" if dated else log.framework
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from planner.comparison.basis import Given, planned_of, unit_price
+from planner.comparison.basis import Given, unit_price
 from planner.comparison.compare import Comparison, compare
 from planner.comparison.findings import cannot_tell, findings
+from planner.comparison.planned import planned_of
 from planner.errors import UsageError
 from tests.planner.comparison.runs import log_of
 from tests.planner.runlog.writers import LLAMA_8B, megatron_arguments, megatron_log, megatron_timers

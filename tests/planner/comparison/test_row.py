@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from planner.comparison.basis import Given, planned_of
+from planner.comparison.basis import Given
 from planner.comparison.compare import compare
+from planner.comparison.planned import planned_of
 from planner.comparison.row import row_id
 from planner.hardware.catalogue import find_gpu
 from planner.validation.runs import PublishedRun, parse_run

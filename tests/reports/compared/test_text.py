@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mpplan.api.document import worded
-from planner.comparison.basis import Given, planned_of
+from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.document import to_compare_document
+from planner.comparison.planned import planned_of
 from reports.compared.text import to_text
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer, run, timers_ms

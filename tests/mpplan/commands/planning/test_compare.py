@@ -17,8 +17,8 @@ import pytest
 
 from mpplan.ui.schema import file_of
 from planner.units import TERA
-from tests.planner.comparison.runs import TOKENS_PER_GPU
-from tests.planner.comparison.test_conventions import LLAMA, STEPS_S, counts_of, flop_per_token
+from tests.planner.comparison.runs import RECIPE, TOKENS_PER_GPU
+from tests.planner.comparison.test_conventions import STEPS_S, counts_of, flop_per_token
 from tests.planner.comparison.test_gap import PLAN, planned_step, timers_ms
 from tests.planner.runlog.test_read import SAMPLES
 from tests.planner.runlog.writers import (
@@ -31,7 +31,7 @@ from tests.planner.runlog.writers import (
     titan_step,
 )
 
-RATE = flop_per_token(LLAMA, 8192, counts_of(LLAMA)[0]) * TOKENS_PER_GPU / TERA
+RATE = flop_per_token(RECIPE, counts_of(RECIPE)[0]) * TOKENS_PER_GPU / TERA
 
 
 @pytest.fixture
@@ -103,7 +103,8 @@ def test_calibrate_takes_the_row(run, log, home):
 
 def test_a_row_is_added_to_a_file_and_the_same_run_replaced(run, log, home):
     template = run("calibrate", "--template").out
-    (home / "runs.csv").write_text(template + "mine,llama-3-8b\n".replace("\n", "," * 33 + "\n"), encoding="utf-8")
+    blank = "," * (template.splitlines()[-1].count(",") - 1)
+    (home / "runs.csv").write_text(f"{template}mine,llama-3-8b{blank}\n", encoding="utf-8")
     for _ in range(2):
         assert run("compare", log, "--plan", str(PLAN), "-o", "runs.csv").code == 0
     lines = (home / "runs.csv").read_text(encoding="utf-8").splitlines()
@@ -174,7 +175,7 @@ BLOCKS = re.compile(r"```console\n\$ (mpplan [^\n]+)\n(.*?)```", re.DOTALL)
 def page_log() -> bytes:
     """The page's run: Llama-3-8B on 64 H100 whose loader is slow, and that was restarted once after step 3,000."""
     draw = np.random.default_rng(0)
-    rate = flop_per_token(LLAMA, 8192, counts_of(LLAMA)[0]) * TOKENS_PER_GPU / TERA
+    rate = flop_per_token(RECIPE, counts_of(RECIPE)[0]) * TOKENS_PER_GPU / TERA
     timers = megatron_timers(timers_ms(data=0.35))
 
     def part(lines: int, begin: int, at: object) -> tuple[list[str], object]:
