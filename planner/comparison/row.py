@@ -12,8 +12,8 @@ from planner.comparison.basis import Basis
 from planner.comparison.pace import Pace
 from planner.comparison.planned import Planned
 from planner.runlog.log import RunLog
-from planner.training.frameworks import find_framework
-from planner.training.method import PRETRAIN
+from planner.training.frameworks import find_framework, named_stacks
+from planner.training.method import PRETRAIN, find_method
 from planner.training.recipe import Recipe
 from planner.validation.template import COLUMNS
 
@@ -29,6 +29,10 @@ SHAPE = {
     "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab",
 }  # fmt: skip
 """Columns of a shape, which a model of the log's own settings fills."""
+
+
+TRAINER = "Hugging Face"
+"""What logs of its Trainer are called, whoever's kernels ran in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,9 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
     layout: Mapping[str, object] = (planned.plan.get("layout") or {}) if planned is not None and same else {}
     for column, name in LAYOUT.items():
         cells[column] = log.facts.get(column, layout.get(name))
+    stated = log.facts.get("micro_batch")
+    if isinstance(stated, float):  # a log counts examples
+        cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
     if own and basis.model is not None:
         cells |= {column: getattr(basis.model, name) for column, name in SHAPE.items()}
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
@@ -119,10 +126,10 @@ def _framework(log: RunLog, planned: Planned | None) -> str:
 
     Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is.
     """
-    if planned is not None and log.framework == "Hugging Face" and planned.stack:
-        named = find_framework(planned.stack)
-        if named.stack_name and named.stack_name != find_framework(log.framework).stack_name:
-            return f"{log.framework}, {planned.stack}"
+    named = None if planned is None else named_stacks().get(planned.stack)
+    if named is not None and log.framework in ("", TRAINER):
+        whole = (log.framework, named.stack_name)
+        return TRAINER if named is find_framework(TRAINER) else ", ".join(part for part in whole if part)
     dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
     return "Megatron-Core" if dated else log.framework
 
