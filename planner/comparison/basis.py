@@ -109,6 +109,7 @@ def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
     batch = batch_of(log, logged, find_method(method))
     global_batch = first("global_batch", given.global_batch, batch, lambda p: p.recipe.global_batch)
     precision = first("precision", given.precision, precision_of(log), lambda p: str(p.plan["precision"]))
+    other = ("model",) if given.model is None and planned is not None and _is_other_model(log, planned) else ()
     recipe = None
     if model is not None and seq_len is not None:
         recipe = _recipe(planned, model, method, precision, seq_len, global_batch or 1)
@@ -127,7 +128,7 @@ def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
         recipe=recipe,
         tokens_per_sequence=recipe.mean_len if recipe is not None else None if seq_len is None else float(seq_len),
         sources=sources,
-        differs=tuple(name for name in differs if name != "act_ckpt"),
+        differs=(*other, *(name for name in differs if name != "act_ckpt")),
     )  # fmt: skip
 
 
@@ -198,6 +199,19 @@ def _model(log: RunLog, planned: Planned | None, given: Given, sources: dict[str
     if shape is not None:
         sources["model"] = "log"
     return shape
+
+
+OTHER_MODEL_RATIO = 0.05
+"""Parameters that lie further apart are those of another model: padded vocabularies and heads of tasks are nearer."""
+
+
+def _is_other_model(log: RunLog, planned: Planned) -> bool:
+    """Whether the log states a model of another size than the plan's."""
+    shape, stated = model_of_settings(log), log.facts.get("params_total")
+    params = float(shape.params_total) if shape is not None else stated
+    if not isinstance(params, float):
+        return False
+    return abs(params / planned.recipe.model.params_total - 1.0) > OTHER_MODEL_RATIO
 
 
 SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "top_k", "expert_ffn", "seq_len")

@@ -22,6 +22,10 @@ TIMERS = {
 """How to make a framework log the parts of a step."""
 
 
+CLOCK_S = 2.0
+"""Times of day have whole seconds in some logs: one at either end."""
+MFU_INPUTS = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
+"""Inputs of an MFU, one of which is wrong where it is above 1."""
 ATTENTION = {
     "causal": "compare.attention.causal", "full": "compare.attention.full", "none": "compare.attention.none",
 }  # fmt: skip
@@ -131,8 +135,7 @@ def _beyond(comparison: Comparison) -> list[Message]:
     basis, use = comparison.basis, comparison.use
     mfu = comparison.utilisations[0].mfu_dense_ratio if comparison.utilisations else None
     if mfu is not None and mfu > 1.0 and basis.gpu is not None and basis.model is not None:
-        names = tuple(Message.of("compare.flag", name=name) for name in ("model", "gpu", "gpus", "seq_len",
-                                                                         "global_batch"))  # fmt: skip
+        names = tuple(Message.of("compare.flag", name=name) for name in MFU_INPUTS)
         told.append(Message.of("compare.beyond.mfu", mfu_ratio=mfu, gpu=basis.gpu.id, names=names))
     printed = next((revealed.printed for revealed in comparison.revealed if revealed.figure == "mfu"), None)
     if printed is not None and printed > 1.0:
@@ -143,9 +146,15 @@ def _beyond(comparison: Comparison) -> list[Message]:
         if all(abs(stated / peak.flop_per_s - 1.0) > SAME_PEAK_RATIO for peak in peaks):
             told.append(Message.of("compare.beyond.peak", tflops=stated / TERA, gpu=basis.gpu.id))
     spent = sum(kind.seconds for kind in use.spent)
-    if use.wall_s is not None and spent > (1.0 + SMALL_RATIO) * use.wall_s:
+    if use.wall_s is not None and spent > (1.0 + SMALL_RATIO) * use.wall_s + _before_clock_s(comparison):
         told.append(Message.of("compare.beyond.clock", spent_s=spent, wall_s=use.wall_s))
     return told
+
+
+def _before_clock_s(comparison: Comparison) -> float:
+    """Time that steps may have beyond the clock: its first time is that of the end of the first line's steps."""
+    steps, pace = comparison.log.steps, comparison.pace
+    return CLOCK_S + (0.0 if pace is None or not len(steps) else pace.step_s.mid * float(steps.count[0]))
 
 
 def _gap(comparison: Comparison) -> list[Message]:
@@ -190,15 +199,24 @@ def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
         told.append(Message.of("compare.lacks.clock"))
     elif log.durations_from == "clock":
         told.append(Message.of("compare.lacks.pauses"))
-    if comparison.last_step is None:
-        told.append(Message.of("compare.lacks.length"))
-    if comparison.usd_per_gpu_h is None:
-        told.append(Message.of("compare.lacks.price"))
-    elif basis.gpus is None:
-        told.append(Message.of("compare.lacks.gpus"))
+    told += _end_and_bill(comparison)
     if comparison.forecast is not None and log.attempts == 1 and comparison.remaining_steps:
         told.append(Message.of("compare.lacks.stops"))
     return tuple(told)
+
+
+def _end_and_bill(comparison: Comparison) -> list[Message]:
+    """What an end and a bill lack."""
+    told: list[Message] = []
+    if not comparison.log.reached:
+        told.append(Message.of("compare.lacks.numbers"))
+    elif comparison.last_step is None:
+        told.append(Message.of("compare.lacks.length"))
+    if comparison.usd_per_gpu_h is None:
+        told.append(Message.of("compare.lacks.price"))
+    elif comparison.basis.gpus is None:
+        told.append(Message.of("compare.lacks.gpus"))
+    return told
 
 
 def notes(comparison: Comparison) -> tuple[Message, ...]:

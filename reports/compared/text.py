@@ -25,6 +25,8 @@ LEAST_SHOWN_S = 5e-4
 SHOWN_COUNTS = 6
 """Ways of counting that are shown without recomputation; then `SHOWN_AGAIN` with it."""
 SHOWN_AGAIN = 2
+LEAST_USD = 0.01
+"""A cent: less is told as such."""
 UNITS = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
 """Of times that somebody waits for, in seconds; the first that a time fills once."""
 
@@ -78,13 +80,15 @@ def _head(document: Document, say: Say, lang: str) -> str:
     log, pace = document["log"], document["pace"]
     of = "" if document["last_step"] is None else say("compare.head.of", steps=f"{document['last_step']:,}")
     framework = log["framework"] or say("compare.head.unknown")
+    reached = f"{log['reached_step']:,}" if log["reached_step"] else "?"
     lines = [
         say("compare.head.log", framework=framework, understood=f"{log['understood']:,}", lines=f"{log['lines']:,}",
-            reached=f"{log['reached_step']:,}", of=of, starts=words_for(lang).count("starts", log["starts"]))
+            reached=reached, of=of, starts=words_for(lang).count("starts", log["starts"]))
     ]  # fmt: skip
     if pace is not None:
         step, rate = pace["step_s"], document["tokens_per_s_per_gpu"]
-        line = say("compare.head.pace", step_s=step["mid"], low=step["low"], high=step["high"])
+        key = "compare.head.mean" if pace["lines"] == 1 else "compare.head.pace"
+        line = say(key, step_s=step["mid"], low=step["low"], high=step["high"])
         lines.append(line + ("" if rate is None else say("compare.head.rate", rate=rate)))
     return "\n".join(lines)
 
@@ -156,7 +160,7 @@ def _time(document: Document, say: Say) -> str:
     if not use["spent"]:
         return ""
     wall = use["wall_s"]
-    total = wall if wall else sum(row["seconds"] for row in use["spent"])
+    total = max(wall or 0.0, sum(row["seconds"] for row in use["spent"]))  # the clock begins after the first line
     unit, per = _unit(total)
     unit_word = say(f"compare.unit.{unit}")
     told = say("compare.head.no_wall") if wall is None else say("compare.head.wall", time=wall / per, unit=unit_word)
@@ -232,4 +236,6 @@ def _moment(seconds: float) -> str:
 
 
 def _usd(value: float) -> str:
+    if 0 < value < LEAST_USD:
+        return f"<${LEAST_USD}"
     return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"

@@ -879,6 +879,7 @@ TEXT: dict[str, str] = {
     "compare.head.of": " of {steps}",
     "compare.head.unknown": "Unknown",
     "compare.head.pace": "Step: {step_s} s (5 to 95 % of lines: {low} to {high} s)",
+    "compare.head.mean": "Step: {step_s} s",
     "compare.head.rate": ", {rate} tokens/s per GPU",
     "compare.head.mfu": "MFU by convention",
     "compare.head.gap": "Beside the plan, seconds per step that counts",

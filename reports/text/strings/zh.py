@@ -858,6 +858,7 @@ TEXT: dict[str, str] = {
     "compare.head.of": "（共 {steps} 步）",
     "compare.head.unknown": "未知框架",
     "compare.head.pace": "每步 {step_s} 秒（5 % 至 95 % 的行：{low} 至 {high} 秒）",
+    "compare.head.mean": "每步 {step_s} 秒",
     "compare.head.rate": "，每张 GPU 每秒 {rate} 词元",
     "compare.head.mfu": "各口径的 MFU",
     "compare.head.gap": "与计划对照，每个有效步的秒数",

@@ -99,6 +99,13 @@ def test_another_batch_or_number_of_gpus_is_compared_per_token_and_gpu_and_said(
     assert "compare.differs" in {message.key for message in findings(half)}
 
 
+def test_a_log_of_another_model_than_the_plans_says_so():
+    assert run(2.0).basis.differs == ()
+    assert run(2.0, num_layers=80, hidden_size=8192, ffn_hidden_size=28672, num_attention_heads=64).basis.differs == (
+        "model",
+    )
+
+
 def test_the_price_of_a_plan_is_what_its_hours_cost():
     planned = planned_of(answer(), None, None)
     price = unit_price(planned, Given())
