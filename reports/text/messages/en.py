@@ -362,7 +362,7 @@ TEMPLATES: dict[str, str] = {
     "compare.lacks.mfu": "The MFU: it takes {flags}.",
     "compare.lacks.clock": "Stops, checkpoints and evaluation between steps: the log has no times of day.",
     "compare.lacks.pauses": "Slow steps from pauses: the time of a step is that between two lines, with whatever else happened there.",
-    "compare.lacks.numbers": "How far the run is, and its end: no line has the number of its step. Hugging Face's Trainer shows it in its bar (`disable_tqdm=False`).",
+    "compare.lacks.numbers": "How far the run is, and its end: no line has the number of its step. The bar of Hugging Face's `Trainer` shows it (`disable_tqdm=False`).",
     "compare.lacks.length": "The end: the log does not say how many steps the run has; a plan would.",
     "compare.lacks.price": "The bill: no price is known; `--price` or a plan gives one.",
     "compare.lacks.gpus": "The bill: the number of GPUs is unknown; `--gpus` gives it.",

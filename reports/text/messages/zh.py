@@ -362,7 +362,7 @@ TEMPLATES: dict[str, str] = {
     "compare.lacks.mfu": "MFU：还需要 {flags}。",
     "compare.lacks.clock": "步与步之间的停机、检查点和评估：日志没有时刻。",
     "compare.lacks.pauses": "慢步与停顿之分：步时取自两行之间的时间，包含其间发生的一切。",
-    "compare.lacks.numbers": "运行到了哪一步、何时结束：没有一行带步号。Hugging Face 的 Trainer 在进度条里显示步号（`disable_tqdm=False`）。",
+    "compare.lacks.numbers": "运行到了哪一步、何时结束：没有一行带步号。`Trainer` 的进度条显示步号（`disable_tqdm=False`）。",
     "compare.lacks.length": "何时结束：日志没有说明总步数；计划里有。",
     "compare.lacks.price": "费用：没有价格；可用 `--price` 或计划给出。",
     "compare.lacks.gpus": "费用：GPU 数量未知；可用 `--gpus` 给出。",
