@@ -103,12 +103,12 @@ def _head_layers(model: ModelShape) -> float:
 
 
 def trained_share(recipe: Recipe) -> float:
-    """Trained over all parameters: 1, the adapters' part with LoRA, or that of the layers that learn."""
+    """Trained over all parameters: 1, the adapters' over them with LoRA, or the part of the layers that learn."""
     model = recipe.model
     if recipe.trains_all:
         return 1.0
     if recipe.how.adapts:
-        return min(1.0, recipe.adapter_params_per_layer * model.layers / model.params_total)
+        return recipe.adapter_params_per_layer * model.layers / model.params_total
     ends = model.embedding_params + (0.0 if model.tied_embeddings else model.head_params)
     return recipe.weight_gradient_share * (1.0 - ends / model.params_total)
 

@@ -294,6 +294,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     asked, policies = _policies(read, model, framework)
     optimizer = find_optimizer(usual_optimizer)
     read.note(OPTIMIZER, optimizer.id)
+    fixed = read_one_copy(read, model) if images else _fixed(read, framework)
     attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
     gpus, deadline_s, budget_usd = _targets(read)
     confidence_ratio = read.value_or_default(CONFIDENCE)
@@ -303,7 +304,6 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
-    fixed = read_one_copy(read, model) if images else _fixed(read, framework)
     memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:

@@ -190,8 +190,14 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
             f"{layers.flag}: {given_layers} of the {model.layers} layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all of them",
         )
+    given_rank = read.value_or_default(rank) if method.adapts else 0
+    if given_rank > model.hidden:
+        raise UsageError(
+            f"{rank.flag}: {given_rank:,} is more than the {model.hidden:,} inputs of the layers of {model.name}",
+            hint=f"{METHOD.flag} sft trains all weights, and there are fewer of them",
+        )
     return Tuning(
-        lora_rank=read.value_or_default(rank) if method.adapts else 0,
+        lora_rank=given_rank,
         lora_targets=read.value_or_default(targets) if method.adapts else ALL_LINEAR,
         trained_layers=given_layers,
         double_quant=not read.value(SINGLE_QUANT),

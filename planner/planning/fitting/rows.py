@@ -11,9 +11,9 @@ from planner.errors import Message
 from planner.evidence import Estimate
 from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
+from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import best_on
+from planner.planning.choice import best_on, risk_of
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -91,7 +91,7 @@ def _row(
     index = int(np.argmin(choice.scores.memory_bytes)) if choice.best is None else choice.best
     at = choice.layouts.take(slice(index, index + 1))
     drawn = case.evaluate(at, draws)
-    risk, speed = memory_risk(drawn.memory_bytes, case.cluster.gpu), None
+    risk, speed = risk_of(case, at), None
     if choice.best is not None:
         speed = Estimate.of_draws(np.broadcast_to(np.ravel(drawn.tokens_per_s_per_gpu), (draws.count,)) * gpus)
     price = case.price.usd_per_gpu_h
