@@ -69,7 +69,7 @@ from planner.question.resolve_images import (
     refuse_images,
 )
 from planner.question.resolve_model import resolve_model
-from planner.question.resolve_tuning import read_data, read_tuning, tuning_length
+from planner.question.resolve_tuning import check_one_micro_batch, read_data, read_tuning, tuning_length
 from planner.question.tuning_inputs import IN_BACKWARD
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
@@ -91,12 +91,14 @@ TUNING_STACK = "hf"
 
 def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> StepBatch:
     given = read.value(GLOBAL_BATCH)
-    if given is not None:
-        if given % method.sequences_per_example:
+    for item in (GLOBAL_BATCH, MICRO_BATCH):
+        number = read.value(item)
+        if number is not None and number % method.sequences_per_example:
             raise UsageError(
-                f"{GLOBAL_BATCH.flag} counts sequences, and an example of {method.id} has two: {given} is odd",
-                hint=f"for example {GLOBAL_BATCH.flag} {given + 1}",
+                f"{item.flag} counts sequences, and an example of {method.id} has two: {number} is odd",
+                hint=f"for example {item.flag} {number + 1}",
             )
+    if given is not None:
         return StepBatch(sequences=given)
     if method.fine_tunes:
         read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
@@ -297,6 +299,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     fixed = read_one_copy(read, model) if images else _fixed(read, framework)
     attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
     gpus, deadline_s, budget_usd = _targets(read)
+    check_one_micro_batch(read, tuning, gpus)
     confidence_ratio = read.value_or_default(CONFIDENCE)
     max_gpus = _max_gpus(read, budget_alone=budget_usd is not None and gpus is None and deadline_s is None)
     if gpus is not None and max_gpus is not None and gpus > max_gpus:
@@ -335,6 +338,11 @@ def _sequences(read: Reader, model: ModelShape, method: Method) -> TrainingData:
 
 def _seq_len(read: Reader, model: ModelShape, method: Method) -> int:
     seq_len = read.value(SEQ_LEN)
+    if seq_len is not None and method.fine_tunes and 0 < model.learned_positions < seq_len:
+        raise UsageError(
+            f"{SEQ_LEN.flag}: {seq_len:,} is above the {model.learned_positions:,} positions that {model.name} learned",
+            hint=f"at most {SEQ_LEN.flag} {model.learned_positions}",
+        )
     if seq_len is None and method.fine_tunes:
         return tuning_length(read, model, TUNING_SEQ_LEN)
     if seq_len is None:

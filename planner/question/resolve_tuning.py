@@ -12,7 +12,7 @@ from planner.errors import InputFileError, Message, UsageError
 from planner.files import read_text
 from planner.models.shape import ModelShape
 from planner.question.asked import Reader
-from planner.question.inputs import METHOD, SEQ_LEN, TOKENS, TOKENS_PER_PARAM
+from planner.question.inputs import GLOBAL_BATCH, METHOD, MICRO_BATCH, SEQ_LEN, TOKENS, TOKENS_PER_PARAM
 from planner.question.question import Tuning
 from planner.question.tuning_inputs import (
     DEFAULT_EXAMPLES,
@@ -133,7 +133,7 @@ def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:
     """Lengths of the examples, and whether they are assumed."""
     text = read.text(LENGTHS)
     if text is None:
-        mean = min(USUAL_TOKENS, MOST_OF_SEQUENCE * seq_len)
+        mean = max(1.0, min(USUAL_TOKENS, MOST_OF_SEQUENCE * seq_len))
         read.note(LENGTHS, mean, note=Message.of("note.usual_lengths"))
         return Lengths.around(mean, seq_len), True
     path = user_path(text)
@@ -204,6 +204,22 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
         in_backward=bool(read.value(IN_BACKWARD)),
         loss=read.value(LOSS),
     )
+
+
+def check_one_micro_batch(read: Reader, tuning: Tuning, gpus: int | None) -> None:
+    """With updates inside the backward pass a step is one micro-batch on each GPU.
+
+    Raises:
+        UsageError: batch, micro-batch and GPUs were given, and make more of them, or less than one.
+    """
+    batch, micro_batch = read.value(GLOBAL_BATCH), read.value(MICRO_BATCH)
+    if not tuning.in_backward or batch is None or micro_batch is None or gpus is None:
+        return
+    if batch != micro_batch * gpus:
+        raise UsageError(
+            f"{IN_BACKWARD.flag} makes a step of one micro-batch per GPU: {micro_batch * gpus} sequences, not {batch}",
+            hint=f"{GLOBAL_BATCH.flag} {micro_batch * gpus}, or leave {MICRO_BATCH.flag} out",
+        )
 
 
 def _check_used(read: Reader, method: Method) -> None:

@@ -108,19 +108,22 @@ def _row(
 
 
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs at mid, as flags with what they need; the most trained weights first."""
+    """Ways to train that fit on so many GPUs safely, as flags with what they need; the most trained weights first."""
     ways: list[Message] = []
     for variant in variants_of(question):
         flags, asked = changes(question, variant), asked_as(question, variant)
         if not flags or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
             continue
         recipe = asked.recipe(asked.asked, case.cluster)
-        mid = resolve_rates(case.cluster, recipe, None, case.rates.parameters).sample()
-        other = replace(case, recipe=recipe, mid=mid)
+        rates = resolve_rates(case.cluster, recipe, None, case.rates.parameters)
+        other = replace(case, recipe=recipe, rates=rates, mid=rates.sample())
         layouts = enumerate_layouts(recipe, case.cluster, question.fixed, gpus=gpus)
         if not len(layouts):
             continue
-        needed_bytes = float(other.score(layouts).memory_bytes.min())
-        if needed_bytes <= usable_bytes(case.cluster.gpu):
-            ways.append(Message.of("hint.way", flags=flags, needed_gib=needed_bytes / GIB))
+        needed_bytes = other.score(layouts).memory_bytes
+        leanest = int(np.argmin(needed_bytes))
+        if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
+            continue
+        if risk_of(other, layouts.take(slice(leanest, leanest + 1))) <= case.memory_risk:
+            ways.append(Message.of("hint.way", flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB))
     return tuple(ways)
