@@ -135,4 +135,10 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
 
 def gathered_bytes(recipe: Recipe) -> float:
     """Bytes per gathered parameter of a layer: 4-bit weights are gathered as they lie."""
-    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else recipe.policy.gather_bytes
+    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else gathered_bytes_of_ends(recipe)
+
+
+def gathered_bytes_of_ends(recipe: Recipe) -> float:
+    """Bytes per gathered parameter of embedding and output layer: frozen ones lie in the compute type, not in FP32."""
+    policy = recipe.policy
+    return min(policy.gather_bytes, policy.activation_bytes) if recipe.how.adapts else policy.gather_bytes

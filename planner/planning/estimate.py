@@ -371,7 +371,12 @@ def _warnings(
     for plan in plans:
         if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             warnings.append(
-                Message.of("warning.memory_risk", gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk)
+                Message.of(
+                    "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk",
+                    gpu=plan.gpu,
+                    risk=plan.memory_risk,
+                    allowed=question.memory_risk,
+                )
             )
         if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
-from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
+from planner.hardware.cluster import (
+    CARDS_PER_MACHINE,
+    DEFAULT_NIC_BYTES_PER_S,
+    Cluster,
+    cards_of_one_machine,
+    make_cluster,
+)
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
@@ -160,8 +166,9 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         _check_limits_known(gpus)
     clusters = []
     for gpu in {gpu.id: gpu for gpu in gpus}.values():
-        between = parse_network(network, NETWORK.flag, per_node or gpu.gpus_per_node) if network else None
-        clusters.append(make_cluster(gpu, gpus_per_node=per_node, network=between, power_limit_w=limit_w))
+        node = per_node or cards_of_one_machine(gpu, read.value(GPUS)) or gpu.gpus_per_node
+        between = parse_network(network, NETWORK.flag, node) if network else None
+        clusters.append(make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w))
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     if any(usual):
         taken = tuple(short[1] for short in usual if short)
@@ -191,7 +198,9 @@ def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> 
     note = Message.of("note.gpu_of_record") if recorded else None
     read.note(GPU, ids if len(ids) > 1 else first.gpu.id, "record" if recorded else None, note)
     if read.text(GPUS_PER_NODE) is None:
-        read.note(GPUS_PER_NODE, first.gpus_per_node, "catalogue")
+        cards = cards_of_one_machine(first.gpu, first.gpus_per_node) is not None
+        note = Message.of("note.cards", most=CARDS_PER_MACHINE) if cards else None
+        read.note(GPUS_PER_NODE, first.gpus_per_node, "default" if cards else "catalogue", note)
     source = None if read.text(NETWORK) else "default" if first.nic_assumed else "catalogue"
     assumed = Message.of("note.network_assumed", gbit_per_s=_gbit_per_s(DEFAULT_NIC_BYTES_PER_S))
     rate = Message.of("text.network_rate", gbit_per_s=_gbit_per_s(first.nic_bytes_per_s))
