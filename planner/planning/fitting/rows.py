@@ -107,8 +107,12 @@ def _row(
     )  # fmt: skip
 
 
+WORTH_TRYING = 0.2
+"""Risk of running out of memory up to which a way is named, with its risk."""
+
+
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs safely, as flags with what they need; the most trained weights first."""
+    """Ways to train that fit on so many GPUs, as flags with what they need and risk; the most trained weights first."""
     ways: list[Message] = []
     for variant in variants_of(question):
         flags, asked = changes(question, variant), asked_as(question, variant)
@@ -124,6 +128,8 @@ def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, .
         leanest = int(np.argmin(needed_bytes))
         if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
             continue
-        if risk_of(other, layouts.take(slice(leanest, leanest + 1))) <= case.memory_risk:
-            ways.append(Message.of("hint.way", flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB))
+        risk = risk_of(other, layouts.take(slice(leanest, leanest + 1)))
+        key = "hint.way" if risk <= case.memory_risk else "hint.way_at_risk"
+        if risk <= max(case.memory_risk, WORTH_TRYING):
+            ways.append(Message.of(key, flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB, risk=risk))
     return tuple(ways)

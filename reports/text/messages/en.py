@@ -265,6 +265,7 @@ TEMPLATES: dict[str, str] = {
     "hint.more_memory": "a GPU with more memory",
     "hint.fits_with": "on {gpu:gpu} it fits {ways:semicolon}; `mpplan fit` compares them",
     "hint.way": "with {flags:space} ({needed_gib:.0f} GiB)",
+    "hint.way_at_risk": "with {flags:space} ({needed_gib:.0f} GiB, running out with a probability of {risk:.0%})",
     "hint.no_offer": "name more GPUs with --gpus, another --method, or give --price with one --gpu",
     "hint.fits_on": "it fits on {gpus} GPUs; or try {ways}",
     "hint.splits_on": "take {gpus} GPUs, or another --global-batch",

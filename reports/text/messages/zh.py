@@ -265,6 +265,7 @@ TEMPLATES: dict[str, str] = {
     "hint.more_memory": "换显存更大的 GPU",
     "hint.fits_with": "在 {gpu:gpu} 上可用：{ways:semicolon}；`mpplan fit` 会加以比较",
     "hint.way": "{flags:space}（{needed_gib:.0f} GiB）",
+    "hint.way_at_risk": "{flags:space}（{needed_gib:.0f} GiB，显存不足的概率为 {risk:.0%}）",
     "hint.no_offer": "用 --gpus 给出更多 GPU，换一种 --method，或给单一 --gpu 指定 --price",
     "hint.fits_on": "用 {gpus} 张 GPU 放得下；或试试 {ways}",
     "hint.splits_on": "用 {gpus} 张 GPU，或换一个 --global-batch",
