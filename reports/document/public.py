@@ -75,7 +75,7 @@ SOURCES = frozenset({"evidence", "evidence_id", "evidence_ids", "rental_evidence
 EMPTY = frozenset({"money.prices.provider", "money.prices.region", "money.here"})
 """Private fields that are empty where nothing was chosen, and so become empty."""
 
-LEFT_OUT = frozenset({"claims", "money.elsewhere"})
+LEFT_OUT = frozenset({"money.elsewhere"})
 """Parts that say nothing without their names."""
 
 PARTS = frozenset({
