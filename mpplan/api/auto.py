@@ -107,8 +107,8 @@ def chosen(answer: Answer, notes: Mapping[str, Message]) -> Answer:
     inputs = dict(answer.question)
     for name, note in notes.items():
         inputs[name] = replace(inputs[name], source="derived", note=note)
-    said = tuple(Assumption(id=f"{name}_auto", message=note, input=name) for name, note in notes.items())
-    return replace(answer, question=inputs, assumptions=(*said, *answer.assumptions))
+    assumed = tuple(Assumption(id=f"{name}_auto", message=note, input=name) for name, note in notes.items())
+    return replace(answer, question=inputs, assumptions=(*assumed, *answer.assumptions))
 
 
 def _all_gpus() -> Iterator[str]:

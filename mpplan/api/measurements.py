@@ -20,7 +20,7 @@ from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
 from planner.records.store import StoredRecord, fleet_size, record_of_gpu
 from planner.records.summary import RecordSummary, facts_of
-from planner.training.policies import why_unsupported
+from planner.training.support import why_unable
 
 
 def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
@@ -65,9 +65,9 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
     kinds = {point.kind for point in record.file.measurements}
     if facts.collectives or not kinds <= {"training", *SEVERAL_RANKS}:
         return
-    found = " and ".join(sorted(kinds))
+    measured = " and ".join(sorted(kinds))
     raise InputFileError(
-        f"{name}:1: kind: expected kernels or collectives between GPUs, found {found} alone",
+        f"{name}:1: kind: expected kernels or collectives between GPUs, found {measured} alone",
         hint="training: `mpplan calibrate` learns from the rows of `mpplan records import --runs`; ranks: measure "
         "their collectives too with `mpplan probe --ranks`",
     )
@@ -185,7 +185,7 @@ def measured_for(
         rates = measured_rates(record.file.measurements)
         by_policy = terms.setdefault(cluster.gpu.id, {})
         for policy in question.policies:
-            if why_unsupported(policy, cluster.gpu) is None:
+            if why_unable(question.model, policy, cluster.gpu) is None:
                 recipe = question.recipe(policy, cluster)
                 base = resolve_rates(cluster, recipe, None, parameters).terms
                 by_policy[policy.id] = measured_terms(rates, recipe, base, shipped=record.shipped)

@@ -17,7 +17,7 @@ from planner.rates.terms import Term
 from planner.records.home import user_path
 from planner.records.jsonl import read_measurements
 from planner.records.store import RECORD_SUFFIXES, StoredRecord
-from planner.training.policies import why_unsupported
+from planner.training.support import why_unable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def with_network(
     warnings: list[Message] = []
     for cluster in question.clusters:
         network = networks.get(cluster.gpu.id)
-        policies = [policy for policy in question.policies if why_unsupported(policy, cluster.gpu) is None]
+        policies = [policy for policy in question.policies if why_unable(question.model, policy, cluster.gpu) is None]
         if network is None or not policies:
             continue
         # No term of the network differs by precision: one fit serves all of them.

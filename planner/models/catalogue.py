@@ -6,7 +6,7 @@ from planner.evidence import Evidence, EvidenceKind
 from planner.models.shape import ModelShape
 from planner.rows import CATALOG, Catalogue, Row
 
-KINDS = ("decoder", "encoder", "encoder-decoder", "cnn")
+KINDS = ("decoder", "encoder", "encoder-decoder")
 
 
 def _shape(row: Row) -> ModelShape:

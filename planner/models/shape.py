@@ -10,12 +10,12 @@ from planner.models.image_network import ImageNetwork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """The dimensions of a transformer (or CNN) on which its cost depends."""
+    """The dimensions of a transformer on which its cost depends, or the network of a model that sees images."""
 
     name: str
     """Slug, for example `llama-3.1-70b`."""
     kind: str
-    """`decoder`, `encoder`, `encoder-decoder`; `image`, which sees images; or `cnn`, a network of a published run."""
+    """`decoder`, `encoder`, `encoder-decoder`; or `image`, which sees images."""
     layers: int
     """Transformer layers (encoder plus decoder layers for an encoder-decoder)."""
     hidden: int
@@ -80,7 +80,7 @@ class ModelShape:
     @property
     def has_network(self) -> bool:
         """Whether it is a model that sees images, which no field of a transformer describes."""
-        return self.kind in ("cnn", "image")
+        return self.kind == "image"
 
     @property
     def moe_layers(self) -> int:

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.hardware.cluster import Cluster
-from planner.models.convnet import network_of
-from planner.models.images.catalogue import network_of as image_network_of
+from planner.models.images.catalogue import network_of
 from planner.parallelism.layout import Layouts
-from planner.performance.convnet import network_memory, network_step
 from planner.performance.images.step import image_memory, image_step
 from planner.performance.memory import MemoryItems, memory_items, usable_bytes
 from planner.performance.operations import Work, recomputed_flop_per_token, work_of, worked_flop_per_token
@@ -69,11 +67,9 @@ class Evaluation:
 def step_of(
     recipe: Recipe, cluster: Cluster, at: Layouts, memory_bytes: Value, rates: Rates, work: Work | None = None
 ) -> StepTimes:
-    """Itemised step of a transformer or a convolutional network that needs so much memory."""
-    if recipe.model.kind == "cnn":
-        return network_step(network_of(recipe.model), recipe, cluster, at, rates)
-    if recipe.model.kind == "image":
-        return image_step(image_network_of(recipe.model), recipe, cluster, at, rates)
+    """Itemised step of a transformer, or of a model that sees images, that needs so much memory."""
+    if recipe.model.has_network:
+        return image_step(network_of(recipe.model), recipe, cluster, at, rates)
     step = step_times(recipe, cluster, at, rates, work)
     step = replace(step, allocator=allocator_s(cluster, at, memory_bytes, rates))
     if not recipe.optimizer.paged:
@@ -83,11 +79,9 @@ def step_of(
 
 
 def memory_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None = None) -> MemoryItems:
-    """Itemised peak memory of a transformer or a convolutional network."""
-    if recipe.model.kind == "cnn":
-        return network_memory(network_of(recipe.model), recipe, at, rates)
-    if recipe.model.kind == "image":
-        return image_memory(image_network_of(recipe.model), recipe, at, rates)
+    """Itemised peak memory of a transformer or of a model that sees images."""
+    if recipe.model.has_network:
+        return image_memory(network_of(recipe.model), recipe, at, rates)
     return memory_items(recipe, at, rates, work)
 
 
@@ -98,10 +92,8 @@ def draw_ratio_of(recipe: Recipe, at: Layouts, rates: Rates, work: Work | None =
 
 def flop_of(recipe: Recipe) -> float:
     """Model FLOP per token (per image of a model that sees images), forward and backward, of what the method trains."""
-    if recipe.model.kind == "cnn":
+    if recipe.model.has_network:
         return 3.0 * network_of(recipe.model).flop_per_image
-    if recipe.model.kind == "image":
-        return 3.0 * image_network_of(recipe.model).flop_per_image
     return worked_flop_per_token(recipe)
 
 

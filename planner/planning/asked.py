@@ -12,7 +12,7 @@ from planner.planning.counts import fewest, soonest
 from planner.planning.fitting.rows import ways_that_fit
 from planner.planning.fitting.shortage import larger_budget, leaner
 from planner.planning.ranges import Ranged, ranged_plan, why_not
-from planner.planning.targets import Targets, at_confidence, targets_of
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.terms import Draws
 from planner.units import DAY_S
@@ -131,7 +131,7 @@ def chosen_count(question: Question, case: Case, targets: Targets, draws: Draws)
         later_days = _days_within_budget(question, case, targets, draws)
         if later_days is None or error.message.key != "error.too_dear":
             raise
-        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=later_days * 1.02)
+        hint = Message.of("hint.budget_or_deadline", hint=error.hint, deadline_days=later_days * ROOM_RATIO)
         raise NoPlanError(error.message, hint=hint) from error
 
 
@@ -173,7 +173,7 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
     plan, likely = result.plan, result.plan.probability
     days = at_confidence(result.draws["duration_days"], targets.confidence_ratio)
     if likely.deadline is not None and likely.deadline < targets.confidence_ratio:
-        later_days = days * 1.02
+        later_days = days * ROOM_RATIO
         try:
             enough = fewest(case, question.fixed, draws, replace(targets, budget_usd=None))
             hint = Message.of("hint.more_gpus", gpus=enough.gpus, deadline_days=later_days)
@@ -205,5 +205,5 @@ def _check_targets(question: Question, case: Case, result: Ranged, targets: Targ
                 confidence=targets.confidence_ratio,
                 likely=likely.budget,
             ),
-            hint=larger_budget(case, usd * 1.02),
+            hint=larger_budget(case, usd * ROOM_RATIO),
         )

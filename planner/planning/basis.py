@@ -234,7 +234,7 @@ def _network_measured(cases: tuple[Case, ...]) -> bool:
 
 def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[Assumption, ...]:
     """Defaults that the user could state instead, and what the model takes for granted."""
-    defaults = _IMAGE_DEFAULTS if question.model.kind == "image" else _DEFAULTS
+    defaults = _IMAGE_DEFAULTS if question.model.has_network else _DEFAULTS
     given = {name: question.inputs[name] for name in defaults if name in question.inputs}
     assumptions = list(_short_names(question))
     assumptions += [
@@ -250,10 +250,14 @@ def collect_assumptions(question: Question, cases: tuple[Case, ...]) -> tuple[As
 
 
 def _model_assumptions(case: Case) -> Iterator[Assumption]:
-    """What the model assumes of hosts, failures and stops; no input of the question replaces these."""
+    """What the model assumes of the data, hosts, failures and stops."""
     rates = case.mid
-    if case.recipe.model.kind == "image":
+    if case.recipe.model.has_network:
         yield Assumption(id="input_pipeline", message=Message.of("assumption.input_pipeline"))
+    lengths = case.recipe.lengths
+    if lengths is not None:
+        text = Message.of("assumption.padding", mean=lengths.mean_tokens, seq_len=case.recipe.seq_len)
+        yield Assumption(id="padding", message=text, input="packed")
     host, network = float(rates.host_energy_ratio), float(rates.network_energy_ratio)
     yield Assumption(id="host_share", message=Message.of("assumption.host_share", host=host, network=network))
     hours, restart_min = 1 / float(rates.failures_per_gpu_h), float(rates.restart_s) / MINUTE_S

@@ -16,7 +16,7 @@ from planner.planning.case import Case
 from planner.planning.choice import Choice, choose
 from planner.planning.counts import fewest
 from planner.planning.footprint import gpus_allowed, peak_of
-from planner.planning.targets import at_confidence, targets_of
+from planner.planning.targets import ROOM_RATIO, at_confidence, targets_of
 from planner.question.asked import InputValue
 from planner.question.question import Question
 from planner.rates.terms import Draws
@@ -88,7 +88,7 @@ def _capped(
             Message.of("error.more_power", precision=case.policy.precision, over=over),
             hint=Message.of(
                 "hint.later_under_cap",
-                deadline_days=capped_s * 1.02 / DAY_S,
+                deadline_days=capped_s * ROOM_RATIO / DAY_S,
                 gpus=int(capped.winner.gpus[0]),
                 wider=_wider(case, gpus, draws),
             ),

@@ -23,7 +23,7 @@ from planner.planning.targets import at_confidence, targets_of
 from planner.question.question import Question
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Draws, Value
-from planner.training.policies import why_unsupported
+from planner.training.support import why_unable
 
 STEP_W = 25.0
 """Between two limits that are compared."""
@@ -67,7 +67,7 @@ def settle_limits(question: Question, market: Market) -> tuple[Question, tuple[L
     for cluster in question.clusters:
         search = None
         try:
-            if why_unsupported(question.asked, cluster.gpu) is None:
+            if why_unable(question.model, question.asked, cluster.gpu) is None:
                 search = _search(question, cluster, market)
         except NoPlanError:
             if len(question.clusters) == 1:

@@ -34,10 +34,9 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "unmeasured_products": lambda recipe, rates: _by_law(rates),
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
-    "convolutions": lambda recipe, rates: recipe.model.kind == "cnn",
-    "images": lambda recipe, rates: recipe.model.kind == "image",
-    "images_channels_first": lambda recipe, rates: recipe.model.kind == "image" and not recipe.channels_last,
-    "images_stored_scores": lambda recipe, rates: recipe.model.kind == "image" and recipe.attention == "naive",
+    "images": lambda recipe, rates: recipe.model.has_network,
+    "images_channels_first": lambda recipe, rates: recipe.model.has_network and not recipe.channels_last,
+    "images_stored_scores": lambda recipe, rates: recipe.model.has_network and recipe.attention == "naive",
 }
 """Words of the column `when`: whether a term has any effect on a recipe."""
 
@@ -58,15 +57,11 @@ TRANSFORMERS_ALONE = frozenset({
 
 def has_effect(term: Term, recipe: Recipe, rates: Rates) -> bool:
     """Whether a term has any effect on what a recipe takes at some rates."""
-    if recipe.model.kind == "image" and term.name in TRANSFORMERS_ALONE:
+    if recipe.model.has_network and term.name in TRANSFORMERS_ALONE:
         return False
     return CONDITIONS[term.family.when](recipe, rates)
 
 
-KIND_OF = {"convolutions": "cnn", "images": "image"}
-"""First word of a condition under which only the equations of one kind of model read a term, with that kind."""
-
-
 def read_for(when: str, recipe: Recipe) -> bool:
     """Whether the equations of a recipe's model read the terms of a condition at all."""
-    return KIND_OF.get(when.partition("_")[0], recipe.model.kind) == recipe.model.kind
+    return recipe.model.has_network or not when.startswith("images")

@@ -9,11 +9,9 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.kernels.collectives import bus_bytes
-from planner.models.convnet import network_of
-from planner.models.images.catalogue import network_of as image_network_of
+from planner.models.images.catalogue import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.communication import data_parallel
-from planner.performance.convnet import gradient_transfer, network_step
 from planner.performance.images.step import image_gradients, image_step
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
@@ -84,7 +82,7 @@ def collectives_used(recipe: Recipe, cluster: Cluster, at: Layouts, rates: RateS
         at: exactly one layout.
         rates: the terms, with their sources.
     """
-    axes_of = AXES.get(recipe.model.kind, _axes)
+    axes_of = _image_axes if recipe.model.has_network else _axes
     return tuple(
         _use(axis, transfer, rates)
         for axis in axes_of(recipe, cluster, at, rates)
@@ -112,24 +110,12 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
         yield _Axis(item="dp_comm", transfers=data.transfers, times=1.0, exposed_s=exposed, item_s=total)
 
 
-def _network_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
-    """Of a convolutional network, which reduces gradients and sends nothing else."""
-    network, rates = network_of(recipe.model), terms.sample()
-    exposed_s = only(network_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
-    reduced = gradient_transfer(network, recipe, cluster, at, rates)
-    yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=exposed_s)
-
-
 def _image_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
     """Of a model that sees images, which reduces gradients and sends nothing else."""
-    network, rates = image_network_of(recipe.model), terms.sample()
+    network, rates = network_of(recipe.model), terms.sample()
     exposed_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
     reduced = image_gradients(network, recipe, cluster, at, rates)
     yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=exposed_s)
-
-
-AXES = {"cnn": _network_axes, "image": _image_axes}
-"""What a model of a kind sends, where it is no transformer."""
 
 
 def _use(axis: _Axis, transfer: Transfer, rates: RateSet) -> CollectiveUse:

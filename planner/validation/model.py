@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from planner.models.catalogue import model_named
-from planner.models.convnet import find_network, shape_of_network
+from planner.models.images.catalogue import image_model_named
 from planner.models.shape import ModelShape
 from planner.validation.runs import PublishedRun
 
@@ -23,9 +24,13 @@ class CannotPredictError(Exception):
 
 def catalogue_model(name: str) -> ModelShape | None:
     """The catalogue model that a name starts with: trailing words (`LoRA`, `(debug)`, `proxy-21L`) are dropped."""
+    return _starting(name, model_named)
+
+
+def _starting(name: str, named: Callable[[str], ModelShape | None]) -> ModelShape | None:
     words = re.sub(r"\(.*?\)", " ", name).split()
     for last in range(len(words), 0, -1):
-        model = model_named(" ".join(words[:last]))
+        model = named(" ".join(words[:last]))
         if model is not None:
             return model
     return None
@@ -64,10 +69,10 @@ def model_of(run: PublishedRun, filled: list[str]) -> ModelShape:
 
 
 def _network(run: PublishedRun) -> ModelShape:
-    network = find_network(run.model)
-    if network is None:
-        raise CannotPredictError(f"shape: no network is called `{run.model}`; known are ResNet-50, 101 and 152")
-    return shape_of_network(network)
+    model = _starting(run.model, image_model_named)
+    if model is None:
+        raise CannotPredictError(f"shape: no network is called `{run.model}`; `mpplan models --images` lists them")
+    return model
 
 
 def _assembled(run: PublishedRun, base: ModelShape | None, filled: list[str]) -> ModelShape:

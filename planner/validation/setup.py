@@ -101,7 +101,7 @@ def _prepare(run: PublishedRun, parameters: Parameters) -> Prepared:
     framework = _framework(run, cluster)
     policy = _policy(run, framework, cluster, filled)
     model = _task_model(run, model_of(run, filled))
-    seq_len = 1 if model.kind == "cnn" else _seq_len(run, model, filled)
+    seq_len = 1 if model.has_network else _seq_len(run, model, filled)
     tokens = run.tokens_total
     if tokens is None and run.metric in TOTALS:
         raise CannotPredictError("tokens_total: blank")
@@ -236,7 +236,7 @@ def _recipe(
     plain_encoder = model.kind == "encoder" and framework.stack == "eager"
     if attention is None:
         attention = "naive" if plain_encoder else framework.attention
-    if not run.attention and model.kind != "cnn":
+    if not run.attention and not model.has_network:
         filled.append(f"attention: {attention}")
     stack = framework.stack
     if run.compile.lower() in YES and stack not in ("typical", "tuned", "classic"):
@@ -271,7 +271,7 @@ def _recipe(
 def _optimizer(run: PublishedRun, model: ModelShape, framework: Framework) -> Optimizer:
     if run.optimizer:
         return find_optimizer(run.optimizer)
-    return find_optimizer("sgd-momentum") if model.kind == "cnn" else framework.optimizer
+    return find_optimizer("sgd-momentum") if model.has_network else framework.optimizer
 
 
 def _batch(
@@ -283,14 +283,14 @@ def _batch(
     if sharding is None and gpus > 1:
         filled.append(f"zero: {zero}")
     ckpt = parse_ckpt(run.act_ckpt) or framework.act_ckpt
-    if recipe.model.kind == "cnn":
+    if recipe.model.has_network:
         ckpt = "none"
     elif not run.act_ckpt:
         filled.append(f"act_ckpt: {ckpt or 'the least that fits'}")
     partial = partial_layout(run, gpus, zero, ckpt, splits=framework.pipeline_splits_batch)
     if partial.micro_batch != run.micro_batch:
         filled.append(f"micro_batch: {partial.micro_batch}, the pipeline splits the local batch of {run.micro_batch}")
-    alone = gpus == 1 or recipe.model.kind == "cnn"
+    alone = gpus == 1 or recipe.model.has_network
     if alone or (not recipe.fused and run.tp is None and run.pp is None):
         partial = replace(partial, tp=partial.tp or 1, pp=partial.pp or 1)
     batch = run.global_batch_seqs
@@ -321,7 +321,7 @@ def _choose(
         layouts = searched_layouts(recipe, cluster, partial, filled)
     else:
         layouts = stated_layouts(recipe, partial, filled)
-    weaker = open_ckpt and recipe.model.kind != "cnn" and partial.act_ckpt not in (None, "full")
+    weaker = open_ckpt and not recipe.model.has_network and partial.act_ckpt not in (None, "full")
     if len(layouts) == 1 and not weaker:
         return layouts
     rates = resolve_rates(cluster, recipe, None, parameters).sample()

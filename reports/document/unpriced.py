@@ -79,12 +79,15 @@ MESSAGES = frozenset({
     "text.brackets", "text.network_rate", "text.network_run", "flag.with_value",
     *(f"assumption.{name}" for name in (
         "tokens", "global_batch", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk", "method",
-        "usual_name", "network", "host_share", "goodput", "stops",
+        "usual_name", "network", "host_share", "goodput", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
         "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_size",
         "critical_batch", "batch_chosen", "policy", "gpu_of_record", "usual", "usual_others", "usual_names",
         "usual_model", "network_assumed", "fastest_under_cap", "pue", "grid", "grid_market", "grid_given",
+        "image_model", "image_scaled", "imagenet", "epochs", "samples", "images_per_step", "images_chosen",
+        "image_stack", "tokens_of_samples", "tokens_of_examples", "usual_examples", "usual_lengths",
+        "counted_lengths", "tuning_batch",
     )),
     *(f"gap.{name}.{part}" for name in ("power", "embodied", "precision", "place.grid")
       for part in ("what", "why", "effect")),

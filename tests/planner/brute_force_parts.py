@@ -255,7 +255,7 @@ class Parts:
         cast = sum(
             (o.rows * o.inner + o.rows * o.columns + o.columns * o.inner) * o.count for o in products if o.low
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
-        adapted = self.adapted() if r.method in ("lora", "qlora") else []
+        adapted = self.adapted(moe) if r.method in ("lora", "qlora") else []
         launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0) + len(adapted) * q.kernels_per_adapter
         elements += self.tokens * sum(map(sum, adapted)) / y.tp * q.adapter_passes
         run_again = elements * a * q.fusion_ratio / q.memory_bytes_per_s + cast + softmax + launched * q.kernel_s
@@ -270,14 +270,21 @@ class Parts:
         times["kernels"] = launched
         return times
 
-    def adapted(self) -> list[tuple[int, int]]:
-        """Inputs and outputs of q, k, v, o and of the feed-forward's matrices."""
-        m = self.m
-        q, kv, ffn = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.ffn_hidden or m.expert_ffn
-        if self.r.kernels in ("tuned", "classic"):  # one weight for q, k, v, and one for gate and up
-            return [(m.hidden, q + 2 * kv), (q, m.hidden), (m.hidden, (2 if m.gated_mlp else 1) * ffn), (ffn, m.hidden)]
-        attention = [(m.hidden, q), (m.hidden, kv), (m.hidden, kv), (q, m.hidden)]
-        return [*attention, (m.hidden, ffn), (ffn, m.hidden), *([(m.hidden, ffn)] if m.gated_mlp else [])]
+    def adapted(self, moe: bool) -> list[tuple[int, int]]:
+        """Inputs and outputs of every weight that a token of this layer passes: attention, then the feed-forward's."""
+        m, h = self.m, self.m.hidden
+        fused = self.r.kernels in ("tuned", "classic")  # one weight for q, k, v, and one for gate and up
+        q, k, v = m.heads * m.head_dim, m.kv_heads * m.head_dim, m.kv_heads * m.value_dim
+        if m.kv_lora_rank is not None:
+            content = m.head_dim - m.rope_head_dim
+            attention = [(h, m.kv_lora_rank + m.rope_head_dim), (m.kv_lora_rank, m.heads * (content + m.value_dim))]
+            attention += [(h, q)] if m.q_lora_rank is None else [(h, m.q_lora_rank), (m.q_lora_rank, q)]
+        else:
+            attention = [(h, q + k + v)] if fused else [(h, q), (h, k), (h, v)]
+        inner, times = (m.expert_ffn, m.top_k + m.shared_experts) if moe else (m.ffn_hidden, 1)
+        wide = 2 if m.gated_mlp else 1
+        mlp = [(h, wide * inner), (inner, h)] if fused else [*[(h, inner)] * wide, (inner, h)]
+        return [*attention, (m.heads * m.value_dim, h), *mlp * times]
 
     def head_elements(self) -> float:
         m = self.m

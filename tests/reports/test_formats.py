@@ -305,7 +305,9 @@ def test_the_page_writes_the_csv_as_python_does(recorded):
 
 def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
-    for text in ("$1.3 million (0.7–3.2)", "1.3 <small>(0.7–3.2)</small>"):
+    plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
+    low, mid, high = (f"{plan['cost_usd'][key] / 1e6:.1f}" for key in ("low", "mid", "high"))
+    for text in (f"${mid} million ({low}–{high})", f"{mid} <small>({low}–{high})</small>"):
         assert text in page
 
 

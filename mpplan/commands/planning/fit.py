@@ -145,7 +145,7 @@ def _cells(row: FitRow) -> tuple[str, ...]:
     from planner.training.method import find_method
     from reports.text.messages import word
 
-    flags = " ".join(word(flag) for flag in row.flags if not word(flag).startswith("--method")) or "-"
+    flags = " ".join(word(flag) for flag in row.flags if ("input", "method") not in flag.values) or "-"
     speed = "does not fit" if row.tokens_per_s is None else figure(row.tokens_per_s.mid, digits=3)
     return (
         find_method(row.variant.method).name,

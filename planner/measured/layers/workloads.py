@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.measured.kernels import USUAL_HEAD
-from planner.models.convnet import resnet
+from planner.models.images.catalogue import load_image_models, network_of
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
-IMAGE_SIDE = 224.0
-"""Pixels along the side of the images that ResNet's table of convolutions is for (He et al., arXiv 1512.03385)."""
+FULL_BYTES = 4.0
+"""Of an activation in a network's traffic of 32 bits."""
 
 
 class DescribedWork(Protocol):
@@ -196,32 +196,28 @@ def _encoder_work(point: DescribedWork) -> PointWork | None:
     )
 
 
-CONVOLUTION_PASSES, RESIDUAL_PASSES, LINEAR_PASSES = 10.0, 14.0, 8.0
-"""Reads and writes of a convolution's output by batch norm and ReLU, forward and backward; with a residual addition
-as well; by batch norm alone (the projections)."""
-
-
 def _image_work(point: DescribedWork) -> PointWork | None:
     """ResNet-50 at any resolution: the pixels of its convolutions grow with the image's area."""
     if point.shape.micro_batch is None or point.shape.seq_len is None:
         return None
-    network = resnet(50)
-    images, scale = float(point.shape.micro_batch), (point.shape.seq_len / IMAGE_SIDE) ** 2
-    products = []
-    passes = 0.0
-    for convolution in network.convolutions:
-        rows = convolution.pixels * scale * images
-        each = RESIDUAL_PASSES if convolution.residual else CONVOLUTION_PASSES if convolution.relu else LINEAR_PASSES
-        passes += each * rows * convolution.outputs
-        inner = float(convolution.inputs * convolution.kernel**2)
-        products.append(Product(m=rows, n=float(convolution.outputs), k=inner))
+    network, images = (
+        network_of(load_image_models()["resnet50"]).at_size(point.shape.seq_len),
+        float(point.shape.micro_batch),
+    )
+    products = [
+        Product(m=layer.pixels * images, n=float(layer.outputs), k=float(layer.inputs * layer.taps))
+        for layer in network.convolutions
+        for _ in range(layer.count)
+    ]
+    (classifier,) = network.products
+    moved = network.full.batch_norm + network.full.pointwise + network.full.pool
     return PointWork(
         products=tuple(products),
-        edge_products=(Product(m=images, n=float(network.classes), k=float(network.features), low=False),),
+        edge_products=(Product(m=images, n=float(classifier.n), k=float(classifier.k), low=False),),
         attention_flop=0.0,
         attention_head=USUAL_HEAD,
         attention_tokens=1.0,
-        element_passes=passes,
+        element_passes=images * moved / FULL_BYTES,
         edge_passes=0.0,
         weights=sum(product.n * product.k for product in products),
         layers=float(len(products)),

@@ -43,6 +43,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_never_cheaper": "; renting one costs ${rented_usd:.2f}, and owning is dearer at any utilisation",
     "assumption.host_share": "Hosts draw {host:.0%} of what the GPUs draw, switches {network:.0%}.",
     "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
+    "assumption.padding": "Sequences have {mean:,.0f} tokens on average and are padded to the longest of their micro-batch, {seq_len:,} at most; --packed fills them.",
     "assumption.stops": "A run may also stop for other reasons than failures: at the high end of the range it takes {longer_ratio:.1f} times as long.",
     # notes of the inputs
     "note.derived_shape": "shape derived: {shape}",

@@ -43,6 +43,7 @@ TEMPLATES: dict[str, str] = {
     "assumption.own_never_cheaper": "；租用一张为 {rented_usd:.2f} 美元，任何利用率下自有都不更省",
     "assumption.host_share": "主机功耗为 GPU 的 {host:.0%}，交换机为 {network:.0%}。",
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
+    "assumption.padding": "序列平均 {mean:,.0f} 个 token，填充到所在微批中最长者，至多 {seq_len:,}；--packed 则把序列填满。",
     "assumption.stops": "除故障外训练还可能停顿：区间上端为 {longer_ratio:.1f} 倍。",
     # notes of the inputs
     "note.derived_shape": "推算的形状：{shape}",

@@ -10,7 +10,7 @@ import pytest
 from planner.evidence import Evidence, EvidenceKind
 from planner.hardware.catalogue import load_gpus
 from planner.hardware.interconnect import load_interconnect
-from planner.models.convnet import resnet, shape_of_network
+from planner.models.images.catalogue import load_image_models
 from planner.rates.clock import clock_ratio
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Joint, Parameter, Parameters, moved, shipped_parameters
@@ -202,10 +202,10 @@ def test_relatives_share_the_parameters_of_an_architecture_that_has_no_rows_of_i
 
 
 def test_a_convolution_draws_its_own_terms_and_a_transformer_has_none_of_them():
-    network = replace(recipe(), model=shape_of_network(resnet(50)))
+    network = replace(recipe(), model=load_image_models()["resnet50"])
 
-    assert "conv_rate_ratio" not in resolve_rates(H100, recipe()).terms
-    assert np.ndim(resolve_rates(H100, network).sample(Draws(count=11, seed=0)).conv_rate_ratio) == 1
+    assert "image_conv_ratio" not in resolve_rates(H100, recipe()).terms
+    assert np.ndim(resolve_rates(H100, network).sample(Draws(count=11, seed=0)).image_conv_ratio) == 1
 
 
 def test_what_sets_precisions_apart_is_drawn_apart_and_all_else_alike():

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import given
 
-from planner.models.convnet import resnet, shape_of_network
+from planner.models.images.catalogue import load_image_models
 from planner.parallelism.layout import Layouts
 from planner.performance.step import step_times
 from planner.rates.ladder import resolve_rates
@@ -86,7 +86,7 @@ def test_copies_of_the_sharded_states_reduce_their_shards():
 
 
 def test_a_convolutional_network_reduces_its_gradients():
-    one = recipe(shape_of_network(resnet(50)), seq_len=1)
+    one = recipe(load_image_models()["resnet50"], seq_len=1)
     (reduce,) = used(one, layout(dp=16)).values()
 
     assert (reduce.item, reduce.operation, reduce.gpus, reduce.domains) == ("dp_comm", "all_reduce", 16, 2)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.models.convnet import resnet
+from planner.models.images.catalogue import load_image_models, network_of
 from probes.models.cases import ModelCase, counts_of, shape_of
 
 LLAMA = ModelCase(family="llama", size="llama-3.2-1b", layers=16, batch=1, seq_len=4096)
@@ -45,7 +45,9 @@ def test_bert_attends_to_the_whole_sequence() -> None:
 def test_resnet_50_takes_its_published_arithmetic_per_image_and_grows_with_the_area() -> None:
     # three times 2 x 4.09 G multiply-adds; the table of its convolutions agrees
     assert counts_of(RESNET).flop_model == pytest.approx(256 * 3 * 8.18e9)
-    assert counts_of(RESNET).flop_model == pytest.approx(256 * 3 * resnet(50).flop_per_image, rel=1e-3)
+    assert counts_of(RESNET).flop_model == pytest.approx(
+        256 * 3 * network_of(load_image_models()["resnet50"]).flop_per_image, rel=1e-3
+    )
     assert counts_of(replace(RESNET, seq_len=448)).flop_model == 4 * counts_of(RESNET).flop_model
 
 

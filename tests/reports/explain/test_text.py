@@ -30,10 +30,13 @@ def test_numbers_have_six_digits_so_that_a_line_can_be_checked(value, text):
 def test_the_tree_shows_the_arithmetic_the_inputs_and_the_sources(recorded):
     text = to_text(explain(recorded, "cost"))
     lines = text.splitlines()
+    plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
+    hours, days, gpus = plan["gpu_hours"], plan["duration_days"]["mid"], plan["gpus"]
+    spread = f"{hours['mid']:,.0f} GPU-hours ({hours['low']:,.0f} to {hours['high']:,.0f})"
 
     assert lines[0] == "FP8 on H100 SXM5 80\u00a0GB"
-    assert "= gpu-hours × price = 385,939 × 3.49" in text
-    assert "├─ GPU-hours = 385,939 GPU-hours (219,445 to 724,018) = GPUs × days × 24 = 736 × 21.8489 × 24" in text
+    assert f"= gpu-hours × price = {hours['mid']:,.0f} × 3.49" in text
+    assert f"├─ GPU-hours = {spread} = GPUs × days × 24 = {gpus} × {days:.6g} × 24" in text
     assert "(derived: fewest whole nodes that meet the target, or up to a quarter more where that" in text
     assert "Sources" in lines
     assert text.endswith("\n")

@@ -7,6 +7,7 @@ from planner.models.catalogue import find_model
 from planner.models.images import catalogue
 from planner.models.images.catalogue import image_model_named, load_image_models, network_of, shape_of_images
 from planner.rows import Row, read_rows
+from tests.planner.measured.layers.synthetic.convolutions import RESNET_50
 
 
 @pytest.mark.parametrize("name", ["resnet-50", "ResNet50", "timm/resnet50.a1_in1k", "resnet50.tv_in1k", "RESNET 50"])
@@ -47,3 +48,29 @@ def test_a_shape_that_is_none_is_named_with_its_line(cell):
 
     with pytest.raises(InputFileError, match=rf"{row.line}: convolutions: expected shapes of 7 numbers"):
         catalogue._network(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "multiply_adds", "convolutions"),
+    [
+        ("resnet50", 25_557_032, 4.09e9, 53),
+        ("resnet101", 44_549_160, 7.80e9, 104),
+        ("resnet152", 60_192_808, 11.51e9, 155),
+    ],
+)
+def test_a_resnet_has_the_parameters_and_the_arithmetic_that_torchvision_counts(
+    name, params, multiply_adds, convolutions
+):
+    # torchvision documentation: num_params and GFLOPS (multiply-adds) of resnet50, resnet101 and resnet152
+    network = network_of(load_image_models()[name])
+
+    assert network.params == params
+    assert network.flop_per_image / 2 == pytest.approx(multiply_adds, rel=0.007)
+    assert sum(layer.count for layer in network.convolutions) == convolutions
+
+
+def test_the_convolutions_of_resnet_50_are_those_of_its_paper():
+    network = network_of(load_image_models()["resnet50"])
+    listed = [(c.inputs, c.outputs, c.taps, int(c.pixels)) for c in network.convolutions for _ in range(c.count)]
+
+    assert sorted(listed) == sorted((c.inputs, c.outputs, c.kernel**2, c.pixels) for c in RESNET_50)

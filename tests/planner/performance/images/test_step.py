@@ -15,7 +15,7 @@ from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.recipe import Recipe
 from planner.units import GIB
-from tests.planner.build import layout
+from tests.planner.build import layout, plain_rates
 
 
 def recipe(name: str, policy: str = "fp16", *, channels_last: bool = True) -> Recipe:
@@ -97,3 +97,66 @@ def test_memory_grows_with_the_images_and_32_bits_keep_twice_as_much():
 
     assert float(narrow.activations[1] / narrow.activations[0]) == pytest.approx(2.0)  # type: ignore[index]
     assert float(wide.activations[0] / narrow.activations[0]) == pytest.approx(1.96, rel=0.02)  # type: ignore[index]
+
+
+def seconds(value: object) -> float:
+    return float(np.ravel(value)[0])
+
+
+FREE = {"operand_bytes_per_s": 1e30, "memory_bytes_per_s": 1e30, "optimizer_bytes_per_s": 1e30}
+"""Rates at which what they carry takes no time."""
+
+
+def plain_step(images: int, gpus: int = 1, accumulated: int = 1, policy: str = "fp32", **rates: float) -> StepTimes:
+    trained, where = recipe("resnet50", policy), Layouts.of(layout(dp=gpus, micro_batch=images, grad_accum=accumulated))
+    cluster = make_cluster(find_gpu("v100-sxm2-32gb"))
+    return image_step(network_of(trained.model), trained, cluster, where, plain_rates(**(FREE | rates)))
+
+
+def test_gradients_are_reduced_once_a_step_behind_two_thirds_of_the_last_backward_pass():
+    links = {"nvlink_bytes_per_s": 1e9, "linear_flop_per_s": 1e15}
+    bare, hidden = (plain_step(32, 8, 4, overlap_dp_ratio=share, **links) for share in (0.0, 0.9))
+
+    # ring of 8: 2 x 7/8 of 4 bytes for each of torchvision's 25 557 032 parameters on the bus
+    reduce_s = 2 * 7 / 8 * 25_557_032 * 4 / 1e9
+    assert seconds(bare.dp_comm) == pytest.approx(reduce_s)
+    assert seconds(hidden.dp_comm) == pytest.approx(reduce_s - 0.9 * seconds(hidden.compute) / 4 * 2 / 3)
+    # the last of 20 buckets has nothing left to hide behind
+    late = plain_step(512, 8, overlap_dp_ratio=1.0, nvlink_bytes_per_s=1e12, linear_flop_per_s=1e10)
+    assert seconds(late.dp_comm) == pytest.approx(reduce_s / 1000 / 20)
+    assert seconds(plain_step(32, **links).dp_comm) == 0
+
+
+def test_small_batches_wait_for_the_host_to_launch_their_kernels():
+    trained = recipe("resnet50", "fp32")
+    kernels = network_of(trained.model).full.kernels + 4 * network_of(trained.model).tensors
+    times = plain_step(1, accumulated=3, linear_flop_per_s=1e18, launch_s=1e-4)
+
+    assert seconds(times.launch) == pytest.approx(3 * kernels * 1e-4 - seconds(times.compute), rel=1e-3)
+    assert seconds(plain_step(512, linear_flop_per_s=1e12, launch_s=1e-6).launch) < 1e-6
+
+
+def test_the_states_are_those_of_25_557_032_parameters():
+    states = ("weights", "gradients", "master_weights", "optimizer_states", "fp8_copies")
+
+    def bytes_each(policy: str) -> list[float]:
+        trained = recipe("resnet50", policy)
+        peak = image_memory(network_of(trained.model), trained, Layouts.of(layout()), plain_rates())
+        return [seconds(getattr(peak, name)) / 25_557_032 for name in states]
+
+    assert bytes_each("fp32") == [4, 4, 0, 4, 0]  # weights, gradients and one momentum
+    assert bytes_each("fp16") == [4, 4, 0, 4, 2]  # autocast: the same, and an FP16 copy of the weights
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model_error_ratio", "precision_error_ratio", "stack_error_ratio", "gpu_error_ratio", "shape_error_ratio"],
+)
+def test_every_item_of_a_step_grows_with_what_the_equations_leave_out(name):
+    busy = {"linear_flop_per_s": 1e15, "launch_s": 1e-2, "jitter_ratio": 0.02, "optimizer_bytes_per_s": 1e12}
+    plain, off = (plain_step(8, 8, 2, **busy, **{name: error}) for error in (1.0, 1.5))
+
+    items = {f.name: seconds(getattr(off, f.name)) / (seconds(getattr(plain, f.name)) or 1) for f in fields(off)}
+    busy_items = {"matmul", "memory_bound", "launch", "dp_comm", "optimizer", "jitter"}
+    assert {item for item, ratio in items.items() if ratio} == busy_items
+    assert all(ratio == pytest.approx(1.5) for ratio in items.values() if ratio)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.measured.kernels import COMPUTE, HIGH
-from planner.models.convnet import resnet
 from planner.records.work import WorkShape
 from probes.timing.trial import Point
+from tests.planner.measured.layers.synthetic.convolutions import RESNET_50, RESNET_50_PARAMS
 from tests.planner.measured.layers.synthetic.gpu import SyntheticGpu
 from tests.planner.measured.layers.synthetic.running import Phases
 from tests.planner.measured.layers.synthetic.single import Kernel, nothing, stream
@@ -57,7 +57,7 @@ def params_of(shape: WorkShape) -> int:
         return layers * (h * (qkv + (shape.heads or 0) * d) + 3 * h * f + 2 * h) + vocab * h + h
     if (shape.model or "").startswith("bert"):
         return layers * (4 * h * h + 2 * h * f) + vocab * h + 512 * h + h * h
-    return int(resnet(50).params)
+    return RESNET_50_PARAMS
 
 
 def _sizes(point: Point) -> tuple[float, float, float, float, float, float, float, float]:
@@ -186,7 +186,7 @@ def _resnet(gpu: SyntheticGpu, point: Point) -> Phases:
     tape = Tape(gpu=gpu, style=style_of(point))
     images = float(point.shape.micro_batch or 1)
     a = tape.style.activation_bytes
-    for convolution in resnet(50).convolutions:
+    for convolution in RESNET_50:
         rows, width = convolution.pixels * images, float(convolution.outputs)
         tape.linear(rows, width, float(convolution.inputs * convolution.kernel**2), casts_input=False)
         passes = [a * rows * width, 2 * a * rows * width]

@@ -1,0 +1,52 @@
+"""The weights that adapters stand beside, counted against the models' own published lists of weights."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.models.catalogue import find_model
+from planner.training.adapters import LORA_TARGETS, Adapted, adapted_weights
+
+
+def elements(model: str, targets: str = "all-linear", *, fused: bool = False) -> float:
+    """Weights of all layers that an adapter stands beside."""
+    shape = find_model(model)
+    weights = adapted_weights(shape, targets, fused=fused)
+    return shape.layers * sum(weight.copies * weight.inputs * weight.outputs for weight in weights)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "qwen2.5-7b"])
+def test_every_linear_layer_has_one_so_the_adapted_weights_are_the_model_without_its_embeddings(model, fused):
+    shape = find_model(model)
+    embeddings = shape.vocab * shape.hidden * (1 if shape.tied_embeddings else 2)
+
+    # what is left are norms, biases, learned positions and the routers' matrices: below 1 % everywhere
+    assert elements(model, fused=fused) == pytest.approx(shape.params_total - embeddings, rel=0.01)
+
+
+def test_a_token_meets_the_chosen_experts_only():
+    shape = find_model("mixtral-8x7b")
+    experts = [weight for weight in adapted_weights(shape, "mlp", fused=False) if weight.copies]
+
+    assert {(weight.copies, weight.met) for weight in experts} == {(8.0, 2.0)}
+    assert len(experts) == 3  # gate, up and down of Mixtral's experts
+
+
+def test_latent_attention_has_one_beside_each_weight_of_its_chain():
+    # DeepSeek-V3's config.json: q_lora_rank 1536, kv_lora_rank 512, 128 heads of 128 + 64 (rope), values of 128
+    weights = adapted_weights(find_model("deepseek-v3"), "attention", fused=False)
+
+    assert set(weights) == {
+        Adapted(inputs=7168, outputs=1536),
+        Adapted(inputs=1536, outputs=128 * 192),
+        Adapted(inputs=7168, outputs=512 + 64),
+        Adapted(inputs=512, outputs=128 * (128 + 128)),
+        Adapted(inputs=128 * 128, outputs=7168),
+    }
+
+
+def test_the_parts_of_a_layer_make_the_whole():
+    assert elements("llama-3.1-8b", "attention") + elements("llama-3.1-8b", "mlp") == elements("llama-3.1-8b")
+    assert [elements("llama-3.1-8b", "qv")] == [32 * 4096 * (4096 + 1024)]
+    assert set(LORA_TARGETS) == {"all-linear", "attention", "mlp", "qv"}
