@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from planner.claims.claim import Claim
     from planner.claims.evidence.known import Known
     from planner.claims.verdict import Judged
+    from planner.records.store import StoredRecord
 
 
 def claims(
@@ -65,14 +66,16 @@ def known_here(records: str | None = None) -> Known:
     from mpplan.api.answer import estimate
     from planner.claims.evidence.known import Known
 
-    record = _record(records)
-    if record is None:
+    found = _records(records)
+    if not found:
         return Known(ask=estimate)
-    return Known(ask=estimate, points=record.file.latest(), record=record.name)
+    points = tuple(point for record in found for point in record.file.latest())
+    return Known(ask=estimate, points=points, record=" and ".join(record.name for record in found))
 
 
-def _record(records: str | None) -> Any:
-    """The record named, or the newest of the user's own; None where there is none."""
+def _records(records: str | None) -> list[StoredRecord]:
+    """The record named; else the newest of the user's own and the newest that was measured for claims."""
+    from mpplan.api.claim_record import newest_claims_record
     from planner.errors import InputFileError
     from planner.records.home import any_records, user_path
     from planner.records.store import list_records, open_record
@@ -81,11 +84,13 @@ def _record(records: str | None) -> Any:
         record = open_record(user_path(records))
         if not record.file.measurements:
             raise InputFileError(f"{records}:1: expected a measurement record", hint="`mpplan check FILE` says more")
-        return record
+        return [record]
+    measured = newest_claims_record()
+    found = [] if measured is None else [measured]
     if not any_records():
-        return None
+        return found
     own = [summary for summary in list_records() if not summary.shipped and summary.facts.problem is None]
-    return open_record(max(own, key=lambda summary: summary.facts.date or "").path) if own else None
+    return [*found, open_record(max(own, key=lambda summary: summary.facts.date or "").path)] if own else found
 
 
 def to_claims_document(judged: Iterable[Judged]) -> dict[str, Any]:

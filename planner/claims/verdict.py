@@ -99,6 +99,9 @@ def _verdict(claim: Claim, sides: _Sides, named: Callable[[Sequence[Case]], Mess
     inside, outside, rest = sides.inside, sides.outside, sides.rest
     if not inside and not outside:
         why = tuple(case.looked for case in rest if case.looked is not None)
+        beside = [case for case in rest if case.mid is not None]
+        if not why and beside:
+            return "cannot_be_judged", Message.of("claim.only_beside", cases=named(beside))
         return "cannot_be_judged", Message.of("claim.cannot_be_judged", why=why)
     counted = [*inside, *outside]
     span = _span(claim, counted)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpplan.ui import options
+from mpplan.ui.console import note
 from mpplan.ui.listing import details, table, wrapped
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
@@ -30,6 +31,15 @@ Records = Annotated[
     typer.Option(metavar="FILE", help="Measurement record to judge by, too. Default the newest of your own."),
 ]
 
+Measure = Annotated[
+    bool,
+    typer.Option("--measure", help="First measure what this machine can: steps, products, checkpointing, updates."),
+]
+Device = Annotated[str | None, typer.Option("--device", metavar="DEVICE", help="Of --measure: gpu or cpu.")]
+Budget = Annotated[
+    str | None, typer.Option("--budget", metavar="TIME", help="Time limit of --measure, for example 2m. Default 4m.")
+]
+
 WORDS = {
     "holds": "holds",
     "holds_under_conditions": "holds under conditions",
@@ -44,6 +54,9 @@ def claims(
     verdict: Verdict = None,
     topic: Topic = None,
     records: Records = None,
+    measure: Measure = False,
+    device: Device = None,
+    budget: Budget = None,
     json: options.JsonFlag = False,
     output: options.OutputOption = None,
     quiet: options.QuietFlag = False,
@@ -59,6 +72,10 @@ def claims(
     if verdict is not None and verdict not in VERDICTS:
         raise UsageError(f"--verdict: unknown verdict `{verdict}`", hint=f"verdicts are {', '.join(VERDICTS)}")
     place = open_output(output or "-")
+    if measure:
+        records = _measured(records, device or "gpu", budget, quiet=quiet)
+    elif device or budget:
+        raise UsageError("--device and --budget are of --measure", hint="add --measure, or leave them out")
     judged = judge(
         ids or (), topics=[topic] if topic else (), records=records,
         watch=lambda total: counted(total, "claims judged", quiet=quiet),
@@ -70,6 +87,23 @@ def claims(
         place.write("\n".join(_one(entry) for entry in shown))
     else:
         place.write(_listed(shown))
+
+
+def _measured(records: str | None, device: str, budget: str | None, *, quiet: bool) -> str:
+    """Measure, and name the record to judge by."""
+    from mpplan.api.claim_record import BUDGET_S, measure_claims
+    from mpplan.ui.probe_display import display
+    from planner.units import parse_duration_s
+
+    if records is not None:
+        raise UsageError("--records and --measure each name a record", hint="give one of them")
+    if device not in ("gpu", "cuda", "cpu"):
+        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    budget_s = parse_duration_s(budget, "--budget") if budget else BUDGET_S
+    with display(quiet=quiet) as screen:
+        path = measure_claims(device, budget_s, screen)
+    note(f"wrote {path}", quiet=quiet)
+    return path
 
 
 def _listed(judged: list[Judged]) -> str:

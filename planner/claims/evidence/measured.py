@@ -55,6 +55,10 @@ def _saved(before: float | None, after: float | None) -> float | None:
     return 1.0 - after / before if before and after and before > 0 else None
 
 
+OF_GPUS = (speed, time_saved, energy_saved)
+"""What a CPU cannot decide of a claim about GPUs: it has neither tensor cores nor their power. Memory it can."""
+
+
 def steps(known: Known, value: Value, *, frm: Sequence[str], to: Sequence[str] = MIXED, model: str = "") -> list[Case]:
     """Whole steps in two recipes, otherwise alike.
 
@@ -122,10 +126,19 @@ def _case(known: Known, before: Measurement, after: Measurement, value: Value, r
     measured = value(before, after)
     assert measured is not None
     shape = after.shape
-    size = shape.model or "x".join(str(n) for n in (shape.gemm_m, shape.gemm_n, shape.gemm_k) if n)
+    size = _named(shape.model) or "x".join(str(n) for n in (shape.gemm_m, shape.gemm_n, shape.gemm_k) if n)
     what = ", ".join(part for part in (size, after.device.name, recipes) if part)
     on_cpu = after.device.kind == "cpu"
-    return Case.exactly(measured, what=what, basis="measured", source=_source(known, after), stands_in=on_cpu)
+    return Case.exactly(
+        measured, what=what, basis="measured", source=_source(known, after), stands_in=on_cpu,
+        beside=on_cpu and value in OF_GPUS,
+    )  # fmt: skip
+
+
+def _named(model: str | None) -> str:
+    """A model without its family where its size names that, too: `bert-bert-large` is `bert-large`."""
+    family, _, size = (model or "").partition("-")
+    return size if size.startswith(family) else model or ""
 
 
 def _source(known: Known, point: Measurement) -> str:

@@ -396,6 +396,7 @@ TEMPLATES: dict[str, str] = {
     "claim.stands_in": "Borne out only by something far smaller than what it is about: {cases}.",
     "claim.holds_in_part": "This much holds: {cases}. Not settled: {why:space}",
     "claim.cannot_be_judged": "{why:space}",
+    "claim.only_beside": "What is at hand does not decide it: {cases}.",
     "claim.why.fp16_alone": "No published run trains with FP16 weights alone, without FP32 copies of them.",
     "claim.why.no_pairs": "Of {runs:,} published runs, {n_first:,} are with {first} and {n_second:,} with {second}; none of one are like any of the other in model, GPU, number of GPUs, precision, sequence length and layout.",
     "claim.why.staleness": "What old gradients do to the accuracy depends on the task, and no run of it is at hand.",

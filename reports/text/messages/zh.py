@@ -396,6 +396,7 @@ TEMPLATES: dict[str, str] = {
     "claim.stands_in": "只有规模远小于其所指对象的证据支持：{cases}。",
     "claim.holds_in_part": "成立的部分：{cases}。尚无定论的部分：{why:space}",
     "claim.cannot_be_judged": "{why:space}",
+    "claim.only_beside": "手头的证据不足以判断：{cases}。",
     "claim.why.fp16_alone": "没有公开的训练只用 `FP16` 权重而不保留 `FP32` 副本。",
     "claim.why.no_pairs": "在 {runs:,} 条公开训练记录中，使用 {first} 的有 {n_first:,} 条，使用 {second} 的有 {n_second:,} 条；其中没有两条在模型、GPU、GPU 数量、精度、序列长度和布局上都相同。",
     "claim.why.staleness": "过时的梯度对精度的影响取决于任务，手头没有这样的训练。",

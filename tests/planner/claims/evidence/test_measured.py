@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.claims.claim import load_claims
@@ -80,7 +82,7 @@ def test_steps_are_compared_where_only_the_recipe_differs():
 def test_a_case_names_the_device_the_recipes_and_the_point():
     (case,) = steps(KNOWN, speed, frm=("fp32",), to=("tf32",))
 
-    assert case.what == f"{MODEL}, NVIDIA H200, FP32 → TF32"
+    assert case.what == "llama-3.2-1b, NVIDIA H200, FP32 → TF32"
     assert case.source == "r: tf32{}"
     assert not case.stands_in
 
@@ -99,13 +101,22 @@ def test_states_are_read_by_optimizer():
     assert optimizer_states(KNOWN, "sophia") == []
 
 
-def test_a_cpu_only_stands_in_so_that_it_settles_nothing():
+def test_the_speed_of_a_cpu_is_shown_but_decides_nothing():
     cpu = {"device_kind": "cpu", "device_name": "Some CPU"}
     points = (step("fp32", 0.4, 1e9, 1.0, **cpu), step("bf16-autocast", 0.2, 1e9, 1.0, **cpu))
     found = steps(Known(ask=no_answer, points=points), speed, frm=("fp32",))
 
-    assert [case.stands_in for case in found] == [True]
-    assert judge(load_claims()["c06"], found).verdict == "holds_under_conditions"
+    assert [(case.stands_in, case.beside) for case in found] == [(True, True)]
+    assert judge(load_claims()["c06"], found).verdict == "cannot_be_judged"  # it is about tensor cores
+
+
+def test_the_memory_of_a_step_can_be_told_on_a_cpu_but_not_settled():
+    cpu = {"device_kind": "cpu", "device_name": "Some CPU"}
+    points = (step("fp32", 0.4, 10e9, 1.0, **cpu), step("bf16-autocast", 0.2, 5e9, 1.0, **cpu))
+    found = steps(Known(ask=no_answer, points=points), memory_saved, frm=("fp32",))
+
+    assert judge(load_claims()["c01"], found).verdict == "holds_under_conditions"
+    assert judge(load_claims()["c01"], [replace(found[0], mid=0.05)]).verdict == "does_not_hold"
 
 
 def test_an_own_measurement_can_turn_a_verdict():
