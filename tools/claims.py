@@ -5,6 +5,8 @@ The page is Markdown made from `claims.template.md` and the verdicts; it holds n
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -79,8 +81,10 @@ def page(judged: Sequence[Judged]) -> str:
 
 
 def main() -> None:
-    """Judge every claim by what ships and write both files; run it where there are no records of one's own."""
-    judged = claims()
+    """Judge every claim by what ships, and by nobody's own records, and write both files."""
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ |= {"XDG_DATA_HOME": empty, "XDG_CONFIG_HOME": empty}
+        judged = claims()
     FILE.write_text(table_of(judged), encoding="utf-8")
     PAGE.write_text(page(judged), encoding="utf-8")
 

@@ -33,6 +33,7 @@ from planner.question.usual_names import usual_names
 from planner.rates.parameters import read_parameters
 from planner.rows import CATALOG, Row, read_rows
 from planner.training.frameworks import load_frameworks
+from planner.training.grad_compression import load_grad_compressions
 from planner.training.loss_scalers import load_loss_scalers
 from planner.training.method import load_methods
 from planner.training.optimizers import load_optimizers
@@ -89,6 +90,7 @@ FILES = (
     DataFile(path=CATALOG / "frameworks.csv", key=("id",), dates=("date",), load=load_frameworks),
     DataFile(path=CATALOG / "gpu_aliases.csv", key=("alias",), has_source=False, gpu="gpu"),
     DataFile(path=CATALOG / "gpus.csv", key=("id",), dates=("year",), load=load_gpus),
+    DataFile(path=CATALOG / "grad_compressions.csv", key=("id",), dates=("date",), load=load_grad_compressions),
     DataFile(path=CATALOG / "image_models.csv", key=("id",), dates=("date",), load=load_image_models),
     DataFile(path=CATALOG / "interconnect.csv", key=("id",), dates=("date",), load=load_interconnect),
     DataFile(path=CATALOG / "kernel_points.csv", key=("surface", "at"), has_source=False),

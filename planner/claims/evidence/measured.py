@@ -9,6 +9,7 @@ from planner.claims.case import Case
 from planner.claims.evidence.known import Known
 from planner.claims.evidence.published import arrow
 from planner.records.measurement import Measurement
+from planner.records.work import WorkShape
 
 MIXED = ("fp16", "bf16-autocast", "bf16-fsdp", "fp8")
 """Recipes of the probe that are mixed precision."""
@@ -126,7 +127,7 @@ def _case(known: Known, before: Measurement, after: Measurement, value: Value, r
     measured = value(before, after)
     assert measured is not None
     shape = after.shape
-    size = _named(shape.model) or "x".join(str(n) for n in (shape.gemm_m, shape.gemm_n, shape.gemm_k) if n)
+    size = _sized(shape) if shape.model else "x".join(str(n) for n in (shape.gemm_m, shape.gemm_n, shape.gemm_k) if n)
     what = ", ".join(part for part in (size, after.device.name, recipes) if part)
     on_cpu = after.device.kind == "cpu"
     return Case.exactly(
@@ -135,10 +136,13 @@ def _case(known: Known, before: Measurement, after: Measurement, value: Value, r
     )  # fmt: skip
 
 
-def _named(model: str | None) -> str:
-    """A model without its family where its size names that, too: `bert-bert-large` is `bert-large`."""
-    family, _, size = (model or "").partition("-")
-    return size if size.startswith(family) else model or ""
+def _sized(shape: WorkShape) -> str:
+    """A model with its layers, length and batch, without its family where its size names that, too."""
+    model = shape.model or ""
+    family, _, size = model.partition("-")
+    name = size if size.startswith(family) else model
+    sizes = (("L", shape.layers), ("s", shape.seq_len), ("b", shape.micro_batch))
+    return " ".join([name, "".join(f"{letter}{number}" for letter, number in sizes if number)]).strip()
 
 
 def _source(known: Known, point: Measurement) -> str:

@@ -368,6 +368,14 @@ TEMPLATES: dict[str, str] = {
     "compare.note.timers": "the time of a step is the sum of its timers: data loading and logging are not in it",
     "compare.row.missing": "the row for `mpplan calibrate` lacks {columns}: fill them in",
     "compare.row.none": "no row for `mpplan calibrate`: the log has no time of a step",
+    # compressed gradients
+    "assumption.grad_compression": "Gradients are reduced with {name}: bytes, coding and memory are counted, and accuracy is taken to be what its paper states ({source}).",
+    "error.compression_zero": "{name} does not go with ZeRO {zero}: no rank keeps the whole gradient that it works on",
+    "hint.compression_zero": "take `--zero {most}` or 0, or leave out `--grad-compression`",
+    "error.compression_gpu": "{name} needs a GPU that computes in the type it sends, which {gpus} does not",
+    "hint.compression_gpu": "take another `--grad-compression`, or a GPU from Hopper on",
+    "error.compression_optimizer": "{name} is not defined for {optimizer}",
+    "hint.compression_optimizer": "take one of {optimizers}, or another `--grad-compression`",
     # claims of the literature
     "claim.unit.fraction_saved": "{value:.0%}",
     "claim.unit.fraction_added": "{value:+.0%}",

@@ -368,6 +368,14 @@ TEMPLATES: dict[str, str] = {
     "compare.note.timers": "步时是各计时器之和：不含数据加载和日志",
     "compare.row.missing": "给 `mpplan calibrate` 的行缺少 {columns}：请补上",
     "compare.row.none": "没有给 `mpplan calibrate` 的行：日志没有单步时间",
+    # compressed gradients
+    "assumption.grad_compression": "梯度以 {name} 归约：计入其字节数、编解码和显存，精度则以论文所述为准（{source}）。",
+    "error.compression_zero": "{name} 不能与第 {zero} 级 `ZeRO` 同用：没有任何进程保留它所处理的完整梯度",
+    "hint.compression_zero": "改用 `--zero {most}` 或 0，或去掉 `--grad-compression`",
+    "error.compression_gpu": "{name} 需要能以其传输类型计算的 GPU，而 {gpus} 不能",
+    "hint.compression_gpu": "另选 `--grad-compression`，或改用支持该类型的 GPU",
+    "error.compression_optimizer": "{name} 不适用于 {optimizer}",
+    "hint.compression_optimizer": "改用 {optimizers} 之一，或另选 `--grad-compression`",
     # claims of the literature
     "claim.unit.fraction_saved": "{value:.0%}",
     "claim.unit.fraction_added": "{value:+.0%}",

@@ -837,6 +837,7 @@ TEXT: dict[str, str] = {
     "input.optimizer": "Optimizer",
     "input.act_ckpt": "Activation checkpointing",
     "input.offload": "Offload",
+    "input.grad_compression": "Gradient compression",
     "input.stack": "Software stack",
     "input.attention": "Attention",
     "input.gpu": "GPU",

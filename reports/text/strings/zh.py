@@ -816,6 +816,7 @@ TEXT: dict[str, str] = {
     "input.optimizer": "优化器",
     "input.act_ckpt": "激活检查点",
     "input.offload": "卸载",
+    "input.grad_compression": "梯度压缩",
     "input.stack": "软件栈",
     "input.attention": "注意力实现",
     "input.gpu": "GPU",

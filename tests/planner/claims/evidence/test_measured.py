@@ -82,7 +82,7 @@ def test_steps_are_compared_where_only_the_recipe_differs():
 def test_a_case_names_the_device_the_recipes_and_the_point():
     (case,) = steps(KNOWN, speed, frm=("fp32",), to=("tf32",))
 
-    assert case.what == "llama-3.2-1b, NVIDIA H200, FP32 → TF32"
+    assert case.what == "llama-3.2-1b L4s4096b1, NVIDIA H200, FP32 → TF32"
     assert case.source == "r: tf32{}"
     assert not case.stands_in
 
