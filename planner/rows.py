@@ -309,7 +309,7 @@ class Catalogue(Generic[T]):
             path: the CSV file; its `id` column must be unique.
             build: makes the value of a row.
             what: what a row is, in the error for an unknown name: `GPU`, `model`.
-            listing: the command that lists the names.
+            listing: the command that lists the names; none: the error names all ids.
             aliases: more names, each with the id that it stands for.
         """
         self._path = path
@@ -357,7 +357,7 @@ class Catalogue(Generic[T]):
         value = self.get(name)
         if value is None:
             similar = dict.fromkeys(self._names[near] for near in near_names(name, self._names, limit=9))
-            raise _unknown(self._what, name, list(similar)[:3], self._listing)
+            raise _unknown(self._what, name, list(similar)[:3], self._listing or ", ".join(self.by_id))
         return value
 
 
@@ -388,4 +388,5 @@ def unknown_name(what: str, name: str, names: Iterable[str], listing: str) -> Us
 def _unknown(what: str, name: str, similar: Iterable[str], listing: str) -> UsageError:
     known = ", ".join(f"`{near}`" for near in similar)
     offer = f"did you mean {known}? " if known else ""
-    return UsageError(f"unknown {what} `{name}`", hint=f"{offer}`{listing}` lists them all")
+    every = f"`{listing}` lists them all" if listing.startswith("mpplan ") else f"there are {listing}"
+    return UsageError(f"unknown {what} `{name}`", hint=f"{offer}{every}")

@@ -207,11 +207,13 @@ def compare(definitions: Definitions) -> Schema:
          **dict.fromkeys(("first_s", "final_s", "peak_mem_gib"), or_null(AMOUNT))}
     )  # fmt: skip
     basis = record(
-        {**dict.fromkeys(("model", "gpu", "precision", "act_ckpt"), or_null(TEXT)),
-         **dict.fromkeys(("gpus", "seq_len", "global_batch"), or_null(COUNT)), "params_total": or_null(AMOUNT),
+        {**dict.fromkeys(("model", "gpu", "precision", "act_ckpt"), or_null(TEXT)), "method": TEXT,
+         **dict.fromkeys(("gpus", "seq_len", "global_batch"), or_null(COUNT)),
+         **dict.fromkeys(("params_total", "tokens_per_sequence"), or_null(AMOUNT)),
          "sources": table(TEXT), "differs": array(TEXT), "missing": array(TEXT)}
     )  # fmt: skip
-    plan = record({"precision": TEXT, "gpu": TEXT, "gpus": COUNT, "steps": COUNT})
+    plan = record({"precision": TEXT, "gpu": TEXT, "gpus": COUNT, "steps": COUNT, "global_batch": COUNT,
+                   "tokens_per_sequence": AMOUNT, "method": TEXT})  # fmt: skip
     reading = record_of(Reading, definitions)
     reading["properties"] |= {"error_ratio": NUMBER, "words": TEXT, "words_message": MESSAGE}
     printed = record(

@@ -11,8 +11,9 @@ import numpy as np
 from planner.errors import Message, NoPlanError, UsageError
 from planner.evidence import Assumption
 from planner.question.asked import Ask
+from planner.question.cost_inputs import PRICE
 from planner.question.inputs import GPU, METHOD
-from planner.question.parsers import is_auto
+from planner.question.parsers import AUTO, is_auto
 
 if TYPE_CHECKING:
     from planner.answer.plan import Answer
@@ -71,6 +72,11 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
     """
     methods = AUTO_METHODS if is_auto(ask.text(METHOD)) else (ask.text(METHOD),)
     gpus = tuple(_all_gpus()) if is_auto(ask.text(GPU)) else (ask.text(GPU),)
+    if is_auto(ask.text(GPU)) and ask.text(PRICE) is not None:
+        raise UsageError(
+            f"{PRICE.flag} would be the price of every GPU, and {GPU.flag} {AUTO} compares their prices",
+            hint=f"name the GPU that the price is for, or leave {PRICE.flag} out",
+        )
     offers: list[Offer] = []
     looked_at: set[str] = set()
     refused: UsageError | None = None
@@ -82,6 +88,9 @@ def settle(ask: Ask, parameters: Parameters | None = None) -> Settled:
                 refused = error
     if refused is not None and not looked_at:
         raise refused
+    if not offers and len(gpus) == 1 and "," not in (gpus[0] or ""):
+        settled = _with(ask, method=methods[-1], gpu=gpus[0])
+        return Settled(ask=settled, notes={})  # its plan says what is short
     if not offers:
         raise NoPlanError(
             Message.of("error.no_offer", gpus=len(looked_at)),

@@ -24,17 +24,18 @@ def given_of(texts: Mapping[str, str | None]) -> Given:
     """What the user typed, read as `mpplan estimate` reads it.
 
     Args:
-        texts: by the name of the input: model, gpu, gpus, seq_len, global_batch, precision, price.
+        texts: by the name of the input: model, method, gpu, gpus, seq_len, global_batch, precision, price.
 
     Raises:
-        UsageError: a text is none of its input.
+        UsageError: a text is none of its input, or the model sees images.
         InputFileError: the config.json is invalid.
     """
     from planner.comparison.basis import Given
+    from planner.comparison.planned import check_counts_tokens
     from planner.hardware.catalogue import find_gpu, load_gpus
     from planner.question.asked import Ask, Reader
     from planner.question.cost_inputs import PRICE
-    from planner.question.inputs import GLOBAL_BATCH, GPUS, MODEL, PRECISION, SEQ_LEN
+    from planner.question.inputs import GLOBAL_BATCH, GPUS, METHOD, MODEL, PRECISION, SEQ_LEN
     from planner.question.resolve_model import resolve_model
     from planner.question.usual_names import taken_for
 
@@ -43,8 +44,12 @@ def given_of(texts: Mapping[str, str | None]) -> Given:
     read = Reader(Ask(texts=typed))
     usual = None if name is None else taken_for("gpu", name, load_gpus())
     price = read.value(PRICE)
+    model = resolve_model(read) if MODEL.name in typed else None
+    if model is not None:
+        check_counts_tokens(model.name, model.kind, "--model")
     return Given(
-        model=resolve_model(read) if MODEL.name in typed else None,
+        model=model,
+        method=read.value(METHOD) if METHOD.name in typed else None,
         gpu=None if name is None else find_gpu(name if usual is None else usual[0]),
         gpus=read.value(GPUS),
         seq_len=read.value(SEQ_LEN),
@@ -68,9 +73,10 @@ def compare_log(log: str, plan: str | None, given: Given) -> Document:
     """
     from mpplan.api.document import worded
     from mpplan.ui.documents import read_answer
-    from planner.comparison.basis import planned_of, precision_of
+    from planner.comparison.basis import precision_of
     from planner.comparison.compare import compare
     from planner.comparison.document import to_compare_document
+    from planner.comparison.planned import planned_of
     from planner.files import open_file
     from planner.records.home import user_path
     from planner.runlog.read import read_log

@@ -11,13 +11,14 @@ from planner.evidence import Estimate
 from planner.question.asked import Ask
 from planner.question.inputs import GPUS, METHOD, SEQ_LEN
 from planner.question.parsers import AUTO, is_auto
+from planner.question.tuning_inputs import LORA_RANK, LORA_TARGETS, TRAINED_LAYERS
 
 if TYPE_CHECKING:
     from mpplan.api.answer import Known
     from planner.hardware.cluster import Cluster
     from planner.planning.case import Case
     from planner.planning.fitting.rows import FitRow
-    from planner.question.question import Question
+    from planner.question.question import Question, Tuning
     from pricing.answer.priced import Priced
 
 SCHEMA = "mpplan.fit/1"
@@ -63,18 +64,20 @@ def fit(ask: Ask) -> Fit:
     """
     from mpplan.api.answer import resolved
     from planner.performance.memory import usable_bytes
+    from planner.planning.estimate import unsupported_by
     from planner.units import GIB
     from pricing.answer.priced import price_question
 
     lengths = _lengths(ask)
-    known = resolved(_single(ask, lengths))
-    question = known.question
+    known = resolved(_single(ask, lengths, SFT))
+    question = replace(known.question, tuning=_tuning(ask, lengths, known.question.tuning))
     if question.model.has_network:
         raise UsageError(
             f"{question.model.name} sees images: `mpplan fit` compares ways to fine-tune a language model",
             hint="`mpplan estimate` plans it and says what is short of memory",
         )
     methods = _methods(ask)
+    unsupported_by(question)
     priced = price_question([cluster.gpu for cluster in question.clusters], question.money)
     gpus = question.gpus or 1
     entries = []
@@ -120,14 +123,41 @@ def _usual(question: Question) -> tuple[int, ...]:
     return tuple(length for length in SEQ_LENS if length <= question.model.context) or (question.model.context,)
 
 
-def _single(ask: Ask, lengths: tuple[int, ...]) -> Ask:
-    """The question with one length, one number of GPUs, and a method that fine-tunes."""
+SFT = "sft"
+"""The method that the question is asked for where none was named: all weights learn."""
+
+OF_METHODS = {"lora": (LORA_RANK, LORA_TARGETS), "freeze": (TRAINED_LAYERS,)}
+"""Inputs that belong to some of the methods that are compared, by a method that takes them."""
+
+
+def _tuning(ask: Ask, lengths: tuple[int, ...], base: Tuning) -> Tuning:
+    """What the question says of each method that is compared, where it names none.
+
+    Raises:
+        UsageError: a rank or a number of layers that the model does not have.
+    """
+    from mpplan.api.answer import resolved
+
+    if not is_auto(ask.text(METHOD) or AUTO):
+        return base
+    for method, inputs in OF_METHODS.items():
+        if any(ask.text(item) is not None for item in inputs):
+            asked = resolved(_single(ask, lengths, method)).question.tuning
+            base = replace(base, **{item.name: getattr(asked, item.name) for item in inputs})
+    return base
+
+
+def _single(ask: Ask, lengths: tuple[int, ...], method: str) -> Ask:
+    """The question with one length and one number of GPUs, and with a method where it names none."""
     texts = dict(ask.texts)
     if lengths:
         texts[SEQ_LEN.name] = str(lengths[0])
     texts.setdefault(GPUS.name, "1")
     if is_auto(texts.get(METHOD.name, AUTO)):
-        texts[METHOD.name] = "sft"
+        texts[METHOD.name] = method
+        for other, inputs in OF_METHODS.items():
+            if other != method:
+                texts = {name: text for name, text in texts.items() if name not in {item.name for item in inputs}}
     return Ask(texts=texts, sources=ask.sources)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from planner.answer.document import Document
-from planner.errors import UsageError
+from planner.comparison.planned import Planned
 from planner.evidence import Estimate
 from planner.hardware.catalogue import find_gpu
 from planner.hardware.gpu import Gpu
 from planner.models.shape import ModelShape
 from planner.runlog.log import RunLog
+from planner.training.lengths import Lengths
+from planner.training.method import PRETRAIN, Method, find_method
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import default_policy
+from planner.training.recipe import Recipe
 from planner.validation.model import CannotPredictError, model_of
 from planner.validation.runs import PublishedRun
 
@@ -32,23 +36,8 @@ class Given:
     global_batch: int | None = None
     precision: str | None = None
     price_usd_per_gpu_h: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """The plan that a log is compared with: one of an answer's."""
-
-    plan: Mapping[str, Any]
-    """As in the document, with figures."""
-    model: ModelShape
-    seq_len: int
-    global_batch: int
-    tokens: float
-
-    @property
-    def steps(self) -> int:
-        """Steps of the whole run."""
-        return max(round(self.tokens / (self.seq_len * self.global_batch)), 1)
+    method: str | None = None
+    """A training method's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,57 +49,33 @@ class Basis:
     gpus: int | None
     seq_len: int | None
     global_batch: int | None
-    """Sequences per step: the log's median."""
+    """Sequences per step: the log's median; of pairs of answers, both count."""
     precision: str | None
     act_ckpt: str | None
+    method: str
+    """Id of the training method; pre-training where nothing says."""
+    recipe: Recipe | None
+    """What is trained, with its lengths; None without a model or a sequence length."""
     sources: dict[str, str]
     """`flag`, `log` or `plan`, by name, of those that are known."""
     differs: tuple[str, ...]
     """Names of what the log says otherwise than the plan."""
 
+    tokens_per_sequence: float | None
+    """Mean tokens of a sequence that are no padding; None where its length is unknown."""
+
     @property
     def tokens_per_step(self) -> float | None:
-        """Of all GPUs."""
-        return None if self.seq_len is None or self.global_batch is None else float(self.seq_len * self.global_batch)
+        """Of all GPUs, without padding."""
+        if self.tokens_per_sequence is None or self.global_batch is None:
+            return None
+        return self.tokens_per_sequence * self.global_batch
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What an MFU lacks, as names of inputs."""
         names = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
         return tuple(name for name in names if getattr(self, name) is None)
-
-
-def planned_of(document: Document, precision: str | None, gpu: str | None) -> Planned:
-    """The plan of an answer that a run belongs to: of its precision and GPU, where the log or the user names them.
-
-    Args:
-        document: checked against its schema.
-        precision: None: the asked one.
-        gpu: catalogue id; None: the first plan's.
-
-    Raises:
-        UsageError: the answer has no such plan that fits.
-    """
-    question = document["question"]
-    wanted = precision or question.get("precision", {}).get("value")
-    usable = [plan for plan in document["plans"] if plan["fits"] and plan.get("step_s")]
-    of_gpu = [plan for plan in usable if gpu is None or plan["gpu"] == gpu]
-    chosen = next((plan for plan in of_gpu if plan["precision"] == wanted), None)
-    if chosen is None:
-        known = ", ".join(f"{plan['precision']} on {plan['gpu']}" for plan in usable) or "none that fits"
-        raise UsageError(
-            f"--plan: the answer has no plan in {wanted}{f' on {gpu}' if gpu else ''}",
-            hint=f"its plans are {known}; `--precision` and `--gpu` choose one",
-        )
-    names = {field.name for field in fields(ModelShape)} - {"evidence"}
-    shape = ModelShape(**{name: value for name, value in document["model"].items() if name in names})
-    whole = {name: question.get(name, {}).get("value") for name in ("seq_len", "global_batch", "tokens")}
-    if not all(isinstance(value, int | float) and value > 0 for value in whole.values()):
-        raise UsageError("--plan: the answer does not say tokens, batch and sequence", hint="pass one of a transformer")
-    return Planned(
-        plan=chosen, model=shape, seq_len=int(whole["seq_len"]), global_batch=int(whole["global_batch"]),
-        tokens=float(whole["tokens"]),
-    )  # fmt: skip
 
 
 def precision_of(log: RunLog) -> str | None:
@@ -136,36 +101,85 @@ def settle(log: RunLog, planned: Planned | None, given: Given) -> Basis:
                 return value
         return None
 
-    gpus, seq_len = _whole(log, "n_gpus"), _whole(log, "seq_len")
+    logged = _whole(log, "seq_len")
     act_ckpt = log.facts.get("act_ckpt")
+    method = first("method", given.method, None, lambda p: p.recipe.method) or PRETRAIN
+    model = _model(log, planned, given, sources)
+    seq_len = first("seq_len", given.seq_len, logged, lambda p: p.recipe.seq_len)
+    batch = batch_of(log, logged, find_method(method))
+    global_batch = first("global_batch", given.global_batch, batch, lambda p: p.recipe.global_batch)
+    precision = first("precision", given.precision, precision_of(log), lambda p: str(p.plan["precision"]))
+    other = ("model",) if given.model is None and planned is not None and _is_other_model(log, planned) else ()
+    recipe = None
+    if model is not None and seq_len is not None:
+        recipe = _recipe(planned, model, method, precision, seq_len, global_batch or 1)
     return Basis(
-        model=_model(log, planned, given, sources),
+        model=model,
         gpu=first("gpu", given.gpu, None, lambda p: find_gpu(p.plan["gpu"])),
-        gpus=first("gpus", given.gpus, gpus, lambda p: int(p.plan["gpus"])),
-        seq_len=first("seq_len", given.seq_len, seq_len, lambda p: p.seq_len),
-        global_batch=first("global_batch", given.global_batch, batch_of(log, seq_len), lambda p: p.global_batch),
-        precision=first("precision", given.precision, precision_of(log), lambda p: str(p.plan["precision"])),
+        gpus=first("gpus", given.gpus, gpus_of(log), lambda p: int(p.plan["gpus"])),
+        seq_len=seq_len,
+        global_batch=global_batch,
+        precision=precision,
         act_ckpt=first(
             "act_ckpt", None, act_ckpt if isinstance(act_ckpt, str) else None,
             lambda p: str((p.plan.get("layout") or {}).get("act_ckpt") or "") or None,
         ),
+        method=method,
+        recipe=recipe,
+        tokens_per_sequence=recipe.mean_len if recipe is not None else None if seq_len is None else float(seq_len),
         sources=sources,
-        differs=tuple(name for name in differs if name != "act_ckpt"),
+        differs=(*other, *(name for name in differs if name != "act_ckpt")),
     )  # fmt: skip
 
 
-def batch_of(log: RunLog, seq_len: int | None) -> int | None:
-    """Sequences per step: the median of the lines, or what the log states."""
+def _recipe(
+    planned: Planned | None, model: ModelShape, method: str, precision: str | None, seq_len: int, global_batch: int
+) -> Recipe:
+    """What the run trains: the plan's recipe, but for what the run does otherwise; without a plan, full sequences.
+
+    Padding is the data's: sequences that are cut elsewhere than planned keep the plan's mean length where it fits.
+    """
+    if planned is None:
+        return Recipe(
+            model=model, policy=default_policy(precision or "bf16"), optimizer=find_optimizer("adamw"), method=method,
+            seq_len=seq_len, global_batch=global_batch,
+        )  # fmt: skip
+    plan = planned.recipe
+    lengths = plan.lengths
+    if lengths is not None and seq_len != plan.seq_len:
+        lengths = Lengths.around(plan.mean_len, seq_len) if plan.mean_len < seq_len else None
+    return replace(plan, model=model, method=method, seq_len=seq_len, global_batch=global_batch, lengths=lengths)
+
+
+def batch_of(log: RunLog, seq_len: int | None, method: Method) -> int | None:
+    """Sequences per step: the median of the lines, or what the log states.
+
+    Args:
+        log: the run; its batches count examples.
+        seq_len: as the log states it.
+        method: an example of pairs of answers has two sequences.
+    """
     sequences = log.steps.sequences
     known = sequences[~np.isnan(sequences)]
     if len(known):
-        return max(round(float(np.median(known))), 1)
+        return max(round(float(np.median(known))), 1) * method.sequences_per_example
     stated, tokens = log.facts.get("global_batch_seqs"), log.facts.get("tokens_per_step")
     if isinstance(stated, float):
-        return int(stated)
+        return int(stated) * method.sequences_per_example
     if isinstance(tokens, float) and seq_len:
         return max(round(tokens / seq_len), 1)
     return None
+
+
+def gpus_of(log: RunLog) -> int | None:
+    """GPUs of a run: as stated, else those that its batches divide over, as Hugging Face's Trainer prints them."""
+    stated = _whole(log, "n_gpus")
+    if stated is not None or log.framework != "Hugging Face":
+        return stated
+    batch, micro, accum = (_whole(log, name) for name in ("global_batch_seqs", "micro_batch", "grad_accum"))
+    if batch is None or micro is None or accum is None or batch % (micro * accum):
+        return None
+    return batch // (micro * accum)
 
 
 def _whole(log: RunLog, key: str) -> int | None:
@@ -180,11 +194,24 @@ def _model(log: RunLog, planned: Planned | None, given: Given, sources: dict[str
         return given.model
     if planned is not None:
         sources["model"] = "plan"
-        return planned.model
+        return planned.recipe.model
     shape = model_of_settings(log)
     if shape is not None:
         sources["model"] = "log"
     return shape
+
+
+OTHER_MODEL_RATIO = 0.05
+"""Parameters that lie further apart are those of another model: padded vocabularies and heads of tasks are nearer."""
+
+
+def _is_other_model(log: RunLog, planned: Planned) -> bool:
+    """Whether the log states a model of another size than the plan's."""
+    shape, stated = model_of_settings(log), log.facts.get("params_total")
+    params = float(shape.params_total) if shape is not None else stated
+    if not isinstance(params, float):
+        return False
+    return abs(params / planned.recipe.model.params_total - 1.0) > OTHER_MODEL_RATIO
 
 
 SHAPE = ("n_layers", "hidden", "n_heads", "ffn_hidden", "vocab", "n_experts", "top_k", "expert_ffn", "seq_len")

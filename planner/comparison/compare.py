@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.comparison.basis import Basis, Given, Planned, settle, unit_price
+from planner.comparison.basis import Basis, Given, settle, unit_price
 from planner.comparison.conventions import (
     Revealed,
     Utilisation,
@@ -19,9 +19,11 @@ from planner.comparison.forecast import Forecast, forecast
 from planner.comparison.gap import Gap, gap_of, parts_of
 from planner.comparison.lost import TimeUse, time_use
 from planner.comparison.pace import Durations, Pace, durations_of, pace_of
+from planner.comparison.planned import Planned
 from planner.comparison.row import CalibrationRow, calibration_row
 from planner.evidence import Estimate
 from planner.runlog.log import Floats, RunLog
+from planner.training.method import find_method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,13 +110,13 @@ def compare(log: RunLog, planned: Planned | None, given: Given, seed: int = 0) -
 
 def _length(log: RunLog, planned: Planned | None, basis: Basis) -> tuple[int | None, str]:
     """Steps of the whole run and who says so; a plan's tokens are so many steps of the log's batch."""
+    if log.ended and log.reached:  # before its last step, where it was told to stop early
+        return log.reached, "log"
     if log.last_step is not None:
         return log.last_step, "log"
-    if log.ended and log.reached:
-        return log.reached, "log"
     if planned is None or not log.reached:
         return None, ""
-    return max(round(planned.tokens / (basis.tokens_per_step or planned.seq_len * planned.global_batch)), 1), "plan"
+    return max(round(planned.tokens / (basis.tokens_per_step or planned.recipe.tokens_per_step)), 1), "plan"
 
 
 def _data_s(log: RunLog, durations: Durations) -> float | None:
@@ -131,9 +133,9 @@ def _rates(log: RunLog, basis: Basis, durations: Durations) -> Floats:
     printed = log.steps.tokens_per_s_per_gpu
     if np.any(~np.isnan(printed)):
         return printed
-    if basis.tokens_per_step is None or basis.gpus is None or basis.seq_len is None:
+    if basis.tokens_per_step is None or basis.gpus is None or basis.tokens_per_sequence is None:
         return np.full(len(log.steps), np.nan)
     seconds = log.steps.duration_s if log.durations_from == "printed" else durations.seconds
-    sequences = log.steps.sequences
-    tokens = np.where(np.isnan(sequences), basis.tokens_per_step, sequences * basis.seq_len)
+    sequences = log.steps.sequences * find_method(basis.method).sequences_per_example
+    tokens = np.where(np.isnan(sequences), basis.tokens_per_step, sequences * basis.tokens_per_sequence)
     return np.asarray(tokens / seconds / basis.gpus, dtype=np.float64)

@@ -3,14 +3,15 @@
 A framework's TFLOP/s are FLOP per token by its own count, times tokens per second; its MFU is that over a peak of its
 own choice. Counts differ by the recomputation of checkpointing (6N against 8N; Narayanan et al. 2021, arXiv
 2104.04473), by attention (the causal half, as Megatron-LM counts since 2025; all of it, as torchtitan; or none), and by
-which parameters are multiplied: matrices with the output layer, without it, or with the input embedding. Peaks differ
-by structured sparsity, which datasheets print first, and by the type (FP8 runs held against BF16).
+which parameters are multiplied: matrices with the output layer, without it, or with the input embedding. A method that
+leaves weights frozen multiplies less than 6N, one with a reference more; some count 6N all the same. Peaks differ by
+structured sparsity, which datasheets print first, and by the type (FP8 runs held against BF16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -19,9 +20,16 @@ import numpy.typing as npt
 from planner.comparison.basis import Basis
 from planner.hardware.architectures import find_architecture
 from planner.hardware.gpu import Gpu
-from planner.models.shape import ModelShape
-from planner.performance.operations import attention_flop_per_token
+from planner.performance.operations import (
+    attention_flop_per_token,
+    matrix_flop_per_token,
+    recomputed_flop_per_token,
+    worked_flop_per_token,
+)
+from planner.performance.products import head_shares, layer_shares
+from planner.training.method import PRETRAIN
 from planner.training.policies import default_policy
+from planner.training.recipe import Recipe
 from planner.units import TERA
 
 Floats = npt.NDArray[np.float64]
@@ -45,6 +53,10 @@ class Count:
     """One of `ATTENTIONS`."""
     parameters: str
     """One of `PARAMETERS`."""
+    flop_per_parameter: float = 6.0
+    """Of a parameter of the layers: 6 where every weight learns, 8 with recomputation, 4 of LoRA."""
+    method: str = PRETRAIN
+    """Id of the method that is counted; pre-training where every weight counts as if it learned."""
 
     @property
     def rarity(self) -> int:
@@ -105,25 +117,44 @@ class Revealed:
     """Of `unknown`: names of the inputs that are missing."""
 
 
-def counts_of(model: ModelShape) -> list[Count]:
-    """Every way of counting that differs for a model: with tied embeddings, all parameters are the matrices."""
+def counts_of(recipe: Recipe) -> list[Count]:
+    """Every way of counting that differs for a recipe, its own method first.
+
+    With tied embeddings, all parameters are the matrices; where a method does other work than 6N, both are counted.
+    """
+    model = recipe.model
     parameters = PARAMETERS[:2] if model.tied_embeddings else PARAMETERS
     attentions = ATTENTIONS if model.kind == "decoder" else ATTENTIONS[1:]
+    whole = replace(recipe, method=PRETRAIN)
+    differs = layer_shares(recipe) != layer_shares(whole)
     counts = [
-        Count(recompute=r, attention=a, parameters=p) for r, p, a in product((False, True), parameters, attentions)
-    ]
-    return sorted(counts, key=lambda count: (count.rarity, ATTENTIONS.index(count.attention)))
+        Count(
+            recompute=r, attention=a, parameters=p, method=way.method,
+            flop_per_parameter=2.0 * (layer_shares(way).total + (way.backward_share if r else 0.0)),
+        )
+        for way, r, p, a in product(
+            (recipe, whole) if differs else (whole,), (False, True), parameters, attentions
+        )
+    ]  # fmt: skip
+    counts.sort(key=lambda count: (count.rarity, count.method == PRETRAIN, ATTENTIONS.index(count.attention)))
+    return [count for count in counts if flop_per_token(recipe, count) > 0]
 
 
-def flop_per_token(model: ModelShape, seq_len: int, count: Count) -> float:
-    """FLOP of a token, forward and backward, in one way of counting."""
-    head = model.head_params * model.head_ratio
-    core = 0.0
-    if count.attention != "none":
-        core = 3.0 * attention_flop_per_token(model, seq_len, causal_half=count.attention == "causal")
-    layers = 6.0 * (model.matrix_params_active - head) + core
-    beside = {"layers": 0.0, "matrices": head, "all": head + model.embedding_params}[count.parameters]
-    return layers * (4.0 / 3.0 if count.recompute else 1.0) + 6.0 * beside
+def flop_per_token(recipe: Recipe, count: Count) -> float:
+    """FLOP of a token, all passes of a step, in one way of counting; those of plans where it counts as they do."""
+    way = recipe if count.method == recipe.method else replace(recipe, method=PRETRAIN)
+    model, causal = way.model, count.attention == "causal"
+    flop = matrix_flop_per_token(way) if count.attention == "none" else worked_flop_per_token(way, causal_half=causal)
+    beside = 2.0 * head_shares(way).total
+    if count.parameters == "layers":
+        flop -= beside * model.head_params * model.head_ratio
+    elif count.parameters == "all":
+        flop += beside * model.embedding_params
+    if count.recompute:
+        flop += recomputed_flop_per_token(way, "full", causal_half=causal)
+        if count.attention == "none":
+            flop -= way.backward_share * attention_flop_per_token(model, way.mean_len, causal_half=causal)
+    return flop
 
 
 def peaks_of(gpu: Gpu, precision: str) -> list[Peak]:
@@ -146,14 +177,14 @@ def utilisations(basis: Basis, rate: float | None) -> tuple[Utilisation, ...]:
         basis: what is known.
         rate: tokens per second and GPU of a steady step; None where the log does not say.
     """
-    if basis.model is None or basis.seq_len is None:
+    if basis.recipe is None:
         return ()
     peaks = [] if basis.gpu is None or basis.precision is None else peaks_of(basis.gpu, basis.precision)
     dense = next((peak.flop_per_s for peak in peaks if peak.own and not peak.sparse), None)
     sparse = next((peak.flop_per_s for peak in peaks if peak.own and peak.sparse), None)
     rows = []
-    for count in counts_of(basis.model):
-        flop = flop_per_token(basis.model, basis.seq_len, count)
+    for count in counts_of(basis.recipe):
+        flop = flop_per_token(basis.recipe, count)
         per_s = None if rate is None else flop * rate
         rows.append(
             Utilisation(
@@ -187,7 +218,7 @@ def reveal_tflops(basis: Basis, printed: Floats, tokens_rate: Floats) -> Reveale
         return None
     value = float(np.median(printed[known]))
     both = known & ~np.isnan(tokens_rate)
-    if basis.model is None or basis.seq_len is None or not np.any(both):
+    if basis.recipe is None or not np.any(both):
         return Revealed(
             figure="tflops_per_gpu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, both)
         )
@@ -195,8 +226,8 @@ def reveal_tflops(basis: Basis, printed: Floats, tokens_rate: Floats) -> Reveale
     tolerance = CLOSE_RATIO + rounding_ratio(printed[known]) + _error_ratio(flops)
     observed = float(np.median(flops))
     readings = [
-        Reading(count=count, peak=None, error_ratio=observed / flop_per_token(basis.model, basis.seq_len, count) - 1.0)
-        for count in counts_of(basis.model)
+        Reading(count=count, peak=None, error_ratio=observed / flop_per_token(basis.recipe, count) - 1.0)
+        for count in counts_of(basis.recipe)
     ]
     return _verdict("tflops_per_gpu", value, readings, tolerance)
 
@@ -229,16 +260,16 @@ def reveal_mfu(basis: Basis, printed: Floats, tflops: Floats, tokens_rate: Float
         ]
         return _verdict("mfu", value, readings, rounding + _error_ratio(observed))
     both = known & ~np.isnan(tokens_rate)
-    if basis.model is None or basis.seq_len is None or not np.any(both):
+    if basis.recipe is None or not np.any(both):
         return Revealed(figure="mfu", printed=value, verdict="unknown", readings=(), lacks=_lacks(basis, both))
     per_token = printed[both] / tokens_rate[both]  # MFU = FLOP per token x tokens per second / peak
     observed_ratio, tolerance = float(np.median(per_token)), rounding + _error_ratio(per_token)
     readings = [
         Reading(
             count=count, peak=peak,
-            error_ratio=observed_ratio * peak.flop_per_s / flop_per_token(basis.model, basis.seq_len, count) - 1.0,
+            error_ratio=observed_ratio * peak.flop_per_s / flop_per_token(basis.recipe, count) - 1.0,
         )
-        for peak, count in product(peaks, counts_of(basis.model))
+        for peak, count in product(peaks, counts_of(basis.recipe))
     ]  # fmt: skip
     return _verdict("mfu", value, readings, tolerance)
 

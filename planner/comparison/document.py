@@ -26,7 +26,8 @@ def to_compare_document(comparison: Comparison, version: str) -> Document:
         "log": _log(comparison.log),
         "plan": None if planned is None else {
             "precision": planned.plan["precision"], "gpu": planned.plan["gpu"], "gpus": planned.plan["gpus"],
-            "steps": planned.steps,
+            "steps": planned.steps, "global_batch": planned.recipe.global_batch,
+            "tokens_per_sequence": plain(planned.recipe.mean_len), "method": planned.recipe.method,
         },
         "basis": _basis(comparison.basis),
         "pace": plain(comparison.pace),
@@ -88,6 +89,7 @@ def _basis(basis: Basis) -> dict[str, Any]:
         "params_total": None if basis.model is None else plain(float(basis.model.params_total)),
         "gpu": None if basis.gpu is None else basis.gpu.id,
         "gpus": basis.gpus, "seq_len": basis.seq_len, "global_batch": basis.global_batch,
+        "tokens_per_sequence": plain(basis.tokens_per_sequence), "method": basis.method,
         "precision": basis.precision, "act_ckpt": basis.act_ckpt, "sources": dict(basis.sources),
         "differs": list(basis.differs), "missing": list(basis.missing),
     }  # fmt: skip

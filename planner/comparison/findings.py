@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from planner.comparison.compare import Comparison
-from planner.comparison.conventions import Count, Peak, Reading, Revealed
+from planner.comparison.conventions import Count, Peak, Reading, Revealed, peaks_of
 from planner.comparison.gap import GapRow
 from planner.errors import Message
+from planner.training.method import PRETRAIN, find_method
 from planner.units import TERA
 
 SHOWN_READINGS = 3
 """Conventions that are named where several agree."""
 SMALL_RATIO = 0.02
 """Of a step: a smaller difference from the plan is none."""
+SAME_PEAK_RATIO = 0.01
+"""How far a peak that a log states may lie from a datasheet's, which round differently."""
 TIMERS = {
     "Megatron-LM": "compare.timers.megatron", "DeepSpeed": "compare.timers.deepspeed",
     "torchtitan": "compare.timers.torchtitan",
@@ -19,6 +22,10 @@ TIMERS = {
 """How to make a framework log the parts of a step."""
 
 
+CLOCK_S = 2.0
+"""Times of day have whole seconds in some logs: one at either end."""
+MFU_INPUTS = ("model", "gpu", "gpus", "seq_len", "global_batch", "precision")
+"""Inputs of an MFU, one of which is wrong where it is above 1."""
 ATTENTION = {
     "causal": "compare.attention.causal", "full": "compare.attention.full", "none": "compare.attention.none",
 }  # fmt: skip
@@ -48,9 +55,16 @@ PARTS = {
 
 def count_words(count: Count) -> Message:
     """A way of counting FLOP."""
+    passes = f"{count.flop_per_parameter:.3g}N"
+    if count.method != PRETRAIN:
+        key = "compare.count_again" if count.recompute else "compare.count_method"
+        return Message.of(
+            key, passes=passes, method=find_method(count.method).name, attention=Message.of(ATTENTION[count.attention]),
+            parameters=Message.of(PARAMETERS[count.parameters]),
+        )  # fmt: skip
     return Message.of(
         "compare.count",
-        passes="8N" if count.recompute else "6N",
+        passes=passes,
         attention=Message.of(ATTENTION[count.attention]),
         parameters=Message.of(PARAMETERS[count.parameters]),
     )
@@ -97,6 +111,7 @@ def _flags(names: tuple[str, ...]) -> tuple[Message, ...] | Message:
 def findings(comparison: Comparison) -> tuple[Message, ...]:
     """What the log tells, the plan's side first."""
     told = [reveal_words(revealed) for revealed in comparison.revealed]
+    told += _beyond(comparison)
     told += _gap(comparison)
     log, use = comparison.log, comparison.use
     replayed, stops, slow = use.of("replayed"), use.of("stops"), use.of("slow")
@@ -112,6 +127,34 @@ def findings(comparison: Comparison) -> tuple[Message, ...]:
         names = tuple(Message.of("compare.flag", name=name) for name in comparison.basis.differs)
         told.append(Message.of("compare.differs", names=names))
     return tuple(told)
+
+
+def _beyond(comparison: Comparison) -> list[Message]:
+    """What cannot be: more FLOP than the GPU can do, a peak that is none of the GPU's, more time than passed."""
+    told: list[Message] = []
+    basis, use = comparison.basis, comparison.use
+    mfu = comparison.utilisations[0].mfu_dense_ratio if comparison.utilisations else None
+    if mfu is not None and mfu > 1.0 and basis.gpu is not None and basis.model is not None:
+        names = tuple(Message.of("compare.flag", name=name) for name in MFU_INPUTS)
+        told.append(Message.of("compare.beyond.mfu", mfu_ratio=mfu, gpu=basis.gpu.id, names=names))
+    printed = next((revealed.printed for revealed in comparison.revealed if revealed.figure == "mfu"), None)
+    if printed is not None and printed > 1.0:
+        told.append(Message.of("compare.beyond.printed", printed=printed))
+    stated = comparison.log.facts.get("peak_flop_per_s")
+    if isinstance(stated, float) and basis.gpu is not None and basis.precision is not None:
+        peaks = peaks_of(basis.gpu, basis.precision)
+        if all(abs(stated / peak.flop_per_s - 1.0) > SAME_PEAK_RATIO for peak in peaks):
+            told.append(Message.of("compare.beyond.peak", tflops=stated / TERA, gpu=basis.gpu.id))
+    spent = sum(kind.seconds for kind in use.spent)
+    if use.wall_s is not None and spent > (1.0 + SMALL_RATIO) * use.wall_s + _before_clock_s(comparison):
+        told.append(Message.of("compare.beyond.clock", spent_s=spent, wall_s=use.wall_s))
+    return told
+
+
+def _before_clock_s(comparison: Comparison) -> float:
+    """Time that steps may have beyond the clock: its first time is that of the end of the first line's steps."""
+    steps, pace = comparison.log.steps, comparison.pace
+    return CLOCK_S + (0.0 if pace is None or not len(steps) else pace.step_s.mid * float(steps.count[0]))
 
 
 def _gap(comparison: Comparison) -> list[Message]:
@@ -156,15 +199,24 @@ def cannot_tell(comparison: Comparison) -> tuple[Message, ...]:
         told.append(Message.of("compare.lacks.clock"))
     elif log.durations_from == "clock":
         told.append(Message.of("compare.lacks.pauses"))
-    if comparison.last_step is None:
-        told.append(Message.of("compare.lacks.length"))
-    if comparison.usd_per_gpu_h is None:
-        told.append(Message.of("compare.lacks.price"))
-    elif basis.gpus is None:
-        told.append(Message.of("compare.lacks.gpus"))
+    told += _end_and_bill(comparison)
     if comparison.forecast is not None and log.attempts == 1 and comparison.remaining_steps:
         told.append(Message.of("compare.lacks.stops"))
     return tuple(told)
+
+
+def _end_and_bill(comparison: Comparison) -> list[Message]:
+    """What an end and a bill lack."""
+    told: list[Message] = []
+    if not comparison.log.reached:
+        told.append(Message.of("compare.lacks.numbers"))
+    elif comparison.last_step is None:
+        told.append(Message.of("compare.lacks.length"))
+    if comparison.usd_per_gpu_h is None:
+        told.append(Message.of("compare.lacks.price"))
+    elif comparison.basis.gpus is None:
+        told.append(Message.of("compare.lacks.gpus"))
+    return told
 
 
 def notes(comparison: Comparison) -> tuple[Message, ...]:

@@ -46,8 +46,8 @@ class Forecast:
     gpu_hours: Estimate | None
     cost_usd: Estimate | None
     """From now on; None where GPUs or price are unknown."""
-    spent_days: float
-    """Until the end of the log: wall time, or of a log without times the sum of its steps."""
+    spent_days: float | None
+    """Until the end of the log: wall time, or of a log without times the sum of its steps; None without either."""
     spent_usd: Estimate | None
     stops_expected: float
     """Mean number of stops to come."""
@@ -57,7 +57,7 @@ def forecast(
     log: RunLog, durations: Durations, use: TimeUse, *, remaining_steps: int, tokens_per_step: float | None,
     gpus: int | None, usd_per_gpu_h: Estimate | None, seed: int = 0,
 ) -> Forecast | None:  # fmt: skip
-    """The rest of a run; None where the log has no time of a step.
+    """The rest of a run; None where the log has no time of a step, unless nothing is left.
 
     Args:
         log: the run so far.
@@ -71,17 +71,19 @@ def forecast(
     """
     draw = np.random.default_rng(seed)
     step_s = _step_draws(log, durations, remaining_steps, draw)
-    if step_s is None:
+    if step_s is None and remaining_steps:
         return None
+    if step_s is None or not remaining_steps:
+        step_s = np.zeros(DRAWS)
     done = max(float(np.sum(log.steps.count)), 1.0)
     seconds = remaining_steps * step_s + _pauses(use, remaining_steps / done, draw)
-    sure = use.wall_s if use.wall_s is not None else sum(spent.seconds for spent in use.spent)
+    sure = _spent_s(log, use)
     stops_s, mean_stops = _stops(log, use, remaining_steps, draw)
     seconds = seconds + stops_s
     days = Estimate.of_draws(seconds / DAY_S)
     price = None if usd_per_gpu_h is None else _price(usd_per_gpu_h, draw)
     hours = None if gpus is None else seconds / HOUR_S * gpus
-    spent_hours = None if gpus is None else sure / HOUR_S * gpus
+    spent_hours = None if gpus is None or sure is None else sure / HOUR_S * gpus
     final = log.final_s if use.wall_s is not None else None
     return Forecast(
         remaining_steps=remaining_steps,
@@ -90,10 +92,22 @@ def forecast(
         end_s=None if final is None else Estimate.of_draws(final + seconds),
         gpu_hours=None if hours is None else Estimate.of_draws(hours),
         cost_usd=None if hours is None or price is None else Estimate.of_draws(hours * price),
-        spent_days=sure / DAY_S,
+        spent_days=None if sure is None else sure / DAY_S,
         spent_usd=None if spent_hours is None or price is None else Estimate.of_draws(spent_hours * price),
         stops_expected=mean_stops,
     )
+
+
+def _spent_s(log: RunLog, use: TimeUse) -> float | None:
+    """Time until the end of the log; None where it tells none.
+
+    The closing line of a run has the time of its last session; what the steps and pauses sum up to is more where there
+    were others.
+    """
+    if use.wall_s is not None:
+        return use.wall_s
+    closing = 0.0 if log.closing is None else log.closing.runtime_s
+    return max(closing, sum(spent.seconds for spent in use.spent)) or None
 
 
 def _step_draws(log: RunLog, durations: Durations, ahead: int, draw: np.random.Generator) -> Floats | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.comparison.basis import Basis, Planned
+from planner.comparison.basis import Basis
 from planner.comparison.lost import TimeUse
 from planner.comparison.pace import Pace
+from planner.comparison.planned import Planned
 from planner.evidence import Estimate
 from planner.runlog.log import RunLog
 
@@ -109,7 +110,7 @@ def gap_of(
     if basis.tokens_per_step is None or basis.gpus is None:
         return None
     plan = planned.plan
-    own = planned.seq_len * planned.global_batch / plan["gpus"]
+    own = planned.recipe.tokens_per_step / plan["gpus"]
     scale = basis.tokens_per_step / basis.gpus / own
     ends = plan.get("step_range_s") or dict.fromkeys(("low", "mid", "high"), plan["step_s"]["total"])
     step = Estimate(low=ends["low"] * scale, mid=ends["mid"] * scale, high=ends["high"] * scale)

@@ -69,6 +69,9 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
         return TimeUse(wall_s=_wall(log, 0.0), spent=(), goodput_ratio=None)
     median = pace.step_s.mid
     kept, replayed = _steps(log)
+    counted = float(np.sum(kept))
+    if counted == 0 and not np.any(log.steps.number):  # lines without numbers: what the closing line says
+        counted = pace.steps
     seconds = np.where(np.isnan(durations.seconds), median, durations.seconds)
     done_again = float(np.sum(seconds * replayed))
     if log.attempts > 1 and np.sum(replayed) > 0:
@@ -77,7 +80,7 @@ def time_use(log: RunLog, durations: Durations, pace: Pace | None) -> TimeUse:
     for kind, pause in durations.pauses:
         sums.add(kind, pause)
     rows = [
-        Spent(kind="steps", seconds=float(np.sum(kept)) * median, count=round(float(np.sum(kept))), longest_s=median),
+        Spent(kind="steps", seconds=counted * median, count=round(counted), longest_s=median),
     ]
     if pace.slow_s > 0:
         longest = float(np.nanmax(durations.seconds))

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.comparison.basis import Basis, Planned
+from planner.comparison.basis import Basis
 from planner.comparison.pace import Pace
+from planner.comparison.planned import Planned
 from planner.runlog.log import RunLog
+from planner.training.frameworks import find_framework, named_stacks
+from planner.training.method import PRETRAIN, find_method
+from planner.training.recipe import Recipe
 from planner.validation.template import COLUMNS
 
 LAYOUT = {
-    "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch", "zero_or_fsdp_stage": "zero",
+    "tp": "tp", "pp": "pp", "vp": "vp", "cp": "cp", "ep": "ep", "micro_batch": "micro_batch",
+    "zero_or_fsdp_stage": "zero",
 }  # fmt: skip
 """Columns of a layout, which the log states or the plan has."""
 NEEDED = ("model", "precision", "gpu", "n_gpus", "seq_len", "global_batch_seqs")
@@ -24,6 +29,10 @@ SHAPE = {
     "n_kv_heads": "kv_heads", "ffn_hidden": "ffn_hidden", "vocab": "vocab",
 }  # fmt: skip
 """Columns of a shape, which a model of the log's own settings fills."""
+
+
+TRAINER = "Hugging Face"
+"""What logs of its Trainer are called, whoever's kernels ran in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,19 +88,48 @@ def _shared(log: RunLog, basis: Basis, planned: Planned | None) -> dict[str, str
         "seq_len": basis.seq_len,
         "global_batch_seqs": basis.global_batch,
         "act_ckpt": basis.act_ckpt,
-        "framework": _framework(log),
+        "framework": _framework(log, planned),
+        "method": None if basis.method == PRETRAIN else basis.method,
     }
+    if planned is not None:
+        cells |= {"optimizer": planned.recipe.optimizer.id}
+    if basis.recipe is not None:
+        cells |= _trained(basis.recipe)
     same = planned is not None and not {"gpus", "global_batch", "seq_len"} & set(basis.differs)
     layout: Mapping[str, object] = (planned.plan.get("layout") or {}) if planned is not None and same else {}
     for column, name in LAYOUT.items():
         cells[column] = log.facts.get(column, layout.get(name))
+    stated = log.facts.get("micro_batch")
+    if isinstance(stated, float):  # a log counts examples
+        cells["micro_batch"] = stated * find_method(basis.method).sequences_per_example
     if own and basis.model is not None:
         cells |= {column: getattr(basis.model, name) for column, name in SHAPE.items()}
     return {name: _cell(cells.get(name)) for name in COLUMNS if _cell(cells.get(name))}
 
 
-def _framework(log: RunLog) -> str:
-    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core."""
+def _trained(recipe: Recipe) -> dict[str, object]:
+    """Cells of what is trained and how, as far as they are not what a blank one means."""
+    how = recipe.how
+    return {
+        "mean_tokens": None if recipe.lengths is None else float(f"{recipe.mean_len:.6g}"),
+        "lora_rank": recipe.lora_rank if how.adapts else None,
+        "lora_targets": recipe.lora_targets if how.adapts else None,
+        "trained_layers": recipe.trained_layers if how.trains == "last-layers" else None,
+        "offload": None if recipe.offload == "none" else recipe.offload,
+        "fused_loss": "y" if recipe.chunked_loss else None,
+        "in_backward": "y" if recipe.update_in_backward else None,
+    }
+
+
+def _framework(log: RunLog, planned: Planned | None) -> str:
+    """As `frameworks.csv` knows it: Megatron-LM whose lines have a time of day, since March 2024, is Megatron-Core.
+
+    Unsloth and others that bring their own kernels log as Hugging Face's Trainer does: the plan says which it is.
+    """
+    named = None if planned is None else named_stacks().get(planned.stack)
+    if named is not None and log.framework in ("", TRAINER):
+        whole = (log.framework, named.stack_name)
+        return TRAINER if named is find_framework(TRAINER) else ", ".join(part for part in whole if part)
     dated = log.framework == "Megatron-LM" and not np.all(np.isnan(log.steps.end_s))
     return "Megatron-Core" if dated else log.framework
 

@@ -31,6 +31,26 @@ DEFAULT_NIC_BYTES_PER_S = 12.5e9
 """100 Gbit/s per GPU: assumed where neither the catalogue nor the user gives a value, and listed as an assumption."""
 
 
+CARDS_PER_MACHINE = 8
+"""Cards that are sold one by one and lie in one machine, at most: what boards for servers have slots for."""
+SUPERCHIP_BYTES_PER_S = 200e9
+"""NVLink from which a GPU that comes alone is soldered to its own host, as Grace Hopper is, and no card."""
+
+
+def cards_of_one_machine(gpu: Gpu, gpus: int | None) -> int | None:
+    """How many cards that are sold one by one a machine holds; None where a GPU comes as a whole server.
+
+    Args:
+        gpu: the kind of GPU.
+        gpus: how many there are in all: a number that machines of one size hold; None: not known yet.
+    """
+    if gpu.gpus_per_node > 1 or gpu.arch == "CPU" or (gpu.nvlink_bytes_per_s or 0.0) > SUPERCHIP_BYTES_PER_S:
+        return None
+    if gpus is None:
+        return CARDS_PER_MACHINE
+    return next(size for size in range(min(gpus, CARDS_PER_MACHINE), 0, -1) if gpus % size == 0)
+
+
 def make_cluster(
     gpu: Gpu,
     *,

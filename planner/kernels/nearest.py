@@ -99,7 +99,7 @@ def _distance(one: _Limits, other: _Limits) -> float:
 
 
 def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str, law: PowerLaw) -> Surface:
-    """Arithmetic by the ratio of peaks and clocks, operand traffic by that of bandwidths, weighed node by node."""
+    """Arithmetic by the ratio of peaks and clocks, operand traffic by that of bandwidths; nothing above the peak."""
     flop, moved = _work(surface, compute)
     arithmetic_s, traffic_s = flop / measured.peak_flop_per_s, moved / measured.memory_bytes_per_s
     gain = min(_clock_gain(measured, wanted, law), _most_gain(surface, measured, compute))
@@ -112,8 +112,9 @@ def _rescaled(surface: Surface, measured: _Limits, wanted: _Limits, compute: str
         gpu=wanted.gpu,
     )  # fmt: skip
     cast = surface.cast_bytes_per_s
+    log_rate = np.minimum(surface.log_rate - np.log(stretch), np.log(wanted.peak_flop_per_s))
     return replace(
-        surface, id=f"{surface.id}:{wanted.gpu}", log_rate=surface.log_rate - np.log(stretch), evidence=evidence,
+        surface, id=f"{surface.id}:{wanted.gpu}", log_rate=log_rate, evidence=evidence,
         spread=float(np.hypot(surface.spread, SPREAD_PER_LOG * _distance(measured, wanted))),
         cast_bytes_per_s=None if cast is None else cast * wider,
     )  # fmt: skip

@@ -6,6 +6,7 @@ Everything is per image, at one size of the image. Another size scales what depe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isqrt
 
 GLOBAL_HEADS = 64
 """Attention with more sequences per image than this is within windows: a larger image has more of them, not longer."""
@@ -153,6 +154,15 @@ class ImageNetwork:
     def is_convolutional(self) -> bool:
         """Whether most of its arithmetic is in convolutions."""
         return self.convolution_flop >= CONVOLUTIONAL * self.flop_per_image
+
+    @property
+    def patch(self) -> int | None:
+        """Pixels of a side of the patches that a transformer cuts an image into; None where it cuts none."""
+        first = next((layer for layer in self.convolutions if layer.reads_image), None)
+        if first is None or not (self.attention or len(self.convolutions) == 1):
+            return None
+        side = isqrt(first.taps)
+        return side if first.pixels == (self.image_size // side) ** 2 else None
 
     def traffic(self, activation_bytes: float) -> Traffic:
         """The traffic with activations of so many bytes."""

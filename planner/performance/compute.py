@@ -140,6 +140,10 @@ def kernels(recipe: Recipe, rates: Rates) -> Value:
     return launched + sum(weight.met for weight in recipe.adapted) * rates.kernels_per_adapter
 
 
+ADAPTER_PRODUCTS = 3.0
+"""Of an adapter's matrix: forward, the gradient of its input, and its own."""
+
+
 def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTime:
     """Mean layer of the model: dense and MoE layers weighted by their number."""
     model = recipe.model
@@ -177,16 +181,18 @@ def layer_time(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> LayerTi
 
 
 def _adapters_s(recipe: Recipe, work: Work, at: Layouts, rates: Rates) -> Value:
-    """Adapters of one layer, forward and backward: products of so small a rank take the time of their operands.
+    """Adapters of one layer, forward and backward: products of a small rank take the time of their operands.
 
     What enters and leaves an adapted weight is read and written by the products with both small matrices, by their
-    scaling and by the sum with what the frozen weight gives.
+    scaling and by the sum with what the frozen weight gives. Only a rank of some hundreds makes the arithmetic longer.
     """
     if not recipe.adapted:
         return 0.0
-    sizes = sum(weight.met * (weight.inputs + weight.outputs) for weight in recipe.adapted)
-    elements = work.tokens * sizes / at.tp * rates.adapter_passes * rates.fusion_ratio
-    return elements * recipe.policy.activation_bytes / rates.memory_bytes_per_s
+    sizes = work.tokens * sum(weight.met * (weight.inputs + weight.outputs) for weight in recipe.adapted) / at.tp
+    moved_bytes = sizes * rates.adapter_passes * rates.fusion_ratio * recipe.policy.activation_bytes
+    flop = 2.0 * ADAPTER_PRODUCTS * recipe.lora_rank * sizes
+    longer: Value = np.maximum(moved_bytes / rates.memory_bytes_per_s, flop / rates.other_flop_per_s)
+    return longer
 
 
 def _magnitudes_s(recipe: Recipe, at: Layouts, rates: Rates) -> Value:

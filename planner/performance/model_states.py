@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.parallelism.layout import Layouts
-from planner.performance.shards import Shards, frozen_weight_bytes, gathered_bytes, trained_share
+from planner.performance.shards import (
+    Shards,
+    frozen_weight_bytes,
+    gathered_bytes,
+    gathered_bytes_of_ends,
+    trained_share,
+)
 from planner.rates.terms import Value
 from planner.training.precision import PrecisionPolicy
 from planner.training.recipe import Recipe
@@ -122,7 +128,7 @@ def passing(recipe: Recipe, shards: Shards, at: Layouts) -> Passing:
     return Passing(
         held=sharded * keep,
         in_layer=sharded * unit * (2.0 * gather + grads),
-        at_loss=sharded * (head * policy.gather_bytes + unit * gather),
+        at_loss=sharded * (head * gathered_bytes_of_ends(recipe) + unit * gather),
     )
 
 

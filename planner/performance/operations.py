@@ -278,10 +278,16 @@ def worked_flop_per_token(recipe: Recipe, *, causal_half: bool = True) -> float:
     """`model_flop_per_token` of what a method trains: `matrix_flop_per_token` plus attention.
 
     The attention core has no weights: it is run forward in every pass, and backward twice in the layers that are run
-    backward. The adapters of LoRA, about 1 % of the parameters, are left out.
+    backward. An adapter's matrices learn: 6 for each of their parameters that a token passes.
     """
     core = attention_flop_per_token(recipe.model, recipe.mean_len, causal_half=causal_half)
-    return matrix_flop_per_token(recipe) + (recipe.forward_passes + 2.0 * recipe.backward_share) * core
+    adapters = (
+        6.0
+        * recipe.lora_rank
+        * recipe.model.layers
+        * sum(weight.met * (weight.inputs + weight.outputs) for weight in recipe.adapted)
+    )
+    return matrix_flop_per_token(recipe) + (recipe.forward_passes + 2.0 * recipe.backward_share) * core + adapters
 
 
 def matrix_flop_per_token(recipe: Recipe) -> float:

@@ -103,12 +103,12 @@ def _head_layers(model: ModelShape) -> float:
 
 
 def trained_share(recipe: Recipe) -> float:
-    """Trained over all parameters: 1, the adapters' part with LoRA, or that of the layers that learn."""
+    """Trained over all parameters: 1, the adapters' over them with LoRA, or the part of the layers that learn."""
     model = recipe.model
     if recipe.trains_all:
         return 1.0
     if recipe.how.adapts:
-        return min(1.0, recipe.adapter_params_per_layer * model.layers / model.params_total)
+        return recipe.adapter_params_per_layer * model.layers / model.params_total
     ends = model.embedding_params + (0.0 if model.tied_embeddings else model.head_params)
     return recipe.weight_gradient_share * (1.0 - ends / model.params_total)
 
@@ -135,4 +135,10 @@ def frozen_weight_bytes(recipe: Recipe) -> float | None:
 
 def gathered_bytes(recipe: Recipe) -> float:
     """Bytes per gathered parameter of a layer: 4-bit weights are gathered as they lie."""
-    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else recipe.policy.gather_bytes
+    return LOW_BIT_BYTES[recipe.double_quant] if recipe.how.low_bits else gathered_bytes_of_ends(recipe)
+
+
+def gathered_bytes_of_ends(recipe: Recipe) -> float:
+    """Bytes per gathered parameter of embedding and output layer: frozen ones lie in the compute type, not in FP32."""
+    policy = recipe.policy
+    return min(policy.gather_bytes, policy.activation_bytes) if recipe.how.adapts else policy.gather_bytes

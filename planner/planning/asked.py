@@ -38,15 +38,22 @@ def asked_plan(question: Question, case: Case, draws: Draws) -> Ranged:
     targets = targets_of(question)
     if question.gpus is not None:
         return _on_given(question, case, targets, draws)
-    within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
-    if within is None and _stays_alone(question, case):
+    if _stays_alone(question, case):
         return _on_given(replace(question, gpus=1), case, targets, draws)
+    within = _within_a_node(question, case, targets, draws) if question.fine_tunes else None
+    if within is None and _is_sold_alone(question, case):
+        return _on_given(replace(question, gpus=1), case, targets, draws)  # says what is short
     return ranged_plan(case, within or chosen_count(question, case, targets, draws), draws, targets)
 
 
 def _stays_alone(question: Question, case: Case) -> bool:
-    """Whether one GPU is all there is: to fine-tune without a target on GPUs that are sold one by one."""
-    return question.fine_tunes and case.cluster.gpus_per_node == 1 and _no_target(question)
+    """Whether one GPU is taken, though more may hold the run more safely: cards without a fast link are slow."""
+    return _is_sold_alone(question, case) and best_on(case, question.fixed, 1).best is not None
+
+
+def _is_sold_alone(question: Question, case: Case) -> bool:
+    """Whether one GPU may be all there is: to fine-tune without a target on GPUs that are sold one by one."""
+    return question.fine_tunes and case.cluster.gpu.gpus_per_node == 1 and _no_target(question)
 
 
 def _no_target(question: Question) -> bool:
@@ -86,8 +93,9 @@ def parts_of_a_node(cluster: Cluster) -> tuple[int, ...]:
 
 
 def _within_a_node(question: Question, case: Case, targets: Targets, draws: Draws) -> Choice | None:
-    """The best layout on the fewest GPUs of a part of a node that hold it safely and meet the targets, if any do."""
-    for gpus in parts_of_a_node(case.cluster):
+    """The best layout on the fewest GPUs of a part of a node, or of a machine of cards, that hold it safely in time."""
+    whole = (case.cluster.gpus_per_node,) if _is_sold_alone(question, case) else ()
+    for gpus in parts_of_a_node(case.cluster) + whole:
         choice = best_on(case, question.fixed, gpus)
         if choice.best is not None and choice.safe and targets.met_by(case.evaluate(choice.winner, draws)):
             return choice

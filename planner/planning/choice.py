@@ -35,6 +35,11 @@ SIMPLER = 1.02
 """How much longer than the best the expected time of a simpler layout may be for it to be taken."""
 CHOICE_DRAWS = Draws(count=101, seed=0)
 """Common draws of that comparison: a question's seed moves its ranges, not its layout."""
+RISK_DRAWS = Draws(count=1001, seed=0)
+"""Common draws of the risk of running out of memory, of the choice and of the plan alike: with fewer, the layout that
+is taken would be the one whose risk happens to be drawn too low."""
+SURELY = 0.9
+"""A layout whose peak stays below this share of the memory in all draws of the choice is safe without more of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +107,7 @@ def choose_each(
         near = {name: _shortlist(pace_s, simplicity, group) for name, group in left.items()}
         drawn = np.concatenate([*near.values(), np.zeros(0, dtype=np.intp)])
         needed = dict(zip(drawn.tolist(), _needed_bytes(case, layouts.take(drawn), rates), strict=True))
-        risks = {i: memory_risk(needed_bytes, case.cluster.gpu) for i, needed_bytes in needed.items()}
+        risks = _risks(case, layouts, needed)
         safe = {name: [i for i in some.tolist() if risks[i] <= case.memory_risk] for name, some in near.items()}
         compared = [i for some in safe.values() if len(some) > 1 for i in some]
         expected = _expected(case, layouts, compared, [needed[i] for i in compared], rates)
@@ -114,6 +119,29 @@ def choose_each(
             least_risky_bytes = min(scores.memory_bytes[i] for i in near[name])
             left[name] = group[scores.memory_bytes[group] < least_risky_bytes]
     return tuple(_choice(layouts, scores, groups[name], winners[name], evaluated) for name in range(len(groups)))
+
+
+def _risks(case: Case, layouts: Layouts, needed: Mapping[int, Floats]) -> dict[int, float]:
+    """Risk of running out of memory by index, with more draws of those layouts that it may decide about.
+
+    Args:
+        case: the question on one kind of GPU.
+        layouts: all layouts.
+        needed: peak memory under the draws of the choice of some of them, by index, `[draw]`.
+    """
+    gpu = case.cluster.gpu
+    risks = {i: memory_risk(needed_bytes, gpu) for i, needed_bytes in needed.items()}
+    room = SURELY * usable_bytes(gpu)
+    open_ = [i for i, risk in risks.items() if risk <= case.memory_risk and float(needed[i].max()) > room]
+    for i in open_:
+        risks[i] = risk_of(case, layouts.take(slice(i, i + 1)))
+    return risks
+
+
+def risk_of(case: Case, at: Layouts) -> float:
+    """Probability, 0..1, that one layout runs out of memory."""
+    needed_bytes = memory_of(case.recipe, at, case.rates.sample(RISK_DRAWS)).total
+    return memory_risk(needed_bytes, case.cluster.gpu)
 
 
 def _choice(

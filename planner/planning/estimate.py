@@ -102,7 +102,7 @@ def estimate(
         NoPlanError: the asked precision fits nowhere, or misses the deadline or budget with every number of GPUs.
         UsageError: the asked precision is lacking on every GPU asked for, or the layout is inconsistent.
     """
-    unsupported = _unsupported(question)
+    unsupported = unsupported_by(question)
     known = _Known(measured=measured or {}, parameters=parameters)
     sides = _sides(question, unsupported, prices, site, known, ledgers or {})
     deadline_s = _deadline_s(question, sides)
@@ -170,7 +170,12 @@ def _sides(
     return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
 
 
-def _unsupported(question: Question) -> list[Unsupported]:
+def unsupported_by(question: Question) -> list[Unsupported]:
+    """The precisions that GPUs of a question lack.
+
+    Raises:
+        UsageError: every one of them lacks the one that was asked for.
+    """
     unsupported = []
     for cluster in question.clusters:
         for policy in question.policies:
@@ -366,7 +371,12 @@ def _warnings(
     for plan in plans:
         if plan.precision == asked and plan.memory_risk is not None and plan.memory_risk > question.memory_risk:
             warnings.append(
-                Message.of("warning.memory_risk", gpu=plan.gpu, risk=plan.memory_risk, allowed=question.memory_risk)
+                Message.of(
+                    "warning.memory_risk_tuning" if question.fine_tunes else "warning.memory_risk",
+                    gpu=plan.gpu,
+                    risk=plan.memory_risk,
+                    allowed=question.memory_risk,
+                )
             )
         if plan.precision == asked and plan.duration_days and plan.duration_days.mid > 365:
             years = plan.duration_days.mid / 365

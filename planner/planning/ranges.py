@@ -11,11 +11,11 @@ from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
 from planner.evidence import Estimate
 from planner.parallelism.search import of_samples
-from planner.performance.evaluation import Evaluation, memory_of
-from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
+from planner.performance.evaluation import Evaluation
+from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.performance.operations import recomputed_flop_per_token, worked_flop_per_token
 from planner.planning.case import Case
-from planner.planning.choice import CHOICE_DRAWS, Choice
+from planner.planning.choice import Choice, risk_of
 from planner.planning.footprint import booked
 from planner.planning.targets import NO_TARGETS, Targets, probability
 from planner.rates.terms import Draws, Value
@@ -145,7 +145,7 @@ def _why_lost(case: Case, choice: Choice, index: int, best_s: float, room: float
     if slower_ratio >= 0:
         return Message.of("why.slower", slower_ratio=round(slower_ratio, SHOWN_DIGITS))
     at = choice.layouts.take(slice(index, index + 1))
-    risk = memory_risk(memory_of(case.recipe, at, case.rates.sample(CHOICE_DRAWS)).total, case.cluster.gpu)
+    risk = risk_of(case, at)
     if risk > case.memory_risk:
         return Message.of("why.too_risky", risk=round(risk, SHOWN_DIGITS))
     return Message.of("why.slower_on_average", faster_ratio=round(-slower_ratio, SHOWN_DIGITS))
@@ -228,7 +228,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         memory_gib=_items(mid.memory, GIB),
         memory_capacity_gib=usable_bytes(case.cluster.gpu) / GIB,
         memory_range_gib=_around(float(np.ravel(mid.memory_bytes)[0]) / GIB, memory_range_gib(drawn.memory_bytes)),
-        memory_risk=memory_risk(drawn.memory_bytes, case.cluster.gpu),
+        memory_risk=risk_of(case, at),
         probability=_probability(arrays, targets),
         step_s=_items(mid.step, 1.0, step_range_s.mid),
         step_range_s=step_range_s,

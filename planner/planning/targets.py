@@ -14,7 +14,7 @@ from planner.rates.terms import Value
 MAX_GPUS = 1 << 20
 """No search goes beyond a million GPUs."""
 
-ROOM_RATIO = 1.02
+ROOM_RATIO = 1.05
 """What a hint adds to a deadline or a budget that is just met, so that the same search with it finds a plan."""
 
 ROUNDING = 1e-9

@@ -87,11 +87,11 @@ def parse_power_limit(text: str, what: str) -> float | None:
         raise UsageError(f"{what}: `{text}` is no power above 0", hint=hint) from error
 
 
-def whole_number(low: int = 1, high: int = LARGEST_WHOLE) -> Callable[[str, str], int]:
-    """A parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`."""
+def whole_number(low: int = 1, high: int = LARGEST_WHOLE, example: int = 8) -> Callable[[str, str], int]:
+    """A parser of whole numbers in `[low, high]`, as people write counts: `4096`, `4k`; hints name the example."""
 
     def parse(text: str, what: str) -> int:
-        hint = f"for example {what} {min(8, high)}"
+        hint = f"for example {what} {max(low, min(example, high))}"
         value = 0.0 if set(text) == {"0"} else parse_count(text, what)
         if value != int(value) or value < low:
             raise UsageError(f"{what}: `{text}` must be a whole number of at least {low}", hint=hint)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu, load_gpus
-from planner.hardware.cluster import DEFAULT_NIC_BYTES_PER_S, Cluster, make_cluster
+from planner.hardware.cluster import (
+    CARDS_PER_MACHINE,
+    DEFAULT_NIC_BYTES_PER_S,
+    Cluster,
+    cards_of_one_machine,
+    make_cluster,
+)
 from planner.hardware.gpu import Gpu
 from planner.hardware.network import parse_network
 from planner.models.shape import ModelShape
@@ -70,7 +76,7 @@ from planner.question.resolve_images import (
     refuse_images,
 )
 from planner.question.resolve_model import resolve_model
-from planner.question.resolve_tuning import read_data, read_tuning, tuning_length
+from planner.question.resolve_tuning import check_one_micro_batch, read_data, read_tuning, tuning_length
 from planner.question.tuning_inputs import IN_BACKWARD
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
@@ -94,12 +100,14 @@ TUNING_STACK = "hf"
 
 def _global_batch(read: Reader, model: ModelShape, method: Method, seq_len: int, tokens: float) -> StepBatch:
     given = read.value(GLOBAL_BATCH)
-    if given is not None:
-        if given % method.sequences_per_example:
+    for item in (GLOBAL_BATCH, MICRO_BATCH):
+        number = read.value(item)
+        if number is not None and number % method.sequences_per_example:
             raise UsageError(
-                f"{GLOBAL_BATCH.flag} counts sequences, and an example of {method.id} has two: {given} is odd",
-                hint=f"for example {GLOBAL_BATCH.flag} {given + 1}",
+                f"{item.flag} counts sequences, and an example of {method.id} has two: {number} is odd",
+                hint=f"for example {item.flag} {number + 1}",
             )
+    if given is not None:
         return StepBatch(sequences=given)
     if method.fine_tunes:
         read.note(GLOBAL_BATCH, TUNING_BATCH, "default", Message.of("note.tuning_batch"))
@@ -161,8 +169,9 @@ def _clusters(read: Reader, own: OwnDevices) -> tuple[Cluster, ...]:
         _check_limits_known(gpus)
     clusters = []
     for gpu in {gpu.id: gpu for gpu in gpus}.values():
-        between = parse_network(network, NETWORK.flag, per_node or gpu.gpus_per_node) if network else None
-        clusters.append(make_cluster(gpu, gpus_per_node=per_node, network=between, power_limit_w=limit_w))
+        node = per_node or cards_of_one_machine(gpu, read.value(GPUS)) or gpu.gpus_per_node
+        between = parse_network(network, NETWORK.flag, node) if network else None
+        clusters.append(make_cluster(gpu, gpus_per_node=node, network=between, power_limit_w=limit_w))
     _note_machines(read, clusters, recorded=own.gpu is not None and read.text(GPU) is None)
     if any(usual):
         taken = tuple(short[1] for short in usual if short)
@@ -192,7 +201,9 @@ def _note_machines(read: Reader, clusters: list[Cluster], *, recorded: bool) -> 
     note = Message.of("note.gpu_of_record") if recorded else None
     read.note(GPU, ids if len(ids) > 1 else first.gpu.id, "record" if recorded else None, note)
     if read.text(GPUS_PER_NODE) is None:
-        read.note(GPUS_PER_NODE, first.gpus_per_node, "catalogue")
+        cards = cards_of_one_machine(first.gpu, first.gpus_per_node) is not None
+        note = Message.of("note.cards", most=CARDS_PER_MACHINE) if cards else None
+        read.note(GPUS_PER_NODE, first.gpus_per_node, "default" if cards else "catalogue", note)
     source = None if read.text(NETWORK) else "default" if first.nic_assumed else "catalogue"
     assumed = Message.of("note.network_assumed", gbit_per_s=_gbit_per_s(DEFAULT_NIC_BYTES_PER_S))
     rate = Message.of("text.network_rate", gbit_per_s=_gbit_per_s(first.nic_bytes_per_s))
@@ -297,8 +308,10 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     asked, policies = _policies(read, model, framework)
     optimizer = find_optimizer(usual_optimizer)
     read.note(OPTIMIZER, optimizer.id)
+    fixed = read_one_copy(read, model) if images else _fixed(read, framework)
     attention, tuning = read.value(ATTENTION), read_tuning(read, method, model)
     gpus, deadline_s, budget_usd = _targets(read)
+    check_one_micro_batch(read, tuning, gpus)
     confidence_ratio = read.value_or_default(CONFIDENCE)
     max_gpus = _max_gpus(read, budget_alone=budget_usd is not None and gpus is None and deadline_s is None)
     if gpus is not None and max_gpus is not None and gpus > max_gpus:
@@ -307,7 +320,6 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         )
     offload = read.value_or_default(OFFLOAD)
     compression = _grad_compression(read, optimizer, clusters)
-    fixed = read_one_copy(read, model) if images else _fixed(read, framework)
     memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
@@ -369,6 +381,11 @@ def _sequences(read: Reader, model: ModelShape, method: Method) -> TrainingData:
 
 def _seq_len(read: Reader, model: ModelShape, method: Method) -> int:
     seq_len = read.value(SEQ_LEN)
+    if seq_len is not None and method.fine_tunes and 0 < model.learned_positions < seq_len:
+        raise UsageError(
+            f"{SEQ_LEN.flag}: {seq_len:,} is above the {model.learned_positions:,} positions that {model.name} learned",
+            hint=f"at most {SEQ_LEN.flag} {model.learned_positions}",
+        )
     if seq_len is None and method.fine_tunes:
         return tuning_length(read, model, TUNING_SEQ_LEN)
     if seq_len is None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.errors import Message, UsageError
+from planner.models.image_network import ImageNetwork
 from planner.models.images.catalogue import network_of, shape_of_images
 from planner.models.shape import ModelShape
 from planner.parallelism.search import FixedLayout
@@ -35,9 +36,11 @@ from planner.question.inputs import (
 )
 from planner.question.resolve_tuning import Usual, samples_of
 from planner.question.tuning_inputs import IMAGE_SIZE, IN_BACKWARD, LENGTHS, LOSS, PACKED, SAMPLES
+from planner.training.frameworks import named_stacks
 from planner.training.lengths import Lengths
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import PrecisionPolicy
+from planner.training.recipe import STACKS
 
 IMAGENET_IMAGES = 1_281_167
 """Training images of ImageNet-1k (Russakovsky et al., arXiv 1409.0575)."""
@@ -80,6 +83,7 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
     if size is None:
         read.note(IMAGE_SIZE, network.image_size, "catalogue")
     else:
+        _check_patches(network, size)
         model = shape_of_images(network.at_size(size), model.evidence)
         if size != network.image_size:
             read.note(IMAGE_SIZE, size, note=Message.of("note.image_scaled", counted=network.image_size))
@@ -87,6 +91,18 @@ def read_images(read: Reader, model: ModelShape) -> TrainingData:
     usual = Usual(examples=float(IMAGENET_IMAGES), epochs=epochs, note=Message.of("note.imagenet"))
     samples = samples_of(read, usual)
     return TrainingData(model=model, seq_len=1, tokens=samples, batch=_batch(read))
+
+
+def _check_patches(network: ImageNetwork, size: int) -> None:
+    """Images of another size than the model's own are whole patches."""
+    patch = network.patch
+    if patch is None or size == network.image_size or size % patch == 0:
+        return
+    nearest = max(patch, round(size / patch) * patch)
+    raise UsageError(
+        f"{IMAGE_SIZE.flag}: {size} pixels are no whole number of the {patch}-pixel patches of {network.name}",
+        hint=f"the nearest that is: `{IMAGE_SIZE.flag} {nearest}`; its own is {network.image_size}",
+    )
 
 
 def _batch(read: Reader) -> StepBatch:
@@ -128,8 +144,17 @@ def read_one_copy(read: Reader, model: ModelShape) -> FixedLayout:
 
 
 def image_defaults(read: Reader, model: ModelShape) -> tuple[str, str]:
-    """Optimizer and stack: what is trained on images is mostly eager PyTorch, convolutions by SGD with momentum."""
+    """Optimizer and stack: what is trained on images is mostly eager PyTorch, convolutions by SGD with momentum.
+
+    Raises:
+        UsageError: the stack is a framework of language models.
+    """
     optimizer, stack = read.value(OPTIMIZER), read.value(STACK)
+    if stack in named_stacks():
+        raise UsageError(
+            f"{STACK.flag}: `{stack}` is planned for language models: {model.name} sees images",
+            hint=f"leave it out for eager PyTorch, as in timm and Hugging Face, or give one of {', '.join(STACKS)}",
+        )
     if stack is None:
         stack = "eager"
         read.note(STACK, stack, note=Message.of("note.image_stack"))

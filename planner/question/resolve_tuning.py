@@ -12,7 +12,7 @@ from planner.errors import InputFileError, Message, UsageError
 from planner.files import read_text
 from planner.models.shape import ModelShape
 from planner.question.asked import Reader
-from planner.question.inputs import METHOD, SEQ_LEN, TOKENS, TOKENS_PER_PARAM
+from planner.question.inputs import GLOBAL_BATCH, METHOD, MICRO_BATCH, SEQ_LEN, TOKENS, TOKENS_PER_PARAM
 from planner.question.question import Tuning
 from planner.question.tuning_inputs import (
     DEFAULT_EXAMPLES,
@@ -133,7 +133,7 @@ def _lengths(read: Reader, seq_len: int) -> tuple[Lengths, bool]:
     """Lengths of the examples, and whether they are assumed."""
     text = read.text(LENGTHS)
     if text is None:
-        mean = min(USUAL_TOKENS, MOST_OF_SEQUENCE * seq_len)
+        mean = max(1.0, min(USUAL_TOKENS, MOST_OF_SEQUENCE * seq_len))
         read.note(LENGTHS, mean, note=Message.of("note.usual_lengths"))
         return Lengths.around(mean, seq_len), True
     path = user_path(text)
@@ -190,14 +190,36 @@ def read_tuning(read: Reader, method: Method, model: ModelShape) -> Tuning:
             f"{layers.flag}: {given_layers} of the {model.layers} layers of {model.name}",
             hint=f"{METHOD.flag} sft trains all of them",
         )
+    given_rank = read.value_or_default(rank) if method.adapts else 0
+    if given_rank > model.hidden:
+        raise UsageError(
+            f"{rank.flag}: {given_rank:,} is more than the {model.hidden:,} inputs of the layers of {model.name}",
+            hint=f"{METHOD.flag} sft trains all weights, and there are fewer of them",
+        )
     return Tuning(
-        lora_rank=read.value_or_default(rank) if method.adapts else 0,
+        lora_rank=given_rank,
         lora_targets=read.value_or_default(targets) if method.adapts else ALL_LINEAR,
         trained_layers=given_layers,
         double_quant=not read.value(SINGLE_QUANT),
         in_backward=bool(read.value(IN_BACKWARD)),
         loss=read.value(LOSS),
     )
+
+
+def check_one_micro_batch(read: Reader, tuning: Tuning, gpus: int | None) -> None:
+    """With updates inside the backward pass a step is one micro-batch on each GPU.
+
+    Raises:
+        UsageError: batch, micro-batch and GPUs were given, and make more of them, or less than one.
+    """
+    batch, micro_batch = read.value(GLOBAL_BATCH), read.value(MICRO_BATCH)
+    if not tuning.in_backward or batch is None or micro_batch is None or gpus is None:
+        return
+    if batch != micro_batch * gpus:
+        raise UsageError(
+            f"{IN_BACKWARD.flag} makes a step of one micro-batch per GPU: {micro_batch * gpus} sequences, not {batch}",
+            hint=f"{GLOBAL_BATCH.flag} {micro_batch * gpus}, or leave {MICRO_BATCH.flag} out",
+        )
 
 
 def _check_used(read: Reader, method: Method) -> None:

@@ -16,7 +16,7 @@ IMAGE_SIZE = Input(
     metavar="N",
     help="Pixels of a side, of models that see images.",
     default="the model's",
-    parse=whole_number(low=16, high=4096),
+    parse=whole_number(low=16, high=4096, example=224),
 )
 SAMPLES = Input(
     name="samples",
@@ -45,7 +45,7 @@ LENGTHS = Input(
     name="lengths",
     group=InputGroup.TUNING,
     metavar="N|FILE",
-    help="Mean tokens of an example, or a file with one length a line.",
+    help="Mean tokens of an example (of each answer, for pairs), or a file of lengths, one a line.",
     default="400, with a wide range",
     parse=parse_text,
 )

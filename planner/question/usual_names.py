@@ -56,3 +56,16 @@ def taken_for(kind: str, name: str, ids: Iterable[str]) -> tuple[str, Message] |
     others = [id_ for id_ in ids if id_.startswith(f"{usual.name}-") and id_ != usual.id]
     more = Message.of("note.usual_others", others=tuple(others[:MOST_OTHERS])) if others else ""
     return usual.id, Message.of("note.usual", name=name, id=usual.id, others=more)
+
+
+def named_among(kind: str, name: str, ids: Iterable[str]) -> str | None:
+    """Which of some ids a name means, as a question reads it: whatever its case and punctuation, or a short name.
+
+    Args:
+        kind: `gpu` or `model`.
+        name: as typed.
+        ids: those to choose among, for example of the GPUs in an answer.
+    """
+    known = {compact(id_): id_ for id_ in ids}
+    usual = usual_names(kind).get(compact(name))
+    return known.get(compact(name)) or (None if usual is None else known.get(compact(usual.id)))

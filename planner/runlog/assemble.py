@@ -196,18 +196,16 @@ def _timed(table: dict[str, Floats], attempt: Whole, kind: str) -> tuple[Steps, 
 def _parts(collector: Collector) -> dict[str, PartTime]:
     """Mean times by part: of each timer, the mean over its lines; a timer inside another is taken off it."""
     sums: dict[str, list[float]] = {}
-    means = {key: (least / lines, most / lines, lines) for key, (least, most, lines) in collector.parts.items()}
+    means = {key: (least / lines, most / lines) for key, (least, most, lines) in collector.parts.items()}
     part_of = {timer: name for name, timer, _ in means}
-    for (name, _, inside), (least, most, lines) in means.items():
-        sums.setdefault(name, [0.0, 0.0, 0.0])
-        for number, value in enumerate((least, most)):
+    for (name, _, inside), ends in means.items():
+        sums.setdefault(name, [0.0, 0.0])
+        for number, value in enumerate(ends):
             sums[name][number] += value
             if inside in part_of:
-                sums.setdefault(part_of[inside], [0.0, 0.0, 0.0])[number] -= value
-        sums[name][2] = max(sums[name][2], lines)
+                sums.setdefault(part_of[inside], [0.0, 0.0])[number] -= value
     return {
-        name: PartTime(least_s=max(least, 0.0), most_s=max(most, least, 0.0), lines=int(lines))
-        for name, (least, most, lines) in sums.items()
+        name: PartTime(least_s=max(least, 0.0), most_s=max(most, least, 0.0)) for name, (least, most) in sums.items()
     }
 
 
@@ -219,12 +217,7 @@ def _marks(collector: Collector, chosen: Chosen, steps: Steps) -> tuple[Marked, 
         before = (
             int(np.searchsorted(kept, between.line)) if np.all(np.diff(kept) > 0) else between.by.get(chosen.key, 0)
         )
-        marks.append(
-            Marked(
-                kind=between.mark.kind, before=min(before, len(steps)), duration_s=between.mark.duration_s,
-                at_s=between.at_s,
-            )
-        )  # fmt: skip
+        marks.append(Marked(kind=between.mark.kind, before=min(before, len(steps)), duration_s=between.mark.duration_s))
     return tuple(marks)
 
 

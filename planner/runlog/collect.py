@@ -75,12 +75,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """A mark, with the place and time at which it stands."""
+    """A mark, with the place at which it stands."""
 
     mark: Mark
     by: dict[str, int]
     """Lines of steps before it, by framework."""
-    at_s: float | None
     line: int
 
 
@@ -139,7 +138,7 @@ class Collector:
             elif isinstance(event, Fact):
                 self._fact(line, event)
             elif isinstance(event, Mark):
-                self._mark(line, event, stamp)
+                self._mark(line, event)
             else:
                 self.total = event
 
@@ -184,11 +183,10 @@ class Collector:
             return
         self.facts[fact.key] = fact.value
 
-    def _mark(self, line: LogLine, mark: Mark, stamp: Moment | None) -> None:
+    def _mark(self, line: LogLine, mark: Mark) -> None:
         """Once for each kind between two lines of steps: every rank may say it, and a save has a begin and an end."""
         by = {name: len(gathered) for name, gathered in self.numbered.items()}
         by[""] = sum(len(gathered) for gathered in self.unnumbered.values())
-        at_s = None if stamp is None else stamp.seconds
         if mark.kind == "end" and self.ended_line is None:
             self.ended_line = line.number
         for earlier in reversed(self.marks):
@@ -196,7 +194,7 @@ class Collector:
                 break
             if earlier.mark.kind == mark.kind:
                 return
-        self.marks.append(Between(mark=mark, by=by, at_s=at_s, line=line.number))
+        self.marks.append(Between(mark=mark, by=by, line=line.number))
 
 
 SETTLED = ("n_gpus", "seq_len", "n_layers", "hidden", "n_heads", "vocab", "params_total", "tokens_per_step")

@@ -15,6 +15,8 @@ from planner.runlog.moments import Moment, parse_moment
 CHUNK_BYTES = 2**20
 LONGEST_LINE = 65_536
 """Characters of a line that are kept: no framework's line is as long."""
+LARGEST_DOCUMENT = 64 * 2**20
+"""Characters of a first line that is a JSON document, as a `trainer_state.json` of one line."""
 _GZIP = b"\x1f\x8b"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]{0,200}\x07)")
@@ -51,25 +53,49 @@ def log_lines(file: BinaryIO, name: str) -> Iterator[LogLine]:
     Raises:
         InputFileError: it is no text, or a damaged archive.
     """
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     number, rest, long = 1, "", False
-    for chunk in _unpacked(file, name):
-        if b"\0" in chunk:
-            raise InputFileError(f"{name}:{number}: expected text, found a binary file", hint="pass the log as text")
-        pieces, ends = _cut(rest + decoder.decode(chunk))
+    for text in _opening_whole(_decoded(file, name)):
+        pieces, ends = _cut(rest + text)
         rest = pieces.pop()
         for piece, end in zip(pieces, ends, strict=True):
             if piece and not long:
                 yield _line(number, piece)
             long = False
             number += end != "\r"
-        if len(rest) > LONGEST_LINE:  # its beginning is a line, the rest of it is nothing
+        if len(rest) > LONGEST_LINE and not _is_document(number, rest):  # its beginning is a line, the rest is nothing
             if not long:
                 yield _line(number, rest)
             rest, long = "", True
-    rest += decoder.decode(b"", final=True)
     if rest and not long:
         yield replace(_line(number, rest), whole=False)
+
+
+def _decoded(file: BinaryIO, name: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    number = 1
+    for chunk in _unpacked(file, name):
+        if b"\0" in chunk:
+            raise InputFileError(f"{name}:{number}: expected text, found a binary file", hint="pass the log as text")
+        number += chunk.count(b"\n")
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)
+
+
+def _is_document(number: int, text: str) -> bool:
+    return number == 1 and text.startswith("{")
+
+
+def _opening_whole(texts: Iterator[str]) -> Iterator[str]:
+    """Text in pieces, of which the first holds the whole first line where that is JSON."""
+    first = next(texts, "")
+    if first.startswith("{"):
+        pieces, size = [first], len(first)
+        while "\n" not in pieces[-1] and size <= LARGEST_DOCUMENT and (piece := next(texts, "")):
+            pieces.append(piece)
+            size += len(piece)
+        first = "".join(pieces)
+    yield first
+    yield from texts
 
 
 def _cut(text: str) -> tuple[list[str], list[str]]:
@@ -83,7 +109,7 @@ def _cut(text: str) -> tuple[list[str], list[str]]:
 
 
 def _line(number: int, raw: str) -> LogLine:
-    text = raw[:LONGEST_LINE]
+    text = raw if _is_document(number, raw) else raw[:LONGEST_LINE]
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     rank = None

@@ -47,7 +47,6 @@ class PartTime:
     least_s: float
     """On the rank with the least: of a message, what it takes once everybody is there."""
     most_s: float
-    lines: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +58,6 @@ class Marked:
     before: int
     """Index of the line of steps that follows it, `len(steps)` after the last one."""
     duration_s: float | None
-    at_s: float | None
-    """When, seconds since 1970; None where nothing says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,5 +116,6 @@ class RunLog:
 
     @property
     def reached(self) -> int:
-        """The last step that was reached and not lost; 0 where no line has a number."""
-        return int(self.steps.number[-1]) if len(self.steps) else 0
+        """The last step that was reached and not lost: of lines without numbers, as the closing one says; else 0."""
+        numbered = int(self.steps.number[-1]) if len(self.steps) else 0
+        return numbered or (0 if self.closing is None else round(self.closing.steps))

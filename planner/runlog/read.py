@@ -15,15 +15,13 @@ from planner.runlog.formats import LOG_FORMATS
 from planner.runlog.formats.base import LogFormat
 from planner.runlog.formats.hugging_face import HUGGING_FACE, state_events
 from planner.runlog.formats.table import is_table, row_steps
-from planner.runlog.lines import LogLine, log_lines, stamp_of
+from planner.runlog.lines import LARGEST_DOCUMENT, LONGEST_LINE, LogLine, log_lines, stamp_of
 from planner.runlog.log import RunLog
 from planner.runlog.moments import Moment
 
 JOINING = frozenset(form.name for form in LOG_FORMATS if form.joins)
 SHOWN_DAMAGED = 5
 """Damaged lines that are named."""
-LARGEST_STATE = 64 * 2**20
-"""Characters of a `trainer_state.json`."""
 FEWEST_MIXED = 2
 """Lines of steps from which on a second framework is one."""
 TABLE = LogFormat(name="", marks=(), read=lambda _: iter(()))
@@ -45,8 +43,9 @@ def read_log(file: BinaryIO, name: str) -> RunLog:
     if first is None:
         raise InputFileError(f"{name}:1: expected a log of training, found nothing", hint=_known())
     opening = first.text.lstrip()
-    if opening == "{":
+    if opening == "{" or (opening.startswith("{") and '"log_history"' in opening):
         return _state(name, chain([first], lines))
+    first = replace(first, text=first.text[:LONGEST_LINE])
     return _Reading(name, opening if is_table(opening) else None).run(chain([first], lines))
 
 
@@ -116,10 +115,11 @@ def _state(name: str, lines: Iterator[LogLine]) -> RunLog:
     for line in lines:
         pieces.append(line.text)
         size += len(line.text)
-        if size > LARGEST_STATE:
+        if size > LARGEST_DOCUMENT:
             raise InputFileError(f"{name}: expected a trainer_state.json of at most 64 MiB", hint=_known())
     reading = _Reading(name, None)
     reading.last = len(pieces)
+    reading.collector.understood = reading.last - 1  # a document is understood whole, or not at all
     try:
         reading.collector.add(HUGGING_FACE, LogLine(number=1, text=""), state_events("\n".join(pieces)), None)
     except (ValueError, RecursionError):

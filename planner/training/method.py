@@ -71,7 +71,7 @@ def _method(row: Row) -> Method:
     )
 
 
-METHOD_ROWS = Catalogue(CATALOG / "methods.csv", _method, what="training method", listing="mpplan estimate --help")
+METHOD_ROWS = Catalogue(CATALOG / "methods.csv", _method, what="training method")
 
 
 def load_methods() -> dict[str, Method]:

@@ -27,7 +27,7 @@ def _optimizer(row: Row) -> Optimizer:
     )
 
 
-OPTIMIZERS = Catalogue(CATALOG / "optimizers.csv", _optimizer, what="optimizer", listing="mpplan estimate --help")
+OPTIMIZERS = Catalogue(CATALOG / "optimizers.csv", _optimizer, what="optimizer")
 
 
 def load_optimizers() -> dict[str, Optimizer]:

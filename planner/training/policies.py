@@ -63,7 +63,7 @@ def _policy(row: Row) -> PrecisionPolicy:
     )
 
 
-POLICIES = Catalogue(CATALOG / "policies.csv", _policy, what="precision policy", listing="mpplan estimate --help")
+POLICIES = Catalogue(CATALOG / "policies.csv", _policy, what="precision policy")
 
 
 def load_policies() -> dict[str, PrecisionPolicy]:

@@ -116,6 +116,12 @@ class PublishedRun:
     fused_loss: str = ""
     in_backward: str = ""
     """`y`: the optimizer steps inside the backward pass, and a gradient is freed once it is used."""
+    mean_tokens: float | None = None
+    """Mean tokens of an example where each is padded to the longest of its micro-batch; None: sequences are full."""
+    lora_rank: int | None = None
+    lora_targets: str = ""
+    trained_layers: int | None = None
+    """Last layers that `freeze` trains."""
 
 
 LABELS = ("id", "group", "pair", "series", "tier", "flag", "source_kind", "lineage")

@@ -19,13 +19,15 @@ from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
+from planner.training.adapters import ALL_LINEAR, LORA_TARGETS
 from planner.training.frameworks import Framework, find_framework
+from planner.training.lengths import Lengths
 from planner.training.method import PRETRAIN, load_methods
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import why_unsupported
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.training.recipe import Recipe
+from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
 from planner.units import GIGA
 from planner.validation.layout import (
     PartialLayout,
@@ -265,7 +267,27 @@ def _recipe(
         tp_overlap=framework.tp_overlap,
         channels_last=framework.channels_last,
         balances_stages=framework.balances_stages,
+        lora_rank=run.lora_rank or LORA_RANK,
+        lora_targets=_lora_targets(run),
+        trained_layers=run.trained_layers or TRAINED_LAYERS,
+        lengths=_lengths(run, seq_len),
     )
+
+
+def _lora_targets(run: PublishedRun) -> str:
+    targets = run.lora_targets or ALL_LINEAR
+    if targets not in LORA_TARGETS:
+        raise CannotPredictError(f"lora_targets: unknown `{targets}`; known are {', '.join(LORA_TARGETS)}")
+    return targets
+
+
+def _lengths(run: PublishedRun, seq_len: int) -> Lengths | None:
+    """Lengths of examples that are padded to the longest of their micro-batch; None where sequences are full."""
+    if run.mean_tokens is None or run.mean_tokens == seq_len:
+        return None
+    if not 1 <= run.mean_tokens < seq_len:
+        raise CannotPredictError(f"mean_tokens: {run.mean_tokens:g} is not between 1 and seq_len {seq_len}")
+    return Lengths.around(run.mean_tokens, seq_len)
 
 
 def _optimizer(run: PublishedRun, model: ModelShape, framework: Framework) -> Optimizer:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.errors import InputFileError, UsageError
+from planner.question.usual_names import named_among
 from planner.units import kg_from_tonnes, kwh_from_mwh
 from pricing.base.money import rounded, rounded_lines
 
@@ -99,7 +100,8 @@ def one_plan(
     """
     asked = precision or document.get("question", {}).get("precision", {}).get("value")
     plans = [plan for plan in billed_plans(document) if plan.total.view == view]
-    chosen = [plan for plan in plans if asked in (None, plan.total.precision) and gpu in (None, plan.total.gpu)]
+    meant = None if gpu is None else named_among("gpu", gpu, [plan.total.gpu for plan in plans]) or gpu
+    chosen = [plan for plan in plans if asked in (None, plan.total.precision) and meant in (None, plan.total.gpu)]
     if not chosen:
         have = ", ".join(dict.fromkeys(f"{plan.total.precision} on {plan.total.gpu}" for plan in plans)) or "none"
         on = f" on {gpu}" if gpu else ""

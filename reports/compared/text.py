@@ -11,7 +11,8 @@ from unicodedata import east_asian_width
 from planner.comparison.conventions import Count
 from planner.comparison.findings import count_words
 from planner.errors import Message
-from planner.units import HOUR_S
+from planner.training.method import PRETRAIN
+from planner.units import DAY_S, HOUR_S, MINUTE_S
 from reports.text.language import words_for
 from reports.text.messages import sentences, word
 
@@ -21,8 +22,13 @@ Say = Callable[..., str]
 WIDTH = 100
 LEAST_SHOWN_S = 5e-4
 """Seconds of a difference that are shown."""
-SHOWN_COUNTS = 7
-"""Ways of counting that are shown: the usual ones, and recomputation in one."""
+SHOWN_COUNTS = 6
+"""Ways of counting that are shown without recomputation; then `SHOWN_AGAIN` with it."""
+SHOWN_AGAIN = 2
+LEAST_USD = 0.01
+"""A cent: less is told as such."""
+UNITS = (("days", DAY_S), ("hours", HOUR_S), ("minutes", MINUTE_S), ("seconds", 1.0))
+"""Of times that somebody waits for, in seconds; the first that a time fills once."""
 
 
 def to_text(document: Document, lang: str = "en") -> str:
@@ -74,13 +80,15 @@ def _head(document: Document, say: Say, lang: str) -> str:
     log, pace = document["log"], document["pace"]
     of = "" if document["last_step"] is None else say("compare.head.of", steps=f"{document['last_step']:,}")
     framework = log["framework"] or say("compare.head.unknown")
+    reached = f"{log['reached_step']:,}" if log["reached_step"] else "?"
     lines = [
         say("compare.head.log", framework=framework, understood=f"{log['understood']:,}", lines=f"{log['lines']:,}",
-            reached=f"{log['reached_step']:,}", of=of, starts=words_for(lang).count("starts", log["starts"]))
+            reached=reached, of=of, starts=words_for(lang).count("starts", log["starts"]))
     ]  # fmt: skip
     if pace is not None:
         step, rate = pace["step_s"], document["tokens_per_s_per_gpu"]
-        line = say("compare.head.pace", step_s=step["mid"], low=step["low"], high=step["high"])
+        key = "compare.head.mean" if pace["lines"] == 1 else "compare.head.pace"
+        line = say(key, step_s=step["mid"], low=step["low"], high=step["high"])
         lines.append(line + ("" if rate is None else say("compare.head.rate", rate=rate)))
     return "\n".join(lines)
 
@@ -103,7 +111,7 @@ def _width(text: str) -> int:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+    return "–" if value is None else f"{value:,.1%}"
 
 
 def _figure(value: float | None) -> str:
@@ -112,11 +120,14 @@ def _figure(value: float | None) -> str:
 
 def _utilisation(document: Document, say: Say, lang: str) -> str:
     rows = [row for row in document["utilisation"] if row["tflops_per_gpu"] is not None]
-    usual = [row for row in rows if not row["count"]["recompute"]]
-    again = [row for row in rows if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
-    shown = (usual[: SHOWN_COUNTS - 1] + again[:2]) if rows else []
-    if not shown:
+    if not rows:
         return ""
+    method = rows[0]["count"]["method"]
+    own = [row for row in rows if row["count"]["method"] == method]
+    usual = [row for row in own if not row["count"]["recompute"]]
+    again = [row for row in own if row["count"]["recompute"] and row["count"]["parameters"] == "matrices"]
+    whole = [row for row in rows if method != PRETRAIN and row["count"]["method"] == PRETRAIN]
+    shown = usual[:SHOWN_COUNTS] + again[:SHOWN_AGAIN] + whole[:1]
     head = tuple(say(f"compare.column.{name}") for name in ("counted", "tflops", "dense", "sparse"))
     cells = [
         (word(count_words(Count(**row["count"])), lang), _figure(row["tflops_per_gpu"]),
@@ -149,15 +160,22 @@ def _time(document: Document, say: Say) -> str:
     if not use["spent"]:
         return ""
     wall = use["wall_s"]
-    total = wall if wall else sum(row["seconds"] for row in use["spent"])
-    told = say("compare.head.no_wall") if wall is None else say("compare.head.wall", hours=wall / HOUR_S)
-    head = tuple(say(f"compare.column.{name}") for name in ("part", "count", "time", "share"))
+    total = max(wall or 0.0, sum(row["seconds"] for row in use["spent"]))  # the clock begins after the first line
+    unit, per = _unit(total)
+    unit_word = say(f"compare.unit.{unit}")
+    told = say("compare.head.no_wall") if wall is None else say("compare.head.wall", time=wall / per, unit=unit_word)
+    head = (say("compare.column.part"), say("compare.column.count"), unit_word, say("compare.column.share"))
     cells = [
-        (say(f"compare.part.{row['kind']}"), f"{row['count']:,}", _figure(row["seconds"] / HOUR_S),
+        (say(f"compare.part.{row['kind']}"), f"{row['count']:,}", _figure(row["seconds"] / per),
          _percent(row["seconds"] / total if total > 0 else None))
         for row in use["spent"]
     ]  # fmt: skip
     return "\n".join([say("compare.head.time", wall=told), *_columns([head, *cells])])
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    """The unit in which a time is told, and its seconds."""
+    return next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
 
 
 def _forecast(document: Document, say: Say, lang: str) -> str:
@@ -178,22 +196,36 @@ def _forecast(document: Document, say: Say, lang: str) -> str:
         rows = [("steps", f"{ahead['remaining_steps']:,}")]
         if ahead["remaining_tokens"] is not None:
             rows.append(("tokens", words.value("tokens", ahead["remaining_tokens"])))
-        rows.append(("days", ranged(ahead["days"], _figure)))
+        unit, per = _unit(ahead["days"]["mid"] * DAY_S)
+        rows.append((unit, ranged(ahead["days"], lambda days: _figure(days * DAY_S / per))))
         if ahead["end_s"] is not None:
             rows.append(("end", ranged(ahead["end_s"], _moment)))
         cost = ahead["cost_usd"]
         rows.append(("cost", say(f"compare.ahead.{reason}") if cost is None else ranged(cost, _usd)))
-    spent = ahead["spent_usd"]
-    so_far = say("compare.ahead.so_far", days=float(ahead["spent_days"]))
-    told = say(f"compare.ahead.{reason}") if spent is None else ranged(spent, _usd)
-    rows.append(("spent", f"{so_far}{told}"))
-    labels = [say(f"compare.ahead.{name}") if name else "" for name, _ in rows]
+    rows.append(("spent", _spent(ahead, say, ranged, reason)))
+    labels = [_label(name, say) for name, _ in rows]
     width = max(map(_width, labels))
     lines = [
         f"  {label}{' ' * (width - _width(label))}  {text}" if label else f"  {text}"
         for label, (_, text) in zip(labels, rows, strict=True)
     ]
     return "\n".join([head, *lines])
+
+
+def _label(name: str, say: Say) -> str:
+    """Of a row of the forecast; a time is called after its unit."""
+    return "" if not name else say(f"compare.unit.{name}" if name in dict(UNITS) else f"compare.ahead.{name}")
+
+
+def _spent(ahead: Document, say: Say, ranged: Callable[[Document, Callable[[float], str]], str], reason: str) -> str:
+    """Time and money until the end of the log."""
+    if ahead["spent_days"] is None:
+        return say("compare.ahead.no_spent")
+    seconds = ahead["spent_days"] * DAY_S
+    unit, per = _unit(seconds)
+    so_far = say("compare.ahead.so_far", time=seconds / per, unit=say(f"compare.unit.{unit}"))
+    spent = ahead["spent_usd"]
+    return f"{so_far}{say(f'compare.ahead.{reason}') if spent is None else ranged(spent, _usd)}"
 
 
 def _moment(seconds: float) -> str:
@@ -204,4 +236,6 @@ def _moment(seconds: float) -> str:
 
 
 def _usd(value: float) -> str:
+    if 0 < value < LEAST_USD:
+        return f"<${LEAST_USD}"
     return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"

@@ -31,11 +31,12 @@ PRICE_OF = "price "
 """The prices of several GPUs are inputs of their own, `price h100-sxm5-80gb`."""
 
 PUBLIC_VALUES = frozenset({
-    "arch", "as_of", "collective", "commitment", "compute", "currencies", "currency", "date", "depreciation", "first",
-    "gpu", "gpus", "housing", "input", "instead", "known", "label", "learned_on", "like", "methods", "newest",
-    "precision", "until", "value",
+    "arch", "as_of", "collective", "columns", "commitment", "compute", "currencies", "currency", "date",
+    "depreciation", "first", "gpu", "gpus", "housing", "input", "instead", "known", "label", "learned_on",
+    "like", "method", "methods", "newest", "passes", "precision", "until", "value",
 })  # fmt: skip
-"""Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`."""
+"""Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`; `method` is a name of
+`methods.csv`, `columns` are those of a file of runs, `passes` is `6N` or the like."""
 
 PRIVATE_VALUES = frozenset({
     "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers", "record",

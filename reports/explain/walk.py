@@ -17,7 +17,7 @@ from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, remainder
 from reports.explain.products import attention_node, narrow_words, product_nodes
-from reports.explain.work import flop_per_param
+from reports.explain.work import beside_matrices, flop_per_param
 from reports.page.build import checked
 from reports.text.language import Words, words_for
 from reports.text.names import pretty_gpu
@@ -308,11 +308,12 @@ class Derivation:
             return self._per_tflop(Node(label="Work per token, not all layers backward", value=flop, unit="FLOP"))
         matrices = [Node(label="Matrix parameters that a token meets", value=params),
                     Node(label="Operations per parameter and token", value=per_param)]  # fmt: skip
+        rest = beside_matrices(self._facts.given("method"))
         parts = [
             self._made("Matrices", per_param * params, "FLOP", f"{per_param:.0f} × parameters", "product", matrices),
-            Node(label="Attention, causal half", value=flop - per_param * params, unit="FLOP"),
+            Node(label=f"{rest.capitalize()}, causal half", value=flop - per_param * params, unit="FLOP"),
         ]
-        return self._per_tflop(self._made("Work per token", flop, "FLOP", "matrices + attention", "sum", parts))
+        return self._per_tflop(self._made("Work per token", flop, "FLOP", f"matrices + {rest}", "sum", parts))
 
     def _per_tflop(self, work: Node) -> Node:
         children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]

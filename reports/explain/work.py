@@ -25,3 +25,8 @@ def flop_per_param(method: str | None) -> float | None:
     if row.trains == "last-layers":
         return None
     return (FLOP_PER_FROZEN_PARAM if row.adapts else FLOP_PER_PARAM) + (REFERENCE_FLOP_PER_PARAM if row.pairs else 0.0)
+
+
+def beside_matrices(method: str | None) -> str:
+    """What else a token costs FLOP in; arguments and errors as of `flop_per_param`."""
+    return "adapters and attention" if find_method(method or PRETRAIN).adapts else "attention"

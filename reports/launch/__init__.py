@@ -47,6 +47,7 @@ def launch_file(
     precision: str | None = None,
     gpu: str | None = None,
     view: str = "plans",
+    file: str = "the answer",
 ) -> LaunchFile:
     """The configuration of one plan of an answer for a framework.
 
@@ -54,13 +55,16 @@ def launch_file(
         document: `mpplan.estimate/2`, checked and cleaned.
         framework: its name.
         precision: of the plan; by default the asked one.
-        gpu: id of the plan's GPU; by default the first.
+        gpu: of the plan, as a question names GPUs; by default the first.
         view: `plans` or `same_deadline`.
+        file: what errors call the answer.
 
     Raises:
         UsageError: no such framework or plan, or the framework cannot run the plan.
+        InputFileError: the answer names something that is in no catalogue, or has no samples to train on.
     """
-    return render(find_framework(framework), planned_run(document, precision=precision, gpu=gpu, view=view))
+    run = planned_run(document, precision=precision, gpu=gpu, view=view, file=file)
+    return render(find_framework(framework), run, FRAMEWORKS)
 
 
 __all__ = ["FRAMEWORKS", "Framework", "LaunchFile", "find_framework", "launch_file"]

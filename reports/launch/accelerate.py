@@ -7,13 +7,23 @@ parallel where it shards nothing.
 from __future__ import annotations
 
 from reports.launch.forms import to_yaml
-from reports.launch.framework import Framework, Rule, Settings, Taken
+from reports.launch.framework import Framework, Rule, Settings, Taken, samples_of
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
-    CHUNKED_LOSS,
+    ALL_CHECKPOINTED,
+    ALL_OFFLOADED,
+    CHANNELS_LAST,
+    FP16_UNDER_FSDP,
+    FULL_SEQUENCES,
     IN_BACKWARD,
+    MOMENTUM,
+    PADDED,
+    PAIRS_NOT_PACKED,
+    POWER_LIMIT,
+    SHARED_STATES,
     STRICT_FP32,
     TF32,
+    TRANSFORMERS_OPTIMIZERS,
     YOURS,
     is_pure,
     keeps_masters,
@@ -28,12 +38,30 @@ def _write(run: PlannedRun, about: tuple[str, ...]) -> str:
 
 def _for_the_script(run: PlannedRun) -> tuple[str, ...]:
     """What `transformers.TrainingArguments` (5.x) or your own loop has to be given."""
-    layout = run.layout
+    arguments = [
+        f"per_device_train_batch_size={run.micro_examples}",
+        f"gradient_accumulation_steps={run.layout.grad_accum}",
+        f"max_steps={run.steps}",
+        *_optimizer(run),
+    ]
+    if run.chunked_loss:
+        arguments.append("use_liger_kernel=True")
     return (
-        "For your script (names of transformers.TrainingArguments):",
-        f"  per_device_train_batch_size={layout.micro_batch}, gradient_accumulation_steps={layout.grad_accum}, "
-        f"max_steps={run.steps}; sequences of {run.seq_len:,} tokens",
+        f"For your script (names of transformers.TrainingArguments), with {samples_of(run)}:",
+        f"  {', '.join(arguments)}",
     )
+
+
+def _optimizer(run: PlannedRun) -> tuple[str, ...]:
+    """Its arguments; none where only your script can make it."""
+    if run.optimizer not in TRANSFORMERS_OPTIMIZERS:
+        return ()
+    name = SHARDED_8BIT if run.optimizer == "adamw-8bit" and stage(run) >= 2 else TRANSFORMERS_OPTIMIZERS[run.optimizer]
+    return (f'optim="{name}"', *([f'optim_args="{MOMENTUM}"'] if run.optimizer == "sgd-momentum" else []))
+
+
+SHARDED_8BIT = "adamw_torch_8bit"
+"""torchao's 8-bit AdamW, which FSDP2 can shard; that of bitsandbytes it cannot."""
 
 
 def settings(run: PlannedRun) -> Settings:
@@ -171,24 +199,20 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: run.layout.pp > 1,
             what="its pipelines are those of its Megatron-LM plug-in, which this file does not set up",
-            hint="plan again with `--pp 1`, or use `--launch megatron`",
+            hint="plan again with `--pp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.ep > 1,
             what="its expert parallelism is that of its Megatron-LM plug-in, which this file does not set up",
-            hint="plan again with `--ep 1`, or use `--launch megatron`",
+            hint="plan again with `--ep 1`",
         ),
         Rule(
             applies=lambda run: run.layout.tp * run.layout.cp > 1 and stage(run) < 2,
             what="without FSDP its tensor and context parallelism are those of its Megatron-LM plug-in, which this "
             "file does not set up",
-            hint="plan again with `--tp 1 --cp 1`, or `--zero 3`, or use `--launch megatron`",
+            hint="plan again with `--tp 1 --cp 1`, or `--zero 3`",
         ),
-        Rule(
-            applies=lambda run: run.layout.replicas > 1 and stage(run) == 1,
-            what="optimizer states are shared by all data parallel ranks, not by groups of them",
-            hint="plan again with `--zero 3`",
-        ),
+        SHARED_STATES,
         Rule(
             applies=lambda run: scaled(run, "rowwise", "blockwise", "nvfp4"),
             what="its FP8 has one scale per tensor, delayed scaling or MXFP8, and it has no FP4",
@@ -196,13 +220,14 @@ FRAMEWORK = Framework(
         ),
         Rule(
             applies=lambda run: run.precision in ("fp8", "mxfp8") and _kind(run) == "DEEPSPEED",
-            what="its FP8 does not run with DeepSpeed's ZeRO stage 1 here",
-            hint="plan again with `--zero 3`",
-        ),
-        Rule(
-            applies=lambda run: run.precision == "fp16" and stage(run) >= 2,
-            what="FSDP2 has no loss scaling for FP16",
+            what="its FP8 does not run with DeepSpeed, which ZeRO stage 1 and offloading on one GPU need here",
             hint="plan again with `--precision bf16`",
+        ),
+        FP16_UNDER_FSDP,
+        Rule(
+            applies=lambda run: run.in_backward and _kind(run) == "DEEPSPEED",
+            what="DeepSpeed, which has its ZeRO stage 1, does not update weights inside the backward pass",
+            hint="plan again with `--zero 3`, or without `--in-backward`",
         ),
         Rule(
             applies=lambda run: run.offload == "activations" and (stage(run) < 2 or not run.recomputes),
@@ -212,28 +237,35 @@ FRAMEWORK = Framework(
     ),
     leaves_out=(
         YOURS,
-        IN_BACKWARD,
-        CHUNKED_LOSS,
+        POWER_LIMIT,
         Rule(
             applies=lambda run: True,
-            what="micro-batch, steps, sequence length and optimizer: they are arguments of your script (see below)",
+            what="micro-batch, steps, lengths (sizes of images) and optimizer: they are arguments of your script (see "
+            "below)",
+        ),
+        Rule(
+            applies=lambda run: run.optimizer not in TRANSFORMERS_OPTIMIZERS,
+            what="the optimizer, which transformers.TrainingArguments has not: your script makes it",
+        ),
+        FULL_SEQUENCES,
+        PAIRS_NOT_PACKED,
+        PADDED,
+        CHANNELS_LAST,
+        IN_BACKWARD,
+        Rule(
+            applies=lambda run: run.chunked_loss,
+            what="the chunked loss: Liger's, from your script's arguments (see below); SFTTrainer of TRL has its own",
         ),
         Rule(
             applies=lambda run: run.nodes > 1,
             what="address and rank of each node: `--machine_rank`, `--main_process_ip` and `--main_process_port`",
         ),
-        Rule(
-            applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
-            what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",
-        ),
+        ALL_CHECKPOINTED,
         Rule(
             applies=lambda run: run.recomputes and stage(run) < 2,
             what="checkpointing of activations without FSDP: your script's (`gradient_checkpointing=True`)",
         ),
-        Rule(
-            applies=lambda run: run.offload == "optimizer" and stage(run) >= 2,
-            what="parameters and gradients go to the host with the optimizer's states",
-        ),
+        ALL_OFFLOADED,
         Rule(
             applies=lambda run: keeps_masters(run) and _kind(run) != "DEEPSPEED",
             what="the plan's policy keeps 16-bit weights beside FP32 masters; here FP32 weights are used through a "

@@ -7,10 +7,18 @@ from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
-    CHUNKED_LOSS,
-    IN_BACKWARD,
-    NOT_PIPELINED,
+    ALL_CHECKPOINTED,
+    ALL_OFFLOADED,
+    CHECKPOINTS_ONLY,
+    DECODERS,
+    FP16_UNDER_FSDP,
+    MOMENTUM,
+    NOT_IN_BACKWARD,
+    PAIRS_NOT_PACKED,
+    POWER_LIMIT,
+    SHARED_STATES,
     STRICT_FP32,
+    TRANSFORMERS_OPTIMIZERS,
     is_pure,
     keeps_masters,
     narrow_gradients,
@@ -18,16 +26,8 @@ from reports.launch.rules import (
     stage,
 )
 
-OPTIMIZERS = {
-    "adamw": "adamw_torch_fused",
-    "adamw-8bit": "adamw_bnb_8bit",
-    "adamw-8bit-paged": "paged_adamw_8bit",
-    "adafactor": "adafactor",
-    "lion": "lion_32bit",
-    "muon": "muon",
-    "sgd-momentum": "sgd",
-}
-"""`optimizer` by optimizer of the plan."""
+OPTIMIZERS = {**TRANSFORMERS_OPTIMIZERS, "muon": "muon"}
+"""`optimizer` by optimizer of the plan: those of transformers, and its own."""
 SHARDED_8BIT = "ao_adamw_8bit"
 """The 8-bit AdamW that FSDP2 can shard: axolotl refuses that of bitsandbytes there."""
 MODULES = {
@@ -49,11 +49,13 @@ def settings(run: PlannedRun) -> Settings:
         **_data(run),
         **_adapter(run),
         "sequence_len": run.seq_len,
-        "sample_packing": run.packed and not run.how.pairs,
-        "micro_batch_size": run.layout.micro_batch,
+        "sample_packing": run.packed and not run.how.pairs,  # which it refuses
+        "micro_batch_size": run.micro_examples,
         "gradient_accumulation_steps": run.layout.grad_accum,
         **({"num_epochs": run.epochs} if run.epochs else {"max_steps": run.steps}),
         "optimizer": _optimizer(run),
+        **({"optim_args": MOMENTUM} if run.optimizer == "sgd-momentum" else {}),
+        **_loss(run),
         "learning_rate": LEARNING_RATE[run.adapts],
         **_precision(run),
         "attn_implementation": "eager" if run.attention == "naive" else "flash_attention_2",
@@ -92,6 +94,13 @@ def _adapter(run: PlannedRun) -> dict[str, object]:
         chosen["load_in_4bit"] = True
         chosen["bnb_config_kwargs"] = {"bnb_4bit_use_double_quant": run.quant_double}
     return chosen
+
+
+def _loss(run: PlannedRun) -> dict[str, object]:
+    """The loss over some tokens at a time: for all methods but of pairs its own, for pairs Liger's."""
+    if not run.chunked_loss:
+        return {}
+    return {"dpo_use_liger_kernel" if run.how.pairs else "chunked_cross_entropy": True}
 
 
 def _optimizer(run: PlannedRun) -> str:
@@ -172,7 +181,8 @@ FRAMEWORK = Framework(
         Taken(what="sequence length, packing", where=("sequence_len", "sample_packing")),
         Taken(what="micro-batch, accumulation", where=("micro_batch_size", "gradient_accumulation_steps")),
         Taken(what="steps, or epochs", where=("max_steps", "num_epochs")),
-        Taken(what="optimizer", where=("optimizer",)),
+        Taken(what="optimizer", where=("optimizer", "optim_args")),
+        Taken(what="chunked loss", where=("chunked_cross_entropy", "dpo_use_liger_kernel")),
         Taken(what="precision", where=(
             "bf16", "fp16", "tf32", "fp8", "fp8_config.recipe", "fp8_enable_fsdp_float8_all_gather",
         )),
@@ -196,11 +206,13 @@ FRAMEWORK = Framework(
         Taken(what="what the schema asks for and no plan has", where=("learning_rate", "output_dir")),
     ),
     refuses=(
-        NOT_PIPELINED,
+        DECODERS,
         Rule(
-            applies=lambda run: run.shape.get("kind") != "decoder",
-            what="it trains decoders only",
+            applies=lambda run: run.layout.pp > 1,
+            what="it has no pipeline parallelism",
+            hint="plan again with `--pp 1`",
         ),
+        NOT_IN_BACKWARD,
         Rule(
             applies=lambda run: run.how.trains == "last-layers",
             what="which layers are frozen is said by name there, which this file does not do",
@@ -209,7 +221,7 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: run.layout.tp > 1,
             what="its tensor parallelism is DeepSpeed's AutoTP, which this file does not set up",
-            hint="plan again with `--tp 1`, or use `--launch deepspeed`",
+            hint="plan again with `--tp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.ep > 1,
@@ -222,14 +234,20 @@ FRAMEWORK = Framework(
             hint="plan again with `--policy fp8-fsdp` or `fp8-fsdp-rowwise`",
         ),
         Rule(
-            applies=lambda run: run.precision == "fp8" and (stage(run) == 1 or run.adapts),
-            what="its FP8 is for all weights, and not under DeepSpeed's ZeRO stage 1",
-            hint="plan again with `--zero 3`, or `--precision bf16`",
+            applies=lambda run: run.precision == "fp8" and run.adapts,
+            what="its FP8 is for the training of all weights",
+            hint="plan again with `--precision bf16`",
         ),
         Rule(
-            applies=lambda run: run.precision == "fp16" and stage(run) >= 2,
-            what="FSDP2 has no loss scaling for FP16",
-            hint="plan again with `--precision bf16`",
+            applies=lambda run: run.precision == "fp8" and stage(run) == 1,
+            what="its FP8 does not run under DeepSpeed's ZeRO stage 1",
+            hint="plan again with `--zero 3`, or `--precision bf16`",
+        ),
+        FP16_UNDER_FSDP,
+        Rule(
+            applies=lambda run: run.how.pairs and run.how.low_bits and stage(run) >= 2,
+            what="its FSDP2 does not hold 4-bit weights with pairs of answers",
+            hint="plan again with `--zero 1`, or `--method dpo-lora`",
         ),
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
@@ -242,20 +260,12 @@ FRAMEWORK = Framework(
             hint="plan again with `--zero 3`",
         ),
         Rule(
-            applies=lambda run: run.layout.cp > 1 and (run.attention == "naive" or run.layout.micro_batch > 1),
+            applies=lambda run: run.layout.cp > 1 and (run.attention == "naive" or run.micro_examples > 1),
             what="its context parallelism needs flash attention and a micro-batch of 1",
             hint="plan again with `--micro-batch 1`, or `--cp 1`",
         ),
-        Rule(
-            applies=lambda run: run.layout.replicas > 1 and stage(run) < 2,
-            what="optimizer states are shared by all data parallel ranks, not by groups of them",
-            hint="plan again with `--zero 3`",
-        ),
-        Rule(
-            applies=lambda run: run.offload == "activations" and not run.recomputes,
-            what="it moves checkpoints of activations to the host, and the plan has none",
-            hint="plan again with `--act-ckpt full`, or `--offload none`",
-        ),
+        SHARED_STATES,
+        CHECKPOINTS_ONLY,
     ),
     leaves_out=(
         Rule(
@@ -271,6 +281,7 @@ FRAMEWORK = Framework(
             applies=lambda run: run.gpus > 1,
             what="GPUs and nodes: axolotl takes those that torchrun or accelerate start it on",
         ),
+        POWER_LIMIT,
         Rule(
             applies=lambda run: run.adapts,
             what="the scale of adapters: `lora_alpha` is twice the rank, a usual choice",
@@ -279,16 +290,13 @@ FRAMEWORK = Framework(
             applies=lambda run: run.adapts and run.lora_targets in MODULES,
             what="the names of the weights with adapters: those of Llama and its relatives are written",
         ),
-        IN_BACKWARD,
-        CHUNKED_LOSS,
         Rule(
-            applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
-            what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",
+            applies=lambda run: run.optimizer == "sgd-momentum",
+            what="the momentum of SGD: `optim_args` has 0.9, a usual choice",
         ),
-        Rule(
-            applies=lambda run: run.offload == "optimizer" and stage(run) >= 2,
-            what="parameters and gradients go to the host with the optimizer's states",
-        ),
+        PAIRS_NOT_PACKED,
+        ALL_CHECKPOINTED,
+        ALL_OFFLOADED,
         Rule(
             applies=lambda run: (keeps_masters(run) and stage(run) != 1) or is_pure(run) or narrow_gradients(run),
             what="which tensors are kept and reduced in 16 bits: it follows the type that transformers loads, so plan "

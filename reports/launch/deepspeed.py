@@ -6,8 +6,13 @@ from reports.launch.forms import to_json
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
-    CHUNKED_LOSS,
-    IN_BACKWARD,
+    CHANNELS_LAST,
+    CHECKPOINTS_ONLY,
+    FULL_SEQUENCES,
+    NOT_IN_BACKWARD,
+    PADDED,
+    PAIRS_NOT_PACKED,
+    POWER_LIMIT,
     STRICT_FP32,
     TF32,
     YOURS,
@@ -33,12 +38,12 @@ def settings(run: PlannedRun) -> Settings:
     """The configuration without what names the plan."""
     layout = run.layout
     sections: dict[str, object] = {
-        "train_micro_batch_size_per_gpu": layout.micro_batch,
+        "train_micro_batch_size_per_gpu": run.micro_examples,
         "gradient_accumulation_steps": layout.grad_accum,
         "zero_optimization": _zero(run),
     }
     if layout.tp == 1:  # with AutoTP it would count the tensor parallel ranks as if each had data of its own
-        sections = {"train_batch_size": layout.global_batch} | sections
+        sections = {"train_batch_size": run.batch_examples} | sections
     sections |= _precision(run)
     if run.optimizer in OPTIMIZERS:
         sections["optimizer"] = {"type": OPTIMIZERS[run.optimizer], "params": {}}
@@ -118,6 +123,7 @@ FRAMEWORK = Framework(
         Taken(what="optimizer", where=("optimizer.type", "optimizer.params")),
     ),
     refuses=(
+        NOT_IN_BACKWARD,
         Rule(
             applies=lambda run: run.layout.pp > 1 and run.layout.vp > 1,
             what="its pipelines have no virtual stages",
@@ -131,12 +137,12 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: run.layout.pp > 1 and run.layout.tp * run.layout.cp * run.layout.ep > 1,
             what="this file cannot ask for a pipeline with tensor, context or expert parallelism",
-            hint="plan again with `--pp 1`, or use `--launch megatron`",
+            hint="plan again with `--pp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.tp > 1 and run.layout.cp > 1,
             what="its mesh has data and sequence parallel ranks, and no tensor parallel ones beside them",
-            hint="plan again with `--tp 1`, or use `--launch megatron`",
+            hint="plan again with `--tp 1`",
         ),
         Rule(
             applies=lambda run: run.layout.pp > 1 and run.layout.act_ckpt == "selective",
@@ -146,26 +152,31 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: not scaled(run, "none"),
             what="its configuration has no FP8 and no FP4",
-            hint="plan again with `--precision bf16`, or use `--launch megatron`",
+            hint="plan again with `--precision bf16`",
         ),
         Rule(
             applies=lambda run: is_pure(run) and stage(run) == 0,
             what="it keeps weights and states in BF16 only under ZeRO",
-            hint="plan again with `--zero 1`, or `--policy bf16`",
+            hint="plan again with `--policy bf16`",
         ),
-        Rule(
-            applies=lambda run: run.offload == "activations" and not run.recomputes,
-            what="it moves checkpoints of activations to the host, and the plan has none",
-            hint="plan again with `--act-ckpt full`, or `--offload none`",
-        ),
+        CHECKPOINTS_ONLY,
     ),
     leaves_out=(
         YOURS,
-        IN_BACKWARD,
-        CHUNKED_LOSS,
+        POWER_LIMIT,
+        FULL_SEQUENCES,
+        PAIRS_NOT_PACKED,
+        PADDED,
+        CHANNELS_LAST,
+        Rule(
+            applies=lambda run: run.chunked_loss,
+            what="the chunked loss: your script makes it (DeepSpeed's `TiledFusedLogitsLoss`, or Liger's), else logits "
+            "take memory that the plan does not count",
+        ),
         Rule(
             applies=lambda run: True,
-            what="sequence length and number of steps: they are arguments of your script (see the line `Run`)",
+            what="length of sequences, size of images and number of steps: they are arguments of your script (see the "
+            "line `Run`)",
         ),
         Rule(
             applies=lambda run: run.optimizer in OPTIMIZERS,

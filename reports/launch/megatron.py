@@ -10,10 +10,13 @@ from reports.launch.forms import comment
 from reports.launch.framework import Framework, Rule, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
-    CHUNKED_LOSS,
+    DECODERS,
     ENVIRONMENT,
-    IN_BACKWARD,
+    FILLED,
     NO_ADAPTERS,
+    NOT_CHUNKED,
+    NOT_IN_BACKWARD,
+    POWER_LIMIT,
     YOURS,
     is_pure,
     narrow_gradients,
@@ -291,8 +294,11 @@ FRAMEWORK = Framework(
     start="bash {file}",
     takes=TAKES,
     refuses=(
+        DECODERS,
         NO_ADAPTERS,
-        Rule(applies=lambda run: run.shape.get("kind") != "decoder", what="`pretrain_gpt.py` trains decoders only"),
+        FILLED,
+        NOT_IN_BACKWARD,
+        NOT_CHUNKED,
         Rule(
             applies=lambda run: run.optimizer not in OPTIMIZERS,
             what="of the plans' optimizers it has AdamW, SGD with momentum, Muon and Lion",
@@ -316,7 +322,7 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: run.offload == "optimizer" and (run.optimizer != "adamw" or stage(run) != 1),
             what="optimizer states go to the host only with Adam and ZeRO stage 1",
-            hint="plan again with `--zero 1`, or `--offload none`",
+            hint="plan again with `--offload none`",
         ),
         Rule(
             applies=lambda run: run.offload == "activations" and run.recomputes,
@@ -326,8 +332,7 @@ FRAMEWORK = Framework(
     ),
     leaves_out=(
         YOURS,
-        IN_BACKWARD,
-        CHUNKED_LOSS,
+        POWER_LIMIT,
         Rule(
             applies=lambda run: True,
             what="norms, activation and rotary base are not in a plan: RMSNorm, SwiGLU and rotary positions stand for "

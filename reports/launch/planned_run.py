@@ -1,23 +1,37 @@
 """One plan of an answer as what a launcher needs to know: `PlannedRun`, read in one place.
 
 The answer is the document `mpplan.estimate/2`, checked before it comes here. Inputs are taken from its echo of the
-question with a default for each, so that an older answer reads, and a newer one brings more.
+question with the planner's own default for each, so that an older answer reads, and a newer one brings more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
-from planner.errors import UsageError
+from planner.errors import InputFileError, UsageError
+from planner.hardware.architectures import find_architecture
+from planner.hardware.catalogue import find_gpu
 from planner.parallelism.layout import Layout
+from planner.question.cost_inputs import COMMITMENT
+from planner.question.inputs import METHOD, OFFLOAD
+from planner.question.resolve import DEFAULT_OPTIMIZER, DEFAULT_STACK
+from planner.question.usual_names import named_among
+from planner.records.home import CPU_LOCAL
 from planner.rows import near_names
+from planner.text import shortened
+from planner.training.frameworks import named_stacks
 from planner.training.method import Method, find_method
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
-from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import LORA_RANK
+from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
+from planner.training.recipe import ATTENTIONS, LORA_RANK, STACKS
+from reports.text.language import words_for
+
+FUSED, SEPARATE = ATTENTIONS
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +46,11 @@ class PlannedRun:
     """Its id in the catalogue."""
     gpus: int
     nodes: int
+    power_limit_w: float | None
+    """Per GPU, where the plan stands at another than the board's own."""
     layout: Layout
-    method: str
-    """pretrain, sft, lora, qlora and so on."""
+    how: Method
+    """The row of the method."""
     optimizer: str
     """Its id in the catalogue."""
     offload: str
@@ -42,29 +58,30 @@ class PlannedRun:
     attention: str
     """flash or naive."""
     stack: str
+    """Whose kernels the plan counts with; of a framework that has a name, the ones behind it."""
     seq_len: int
-    """Tokens of the longest sequence."""
+    """Tokens of the longest sequence; 1 where samples are images."""
     mean_len: float
     """Tokens of a sequence on average, padding left out."""
-    tokens: float
-    """Of the whole run."""
+    image_size: int | None
+    """Pixels of a side, of a model that sees images; None: samples are sequences of tokens."""
+    samples: float
+    """Sequences of the whole run, or images."""
     epochs: float | None
     """Passes over the data, where the question counts them."""
     lora_rank: int
     lora_targets: str | None
     """What gets an adapter, in the question's words; None: every linear layer."""
-    packed: bool
-    """Whether short examples share a sequence."""
     quant_double: bool
     """Whether the scales of 4-bit weights are quantised, too."""
-    loss: str | None
-    """full or chunked, where the question says."""
+    chunked_loss: bool
+    """Whether the loss never holds a full FP32 copy of the logits."""
     in_backward: bool
     """Whether weights are updated inside the backward pass."""
     commitment: str
     """on-demand, spot, 1y, 3y or owned."""
-    days: tuple[float, float, float]
-    """Low, mid and high of the duration."""
+    duration: str
+    """What the plan predicts, with its range, in words."""
     view: str
     created_at: str
     """ISO 8601, UTC."""
@@ -79,18 +96,38 @@ class PlannedRun:
 
     @property
     def steps(self) -> int:
-        """Optimizer steps, the last one whole."""
-        return max(1, ceil(self.tokens / (self.layout.global_batch * self.mean_len)))
+        """Optimizer steps for all samples, the last one whole."""
+        return ceil(round(self.samples / self.layout.global_batch, STEP_DIGITS))
+
+    @property
+    def batch_examples(self) -> int:
+        """Examples of a step, as a data loader counts them: a pair of answers is one, and two sequences of the plan."""
+        return self.layout.global_batch // self.how.sequences_per_example
+
+    @property
+    def micro_examples(self) -> int:
+        """Examples of a micro-batch."""
+        return self.layout.micro_batch // self.how.sequences_per_example
+
+    @property
+    def padded(self) -> bool:
+        """Whether examples are padded to the longest of their micro-batch; else every sequence is full of tokens."""
+        return self.image_size is None and self.mean_len < self.seq_len
+
+    @property
+    def packed(self) -> bool:
+        """Whether every sequence is full of tokens."""
+        return self.image_size is None and not self.padded
+
+    @property
+    def method(self) -> str:
+        """pretrain, sft, lora, qlora and so on."""
+        return self.how.id
 
     @property
     def adapts(self) -> bool:
         """Whether only adapters are trained."""
         return self.how.adapts
-
-    @property
-    def how(self) -> Method:
-        """The row of the method."""
-        return find_method(self.method)
 
     @property
     def needs_script(self) -> bool:
@@ -117,50 +154,62 @@ class PlannedRun:
         return int(self.shape.get(name) or 0)
 
 
-def planned_run(document: dict[str, Any], *, precision: str | None, gpu: str | None, view: str) -> PlannedRun:
+STEP_DIGITS = 6
+"""Decimals to which samples per step are known: what is left behind them is rounding, not another step."""
+
+
+def planned_run(
+    document: dict[str, Any], *, precision: str | None, gpu: str | None, view: str, file: str = "the answer"
+) -> PlannedRun:
     """The plan of a precision, GPU and view; by default the asked precision on the first GPU.
 
     Args:
         document: the answer, checked.
         precision: of the plan.
-        gpu: id of its GPU.
+        gpu: of the plan, as a question names GPUs: an id, whatever its case, or a usual name like `h100`.
         view: `plans` or `same_deadline`.
+        file: what errors call the answer.
 
     Raises:
         UsageError: there is no such plan, or it does not fit.
+        InputFileError: the answer names something that is in no catalogue, or has no samples to train on.
     """
-    asked = _Echo(document.get("question") or {})
-    plan = _chosen(document, precision or asked.text("precision"), gpu, view)
-    layout = plan["layout"]
-    days = plan["duration_days"]
-    shape = document["model"]
+    asked = _Echo(document.get("question") or {}, file)
+    plan = _chosen(document, precision, asked, gpu, view)
+    place = f"{view}[{document[view].index(plan)}]"
+    board = asked.known(f"{place}.gpu", plan["gpu"], find_gpu)
+    layout, shape = plan["layout"], document["model"]
     seq_len = int(asked.number("seq_len") or shape["context"])
     mean_len = float(document.get("tokens_per_sequence") or seq_len)
+    images = _image_size(asked, shape)
+    stack, chunked_by_default = _stack(asked)
+    fused = find_architecture(board.arch).fused_attention
     return PlannedRun(
         model=str(shape["name"]),
         shape=shape,
-        policy=find_policy(plan["policy"]),
+        policy=_policy(asked, plan, place),
         gpu=plan["gpu"],
         gpus=plan["gpus"],
         nodes=plan["nodes"],
+        power_limit_w=_power_limit_w(document, asked, plan["gpu"]),
         layout=Layout(**{field.name: layout[field.name] for field in fields(Layout) if field.name in layout}),
-        method=asked.text("method") or "pretrain",
-        optimizer=find_optimizer(asked.text("optimizer") or "adamw").id,
-        offload=asked.text("offload") or "none",
-        attention=asked.text("attention") or "flash",
-        stack=asked.text("stack") or "typical",
+        how=asked.known("question.method", asked.text("method") or str(METHOD.default), find_method),
+        optimizer=asked.known("question.optimizer", asked.text("optimizer") or DEFAULT_OPTIMIZER, find_optimizer).id,
+        offload=asked.text("offload") or str(OFFLOAD.default),
+        attention=asked.text("attention") or (FUSED if fused else SEPARATE),
+        stack=stack,
         seq_len=seq_len,
         mean_len=mean_len,
-        loss=asked.text("loss"),
-        tokens=asked.number("tokens") or 0.0,
+        image_size=images,
+        samples=_samples(asked, mean_len, images=images is not None),
         epochs=asked.number("epochs"),
         lora_rank=int(asked.number("lora_rank") or LORA_RANK),
         lora_targets=asked.text("lora_targets"),
-        packed=asked.flag("packed", default=mean_len >= seq_len),
-        quant_double=not asked.flag("single_quant", default=False),
-        in_backward=asked.flag("in_backward", default=False),
-        commitment=asked.text("commitment") or "on-demand",
-        days=(days["low"], days["mid"], days["high"]),
+        quant_double=not asked.flag("single_quant"),
+        chunked_loss=chunked_by_default if asked.text("loss") is None else asked.text("loss") == "chunked",
+        in_backward=asked.flag("in_backward"),
+        commitment=asked.text("commitment") or str(COMMITMENT.default),
+        duration=_duration(plan),
         view="same GPUs" if view == "plans" else "same deadline",
         created_at=str(document.get("created_at", "")),
         version=str(document.get("mpplan", "")),
@@ -173,39 +222,118 @@ class _Echo:
     """The question as the document repeats it, `{input: {"value", …}}`."""
 
     question: dict[str, Any]
+    file: str
 
-    def _value(self, name: str) -> object:
+    def value(self, name: str) -> object:
         entry = self.question.get(name)
         return entry.get("value") if isinstance(entry, dict) else None
 
     def text(self, name: str) -> str | None:
-        value = self._value(name)
+        value = self.value(name)
         return value if isinstance(value, str) and value else None
 
     def number(self, name: str) -> float | None:
-        value = self._value(name)
+        value = self.value(name)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
 
-    def flag(self, name: str, *, default: bool) -> bool:
-        value = self._value(name)
-        if isinstance(value, bool):
-            return value
-        words = {"yes": True, "on": True, "true": True, "packed": True, "no": False, "off": False, "false": False}
-        return words.get(str(value).lower(), default)
+    def flag(self, name: str) -> bool:
+        return self.value(name) is True
+
+    def fail(self, place: str, expected: str, value: object) -> InputFileError:
+        """The error for a value of the answer that is none."""
+        return InputFileError(
+            f"{self.file}: {place}: expected {expected}, found `{shortened(str(value))}`",
+            hint="write the answer again: `mpplan estimate … --json > plan.json`",
+        )
+
+    def known(self, place: str, name: str, find: Callable[[str], T]) -> T:
+        """The row of a catalogue that the answer names."""
+        try:
+            return find(name)
+        except UsageError as error:
+            raise self.fail(place, "a name of the catalogue", name) from error
 
 
-def _chosen(document: dict[str, Any], precision: str | None, gpu: str | None, view: str) -> dict[str, Any]:
+def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
+    """Pixels of a side, of a model that sees images."""
+    if shape["kind"] != "image":
+        return None
+    size = asked.number("image_size")
+    if size is None:
+        raise asked.fail("question.image_size", "pixels of a side", asked.value("image_size"))
+    return int(size)
+
+
+def _stack(asked: _Echo) -> tuple[str, bool]:
+    """Whose kernels the plan counts with, and whether the framework behind a name chunks its loss by default."""
+    name = asked.text("stack") or DEFAULT_STACK
+    named = named_stacks().get(name)
+    if named is not None:
+        return named.stack, named.chunked_loss
+    if name not in STACKS:
+        raise asked.fail("question.stack", "a software stack", name)
+    return name, False
+
+
+def _policy(asked: _Echo, plan: dict[str, Any], place: str) -> PrecisionPolicy:
+    policy = asked.known(f"{place}.policy", plan["policy"], find_policy)
+    if policy.precision != plan["precision"]:
+        raise asked.fail(f"{place}.policy", f"a policy of {shortened(plan['precision'])}", plan["policy"])
+    return policy
+
+
+def _samples(asked: _Echo, mean_len: float, *, images: bool) -> float:
+    """Sequences or images of the run, more than none."""
+    name = "samples" if images else "tokens"
+    count = asked.number(name)
+    if count is None:
+        raise asked.fail(f"question.{name}", "a number above 0", asked.value(name))
+    return count if images else count / mean_len
+
+
+def _power_limit_w(document: dict[str, Any], asked: _Echo, gpu: str) -> float | None:
+    """The limit that was given, or that the search chose where it is another than the board's own."""
+    for search in document.get("power_limit_search") or ():
+        if search["gpu"] == gpu:
+            limit_w = (search["cheapest"] or search["greenest"])["limit_w"]
+            return None if limit_w == search["sold"]["limit_w"] else float(limit_w)
+    return asked.number("power_limit")
+
+
+def _duration(plan: dict[str, Any]) -> str:
+    figure = words_for("en").figure("days", plan["duration_days"])
+    return "" if figure is None else figure.full
+
+
+def _chosen(
+    document: dict[str, Any], precision: str | None, asked: _Echo, gpu: str | None, view: str
+) -> dict[str, Any]:
+    """The plan of a precision and a GPU, the asked precision's and the first GPU's where they are not named."""
     plans: list[dict[str, Any]] = document.get(view) or []
-    names = {"--precision": (precision, "precision"), "--gpu": (gpu, "gpu")}
-    for flag, (name, key) in names.items():
-        known = list(dict.fromkeys(str(plan[key]) for plan in plans))
-        if name is not None and name not in known:
-            near = near_names(name, known) or known
-            raise UsageError(f"{flag}: the answer has no plan of `{name}`", hint=f"one of {', '.join(near) or 'none'}")
-    held = [plan for plan in plans if precision in (None, plan["precision"]) and gpu in (None, plan["gpu"])]
+    known = (*PRECISIONS, *EXTRA_PRECISIONS)
+    for index, plan in enumerate(plans):
+        if plan["precision"] not in known:
+            raise asked.fail(f"{view}[{index}].precision", "a precision", plan["precision"])
+    if precision is None and (precision := asked.text("precision")) is not None:
+        if precision not in known:
+            raise asked.fail("question.precision", "a precision", precision)
+        at_once = "the asked precision"
+    else:
+        at_once = "--precision"
+    here = list(dict.fromkeys(str(plan["gpu"]) for plan in plans))
+    chosen = None if gpu is None else _one_of("--gpu", gpu, here, named_among("gpu", gpu, here))
+    if precision is not None:
+        here = list(dict.fromkeys(str(plan["precision"]) for plan in plans if chosen in (None, plan["gpu"])))
+        lower = precision.strip().lower()
+        precision = _one_of(at_once, precision, here, lower if lower in here else None)
+    held = [plan for plan in plans if precision in (None, plan["precision"]) and chosen in (None, plan["gpu"])]
     if not held:
-        raise UsageError("the answer has no such plan", hint="leave `--precision`, `--gpu` and `--view` out")
+        raise UsageError("the answer has no plan in this view", hint="leave `--view` out")
     plan = held[0]
+    if plan["gpu"] == CPU_LOCAL:
+        raise UsageError(
+            "the plan is of this machine's CPU: there is no GPU to launch on", hint="plan with `--gpu h100`"
+        )
     if not plan["fits"] or not plan.get("layout") or not plan.get("duration_days"):
         fitting = [f"{row['precision']} on {row['gpu']}" for row in plans if row["fits"]]
         raise UsageError(
@@ -213,3 +341,17 @@ def _chosen(document: dict[str, Any], precision: str | None, gpu: str | None, vi
             hint=f"the answer has {', '.join(fitting)}" if fitting else "plan again with more GPUs",
         )
     return plan
+
+
+def _one_of(flag: str, name: str, known: list[str], match: str | None) -> str:
+    """What a name matches of the answer.
+
+    Raises:
+        UsageError: nothing.
+    """
+    if match is None:
+        near = near_names(name, known) or known
+        raise UsageError(
+            f"{flag}: the answer has no plan of `{shortened(name)}`", hint=f"one of {', '.join(near) or 'none'}"
+        )
+    return match

@@ -11,27 +11,109 @@ YOURS = Rule(
 )
 """What every file leaves to its reader."""
 
+POWER_LIMIT = Rule(
+    applies=lambda run: run.power_limit_w is not None,
+    what="the power limit of each GPU: whoever runs the machines sets it before the training starts (`nvidia-smi -pl`, "
+    "as root; of AMD's GPUs `amd-smi set --power-cap`)",
+)
+"""A plan at a limit that nobody sets ends sooner and draws more; no framework sets it."""
+
+DECODERS = Rule(
+    applies=lambda run: run.shape.get("kind") != "decoder",
+    what="it trains decoders only",
+)
+
 NO_ADAPTERS = Rule(
     applies=lambda run: run.adapts or run.needs_script,
-    what="it trains all weights, from scratch or from a checkpoint, and knows no adapters",
-    hint="`--launch axolotl`, or plan again with `--method sft`",
+    what="it trains all weights, from scratch or from a checkpoint: no adapters, frozen layers or pairs of answers",
+    hint="plan again with `--method sft --packed`",
 )
 
+FILLED = Rule(
+    applies=lambda run: run.padded,
+    what="it fills every sequence with tokens, and the plan pads examples to the longest of a micro-batch",
+    hint="plan again with `--packed`",
+)
+
+NOT_IN_BACKWARD = Rule(
+    applies=lambda run: run.in_backward,
+    what="it does not update weights inside the backward pass, and so keeps gradients that the plan has no room for",
+    hint="plan again without `--in-backward`",
+)
 IN_BACKWARD = Rule(
     applies=lambda run: run.in_backward,
-    what="updates inside the backward pass: without them the gradients take memory that the plan does not count",
+    what="updates inside the backward pass: your script makes them (`register_post_accumulate_grad_hook` of PyTorch), "
+    "else gradients take memory that the plan does not count",
 )
 
-CHUNKED_LOSS = Rule(
-    applies=lambda run: run.loss == "chunked",
-    what="the chunked loss: set it where the model is made (Liger's, or the framework's own), or logits take memory",
+NOT_CHUNKED = Rule(
+    applies=lambda run: run.chunked_loss,
+    what="it has no chunked loss, and so makes a copy of the logits that the plan has no room for",
+    hint="plan again with `--loss full`",
 )
 
-NOT_PIPELINED = Rule(
-    applies=lambda run: run.layout.pp > 1,
-    what="it has no pipeline parallelism",
-    hint="plan again with `--pp 1`, or use `--launch megatron`",
+FULL_SEQUENCES = Rule(
+    applies=lambda run: run.packed and not run.how.pairs,
+    what="packing: the plan's sequences are full, so your script joins short examples (`packing=True` of TRL's "
+    "SFTConfig), or the run pads and takes longer",
 )
+PAIRS_NOT_PACKED = Rule(
+    applies=lambda run: run.packed and run.how.pairs,
+    what="packing: pairs of answers are padded, never packed, so where they do not fill the sequences the run is "
+    "another than planned; plan with `--lengths`, without `--packed`",
+)
+PADDED = Rule(
+    applies=lambda run: run.padded,
+    what="padding: your script pads each micro-batch to its longest example, as the collators of transformers do",
+)
+
+CHANNELS_LAST = Rule(
+    applies=lambda run: run.image_size is not None,
+    what="the order of the channels: the plan has them last, so your script gives model and images "
+    "`memory_format=torch.channels_last`",
+)
+
+SHARED_STATES = Rule(
+    applies=lambda run: run.layout.replicas > 1 and stage(run) == 1,
+    what="optimizer states are shared by all data parallel ranks, not by groups of them",
+    hint="plan again with `--zero 3`",
+)
+
+FP16_UNDER_FSDP = Rule(
+    applies=lambda run: run.precision == "fp16" and stage(run) >= 2,
+    what="FSDP2 has no loss scaling for FP16",
+    hint="plan again with `--precision bf16`",
+)
+
+CHECKPOINTS_ONLY = Rule(
+    applies=lambda run: run.offload == "activations" and not run.recomputes,
+    what="it moves checkpoints of activations to the host, and the plan has none",
+    hint="plan again with `--act-ckpt full`, or `--offload none`",
+)
+
+ALL_CHECKPOINTED = Rule(
+    applies=lambda run: run.layout.act_ckpt not in ("none", "full"),
+    what="checkpointing of some activations: all layers are checkpointed, for less memory and more time",
+)
+
+ALL_OFFLOADED = Rule(
+    applies=lambda run: run.offload == "optimizer" and stage(run) >= 2,
+    what="parameters and gradients go to the host with the optimizer's states",
+)
+
+TRANSFORMERS_OPTIMIZERS = {
+    "adamw": "adamw_torch_fused",
+    "adamw-8bit": "adamw_bnb_8bit",
+    "adamw-8bit-paged": "paged_adamw_8bit",
+    "adafactor": "adafactor",
+    "lion": "lion_32bit",
+    "sgd-momentum": "sgd",
+}
+"""`optim` of transformers.TrainingArguments by optimizer of the plan.
+
+Source: transformers 5.23, `OptimizerNames` in training_args.py."""
+MOMENTUM = "momentum=0.9"
+"""`optim_args` of its SGD, which has none without: that of PyTorch's ImageNet example and most papers."""
 
 STRICT_FP32 = Rule(
     applies=lambda run: run.precision == "fp32",

@@ -7,7 +7,7 @@ from planner.hardware.skypilot_names import skypilot_name
 from reports.launch.forms import to_yaml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
-from reports.launch.rules import ENVIRONMENT
+from reports.launch.rules import ENVIRONMENT, POWER_LIMIT
 
 IDLE_MINUTES = 30
 """Machines that have nothing to do for so long are given back."""
@@ -98,6 +98,7 @@ FRAMEWORK = Framework(
             what="layout, batch, precision and length: they are the training script's, as another `--launch` writes "
             "them; give its command in `TRAIN`",
         ),
+        POWER_LIMIT,
         Rule(
             applies=lambda run: True,
             what="provider and region of the plan's price: SkyPilot takes the cheapest that has the GPUs now",
@@ -111,6 +112,7 @@ FRAMEWORK = Framework(
             what="going on after a spot machine is taken back: start it with `sky jobs launch`, and load checkpoints",
         ),
     ),
+    trains=False,
     write=_write,
 )  # fmt: skip
 """SkyPilot."""

@@ -9,9 +9,11 @@ from reports.launch.forms import to_toml
 from reports.launch.framework import Framework, Rule, Settings, Taken
 from reports.launch.planned_run import PlannedRun
 from reports.launch.rules import (
-    CHUNKED_LOSS,
-    IN_BACKWARD,
+    ALL_OFFLOADED,
+    FILLED,
     NO_ADAPTERS,
+    NOT_CHUNKED,
+    POWER_LIMIT,
     STRICT_FP32,
     TF32,
     YOURS,
@@ -40,7 +42,7 @@ def settings(run: PlannedRun) -> Settings:
     tables: dict[str, Settings] = {
         "job": {"description": f"{run.model} in {run.precision}, planned by mpplan"},
         "model": {"name": names.torchtitan, "flavor": names.torchtitan_flavor, "converters": _converters(run)},
-        "optimizer": {"name": "AdamW"},
+        "optimizer": {"name": "AdamW", "early_step_in_backward": run.in_backward},
         "training": _training(run),
         "parallelism": _parallelism(run),
         "activation_checkpoint": _checkpointing(run),
@@ -167,15 +169,23 @@ FRAMEWORK = Framework(
             "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option",
         )),
         Taken(what="offload of the optimizer", where=("training.enable_cpu_offload",)),
-        Taken(what="optimizer", where=("optimizer.name",)),
+        Taken(what="optimizer, updates inside the backward pass", where=(
+            "optimizer.name", "optimizer.early_step_in_backward",
+        )),
         Taken(what="stack", where=("compile.enable",)),
     ),
     refuses=(
-        NO_ADAPTERS,
         Rule(
             applies=lambda run: published_names(run.model).torchtitan is None,
-            what="its release has no such model",
-            hint="it has sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss; or use `--launch megatron`",
+            what="its release has no such model, but sizes of Llama 3 and 4, Qwen3, DeepSeek-V2 and V3, and gpt-oss",
+        ),
+        NO_ADAPTERS,
+        FILLED,
+        NOT_CHUNKED,
+        Rule(
+            applies=lambda run: run.in_backward and run.layout.pp * run.layout.ep > 1,
+            what="it updates weights inside the backward pass without pipeline and expert parallelism only",
+            hint="plan again with `--pp 1 --ep 1`",
         ),
         Rule(
             applies=lambda run: stage(run) == 1,
@@ -220,13 +230,16 @@ FRAMEWORK = Framework(
         Rule(
             applies=lambda run: run.offload == "optimizer" and stage(run) == 0,
             what="it moves states to the host under FSDP only",
-            hint="plan again with `--zero 3`, or `--offload none`",
+            hint="plan again with `--offload none`",
         ),
     ),
     leaves_out=(
         YOURS,
-        IN_BACKWARD,
-        CHUNKED_LOSS,
+        POWER_LIMIT,
+        Rule(
+            applies=lambda run: run.in_backward,
+            what="clipping of gradients (`training.max_norm`): there are none left when it would clip them",
+        ),
         Rule(
             applies=lambda run: True,
             what="the folder of the tokenizer (`model.hf_assets_path`); until you give `optimizer.lr`, it is 8e-4",
@@ -242,10 +255,7 @@ FRAMEWORK = Framework(
             applies=lambda run: run.policy.reduce_bytes < 4,
             what="gradients reduced in 16 bits: torchtitan reduces them in FP32",
         ),
-        Rule(
-            applies=lambda run: run.offload == "optimizer",
-            what="parameters and gradients go to the host with the optimizer's states",
-        ),
+        ALL_OFFLOADED,
         Rule(
             applies=lambda run: run.is_moe and scaled(run, "tensorwise", "rowwise", "mx"),
             what="products of the experts stay in BF16: their FP8 is a prototype (`quantize.grouped_mm`)",

@@ -84,7 +84,7 @@ EFFECTS: dict[str, tuple[Callable[[Prepared], bool], int, float]] = {
     "latent attention": (lambda p: p.recipe.model.kv_lora_rank is not None, 30, 0.25),
     "encoders": (lambda p: p.recipe.model.kind == "encoder", 200, USUAL),
     "encoder-decoders": (lambda p: p.recipe.model.kind == "encoder-decoder", 15, USUAL),
-    "convolutions": (lambda p: p.recipe.model.kind == "cnn", 30, 0.21),
+    "convolutions": (lambda p: p.recipe.model.has_network, 30, 0.21),
     "launch-bound": (lambda p: p.recipe.model.kind == "decoder" and p.recipe.model.params_total < 2e8, 50, 0.31),
     "adapters": (lambda p: p.recipe.method in ("lora", "qlora"), 15, USUAL),
     "fine-tuning": (lambda p: p.recipe.method == "sft", 100, USUAL),

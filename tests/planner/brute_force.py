@@ -89,7 +89,9 @@ class OneLayout(Parts):
         groups = [(n, g) for n, g in groups if n]
         each = most + 1  # messages: a layer each, and the end
         scatter = sum(self.scatter(n * p.reduce_bytes * self.trained, g, each) for n, g in groups)
-        as_gathered = 0.516 if r.method == "qlora" else p.gather_bytes
+        adapted = r.method in ("lora", "qlora")
+        whole = min(p.gather_bytes, p.activation_bytes) if adapted else p.gather_bytes
+        as_gathered = 0.516 if r.method == "qlora" else whole
         gather = sum(self.gather(n * as_gathered, g, each) for n, g in groups)
         updated = sum(self.gather(n * as_gathered * self.trained, g, each) for n, g in groups)
         times = y.grad_accum if y.zero == 2 or (y.zero == 3 and y.pp == 1) else 1
@@ -351,13 +353,14 @@ class OneLayout(Parts):
         r, p, y = self.r, self.p, self.y
         if y.zero != 3:
             return 0.0, 0.0, 0.0
-        each = 0.516 if r.method == "qlora" else p.gather_bytes
+        whole = min(p.gather_bytes, p.activation_bytes) if r.method in ("lora", "qlora") else p.gather_bytes
+        each = 0.516 if r.method == "qlora" else whole
         gradient = p.reduce_bytes if r.trains_all else 0.0
         stage = max(self.stages()) * unit
         stays = stage * (each + gradient) if y.pp > 1 else 0.0
         if y.pp == 1 and not r.reshard_after_forward:
             stays = stage * each
-        head = self.m.vocab * self.m.hidden / y.tp * p.gather_bytes
+        head = self.m.vocab * self.m.hidden / y.tp * whole
         return stays, 2 * unit * each + unit * gradient, head + unit * each
 
     def memory(self) -> dict[str, float]:

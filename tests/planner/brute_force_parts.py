@@ -85,9 +85,7 @@ class Parts:
             for i in range(self.m.layers)
         ]
         self.trained = (
-            1.0
-            if recipe.trains_all
-            else min(1.0, recipe.adapter_params_per_layer * self.m.layers / self.m.params_total)
+            1.0 if recipe.trains_all else recipe.adapter_params_per_layer * self.m.layers / self.m.params_total
         )
 
     # -- work
@@ -257,8 +255,11 @@ class Parts:
         ) * self.p.cast_bytes_per_element * q.cast_fusion_ratio / self.cast_bytes_per_s()  # fmt: skip
         adapted = self.adapted(moe) if r.method in ("lora", "qlora") else []
         launched = q.kernels_per_layer + (q.kernels_per_moe_layer if moe else 0) + len(adapted) * q.kernels_per_adapter
-        elements += self.tokens * sum(map(sum, adapted)) / y.tp * q.adapter_passes
+        beside = self.tokens * sum(map(sum, adapted)) / y.tp
+        moved_s = beside * q.adapter_passes * a * q.fusion_ratio / q.memory_bytes_per_s
+        adapters_s = max(moved_s, 6.0 * r.lora_rank * beside / q.other_flop_per_s)
         run_again = elements * a * q.fusion_ratio / q.memory_bytes_per_s + cast + softmax + launched * q.kernel_s
+        run_again += adapters_s
         gradients = sum(o.columns * o.inner * o.count for o in products) if r.trains_all else 0.0
         times["memory"] = run_again + gradients * 2 * self.p.gradient_bytes / q.memory_bytes_per_s
         times["memory_f"] = 0.4 * run_again

@@ -75,7 +75,8 @@ def test_colour_only_adds_escape_sequences(recorded):
     plain = str(reports.render(recorded, "terminal", width=80, color=False))
     coloured = str(reports.render(recorded, "terminal", width=80, color=True))
 
-    assert "\x1b[1m$1.3 million\x1b[0m" in coloured
+    cost = next(row for row in recorded["plans"] if row["precision"] == "fp8")["cost_usd"]["mid"]
+    assert f"\x1b[1m${cost / 1e6:.1f} million\x1b[0m" in coloured
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
 
 

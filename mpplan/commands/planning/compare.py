@@ -25,6 +25,9 @@ Log = Annotated[
 ]
 Plan = Annotated[str | None, typer.Option(metavar="PLAN", help="What `mpplan estimate --json` printed for the run.")]
 Model = Annotated[str | None, typer.Option(metavar="NAME", help="A model of `mpplan models`, or a config.json.")]
+Method = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Training method, like lora. Default the plan's, else pretrain.")
+]
 Gpu = Annotated[str | None, typer.Option(metavar="ID", help="A GPU of `mpplan gpus`.")]
 Gpus = Annotated[str | None, typer.Option(metavar="N", help="All GPUs of the run. Default as the log or plan says.")]
 SeqLen = Annotated[str | None, typer.Option(metavar="N", help="Tokens of a sequence. Default as the log or plan says.")]
@@ -47,6 +50,7 @@ def compare(
     log: Log,
     plan: Plan = None,
     model: Model = None,
+    method: Method = None,
     gpu: Gpu = None,
     gpus: Gpus = None,
     seq_len: SeqLen = None,
@@ -70,7 +74,7 @@ def compare(
     if place is not None and place.is_stdout and json:
         raise UsageError("only one answer can go to stdout", hint="name a file with `--row`")
     given = given_of(
-        {"model": model, "gpu": gpu, "gpus": gpus, "seq_len": seq_len, "global_batch": global_batch,
+        {"model": model, "method": method, "gpu": gpu, "gpus": gpus, "seq_len": seq_len, "global_batch": global_batch,
          "precision": precision, "price": price}
     )  # fmt: skip
     with working("reading the log", quiet=quiet):

@@ -109,7 +109,8 @@ def _launch(
             f"--launch: no framework's file is written with compressed gradients ({compressed}) yet",
             hint="plan it without --grad-compression, export that, and register the hook or optimizer by hand",
         )
-    file = launch_file(document, framework.name, precision=precision, gpu=gpu, view=view)
+    named = "stdin" if plan == "-" else plan
+    file = launch_file(document, framework.name, precision=precision, gpu=gpu, view=view, file=named)
     _write(place, file.text.encode("utf-8"), quiet=quiet)
     for line in file.notes:
         note(f"not in the file: {line}", quiet=quiet)

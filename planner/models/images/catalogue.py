@@ -1,4 +1,4 @@
-"""The catalogue of models that see images: rows of `catalog/image_models.csv`, which `make images` writes from timm.
+"""The catalogue of models that see images: `catalog/image_models.csv`, whose rows `make imagemodels` writes from timm.
 
 A cell of shapes holds one shape after the other, apart by `;`, its numbers apart by blanks; the last is how often.
 """

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from planner.models.image_network import ImageNetwork, Traffic
+from planner.models.image_network import Convolution, ImageNetwork, Traffic
 from planner.performance.compute import FLASH_BACKWARD
 from planner.rates.terms import Rates, Value
 from planner.training.recipe import Recipe
@@ -59,8 +59,8 @@ def _column(values: Iterable[float]) -> Column:
 
 
 @lru_cache(maxsize=1024)
-def _convolutions(network: ImageNetwork) -> _Convolutions:
-    layers = network.convolutions
+def _convolutions(layers: tuple[Convolution, ...]) -> _Convolutions:
+    """Their columns, by what the layers are: networks of one shape share them, and none is kept alive."""
     inputs, outputs = _column(c.inputs for c in layers), _column(c.outputs for c in layers)
     groups, first = _column(c.groups for c in layers), _column(c.reads_image for c in layers) > 0
     odd = (inputs % ALIGNED_CHANNELS != 0) | (outputs % ALIGNED_CHANNELS != 0)
@@ -111,7 +111,7 @@ def _convolution_s(network: ImageNetwork, images: Value, recipe: Recipe, rates: 
     """Seconds of the convolutions as products, and of those that are passes over memory, with changes of layout."""
     if not network.convolutions:
         return 0.0, 0.0
-    c, each = _convolutions(network), recipe.policy.activation_bytes
+    c, each = _convolutions(network.convolutions), recipe.policy.activation_bytes
     narrow = each < 4
     wide = rates.other_flop_per_s if recipe.policy.linear_compute == "fp8" else rates.linear_flop_per_s
     width = _half_full(c.inputs, rates.image_conv_width) * _half_full(c.outputs, rates.image_conv_width)

@@ -11,9 +11,9 @@ from planner.errors import Message
 from planner.evidence import Estimate
 from planner.parallelism.layout import Layout
 from planner.parallelism.search import FixedLayout, enumerate_layouts
-from planner.performance.memory import memory_range_gib, memory_risk, usable_bytes
+from planner.performance.memory import memory_range_gib, usable_bytes
 from planner.planning.case import Case
-from planner.planning.choice import best_on
+from planner.planning.choice import best_on, risk_of
 from planner.planning.fitting.variants import Variant, asked_as, changes, variants_of
 from planner.question.question import Question
 from planner.rates.ladder import resolve_rates
@@ -91,7 +91,7 @@ def _row(
     index = int(np.argmin(choice.scores.memory_bytes)) if choice.best is None else choice.best
     at = choice.layouts.take(slice(index, index + 1))
     drawn = case.evaluate(at, draws)
-    risk, speed = memory_risk(drawn.memory_bytes, case.cluster.gpu), None
+    risk, speed = risk_of(case, at), None
     if choice.best is not None:
         speed = Estimate.of_draws(np.broadcast_to(np.ravel(drawn.tokens_per_s_per_gpu), (draws.count,)) * gpus)
     price = case.price.usd_per_gpu_h
@@ -107,20 +107,29 @@ def _row(
     )  # fmt: skip
 
 
+WORTH_TRYING = 0.2
+"""Risk of running out of memory up to which a way is named, with its risk."""
+
+
 def ways_that_fit(question: Question, case: Case, gpus: int) -> tuple[Message, ...]:
-    """Ways to train that fit on so many GPUs at mid, as flags with what they need; the most trained weights first."""
+    """Ways to train that fit on so many GPUs, as flags with what they need and risk; the most trained weights first."""
     ways: list[Message] = []
     for variant in variants_of(question):
         flags, asked = changes(question, variant), asked_as(question, variant)
         if not flags or why_unable(asked.model, asked.asked, case.cluster.gpu) is not None:
             continue
         recipe = asked.recipe(asked.asked, case.cluster)
-        mid = resolve_rates(case.cluster, recipe, None, case.rates.parameters).sample()
-        other = replace(case, recipe=recipe, mid=mid)
+        rates = resolve_rates(case.cluster, recipe, None, case.rates.parameters)
+        other = replace(case, recipe=recipe, rates=rates, mid=rates.sample())
         layouts = enumerate_layouts(recipe, case.cluster, question.fixed, gpus=gpus)
         if not len(layouts):
             continue
-        needed_bytes = float(other.score(layouts).memory_bytes.min())
-        if needed_bytes <= usable_bytes(case.cluster.gpu):
-            ways.append(Message.of("hint.way", flags=flags, needed_gib=needed_bytes / GIB))
+        needed_bytes = other.score(layouts).memory_bytes
+        leanest = int(np.argmin(needed_bytes))
+        if needed_bytes[leanest] > usable_bytes(case.cluster.gpu):
+            continue
+        risk = risk_of(other, layouts.take(slice(leanest, leanest + 1)))
+        key = "hint.way" if risk <= case.memory_risk else "hint.way_at_risk"
+        if risk <= max(case.memory_risk, WORTH_TRYING):
+            ways.append(Message.of(key, flags=flags, needed_gib=float(needed_bytes[leanest]) / GIB, risk=risk))
     return tuple(ways)

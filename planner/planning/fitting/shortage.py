@@ -15,7 +15,7 @@ from planner.performance.evaluation import Score
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case
 from planner.planning.choice import best_on
-from planner.planning.targets import Targets, at_confidence
+from planner.planning.targets import ROOM_RATIO, Targets, at_confidence
 from planner.rates.terms import Draws
 from planner.units import DAY_S, GIB
 
@@ -27,9 +27,6 @@ Best = tuple[float, Layouts] | None
 
 MORE_MEMORY = Message.of("hint.more_memory")
 """The last resort where nothing fits."""
-
-ROOM_RATIO = 1.05
-"""What a hint adds to the target that would just be enough."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,22 +136,35 @@ def larger_budget(case: Case, budget_usd: float) -> Message:
 
 def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
     """What would need less memory and is not tried yet; a model that sees images has no other layout."""
-    if case.recipe.model.kind == "image":
+    if case.recipe.model.has_network:
         return (MORE_MEMORY,) if fixed.micro_batch in (None, 1) else (_set("micro_batch", 1), MORE_MEMORY)
-    ways = [
+    recipe = case.recipe
+    ways = [_set("loss", "chunked")] if _has_large_logits(case) else []
+    ways += [
         Message.of("hint.without", input=name, value=getattr(fixed, name))
         for name in ("tp", "pp", "zero")
-        if getattr(fixed, name)
+        if getattr(fixed, name) and not (recipe.how.fine_tunes and getattr(fixed, name) == 1)  # as its framework has it
     ]
     if fixed.act_ckpt not in (None, "full"):
         ways.append(_set("act_ckpt", "full"))
     if fixed.micro_batch not in (None, 1):
         ways.append(_set("micro_batch", 1))
-    if case.recipe.offload != "optimizer":
+    if recipe.offload != "optimizer" and not recipe.how.adapts:  # adapters have next to no states
         ways.append(_set("offload", "optimizer"))
-    if case.recipe.optimizer.full_moments:
+    if recipe.optimizer.full_moments and not recipe.how.adapts:
         ways.append(_set("optimizer", "adamw-8bit"))
     return (*ways, MORE_MEMORY)
+
+
+LARGE_LOGITS = 0.1
+"""Share of a GPU's memory from which the logits of one sequence are worth a hint."""
+
+
+def _has_large_logits(case: Case) -> bool:
+    """Whether computing the loss in pieces would save a good part of the memory."""
+    recipe = case.recipe
+    logits_bytes = recipe.seq_len * recipe.model.vocab * float(np.ravel(case.mid.logit_stored_bytes)[0])
+    return not recipe.chunked_loss and logits_bytes > LARGE_LOGITS * usable_bytes(case.cluster.gpu)
 
 
 def _set(name: str, value: str | int) -> Message:

@@ -19,11 +19,11 @@ NUMBERS = {
     "world_size": "n_gpus", "seq_length": "seq_len", "global_batch_size": "global_batch_seqs",
     "micro_batch_size": "micro_batch", "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp",
     "virtual_pipeline_model_parallel_size": "vp", "context_parallel_size": "cp", "expert_model_parallel_size": "ep",
-    "data_parallel_size": "dp", "num_layers": "n_layers", "hidden_size": "hidden", "num_attention_heads": "n_heads",
+    "num_layers": "n_layers", "hidden_size": "hidden", "num_attention_heads": "n_heads",
     "ffn_hidden_size": "ffn_hidden", "padded_vocab_size": "vocab", "num_experts": "n_experts",
     "moe_router_topk": "top_k", "moe_ffn_hidden_size": "expert_ffn", "num_query_groups": "query_groups",
     "train_iters": "steps", "train_batch_size": "global_batch_seqs", "train_micro_batch_size_per_gpu": "micro_batch",
-    "gradient_accumulation_steps": "grad_accum", "zero_optimization_stage": "zero_or_fsdp_stage",
+    "zero_optimization_stage": "zero_or_fsdp_stage",
 }  # fmt: skip
 """Settings that are whole numbers, with the column that they fill."""
 SWITCHES = {

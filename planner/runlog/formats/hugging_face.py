@@ -4,7 +4,7 @@
 `PrinterCallback` of src/transformers/trainer_callback.py; numbers are texts since version 5), a line of each evaluation
 with `eval_runtime`, and at the end `{'train_runtime': 123.4567, 'train_samples_per_second': 64.8,
 'train_steps_per_second': 8.1, ...}` (`speed_metrics` of trainer_utils.py). No line has the number of its step: the bar
-beside it has. `trainer_state.json` has steps and the FLOP of the whole run, and no time.
+beside it has. `trainer_state.json` has steps and no time, but for the closing entry of one that `save_state` wrote.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ def _read(text: str) -> Iterator[Event]:
         yield Mark(kind="evaluation", duration_s=optional(pairs["eval_runtime"]))
     elif "loss" in pairs and ("epoch" in pairs or "learning_rate" in pairs):
         yield Step(**rates_of(pairs))
-        if (seen := optional(pairs.get("num_input_tokens_seen"))) is not None:
-            yield Fact(key="tokens_seen", value=seen)
 
 
 def _closing(pairs: dict[str, str]) -> Iterator[Event]:
@@ -79,7 +77,7 @@ HUGGING_FACE = LogFormat(
 
 
 def state_events(text: str) -> Iterator[Event]:
-    """What a `trainer_state.json` tells: its steps, without times.
+    """What a `trainer_state.json` tells: its steps, without times, and the time of all where training has ended.
 
     Raises:
         ValueError: it is no such document.
@@ -88,12 +86,18 @@ def state_events(text: str) -> Iterator[Event]:
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise ValueError("no log_history")
     of = as_number(state.get("max_steps"))
+    total, last = int(of) if of else None, 0
     for entry in state["log_history"]:
         number = as_number(entry.get("step")) if isinstance(entry, dict) else None
-        if not number or "loss" not in entry:
+        if not number:
             continue
-        yield Step(number=int(number), of=int(of) if of else None, **rates_of({k: str(v) for k, v in entry.items()}))
-    facts = {"total_flos": "total_flop", "train_batch_size": "micro_batch", "num_input_tokens_seen": "tokens_seen"}
-    for name, key in facts.items():
-        if value := as_number(state.get(name)):
-            yield Fact(key=key, value=value)
+        if "loss" in entry:
+            last = int(number)
+            yield Step(number=last, of=total, **rates_of({k: str(v) for k, v in entry.items()}))
+        elif RATE in entry:
+            yield from _closing({key: str(value) for key, value in entry.items()})
+    reached = as_number(state.get("global_step"))
+    if reached and reached > last:  # steps since the last line of the log
+        yield Step(number=int(reached), of=total)
+    if micro_batch := as_number(state.get("train_batch_size")):
+        yield Fact(key="micro_batch", value=micro_batch)

@@ -27,7 +27,7 @@ _ITERATION = re.compile(
 _MOMENT = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)\]")
 _BATCH = re.compile(r"global batch size:\s*([^\s|]+)")
 _TIMER = re.compile(r"^ {0,8}([a-z0-9-]{3,60}) \.{2,}: \(?([0-9.]{1,20})(?:, ([0-9.]{1,20})\))?")
-_WORLD = re.compile(r"using world size: (\d{1,7}), data-parallel size: (\d{1,7})")
+_WORLD = re.compile(r"using world size: (\d{1,7}), data-parallel size: \d{1,7}")
 _MEMORY = re.compile(r"memory \(MB\) \|.{0,200}max allocated: ([0-9.]{1,20})")
 MARKED = (
     ("successfully saved checkpoint", "checkpoint"),
@@ -72,7 +72,6 @@ def _read(text: str) -> Iterator[Event]:
     world = _WORLD.search(text)
     if world is not None:
         yield Fact(key="n_gpus", value=float(world[1]))
-        yield Fact(key="dp", value=float(world[2]))
     memory = _MEMORY.search(text)
     if memory is not None:
         yield Fact(key="peak_mem_gib", value=amount("max allocated", memory[1]) * MIB / GIB)

@@ -17,8 +17,17 @@ def test_flags_are_read_as_estimate_reads_them():
     assert given.gpu is not None
     assert (given.model.name, given.gpu.id, given.gpus) == ("llama-3-8b", "h100-sxm5-80gb", 64)
     assert (given.price_usd_per_gpu_h, given.precision) == (2.5, None)
+    assert given_of({"method": "QLoRA"}).method == "qlora"
     with pytest.raises(UsageError):
         given_of({"precision": "fp7"})
+    with pytest.raises(UsageError):
+        given_of({"method": "prayer"})
+
+
+@pytest.mark.parametrize("model", ["resnet-50", "vit-b-16"])
+def test_a_model_that_sees_images_is_refused(model):
+    with pytest.raises(UsageError, match="sees images"):
+        given_of({"model": model})
 
 
 def test_columns_of_the_file_stay_and_those_that_it_lacks_are_added(tmp_path):

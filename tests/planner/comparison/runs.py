@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,23 @@ from planner.models.catalogue import find_model
 from planner.models.shape import ModelShape
 from planner.runlog.log import RunLog
 from planner.runlog.read import read_log
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import default_policy
+from planner.training.recipe import Recipe
 from tests.planner.runlog.writers import BEGIN, megatron_line, text_of
 
 LLAMA: ModelShape = find_model("llama-3-8b")
+
+
+def recipe_of(model: ModelShape, method: str = "pretrain", seq_len: int = 8192, **more: Any) -> Recipe:
+    """What a run of a model trains."""
+    return Recipe(
+        model=model, policy=default_policy("bf16"), optimizer=find_optimizer("adamw"), method=method, seq_len=seq_len,
+        global_batch=128, **more,
+    )  # fmt: skip
+
+
+RECIPE = recipe_of(LLAMA)
 TOKENS_PER_GPU = 128 * 8192 / 64
 """Of a step of `writers.LLAMA_8B`."""
 

@@ -7,6 +7,7 @@ import pytest
 from planner.comparison.basis import Given
 from planner.units import DAY_S, HOUR_S
 from tests.planner.comparison.runs import compared, log_of, simulate
+from tests.planner.runlog.test_read import sample
 from tests.planner.runlog.writers import megatron_log
 
 SEEDS = range(1000, 1200)
@@ -65,6 +66,23 @@ def test_without_a_price_the_bill_is_unknown_and_never_zero():
     assert (priced_nothing.cost_usd, priced_nothing.spent_usd) == (None, None)
     assert no_gpus is not None
     assert (no_gpus.gpu_hours, no_gpus.cost_usd) == (None, None)
+
+
+def test_a_run_that_ended_before_its_last_step_has_nothing_left():
+    lines, _ = megatron_log([2.0] * 10, of=100)
+    stopped = compared(log_of(lines, ["[after training is done] datetime: 2026-03-01 00:00:25"]))
+
+    assert (stopped.last_step, stopped.remaining_steps) == (10, 0)
+    assert stopped.forecast is not None
+    assert (stopped.forecast.days.high, stopped.forecast.remaining_steps) == (0.0, 0)
+
+
+def test_a_trainer_state_at_its_end_has_nothing_left_though_it_has_no_time():
+    ahead = compared(sample("trainer_state.json"), Given(gpus=8, price_usd_per_gpu_h=3.0)).forecast
+
+    assert ahead is not None
+    assert (ahead.remaining_steps, ahead.days.high) == (0, 0.0)
+    assert (ahead.spent_days, ahead.spent_usd) == (None, None)
 
 
 def test_at_the_end_nothing_is_left_and_one_line_gives_no_range():

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from planner.comparison.basis import Given, planned_of, unit_price
+from planner.comparison.basis import Given, unit_price
 from planner.comparison.compare import Comparison, compare
 from planner.comparison.findings import cannot_tell, findings
+from planner.comparison.planned import planned_of
 from planner.errors import UsageError
 from tests.planner.comparison.runs import log_of
 from tests.planner.runlog.writers import LLAMA_8B, megatron_arguments, megatron_log, megatron_timers
@@ -96,6 +97,13 @@ def test_another_batch_or_number_of_gpus_is_compared_per_token_and_gpu_and_said(
     assert half.gap.plan_step_s.mid == pytest.approx(planned_step()["total"] / 2)
     assert half.basis.differs == ("gpus",)
     assert "compare.differs" in {message.key for message in findings(half)}
+
+
+def test_a_log_of_another_model_than_the_plans_says_so():
+    assert run(2.0).basis.differs == ()
+    assert run(2.0, num_layers=80, hidden_size=8192, ffn_hidden_size=28672, num_attention_heads=64).basis.differs == (
+        "model",
+    )
 
 
 def test_the_price_of_a_plan_is_what_its_hours_cost():

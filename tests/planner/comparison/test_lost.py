@@ -91,6 +91,26 @@ def test_kinds_add_up_to_the_wall_time():
     assert sum(spent.seconds for spent in comparison.use.spent) == pytest.approx(comparison.use.wall_s, rel=0.02)
 
 
+def test_steps_that_take_longer_than_the_clock_are_told_and_the_first_line_is_not():
+    short = log_of(megatron_log([2.0] * 6, of=100)[0])
+    lines, _ = megatron_log([2.0] * 40, of=100)
+    wrong = log_of([line.replace("(ms): 2000.0", "(ms): 3000.0") for line in lines])
+
+    keys = [{message.key for message in findings(compared(log))} for log in (short, wrong)]
+    assert "compare.beyond.clock" not in keys[0]
+    assert "compare.beyond.clock" in keys[1]
+
+
+def test_lines_without_numbers_count_the_steps_of_the_closing_one():
+    losses = ["{'loss': 2.3, 'grad_norm': 0.4, 'epoch': 0.5}"] * 3
+    comparison = compared(log_of([*losses, "{'train_runtime': 100.0, 'train_steps_per_second': 0.5, 'epoch': 1}"]))
+
+    assert kinds(comparison)["steps"] == (50, pytest.approx(100.0))
+    assert (comparison.last_step, comparison.remaining_steps) == (50, 0)
+    assert comparison.forecast is not None
+    assert comparison.forecast.spent_days == pytest.approx(100.0 / 86400)
+
+
 def test_one_line_alone_has_a_pace_and_no_wall():
     comparison = compared(log_of([megatron_line(5, 10, 2.0, BEGIN)]))
 

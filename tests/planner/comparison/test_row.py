@@ -6,15 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from planner.comparison.basis import Given, planned_of
+from planner.comparison.basis import Given
 from planner.comparison.compare import compare
+from planner.comparison.planned import planned_of
 from planner.comparison.row import row_id
 from planner.hardware.catalogue import find_gpu
+from planner.runlog.log import RunLog
+from planner.training.frameworks import find_framework
 from planner.validation.runs import PublishedRun, parse_run
 from planner.validation.setup import Prepared, prepare_run
 from planner.validation.template import COLUMNS
 from tests.planner.comparison.runs import LLAMA, compared, log_of
 from tests.planner.comparison.test_gap import answer
+from tests.planner.comparison.test_planned import tuned
 from tests.planner.runlog.test_read import sample
 from tests.planner.runlog.writers import BEGIN, LLAMA_8B, megatron_arguments, megatron_log, titan_step
 
@@ -76,6 +80,70 @@ def test_peak_memory_that_the_log_prints_is_a_line_of_its_own():
 
     assert [row["metric"] for row in lines] == ["tokens_per_s_per_gpu", "peak_mem_gib"]
     assert (lines[1]["value"], lines[1]["mem_kind"]) == ("49.66", "reserved")
+
+
+def trainer_log(micro_batch: int, accumulation: int, gpus: int, *, of: int = 400) -> RunLog:
+    """What Hugging Face's Trainer prints with a bar, 2 s a step."""
+    bars = [
+        f"{100 * step // of:3d}%|██▌       | {step}/{of} [{2 * step // 60:02d}:{2 * step % 60:02d}<10:00,  2.00s/it]"
+        for step in range(0, of // 2, 10)
+    ]
+    return log_of([
+        "***** Running training *****",
+        f"  Instantaneous batch size per device = {micro_batch}",
+        f"  Total train batch size (w. parallel, distributed & accumulation) = {micro_batch * accumulation * gpus}",
+        f"  Gradient Accumulation steps = {accumulation}",
+        "{'loss': 2.3, 'grad_norm': 0.4, 'learning_rate': 1e-4, 'epoch': 0.5}",
+        *bars,
+    ])  # fmt: skip
+
+
+def test_a_row_of_a_fine_tuning_has_its_method_optimizer_and_padding_and_is_predicted_as_the_same_run():
+    planned = planned_of(
+        tuned(method="qlora", optimizer="adamw-8bit", lora_rank=64, stack="hf", loss="chunked"), None, None
+    )
+    comparison = compare(trainer_log(1, 2, 64), planned, Given())
+    (row,) = comparison.row.lines
+    run = parse_run(row)
+
+    assert (row["method"], row["optimizer"], row["mean_tokens"], row["lora_rank"]) == (
+        "qlora",
+        "adamw-8bit",
+        "2048",
+        "64",
+    )
+    assert (row["fused_loss"], row["framework"]) == ("y", "Hugging Face")
+    assert set(row) <= set(COLUMNS)
+    assert comparison.basis.sources["gpus"] == "log"
+    assert isinstance(run, PublishedRun)
+    prepared = prepare_run(run)
+    assert isinstance(prepared, Prepared)
+    recipe, asked = prepared.recipe, planned.recipe
+    assert recipe.lengths is not None
+    assert recipe.mean_len == pytest.approx(asked.mean_len)
+    for name in ("method", "optimizer", "seq_len", "global_batch", "lora_rank", "lora_targets", "chunked_loss"):
+        assert getattr(recipe, name) == getattr(asked, name), name
+    assert prepared.tokens == pytest.approx(asked.tokens_per_step)
+    assert float(row["value"]) == pytest.approx(asked.tokens_per_step / 64 / 2.0, rel=0.01)
+
+
+def test_a_log_of_pairs_has_both_answers_in_its_micro_batch():
+    planned = planned_of(tuned(method="dpo", stack="hf"), None, None)
+    (row,) = compare(trainer_log(1, 1, 64), planned, Given()).row.lines
+
+    assert (row["method"], row["micro_batch"], row["global_batch_seqs"]) == ("dpo", "2", "128")
+
+
+@pytest.mark.parametrize(
+    ("stack", "expected"),
+    [("hf", "Hugging Face"), ("unsloth", "Hugging Face, unsloth"), ("tuned", "Hugging Face")],
+)
+def test_a_stack_with_kernels_of_its_own_is_named_beside_the_trainer(stack, expected):
+    (row,) = compare(trainer_log(1, 2, 64), planned_of(tuned(stack=stack), None, None), Given()).row.lines
+
+    assert row["framework"] == expected
+    if stack == "unsloth":
+        assert find_framework(row["framework"]).stack_name == "unsloth"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,15 @@ def test_parameters_are_those_that_are_published(name, params):
     assert network(name).params == params  # torchvision: 25 557 032 and 86 567 656
 
 
+@pytest.mark.parametrize(
+    ("name", "patch"),
+    [("vit-b-16", 16), ("vit_large_patch14_224", 14), ("swin-t", 4), ("mixer_b16_224", 16), ("resnet50", None),
+     ("convnext-t", None), ("levit_128", None)],
+)  # fmt: skip
+def test_a_transformer_cuts_images_into_patches(name, patch):
+    assert network(name).patch == patch
+
+
 def test_a_resnet_at_another_size_takes_the_area_times_the_work():
     native, larger = network("resnet50"), network("resnet50").at_size(448)
 

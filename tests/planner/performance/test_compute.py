@@ -118,7 +118,7 @@ def test_naive_attention_computes_the_square_and_moves_the_scores():
 def test_memory_bound_work_is_passes_over_elements():
     one = recipe(shape(), dropout=True, method="lora")  # no weight gradients to add up
     rates = {"norm_passes": 20.0, "dropout_passes": 6.0, "qkv_passes": 6.0, "ffn_passes": 8.0, "fusion_ratio": 2.0}
-    times = layer(one, memory_bytes_per_s=1e12, **rates)
+    times = layer(one, memory_bytes_per_s=1e12, other_flop_per_s=FAST, **rates)
 
     elements = 26 * 1024 + 6 * (1024 + 2 * 256) + 8 * 2816
     assert float(times.memory[0]) == pytest.approx(2.0 * 4096 * elements * 2 / 1e12)
@@ -143,7 +143,7 @@ def test_routing_moves_the_hidden_state_of_each_token_once_per_pass_and_chosen_e
     one = recipe(model, method="lora")  # no weight gradients to add up
     at = layouts(tp=tp)
     nothing_else = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "fusion_ratio": 1.5}
-    rates = compute_bound(memory_bytes_per_s=1e12, moe_passes=10.0, **nothing_else)
+    rates = compute_bound(memory_bytes_per_s=1e12, other_flop_per_s=FAST, moe_passes=10.0, **nothing_else)
     times = layer_time(one, count_work(one, at), at, rates)
 
     # 10 passes of 2 bytes (BF16), half as much again for what is not fused, at 1 TB/s
@@ -220,7 +220,7 @@ def test_a_faster_gpu_never_takes_longer(setting, name, factor):
 
 def test_casts_and_gaps_lengthen_the_memory_bound_part_of_a_layer():
     one = recipe("llama-3.1-8b", policy="fp8", method="lora")  # no weight gradients to add up
-    none = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0}
+    none = {"norm_passes": 0.0, "qkv_passes": 0.0, "ffn_passes": 0.0, "other_flop_per_s": FAST}
     times = layer(one, memory_bytes_per_s=1e12, cast_fusion_ratio=0.5, kernels_per_layer=45.0, kernel_s=1e-5, **none)
 
     # four products of [4096, k] x [k, n]: q, k, v; o; gate and up; down. Six bytes per element of its three matrices

@@ -66,6 +66,8 @@ def test_a_text_is_read_as_people_write_it(parse, text, value):
         (whole_number(), "0", "--flag: `0` must be a whole number of at least 1", "--flag 8"),
         (whole_number(), "1.5", "--flag: `1.5` must be a whole number of at least 1", "--flag 8"),
         (whole_number(), "1e9", "--flag: `1e9` must be at most 100000000", "--flag 8"),
+        (whole_number(low=16), "8", "--flag: `8` must be a whole number of at least 16", "--flag 16"),
+        (whole_number(low=16, example=224), "8", "--flag: `8` must be a whole number of at least 16", "--flag 224"),
         (whole_number(low=0, high=3), "4", "--flag: `4` must be at most 3", "--flag 3"),
         (number(0, above=True), "0", "--flag: `0` must be greater than 0", "--flag 2.5"),
         (number(0, example="7"), "-1", "--flag: `-1` must be at least 0", "--flag 7"),

@@ -116,7 +116,7 @@ def test_the_optional_parts_are_taken():
         "params": "8B", "tokens": "2e11", "method": "lora", "seq_len": "8192", "global_batch": "512",
         "precision": "FP8", "optimizer": "adam", "offload": "optimizer", "stack": "megatron", "attention": "fused",
         "gpu": "H100 SXM5 80GB", "gpus": "64", "gpus_per_node": "4", "power_limit": "500", "tp": "2", "pp": "1",
-        "vp": "1", "cp": "1", "ep": "1", "zero": "0", "micro_batch": "2", "act_ckpt": "full", "price": "$2.50",
+        "vp": "1", "cp": "1", "ep": "1", "zero": "0", "micro_batch": "8", "act_ckpt": "full", "price": "$2.50",
         "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
         "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
@@ -133,7 +133,7 @@ def test_the_optional_parts_are_taken():
     machine = resolved.clusters[0]
     assert (machine.gpu.id, machine.gpus_per_node, machine.power_limit_w) == ("h100-sxm5-80gb", 4, 500)
     fixed = resolved.fixed
-    assert (fixed.tp, fixed.pp, fixed.vp, fixed.cp, fixed.ep, fixed.zero, fixed.micro_batch) == (2, 1, 1, 1, 1, 0, 2)
+    assert (fixed.tp, fixed.pp, fixed.vp, fixed.cp, fixed.ep, fixed.zero, fixed.micro_batch) == (2, 1, 1, 1, 1, 0, 8)
     assert (fixed.act_ckpt, resolved.memory_risk) == ("full", 0.1)
     assert resolved.money.price_usd_per_gpu_h == 2.5
     assert (resolved.money.pue, resolved.money.electricity_usd_per_kwh, resolved.money.grid) == (1.1, 0.1, "FR")

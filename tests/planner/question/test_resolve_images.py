@@ -55,6 +55,9 @@ def test_a_larger_image_takes_more_work():
     ({"method": "lora"}, "--method"),
     ({"offload": "optimizer"}, "--offload"),
     ({"image_size": "8"}, "--image-size"),
+    ({"stack": "hf"}, "--stack: `hf` is planned for language models"),
+    ({"stack": "torchtune"}, "--stack: `torchtune` is planned for language models"),
+    ({"stack": "unsloth"}, "--stack: `unsloth` is planned for language models"),
     ({"epochs": "0"}, "--epochs"),
     ({"examples": "1e14", "epochs": "1000"}, "1e+17 samples"),
 ])  # fmt: skip
@@ -63,6 +66,30 @@ def test_what_does_not_belong_to_images_is_refused_with_a_hint(texts, message):
         ask(model="resnet-50", **texts)
     assert message in str(caught.value)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(("model", "size", "nearest"), [
+    ("vit-b-16", 225, 224), ("vit-b-16", 300, 304), ("vit-b-16", 17, 16), ("swin-t", 255, 256),
+    ("vit_large_patch14_224", 336 + 1, 336),
+])  # fmt: skip
+def test_images_of_a_transformer_are_whole_patches(model, size, nearest):
+    with pytest.raises(UsageError, match="are no whole number of the") as caught:
+        ask(model=model, image_size=str(size))
+
+    assert f"`--image-size {nearest}`" in str(caught.value.hint)
+    assert ask(model=model, image_size=str(nearest)).inputs["image_size"].value == nearest
+
+
+@pytest.mark.parametrize("model", ["resnet-50", "convnext-t", "efficientnet_b0"])
+def test_a_network_without_patches_takes_any_size(model):
+    assert ask(model=model, image_size="225").inputs["image_size"].value == 225
+
+
+def test_an_image_size_that_is_none_is_refused_with_one_that_is():
+    with pytest.raises(UsageError, match="at least 16") as caught:
+        ask(model="vit-b-16", image_size="0")
+
+    assert caught.value.hint == "for example --image-size 224"
 
 
 @pytest.mark.parametrize(("texts", "message"), [

@@ -9,7 +9,7 @@ from planner.hardware.catalogue import find_gpu, load_gpus
 from planner.models.catalogue import load_models
 from planner.question.asked import Ask
 from planner.question.resolve import resolve
-from planner.question.usual_names import taken_for, usual_names
+from planner.question.usual_names import named_among, taken_for, usual_names
 from planner.rows import CATALOG, compact, read_rows
 from reports.text.messages import word
 
@@ -72,3 +72,16 @@ def test_every_short_name_of_several_gpus_is_said():
 def test_an_offer_must_still_name_its_part():
     with pytest.raises(UsageError, match="names several parts"):
         find_gpu("h100")
+
+
+@pytest.mark.parametrize(
+    ("name", "ids", "id_"),
+    [
+        ("h100", ["a100-sxm4-80gb", "h100-sxm5-80gb"], "h100-sxm5-80gb"),
+        ("H100 SXM5 80GB", ["h100-sxm5-80gb"], "h100-sxm5-80gb"),
+        ("h100", ["h100-pcie-80gb"], None),
+        ("h101", ["h100-sxm5-80gb"], None),
+    ],
+)
+def test_one_of_a_few_is_named_as_in_a_question(name, ids, id_):
+    assert named_among("gpu", name, ids) == id_

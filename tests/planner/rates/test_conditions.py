@@ -84,5 +84,4 @@ def test_the_equations_of_image_models_read_every_term_but_those_of_transformers
 def test_a_term_of_image_models_is_none_of_a_transformers():
     assert read_for("images", recipe(load_image_models()["resnet50"]))
     assert not read_for("images_channels_first", recipe())
-    assert not read_for("convolutions", recipe())
     assert read_for("experts", recipe())

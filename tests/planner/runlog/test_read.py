@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from planner.errors import InputFileError
 from planner.runlog.formats import LOG_FORMATS
+from planner.runlog.lines import CHUNK_BYTES
 from planner.runlog.log import RunLog
 from planner.runlog.read import read_log
 from tests.planner.imported.readings import SAMPLES as STEP_SAMPLES
@@ -67,7 +69,38 @@ def test_a_trainer_state_has_steps_and_no_time():
     log = sample("trainer_state.json")
 
     assert (log.framework, log.last_step, log.reached, log.durations_from) == ("Hugging Face", 120, 120, "")
-    assert log.facts["total_flop"] == pytest.approx(2.3295e12, rel=1e-3)
+    assert (log.understood, log.lines, log.facts["micro_batch"]) == (218, 218, 4)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("spaces", [(",", ":"), (", ", ": ")])
+def test_a_trainer_state_of_one_line_is_read_however_long_it_is(end, spaces):
+    state = json.loads((SAMPLES / "trainer_state.json").read_text())
+    entry = state["log_history"][0]
+    state["log_history"] = [entry | {"step": step, "note": "x" * 900} for step in range(1, 3001)]
+    state |= {"max_steps": 5000, "global_step": 3000}
+    text = json.dumps(state, separators=spaces) + end
+
+    assert len(text) > 2 * CHUNK_BYTES
+    log = read(text.encode(), "trainer_state.json")
+    assert (log.reached, log.last_step, log.lines) == (3000, 5000, 1)
+
+
+def test_a_trainer_state_of_an_ended_run_has_its_time_and_steps_after_its_last_line_count():
+    state = json.loads((SAMPLES / "trainer_state.json").read_text())
+    short = read(json.dumps(state | {"global_step": 125, "max_steps": 200}).encode())
+    closing = {"step": 120, "train_runtime": 60.0, "train_steps_per_second": 2.0, "total_flos": 1.0}
+    ended = read(json.dumps(state | {"log_history": [*state["log_history"], closing]}).encode())
+
+    assert (short.reached, short.last_step, short.ended) == (125, 200, False)
+    assert ended.ended
+    assert ended.closing is not None
+    assert (ended.closing.runtime_s, ended.closing.steps) == (60.0, 120.0)
+
+
+def test_a_first_line_that_is_json_and_no_document_is_cut_as_any_other_line():
+    with pytest.raises(InputFileError, match="understood 0"):
+        read(b'{"aa": ' * 2_000_000)
 
 
 def test_epochs_of_lightning_follow_each_other():

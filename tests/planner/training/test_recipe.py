@@ -24,12 +24,18 @@ from planner.training.optimizers import find_optimizer
 from tests.planner.build import cluster, layouts, mid_rates, plain_rates, recipe, shape
 
 LLAMA = "llama-3.1-8b"
+ADAPTERS = 32 * 16 * (2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336))
+"""Parameters of rank 16 beside q, k, v, o, gate, up and down of 32 layers: r (d_in + d_out) each (arXiv 2106.09685)."""
 NO_PRICES = UnitPrices(usd_per_gpu_h=None, usd_per_kwh=None, pue=1.0, kg_co2e_per_kwh=0.0)
 
 
 def layer(one, at=None, **rates):
     where = layouts() if at is None else at
     return layer_time(one, count_work(one, where), where, plain_rates(**rates))
+
+
+MOVED = {"memory_bytes_per_s": 1e12, "other_flop_per_s": 1e30}
+"""Rates at which only what is read and written takes time."""
 
 
 def flop(method: str, **changes: object) -> float:
@@ -42,7 +48,8 @@ def test_a_token_costs_six_flop_per_trained_parameter_and_four_per_frozen_one():
 
     assert worked_flop_per_token(one) == pytest.approx(6 * params + 3 * core)
     for method in ("lora", "qlora", "dora"):
-        assert worked_flop_per_token(recipe(LLAMA, method=method)) == pytest.approx(4 * params + 3 * core)
+        tuned = recipe(LLAMA, method=method, stack="eager")
+        assert worked_flop_per_token(tuned) == pytest.approx(4 * params + 6 * ADAPTERS + 3 * core)
 
 
 def test_a_reference_adds_a_forward_pass():
@@ -50,7 +57,8 @@ def test_a_reference_adds_a_forward_pass():
     params, core = one.model.matrix_params_active, attention_flop_per_token(one.model, 4096)
 
     assert worked_flop_per_token(one) == pytest.approx(8 * params + 4 * core)
-    assert worked_flop_per_token(recipe(LLAMA, method="dpo-lora")) == pytest.approx(6 * params + 4 * core)
+    tuned = recipe(LLAMA, method="dpo-lora", stack="eager")
+    assert worked_flop_per_token(tuned) == pytest.approx(6 * params + 6 * ADAPTERS + 4 * core)
 
 
 def test_layers_below_the_trained_ones_are_run_forward_only():
@@ -77,11 +85,28 @@ def test_no_method_is_faster_than_the_hardware(method, gpu):
 
 def test_adapters_move_what_enters_and_leaves_the_weights_they_stand_beside():
     one = recipe(shape(), method="lora", stack="eager")
-    free, paid = (layer(one, memory_bytes_per_s=1e12, adapter_passes=passes) for passes in (0.0, 4.0))
+    free, paid = (layer(one, adapter_passes=passes, **MOVED) for passes in (0.0, 4.0))
 
     # q, k, v, o of 16 and 4 heads of 64, gate, up and down of 2816: inputs and outputs
     sizes = 2 * (1024 + 1024) + 2 * (1024 + 256) + 3 * (1024 + 2816)
     assert float((paid.memory - free.memory)[0]) == pytest.approx(4096 * sizes * 4 * 2 / 1e12)
+
+
+def test_a_large_rank_takes_the_time_of_its_arithmetic():
+    def seconds(rank: int) -> float:
+        one = recipe(shape(), method="lora", stack="eager", lora_rank=rank)
+        return float(layer(one, memory_bytes_per_s=1e12, adapter_passes=4.0, other_flop_per_s=1e14).memory[0])
+
+    # 6 FLOP for each of r (d_in + d_out) parameters and token, against 8 bytes for each of d_in + d_out
+    assert seconds(16) == seconds(128)
+    sizes = 2 * (1024 + 1024) + 2 * (1024 + 256) + 3 * (1024 + 2816)
+    assert seconds(1024) - seconds(512) == pytest.approx(6 * 512 * sizes * 4096 / 1e14)
+
+
+def test_adapters_larger_than_the_model_take_their_memory():
+    small, large = (trained_share(recipe(LLAMA, method="lora", lora_rank=rank)) for rank in (2048, 4096))
+
+    assert large == 2 * small > 1.0
 
 
 def test_adapters_beside_fewer_weights_cost_less_time_and_memory():
@@ -97,7 +122,7 @@ def test_adapters_beside_fewer_weights_cost_less_time_and_memory():
 
 def test_the_norm_of_weight_and_adapter_passes_over_the_whole_weight_once_forward():
     lora, dora = (
-        layer(recipe(shape(), method=method, stack="eager"), memory_bytes_per_s=1e12, magnitude_passes=6.0)
+        layer(recipe(shape(), method=method, stack="eager"), **MOVED, magnitude_passes=6.0)
         for method in ("lora", "dora")
     )
     weights = 2 * 1024 * 1024 + 2 * 1024 * 256 + 3 * 1024 * 2816

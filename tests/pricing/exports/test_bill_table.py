@@ -54,6 +54,13 @@ def test_the_asked_precision_is_the_plan_that_is_billed(document):
     assert one_plan(document, "bf16", "same_deadline").total.gpus == 64
 
 
+def test_a_gpu_is_named_as_in_a_question(document):
+    gpu = document["plans"][0]["gpu"]
+
+    assert one_plan(document, gpu=gpu.upper()).total.gpu == gpu
+    assert one_plan(document, gpu="h100").total.gpu == "h100-sxm5-80gb"
+
+
 def test_a_precision_without_a_cost_is_an_error_that_says_what_there_is(document):
     with pytest.raises(UsageError) as caught:
         one_plan(document, "fp32")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mpplan.api.document import worded
-from planner.comparison.basis import Given, planned_of
+from planner.comparison.basis import Given
 from planner.comparison.compare import compare
 from planner.comparison.document import to_compare_document
+from planner.comparison.planned import planned_of
 from reports.compared.text import to_text
 from tests.planner.comparison.runs import log_of
 from tests.planner.comparison.test_gap import answer, run, timers_ms
@@ -25,11 +26,40 @@ def test_logs_without_a_plan_are_told_in_both_languages(name, lang):
 
 
 def test_what_is_unknown_says_why():
-    document = to_compare_document(compare(sample("trainer_state.json"), None, Given()), "0")
+    half = "{'loss': 2.3, 'grad_norm': 0.4, 'epoch': 0.5}"
+    document = to_compare_document(compare(log_of([half] * 3), None, Given()), "0")
 
     assert "unknown: the log has no time of a step" in to_text(document)
     no_price = to_compare_document(compare(log_of(megatron_log([2.0] * 9, of=20)[0]), None, Given(gpus=8)), "0")
     assert "cost          unknown: no price (`--price`, or a plan that has one)" in to_text(no_price)
+
+
+def test_times_are_told_in_the_unit_that_they_fill_and_cents_as_less_than_one():
+    priced = Given(gpus=8, price_usd_per_gpu_h=3.0)
+    texts = [
+        to_text(to_compare_document(compare(log_of(megatron_log([step_s] * 40, of=of)[0]), None, priced), "0"))
+        for step_s, of in ((0.01, 60), (2.0, 1000), (30.0, 100_000))
+    ]
+
+    assert "  seconds       0.2\n" in texts[0]
+    assert "cost          <$0.01" in texts[0]
+    assert "  minutes       32\n" in texts[1]
+    assert "  days          34.7\n" in texts[2]
+
+
+def test_a_run_at_its_end_says_so_and_what_it_took():
+    losses = ["{'loss': 2.3, 'grad_norm': 0.4, 'epoch': 0.5}"] * 3
+    closing = "{'train_runtime': 100.0, 'train_steps_per_second': 0.5, 'epoch': 1}"
+    ended = to_text(to_compare_document(compare(log_of([*losses, closing]), None, Given()), "0"))
+    state = to_text(to_compare_document(compare(sample("trainer_state.json"), None, Given()), "0"))
+    half = to_text(to_compare_document(compare(log_of(losses), None, Given()), "0"))
+
+    assert "step 50 of 50" in ended
+    assert "Step: 2 s\n" in ended
+    assert "  The run is at its end.\n  spent so far  1.67 minutes; unknown" in ended
+    assert "  The run is at its end.\n  spent so far  unknown: the log has no time of a step" in state
+    assert "step ?, started once" in half
+    assert "no line has the number of its step" in half
 
 
 def test_tables_are_aligned_with_wide_letters():

@@ -95,21 +95,44 @@ GRID: dict[str, dict[str, Any]] = {
                          "precision": "fp8", **SHORT},
     "mxfp8-zero3": {"model": "llama-3-8b", "gpu": B200, "gpus": 8, **FSDP, "policy": "mxfp8", "precision": "mxfp8",
                     **SHORT},
+    "dora": {"model": "llama-3.1-70b", "gpu": H100, "gpus": 8, "method": "dora", **FSDP, "examples": "10k", "epochs": 3,
+             "lora_rank": 64, "lora_targets": "attention", "packed": True},
+    "dpo": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, "method": "dpo", **FSDP, "act_ckpt": "full"},
+    "dpo-packed": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, "method": "dpo-lora", **FSDP, "packed": True,
+                   "loss": "chunked"},
+    "dpo-qlora": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, "method": "dpo-qlora", **FSDP},
+    "freeze": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, "method": "freeze", **FSDP},
+    "sft-padded": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, "method": "sft", **FSDP},
+    "sft-padded-zero1": {"model": "qwen2.5-1.5b", "gpu": H100, "gpus": 8, "method": "sft", **ALONE},
+    "chunked": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, "method": "sft", **FSDP, "packed": True,
+                "loss": "chunked"},
+    "in-backward": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, "method": "sft", **FSDP, "packed": True,
+                    "in_backward": True, "loss": "full"},
+    "in-backward-zero1": {"model": "qwen2.5-1.5b", "gpu": H100, "gpus": 8, "method": "sft", **ALONE, "packed": True,
+                          "in_backward": True},
+    "in-backward-pipeline": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, "method": "sft", "tp": 1, "pp": 2, "vp": 1,
+                             "zero": 3, "packed": True, "in_backward": True, "loss": "full"},
+    "single-quant": {"model": "llama-3.1-70b", "gpu": A100, "gpus": 1, "method": "qlora", "examples": "10k",
+                     "epochs": 2.5, "single_quant": True, "optimizer": "adamw-8bit-paged"},
+    "torchtune": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, "method": "sft", "stack": "torchtune", **FSDP},
+    "unsloth": {"model": "llama-3-8b", "gpu": H100, "gpus": 1, "method": "qlora", "stack": "unsloth", "packed": True},
+    "power-limit": {"model": "llama-3-8b", "gpu": H100, "gpus": 8, "power_limit": 500, **FSDP, **SHORT},
+    "sgd-fsdp": {"model": "qwen3-4b", "gpu": A100, "gpus": 8, **FSDP, "optimizer": "sgd-momentum", **SHORT},
+    "volta": {"model": "gpt-2-1.5b", "gpu": V100, "gpus": 8, **ALONE, "precision": "fp16", **SHORT},
+    "vit": {"model": "vit-b-16", "gpu": H100, "gpus": 16, "image_size": 384, "samples": "115M"},
+    "vit-fp8": {"model": "vit-b-16", "gpu": H100, "gpus": 8, "precision": "fp8", "samples": "115M"},
+    "resnet": {"model": "resnet-50", "gpu": A100, "gpus": 8, "precision": "fp16"},
+    "bert": {"model": "bert-base", "gpu": A100, "gpus": 8, "samples": "10M", "seq_len": 128},
     "fp8-sft": {"model": "qwen2.5-7b", "gpu": H100, "gpus": 8, **FSDP, "method": "sft", "precision": "fp8",
                 "tokens": "100M"},
 }  # fmt: skip
 """Questions by name."""
 
-CHANGED: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
-    "replicas": ("dense-fsdp", {}, {"replicas": 2}),
-    "replicas-zero1": ("dense-zero1", {}, {"replicas": 2}),
-    "dora": ("lora-8", {"method": "dora", "epochs": 3, "lora_rank": 64, "lora_targets": "attention"}, {}),
-    "dpo": ("sft", {"method": "dpo"}, {}),
-    "freeze": ("sft", {"method": "freeze"}, {}),
-    "in-backward": ("sft", {"in_backward": True, "loss": "chunked"}, {}),
-    "single-quant": ("qlora", {"single_quant": True, "packed": False, "epochs": 2.5}, {}),
+REPLICAS: dict[str, tuple[str, int]] = {
+    "replicas": ("dense-fsdp", 2),
+    "replicas-zero1": ("dense-zero1", 2),
 }
-"""Answers by name: that of the grid they are made of, what the question says, what the layout is."""
+"""Answers by name whose layouts no search proposes: that of the grid they are made of, and the replicas."""
 
 
 @cache
@@ -122,16 +145,16 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every answer, and those that somebody else's question or planner would get."""
     for name in GRID:
         yield name, json.loads(answer(name))
-    for name, (base, asked, layout) in CHANGED.items():
-        yield name, changed(base, asked, layout)
+    for name in REPLICAS:
+        yield name, document_of(name)
 
 
-def changed(base: str, asked: dict[str, Any], layout: dict[str, int]) -> dict[str, Any]:
-    """An answer with other inputs in its echo, and the layouts of its plans changed."""
+def document_of(name: str) -> dict[str, Any]:
+    """The answer of a name."""
+    base, replicas = REPLICAS.get(name, (name, 1))
     document: dict[str, Any] = json.loads(answer(base))
-    document["question"] |= {key: {"value": value, "source": "flag", "note": None} for key, value in asked.items()}
-    for plan in document["plans"]:
-        plan["layout"] = plan["layout"] and plan["layout"] | layout
+    for plan in document["plans"] if name in REPLICAS else ():
+        plan["layout"] = plan["layout"] and plan["layout"] | {"replicas": replicas}
     return document
 
 

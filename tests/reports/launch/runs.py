@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import yaml
@@ -10,13 +9,12 @@ import yaml
 from reports.launch import find_framework
 from reports.launch.framework import LaunchFile, render
 from reports.launch.planned_run import PlannedRun, planned_run
-from tests.reports.launch.grid import CHANGED, answer, changed
+from tests.reports.launch.grid import document_of
 
 
 def run_of(name: str, precision: str | None = None) -> PlannedRun:
     """The plan of a name of the grid."""
-    document = changed(*CHANGED[name]) if name in CHANGED else json.loads(answer(name))
-    return planned_run(document, precision=precision, gpu=None, view="plans")
+    return planned_run(document_of(name), precision=precision, gpu=None, view="plans")
 
 
 def file_of(framework: str, name: str, precision: str | None = None) -> LaunchFile:

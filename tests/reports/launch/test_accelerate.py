@@ -57,8 +57,41 @@ def test_what_the_script_has_to_be_given_is_a_comment():
 
 
 @pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [
+        ("dense-fsdp", 'optim="adamw_torch_fused"'),
+        ("adamw-8bit", 'optim="adamw_torch_8bit"'),
+        ("qlora", 'optim="paged_adamw_8bit"'),
+        ("resnet", 'optim="sgd", optim_args="momentum=0.9"'),
+    ],
+)
+def test_the_optimizer_is_an_argument_of_the_script(name, optimizer):
+    assert optimizer in file_of("accelerate", name).text
+
+
+def test_an_optimizer_that_is_no_argument_is_said():
+    made = file_of("accelerate", "muon-fsdp")
+
+    assert "optim=" not in made.text
+    assert any(note.startswith("the optimizer, which") for note in made.notes)
+
+
+def test_images_pairs_and_padding_are_said():
+    vit, dpo, padded, packed = (file_of("accelerate", name) for name in ("vit", "dpo", "sft-padded", "chunked"))
+
+    assert "112,305 steps of 1,024 images of 384 x 384 pixels" in vit.text
+    assert any("channels_last" in note for note in vit.notes)
+    assert f"per_device_train_batch_size={run_of('dpo').layout.micro_batch // 2}, " in dpo.text
+    assert any(note.startswith("padding") for note in padded.notes)
+    assert any(note.startswith("packing") and "packing=True" in note for note in packed.notes)
+    assert not any(note.startswith(("padding", "packing")) for note in vit.notes)
+    assert "use_liger_kernel=True" in packed.text
+
+
+@pytest.mark.parametrize(
     ("name", "precision", "why"),
     [
+        ("in-backward-zero1", "bf16", "inside the backward pass"),
         ("pipeline", "bf16", "its pipelines are those"),
         ("dense", "bf16", "without FSDP"),
         ("moe-fsdp", "bf16", "its expert parallelism"),

@@ -25,9 +25,11 @@ def test_inputs_of_a_newer_question_are_taken() -> None:
     assert (dora["adapter"], dora["peft_use_dora"], dora["lora_r"], dora["num_epochs"]) == ("lora", True, 64, 3.0)
     assert "max_steps" not in dora
     assert dpo["rl"] == "dpo"
+    assert dpo["micro_batch_size"] * 2 == run_of("dpo").layout.micro_batch
     assert single["bnb_config_kwargs"] == {"bnb_4bit_use_double_quant": False}
     assert dora["lora_target_modules"] == ["q_proj", "k_proj", "v_proj", "o_proj"]
     assert single["sample_packing"] is False
+    assert dora["sample_packing"] is True
 
 
 def test_a_model_of_nobodys_is_a_folder() -> None:
@@ -42,6 +44,19 @@ def test_stages_are_deepspeeds_first_and_fsdps_beyond() -> None:
     read = yaml_of("axolotl", "dense-zero2")
     assert (read["fsdp_version"], read["fsdp_config"]["reshard_after_forward"]) == (2, False)
     assert yaml_of("axolotl", "replicas")["dp_replicate_size"] == 2
+
+
+def test_sgd_has_the_momentum_of_the_plan() -> None:
+    read = yaml_of("axolotl", "sgd-fsdp")
+
+    assert (read["optimizer"], read["optim_args"]) == ("sgd", "momentum=0.9")
+
+
+def test_the_chunked_loss_is_its_own_and_of_pairs_ligers() -> None:
+    assert yaml_of("axolotl", "chunked")["chunked_cross_entropy"] is True
+    assert yaml_of("axolotl", "dpo-packed")["dpo_use_liger_kernel"] is True
+    assert "chunked_cross_entropy" not in yaml_of("axolotl", "sft")
+    assert any("never packed" in note for note in file_of("axolotl", "dpo-packed").notes)
 
 
 def test_the_8_bit_optimizer_is_one_that_fsdp_can_shard() -> None:
@@ -63,7 +78,10 @@ def test_some_checkpoints_become_all_and_it_is_said() -> None:
         ("moe-fsdp", "bf16", "plug-in"),
         ("lamb", "bf16", "decoders only|tensor"),
         ("freeze", "bf16", "which layers are frozen"),
-        ("lora-8", "fp8", "all weights"),
+        ("in-backward", "bf16", "inside the backward pass"),
+        ("dpo-qlora", "bf16", "4-bit weights with pairs"),
+        ("vit", "bf16", "decoders only"),
+        ("lora-8", "fp8", "training of all weights"),
         ("mxfp8-fsdp", "mxfp8", "no other recipe"),
     ],
 )

@@ -83,7 +83,7 @@ def test_every_second_layer_is_half_of_a_stage():
 
 
 def test_adapters_are_refused():
-    with pytest.raises(UsageError, match="knows no adapters"):
+    with pytest.raises(UsageError, match="no adapters, frozen layers"):
         file_of("megatron", "lora")
 
 

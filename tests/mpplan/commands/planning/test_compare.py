@@ -17,8 +17,8 @@ import pytest
 
 from mpplan.ui.schema import file_of
 from planner.units import TERA
-from tests.planner.comparison.runs import TOKENS_PER_GPU
-from tests.planner.comparison.test_conventions import LLAMA, STEPS_S, counts_of, flop_per_token
+from tests.planner.comparison.runs import RECIPE, TOKENS_PER_GPU
+from tests.planner.comparison.test_conventions import STEPS_S, counts_of, flop_per_token
 from tests.planner.comparison.test_gap import PLAN, planned_step, timers_ms
 from tests.planner.runlog.test_read import SAMPLES
 from tests.planner.runlog.writers import (
@@ -31,7 +31,7 @@ from tests.planner.runlog.writers import (
     titan_step,
 )
 
-RATE = flop_per_token(LLAMA, 8192, counts_of(LLAMA)[0]) * TOKENS_PER_GPU / TERA
+RATE = flop_per_token(RECIPE, counts_of(RECIPE)[0]) * TOKENS_PER_GPU / TERA
 
 
 @pytest.fixture
@@ -101,9 +101,69 @@ def test_calibrate_takes_the_row(run, log, home):
     assert json.loads((home / "our-stack.json").read_text(encoding="utf-8"))["rows"][0]["id"] == "run"
 
 
+def test_a_fine_tuning_comes_back_as_the_run_that_was_planned(run, home):
+    asked = (
+        "--model",
+        "llama-3.1-8b",
+        "--method",
+        "qlora",
+        "--gpu",
+        "rtx-4090",
+        "--examples",
+        "50k",
+        "--seq-len",
+        "2048",
+    )
+    answer = run("estimate", *asked, "--lengths", "600", "--json")
+    (home / "plan.json").write_text(answer.out, encoding="utf-8")
+    plan = next(plan for plan in json.loads(answer.out)["plans"] if plan["precision"] == "bf16")
+    step_s, layout = plan["step_s"]["total"], plan["layout"]
+    (home / "tuned.log").write_bytes(trainer_log(layout["micro_batch"], layout["grad_accum"], 1, step_s))
+    compared = json.loads(run("compare", "tuned.log", "--plan", "plan.json", "--json").out)
+
+    assert compared["basis"]["tokens_per_sequence"] == pytest.approx(600)
+    assert compared["basis"]["differs"] == []
+    assert compared["gap"]["ratio"] == pytest.approx(0.0, abs=0.01)
+    assert compared["tokens_per_s_per_gpu"] == pytest.approx(plan["tokens_per_s_per_gpu"]["mid"], rel=0.02)
+    own = compared["utilisation"][0]
+    assert own["count"]["method"] == "qlora"
+    assert own["mfu_dense_ratio"] == pytest.approx(plan["mfu"]["mid"], rel=0.02)
+    assert run("compare", "tuned.log", "--plan", "plan.json", "-o", "runs.csv").code == 0
+    (row,) = json.loads(run("validate", "runs.csv", "--json").out)["runs"]
+    assert row["low"] <= row["published"] <= row["high"]
+    assert row["mid"] == pytest.approx(plan["tokens_per_s_per_gpu"]["mid"], rel=0.15)  # mid of draws beside mid terms
+    assert run("calibrate", "runs.csv", "-o", "our-stack.json").code == 0
+
+
+def trainer_log(micro_batch: int, accumulation: int, gpus: int, step_s: float, steps: int = 400) -> bytes:
+    """What Hugging Face's Trainer prints until half of its run."""
+    bars = []
+    for step in range(0, steps // 2, 5):
+        gone = int(step * step_s)
+        clock = f"{gone // 3600}:{gone // 60 % 60:02d}:{gone % 60:02d}"
+        bars.append(f"{100 * step // steps:3d}%|██▌       | {step}/{steps} [{clock}<1:00:00,  {step_s:.2f}s/it]")
+    stated = [
+        "***** Running training *****",
+        f"  Instantaneous batch size per device = {micro_batch}",
+        f"  Total train batch size (w. parallel, distributed & accumulation) = {micro_batch * accumulation * gpus}",
+        f"  Gradient Accumulation steps = {accumulation}",
+        "{'loss': 2.3, 'grad_norm': 0.4, 'learning_rate': 1e-4, 'epoch': 0.5}",
+    ]
+    return text_of(stated, bars)
+
+
+def test_an_mfu_that_cannot_be_is_said_and_agrees_with_the_schema(run, log):
+    flags = ("--gpu", "l4", "--model", "llama-3-70b")
+    told, document = run("compare", log, *flags), json.loads(run("compare", log, *flags, "--json").out)
+
+    assert "of the dense peak of L4 cannot be" in told.out
+    jsonschema.validate(document, json.loads(file_of("mpplan.compare/1").read_text(encoding="utf-8")))
+
+
 def test_a_row_is_added_to_a_file_and_the_same_run_replaced(run, log, home):
     template = run("calibrate", "--template").out
-    (home / "runs.csv").write_text(template + "mine,llama-3-8b\n".replace("\n", "," * 33 + "\n"), encoding="utf-8")
+    blank = "," * (template.splitlines()[-1].count(",") - 1)
+    (home / "runs.csv").write_text(f"{template}mine,llama-3-8b{blank}\n", encoding="utf-8")
     for _ in range(2):
         assert run("compare", log, "--plan", str(PLAN), "-o", "runs.csv").code == 0
     lines = (home / "runs.csv").read_text(encoding="utf-8").splitlines()
@@ -144,6 +204,8 @@ def test_a_log_comes_from_stdin(run, log, home, monkeypatch):
         (("run.log", "--lang", "fr"), 2, "--lang"),
         (("run.log", "--gpu", "h1000"), 2, "h1000"),
         (("run.log", "--gpus", "many"), 2, "--gpus"),
+        (("run.log", "--method", "prayer"), 2, "prayer"),
+        (("run.log", "--model", "resnet-50"), 2, "sees images"),
         (("run.log", "--price", "0"), 2, "--price"),
         (("run.log", "--json", "-o", "-"), 2, "stdout"),
         (("run.log", "-o", "no-folder/runs.csv"), 2, "no-folder"),
@@ -174,7 +236,7 @@ BLOCKS = re.compile(r"```console\n\$ (mpplan [^\n]+)\n(.*?)```", re.DOTALL)
 def page_log() -> bytes:
     """The page's run: Llama-3-8B on 64 H100 whose loader is slow, and that was restarted once after step 3,000."""
     draw = np.random.default_rng(0)
-    rate = flop_per_token(LLAMA, 8192, counts_of(LLAMA)[0]) * TOKENS_PER_GPU / TERA
+    rate = flop_per_token(RECIPE, counts_of(RECIPE)[0]) * TOKENS_PER_GPU / TERA
     timers = megatron_timers(timers_ms(data=0.35))
 
     def part(lines: int, begin: int, at: object) -> tuple[list[str], object]:

@@ -87,6 +87,49 @@ def test_a_file_that_ends_in_parquet_is_one(run, plan, home):
     assert pq.read_table(home / "bill.parquet").num_rows > 10
 
 
+def test_a_plan_is_launched_and_what_is_not_in_its_file_is_a_note(run, plan):
+    result = run("export", plan, "--launch", "megatron", "--gpu", "h100", "--precision", "BF16")
+
+    assert result.code == 0
+    assert result.out.startswith("#!/usr/bin/env bash\n")
+    assert "on 1 node" in result.out
+    assert result.err.startswith("not in the file: learning rate")
+
+
+BAD_LAUNCH = {
+    "an unknown framework": (("--launch", "megatrn"), "unknown framework `megatrn`", "did you mean `megatron`?"),
+    "two kinds of file": (("--launch", "megatron", "--format", "focus"), "two different files", "ask for one"),
+    "a GPU that is not there": (("--launch", "megatron", "--gpu", "b200"), "--gpu: the answer has no plan of `b200`",
+                                "one of h100-sxm5-80gb"),
+    "a model that it has not": (("--launch", "torchtitan"), "its release has no such model", "take it as it is"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message", "hinted"), BAD_LAUNCH.values(), ids=BAD_LAUNCH)
+def test_a_launch_that_cannot_be_says_why_and_what_to_do(run, plan, home, arguments, message, hinted):
+    result = run("export", plan, *arguments, "-o", "launch.txt")
+    error, hint = result.err.splitlines()
+
+    assert (result.code, result.out) == (2, "")
+    assert message in error
+    assert hinted in hint
+    assert not (home / "launch.txt").exists()
+
+
+def test_a_plan_that_names_what_nobody_knows_is_an_invalid_file(run, plan, home):
+    document = json.loads((home / plan).read_text(encoding="utf-8"))
+    for row in document["plans"]:
+        row["policy"] = "bf17"
+    (home / "wrong.json").write_text(json.dumps(document), encoding="utf-8")
+    result = run("export", "wrong.json", "--launch", "megatron")
+
+    assert result.code == 3
+    assert re.match(
+        r"error: wrong\.json: plans\[\d\]\.policy: expected a name of the catalogue, found `bf17`\n", result.err
+    )
+    assert "\nhint: write the answer again" in result.err
+
+
 BAD = {
     "an unknown form": (("--format", "xlsx"), 2, "xlsx", "cost-csv"),
     "an unknown view": (("--format", "focus", "--view", "all"), 2, "--view", "same-deadline"),

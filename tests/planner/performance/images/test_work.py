@@ -1,3 +1,4 @@
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -58,6 +59,22 @@ def test_a_convolution_has_three_products_of_its_arithmetic_and_the_first_only_t
     assert seconds(work(alone(WIDE), recipe(), **FREE).products) == pytest.approx(3 * FLOP)
     first = replace(WIDE, reads_image=True)
     assert seconds(work(alone(first), recipe(), **FREE).products) == pytest.approx(2 * FLOP)
+
+
+def test_a_network_that_was_planned_is_not_kept_alive():
+    for layers in (RESNET.convolutions, (WIDE,)):
+        passing = replace(RESNET, name="passing", convolutions=layers)
+        work(passing, recipe(), 64)
+    del passing
+
+    assert not [o for o in gc.get_objects() if isinstance(o, ImageNetwork) and o.name == "passing"]
+
+
+def test_layers_are_told_apart_by_what_they_are():
+    wide, wider = alone(WIDE), alone(replace(WIDE, outputs=128))
+
+    assert seconds(work(wide, recipe(), 64).products) < seconds(work(wider, recipe(), 64).products)
+    assert seconds(work(wide, recipe(), 64).products) == seconds(work(alone(replace(WIDE)), recipe(), 64).products)
 
 
 def test_narrow_channels_odd_channels_and_larger_kernels_are_slower():

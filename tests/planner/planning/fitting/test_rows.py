@@ -6,7 +6,7 @@ import pytest
 
 from planner.performance.memory import usable_bytes
 from planner.planning.case import Case, make_case
-from planner.planning.fitting.rows import FitRow, fit_rows, ways_that_fit
+from planner.planning.fitting.rows import WORTH_TRYING, FitRow, fit_rows, ways_that_fit
 from planner.question.question import Question
 from planner.training.method import load_methods
 from planner.units import GIB
@@ -93,4 +93,5 @@ def test_where_it_does_not_fit_the_ways_that_would_are_named_with_what_they_need
 
     assert {"lora", "qlora", "bf16-pure", "adamw-8bit-paged"} <= set(methods)
     assert all(0 < float(str(way["needed_gib"])) < 23.5 for way in ways)
+    assert all(float(str(way["risk"])) <= WORTH_TRYING for way in ways)
     assert ways_that_fit(question(params="405B", method="sft", gpu="rtx-4090"), case_of(one), 1) == ()

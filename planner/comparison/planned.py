@@ -1,0 +1,118 @@
+"""The plan that a log is compared with: one of an answer's, with what it trains and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from planner.answer.document import Document
+from planner.errors import UsageError
+from planner.models.shape import ModelShape
+from planner.training.adapters import ALL_LINEAR
+from planner.training.lengths import Lengths
+from planner.training.method import PRETRAIN
+from planner.training.optimizers import find_optimizer
+from planner.training.policies import default_policy
+from planner.training.recipe import LORA_RANK, TRAINED_LAYERS, Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One plan of an answer."""
+
+    plan: Mapping[str, Any]
+    """As in the document, with figures."""
+    recipe: Recipe
+    """What it trains: method, model, lengths and the plan's own batch, which may be another than the asked one."""
+    tokens: float
+    """Of the whole run, without padding."""
+    stack: str
+    """As asked; empty where the answer does not say."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run."""
+        return max(round(self.tokens / self.recipe.tokens_per_step), 1)
+
+
+def planned_of(document: Document, precision: str | None, gpu: str | None) -> Planned:
+    """The plan of an answer that a run belongs to: of its precision and GPU, where the log or the user names them.
+
+    Args:
+        document: checked against its schema.
+        precision: None: the asked one.
+        gpu: catalogue id; None: the first plan's.
+
+    Raises:
+        UsageError: the answer has no such plan that fits, or its model sees images.
+    """
+    question = document["question"]
+    wanted = precision or _asked(document, "precision")
+    check_counts_tokens(document["model"]["name"], document["model"]["kind"], "--plan")
+    usable = [plan for plan in document["plans"] if plan["fits"] and plan.get("step_s")]
+    of_gpu = [plan for plan in usable if gpu is None or plan["gpu"] == gpu]
+    chosen = next((plan for plan in of_gpu if plan["precision"] == wanted), None)
+    if chosen is None:
+        known = ", ".join(f"{plan['precision']} on {plan['gpu']}" for plan in usable) or "none that fits"
+        raise UsageError(
+            f"--plan: the answer has no plan in {wanted}{f' on {gpu}' if gpu else ''}",
+            hint=f"its plans are {known}; `--precision` and `--gpu` choose one",
+        )
+    whole = {name: question.get(name, {}).get("value") for name in ("seq_len", "global_batch", "tokens")}
+    if not all(isinstance(value, int | float) and value > 0 for value in whole.values()):
+        raise UsageError("--plan: the answer does not say tokens, batch and sequence", hint="pass one of a transformer")
+    return Planned(
+        plan=chosen,
+        recipe=_recipe(document, chosen, int(whole["seq_len"]), int(whole["global_batch"])),
+        tokens=float(whole["tokens"]),
+        stack=str(_asked(document, "stack") or ""),
+    )
+
+
+def check_counts_tokens(name: str, kind: str, flag: str) -> None:
+    """A log is read by its tokens, which models that see images do not have.
+
+    Raises:
+        UsageError: the model is one of these.
+    """
+    if kind in ("image", "cnn"):
+        raise UsageError(
+            f"{flag}: `{name}` sees images, and `mpplan compare` counts tokens",
+            hint="leave the model out for step times, lost time and the end; "
+            "`samples_per_s_per_gpu` of `mpplan estimate --json` is the plan's rate",
+        )
+
+
+def _asked(document: Document, name: str) -> Any:
+    """The value of an input of the question; None where it has none."""
+    return document["question"].get(name, {}).get("value")
+
+
+def batch_of_plan(plan: Mapping[str, Any], asked: int) -> int:
+    """Sequences per step of a plan's own layout: a search may leave the asked batch for one that divides its GPUs."""
+    layout = plan.get("layout") or {}
+    own = int(layout.get("dp") or 0) * int(layout.get("micro_batch") or 0) * int(layout.get("grad_accum") or 0)
+    return own or asked
+
+
+def _recipe(document: Document, plan: Mapping[str, Any], seq_len: int, asked_batch: int) -> Recipe:
+    names = {field.name for field in fields(ModelShape)} - {"evidence"}
+    shape = ModelShape(**{name: value for name, value in document["model"].items() if name in names})
+    mean = document.get("tokens_per_sequence") or seq_len
+    return Recipe(
+        model=shape,
+        policy=default_policy(plan["precision"]),
+        optimizer=find_optimizer(_asked(document, "optimizer") or "adamw"),
+        method=_asked(document, "method") or PRETRAIN,
+        seq_len=seq_len,
+        global_batch=batch_of_plan(plan, asked_batch),
+        lora_rank=int(_asked(document, "lora_rank") or LORA_RANK),
+        trained_layers=int(_asked(document, "trained_layers") or TRAINED_LAYERS),
+        double_quant=not _asked(document, "single_quant"),
+        lengths=Lengths.around(float(mean), seq_len) if 1.0 <= mean < seq_len else None,
+        offload=_asked(document, "offload") or "none",
+        chunked_loss=_asked(document, "loss") == "chunked",
+        update_in_backward=bool(_asked(document, "in_backward")),
+        lora_targets=str(_asked(document, "lora_targets") or ALL_LINEAR),
+    )

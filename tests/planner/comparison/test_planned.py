@@ -1,0 +1,82 @@
+"""The plan of an answer: its own batch, its method and its padding; models that see images are refused."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from planner.comparison.basis import Given
+from planner.comparison.compare import compare
+from planner.comparison.planned import batch_of_plan, check_counts_tokens, planned_of
+from planner.errors import UsageError
+from tests.planner.comparison.runs import log_of
+from tests.planner.comparison.test_gap import answer
+from tests.planner.runlog.writers import megatron_log
+
+
+def tuned(**asked: object) -> dict[str, Any]:
+    """The answer as if fine-tuning had been asked for, with examples of 2,048 tokens in sequences of 8,192."""
+    document = copy.deepcopy(answer())
+    document["tokens_per_sequence"] = 2048.0
+    for name, value in asked.items():
+        document["question"][name] = {"value": value, "source": "flag", "note": None}
+    return document
+
+
+def test_a_plan_has_the_batch_of_its_layout_and_not_the_one_that_was_asked():
+    document = tuned()
+    document["plans"][0]["layout"] |= {"dp": 64, "micro_batch": 1, "grad_accum": 3}
+    planned = planned_of(document, None, None)
+
+    assert planned.recipe.global_batch == 192
+    assert planned.steps == round(100e9 / (192 * 2048))
+    assert batch_of_plan({"layout": None}, 128) == 128
+
+
+def test_padding_is_no_token():
+    lines, _ = megatron_log([2.0] * 20, of=1000)
+    padded, full = (
+        compare(log_of(lines), planned_of(document, None, None), Given()) for document in (tuned(), answer())
+    )
+
+    assert padded.basis.tokens_per_sequence == pytest.approx(2048, rel=1e-6)
+    assert padded.basis.tokens_per_step == pytest.approx(128 * 2048)
+    assert padded.tokens_per_s_per_gpu == pytest.approx(128 * 2048 / 64 / 2.0)
+    assert full.tokens_per_s_per_gpu == pytest.approx(128 * 8192 / 64 / 2.0)
+    assert padded.gap is not None
+    assert full.gap is not None
+    assert padded.gap.plan_step_s.mid == pytest.approx(full.gap.plan_step_s.mid)
+    assert padded.forecast is not None
+    assert padded.forecast.remaining_tokens == pytest.approx(980 * 128 * 2048)
+
+
+def test_a_log_of_pairs_counts_both_answers():
+    lines, _ = megatron_log([2.0] * 20, of=1000, batch=64)
+    comparison = compare(log_of(lines), planned_of(tuned(method="dpo"), None, None), Given())
+
+    assert (comparison.basis.method, comparison.basis.global_batch) == ("dpo", 128)
+    assert comparison.basis.differs == ()
+    assert comparison.tokens_per_s_per_gpu == pytest.approx(128 * 2048 / 64 / 2.0)
+
+
+def test_what_was_asked_of_the_training_is_in_the_recipe():
+    recipe = planned_of(
+        tuned(method="qlora", optimizer="adamw-8bit", lora_rank=64, lora_targets="qv", loss="chunked"), None, None
+    ).recipe
+
+    assert (recipe.method, recipe.optimizer.id, recipe.lora_rank, recipe.lora_targets) == (
+        "qlora", "adamw-8bit", 64, "qv",
+    )  # fmt: skip
+    assert recipe.chunked_loss
+
+
+@pytest.mark.parametrize("kind", ["image", "cnn"])
+def test_models_that_see_images_are_refused_with_what_to_do(kind):
+    document = copy.deepcopy(answer())
+    document["model"]["kind"] = kind
+    with pytest.raises(UsageError, match="sees images") as caught:
+        planned_of(document, None, None)
+    assert caught.value.hint
+    check_counts_tokens("bert", "encoder", "--model")
