@@ -42,7 +42,6 @@ from planner.question.inputs import (
     GPU,
     GPUS,
     GPUS_PER_NODE,
-    GRAD_COMPRESSION,
     MAX_GPUS,
     MEMORY_RISK,
     METHOD,
@@ -76,15 +75,19 @@ from planner.question.resolve_images import (
     refuse_images,
 )
 from planner.question.resolve_model import resolve_model
-from planner.question.resolve_tuning import check_one_micro_batch, read_data, read_tuning, tuning_length
+from planner.question.resolve_tuning import (
+    check_one_micro_batch,
+    read_data,
+    read_grad_compression,
+    read_tuning,
+    tuning_length,
+)
 from planner.question.tuning_inputs import IN_BACKWARD
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
 from planner.rows import compact
 from planner.training.frameworks import Framework, named_stacks
-from planner.training.grad_compression import MOST_ZERO, GradCompression, find_grad_compression
 from planner.training.method import Method, find_method
-from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
@@ -319,7 +322,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
-    compression = _grad_compression(read, optimizer, clusters)
+    compression = read_grad_compression(read, optimizer, clusters)
     memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
@@ -335,36 +338,6 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,
     )  # fmt: skip
-
-
-def _grad_compression(read: Reader, optimizer: Optimizer, clusters: tuple[Cluster, ...]) -> GradCompression | None:
-    """What is sent in place of gradients; None: the gradients.
-
-    Raises:
-        UsageError: no such method, or it does not go with the ZeRO stage, the optimizer or a GPU.
-    """
-    how = find_grad_compression(read.value_or_default(GRAD_COMPRESSION).strip().lower())
-    if how is None:
-        return None
-    read.note(GRAD_COMPRESSION, how.id)
-    zero = read.value(ZERO)
-    if zero is not None and zero > MOST_ZERO:
-        raise UsageError(
-            Message.of("error.compression_zero", name=how.name, zero=zero),
-            hint=Message.of("hint.compression_zero", most=MOST_ZERO),
-        )
-    if how.optimizers and optimizer.id not in how.optimizers:
-        raise UsageError(
-            Message.of("error.compression_optimizer", name=how.name, optimizer=optimizer.id),
-            hint=Message.of("hint.compression_optimizer", optimizers=how.optimizers),
-        )
-    lacking = [cluster.gpu.id for cluster in clusters if how.compute and how.compute not in cluster.gpu.peak_flop_per_s]
-    if lacking:
-        raise UsageError(
-            Message.of("error.compression_gpu", name=how.name, gpus=tuple(lacking)),
-            hint=Message.of("hint.compression_gpu"),
-        )
-    return how
 
 
 def _sequences(read: Reader, model: ModelShape, method: Method) -> TrainingData:
