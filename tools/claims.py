@@ -13,7 +13,7 @@ from typing import Any
 
 from mpplan.api.claim_ledger import claims
 from planner.claims.case import Case
-from planner.claims.evidence.arithmetic import DEEPSEEK, PUE, Change, most_w_per_gpu
+from planner.claims.evidence.arithmetic import PUE, Change, deepseek_figures, most_w_per_gpu
 from planner.claims.shipped import FILE, table_of
 from planner.claims.verdict import VERDICTS, Judged, agrees, quantity
 from planner.hardware.catalogue import find_gpu
@@ -72,7 +72,7 @@ def page(judged: Sequence[Judged]) -> str:
     environment.filters |= {"whole": _whole, "change": _change, "capital": lambda text: text[:1].upper() + text[1:]}
     counts = [(sum(entry.verdict == name for entry in judged), words) for name, words in WORDS.items()]
     values: dict[str, Any] = {
-        "judged": judged, "own": DEEPSEEK, "most_w": most_w_per_gpu(), "pue": PUE, "row": _row, "peak": _peak,
+        "judged": judged, "own": deepseek_figures(), "most_w": most_w_per_gpu(), "pue": PUE, "row": _row, "peak": _peak,
         "word": word, "middle": _middle, "span": _span, "says": _says, "source": _source,
         "verdict": lambda entry: WORDS[entry.verdict],
         "counts": "; ".join(f"{words.capitalize()}: {count}" for count, words in counts),

@@ -50,12 +50,26 @@ class Claim:
     """One of `READINGS`."""
     tolerance_ratio: float
     """How far beside a figure still counts as the figure, 0..1: a rounded one is not exact."""
+    figures: Mapping[str, tuple[float, ...]]
+    """What else it states, by name: one value, or that before and that after."""
     decides: str
     """What would decide it."""
     shown_with: tuple[str, ...]
     """Plans beside which a report shows it, as `precision:fp8` or `model:gpt-3-175b`."""
     source: str
     date: str
+
+
+def _figures(row: Row) -> dict[str, tuple[float, ...]]:
+    """`gpus 4096 2048; days 45 18` as numbers by name."""
+    figures = {}
+    for words in row.words("figures"):
+        name, *values = words.split()
+        try:
+            figures[name] = tuple(float(value) for value in values)
+        except ValueError:
+            raise row.fail("figures", "names with numbers, such as `gpus 4096 2048; days 45 18`") from None
+    return figures
 
 
 def _claim(row: Row) -> Claim:
@@ -68,6 +82,7 @@ def _claim(row: Row) -> Claim:
         unit=row.choice("unit", UNITS),
         reading=row.choice("reading", READINGS),
         tolerance_ratio=row.number("tolerance_ratio", high=1.0),
+        figures=_figures(row),
         decides=row.text("decides"),
         shown_with=row.words("shown_with"),
         source=f"{row.text('source')} ({row.text('source_kind')})",

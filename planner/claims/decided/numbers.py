@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean, stdev
 
 from planner.claims.case import Case, looked_at
+from planner.claims.claim import load_claims
 from planner.claims.decided.decision import Decider, Decision, times
 from planner.claims.evidence import planned, published
 from planner.claims.evidence.formats import largest_fp16, smallest_normal_fp16
@@ -21,7 +22,9 @@ POINT = 0.001
 
 def largest(known: Known) -> Decision:
     """c26: the largest finite value of FP16 and where overflow starts."""
-    return Decision(cases=largest_fp16(65504.0, 65505.0, 65520.0))
+    figures = load_claims()["c26"].figures
+    (top,), (rounded,), (overflows,) = (figures[name] for name in ("largest", "rounded", "overflows"))
+    return Decision(cases=largest_fp16(top, rounded, overflows))
 
 
 def smallest(known: Known) -> Decision:
@@ -31,25 +34,20 @@ def smallest(known: Known) -> Decision:
 
 def dynamic_scale(known: Known) -> Decision:
     """c28: where dynamic loss scalers start, grow and fall by default."""
-    cases = []
-    for scaler in load_loss_scalers().values():
-        says: tuple[tuple[str, float, tuple[float, float], str], ...] = (
-            ("init_scale", scaler.initial_scale, (4096.0, 65536.0), "scale"),
-            ("growth_factor", scaler.growth_factor, (2.0, 2.0), "ratio"),
-            ("backoff_factor", scaler.backoff_factor, (0.5, 0.5), "ratio"),
-            ("growth_interval", scaler.growth_interval_steps, (2000.0, 2000.0), "steps"),
+    figures = load_claims()["c28"].figures
+    cases = [
+        Case.exactly(
+            value, what=f"{scaler.name}, {what}", basis="published", source=scaler.source, unit=unit,
+            claimed=(figures[what][0], figures[what][-1]),
         )
-        cases += [
-            Case.exactly(
-                value,
-                what=f"{scaler.name}, {what}",
-                basis="published",
-                source=scaler.source,
-                claimed=claimed,
-                unit=unit,
-            )
-            for what, value, claimed, unit in says
-        ]
+        for scaler in load_loss_scalers().values()
+        for what, value, unit in (
+            ("init_scale", scaler.initial_scale, "scale"),
+            ("growth_factor", scaler.growth_factor, "ratio"),
+            ("backoff_factor", scaler.backoff_factor, "ratio"),
+            ("growth_interval", scaler.growth_interval_steps, "steps"),
+        )
+    ]  # fmt: skip
     return Decision(cases=cases)
 
 
@@ -58,7 +56,11 @@ def fixed_scale(known: Known) -> Decision:
     lost = {scale: fmean(zeroed_at("fp16", seed, scale, SMALL) for seed in SEEDS) for scale in (1.0, *SCALES)}
     cases = [
         Case.exactly(
-            1.0 - lost[scale] / lost[1.0], what=f"FP16, × {scale:g}", basis="trial", source=TRIAL, stands_in=True
+            1.0 - lost[scale] / lost[1.0],
+            what=f"FP16, loss scale {scale:g}",
+            basis="trial",
+            source=TRIAL,
+            stands_in=True,
         )
         for scale in SCALES
     ]
@@ -83,8 +85,9 @@ def bf16_stability(known: Known) -> Decision:
     """c31: BF16 beside FP16: gradients lost without a loss scale, speed, and memory."""
     lost = [
         Case.of(
-            [zeroed_at(name, seed, 1.0, SMALL) for seed in SEEDS], what=f"{name.upper()}, × 1", basis="trial",
-            source=TRIAL, unit="share_lost", claimed=(0.0, 0.01) if name == "bf16" else (0.01, 1.0), stands_in=True,
+            [zeroed_at(name, seed, 1.0, SMALL) for seed in SEEDS], what=f"{name.upper()}, loss scale 1, ∇ → 0",
+            basis="trial", source=TRIAL, unit="share_lost", stands_in=True,
+            claimed=(0.0, 0.01) if name == "bf16" else (0.01, 1.0),
         )
         for name in ("bf16", "fp16")
     ]  # fmt: skip
@@ -99,7 +102,7 @@ def bf16_stability(known: Known) -> Decision:
     ]  # fmt: skip
     saved = planned.memory_saved(known, "fp16", "bf16", planned.BERT, gpu=planned.A100, micro_batch=32, act_ckpt="none")
     left = 1.0 - (saved.mid or 0.0)
-    memory = Case.exactly(left, what=saved.what, basis="planner", source=saved.source, claimed=same)
+    memory = Case.exactly(left, what=f"{saved.what}, GiB", basis="planner", source=saved.source, claimed=same)
     return Decision(cases=[*lost, *alike, memory], notes=[_trial_note()])
 
 

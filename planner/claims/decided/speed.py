@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.claims.case import Case, looked_at
+from planner.claims.claim import load_claims
 from planner.claims.decided.decision import HALF, WIDE, Decider, Decision, saved, times
 from planner.claims.evidence import measured, planned, published
 from planner.claims.evidence.arithmetic import peak_ratio
@@ -125,8 +126,10 @@ def up_to_six(known: Known) -> Decision:
 def asynchronous(known: Known) -> Decision:
     """c33: what waiting for the slowest worker costs, and how old gradients become without it."""
     source = "planner/parallelism/slowest.py: expected largest of N normal draws"
-    cases = [_no_wait(workers, 0.05, source) for workers in (8, 64, 512)]
-    staleness = Message.of("claim.note.staleness", workers=64, updates=63)
+    figures = load_claims()["c33"].figures
+    (workers,), (jitter,) = figures["workers"], figures["jitter_ratio"]
+    cases = [_no_wait(int(workers * more), jitter, source) for more in (0.125, 1, 8)]
+    staleness = Message.of("claim.note.staleness", workers=int(workers), updates=int(workers) - 1)
     why = Message.of("claim.why.staleness")
     return Decision(
         cases=[*cases, looked_at("accuracy", basis="arithmetic", source=source, why=why)], notes=[staleness]
@@ -136,7 +139,9 @@ def asynchronous(known: Known) -> Decision:
 def _no_wait(workers: int, jitter: float, source: str) -> Case:
     """Time of a synchronous step over that of an asynchronous one: the slowest of N over the mean."""
     ratio = 1.0 + jitter * float(expected_max(float(workers)))
-    return Case.exactly(ratio, what=f"{workers} × {jitter:.0%}", basis="arithmetic", source=source, claimed=(1.0, None))
+    return Case.exactly(
+        ratio, what=f"N = {workers}, σ = {jitter:.0%}", basis="arithmetic", source=source, claimed=(1.0, None)
+    )
 
 
 DECIDERS: dict[str, Decider] = {

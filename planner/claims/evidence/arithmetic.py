@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.claims.case import Case
+from planner.claims.claim import load_claims
 from planner.costs.quantity import Power
 from planner.hardware.catalogue import find_gpu
 from planner.models.catalogue import find_model
@@ -67,14 +68,17 @@ class OwnFigures:
         return Change(before=first.before * second.before, after=first.after * second.after)
 
 
-DEEPSEEK = OwnFigures(
-    gpus=Change(before=4096, after=2048), days=Change(before=45, after=18), power_mw=Change(before=12.0, after=7.2)
-)
-"""As the articles state them (`/claims.csv` c14)."""
-V100_USD = Change(before=4.20, after=2.80)
-"""c15: cost of an hour of baseline work."""
-GPT4_USD, GPT4_MFU = 63e6, 0.35
-"""c17."""
+def stated(claim: str, name: str) -> Change:
+    """A figure that a claim states before and after."""
+    before, after = load_claims()[claim].figures[name]
+    return Change(before=before, after=after)
+
+
+def deepseek_figures() -> OwnFigures:
+    """The figures of c14."""
+    return OwnFigures(gpus=stated("c14", "gpus"), days=stated("c14", "days"), power_mw=stated("c14", "power_mw"))
+
+
 DGX_H100_W = 10_200.0
 """NVIDIA DGX H100 datasheet: maximum of the system with its eight GPUs."""
 PUE = 1.25
