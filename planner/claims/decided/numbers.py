@@ -16,6 +16,10 @@ from planner.errors import Message
 from planner.training.loss_scalers import load_loss_scalers
 
 TRIAL = "planner/claims/evidence/trial.py"
+INTERVAL_STEPS = 20
+"""Steps without overflow after which the trial's scale doubles: a run of hundreds of steps sees some of them."""
+MEGATRON = 2.0**32
+"""A start far above what FP16 holds: that of Megatron-Core."""
 POINT = 0.001
 """A tenth of a percentage point of accuracy."""
 
@@ -48,7 +52,17 @@ def dynamic_scale(known: Known) -> Decision:
             ("growth_interval", scaler.growth_interval_steps, "steps"),
         )
     ]  # fmt: skip
-    return Decision(cases=cases)
+    return Decision(cases=[*cases, *_settled(figures["init_scale"][-1]), *_settled(MEGATRON)], notes=[_trial_note()])
+
+
+def _settled(start: float) -> list[Case]:
+    """Beside the defaults: where a dynamic scale goes from a start, and how many steps it skips on the way."""
+    run = trial("fp16", SEEDS[0], start, INTERVAL_STEPS)
+    what = f"FP16, {start:g}, interval {INTERVAL_STEPS}"
+    return [
+        Case.exactly(value, what=f"{what}, {name}", basis="trial", source=TRIAL, unit=unit, stands_in=True, beside=True)
+        for name, value, unit in (("scale", run.scale, "scale"), ("overflows", float(run.overflows), "steps"))
+    ]
 
 
 def fixed_scale(known: Known) -> Decision:

@@ -123,6 +123,17 @@ def optimizer_states(known: Known, optimizer: str) -> list[Case]:
     ]  # fmt: skip
 
 
+def update_times(known: Known, optimizer: str) -> list[Case]:
+    """How many times as long an update of an optimizer takes as one of AdamW, beside the verdict."""
+    updates = {p.setup.optimizer: p for p in known.points if p.kind == "optimizer" and p.usable_time}
+    usual, own = updates.get("adamw"), updates.get(optimizer)
+    ratio = None if usual is None or own is None else speed(own, usual)
+    if own is None or ratio is None:
+        return []
+    what = f"{optimizer} / adamw, {own.device.name}, s"
+    return [Case.exactly(ratio, what=what, basis="measured", source=_source(known, own), unit="ratio", beside=True)]
+
+
 def _case(known: Known, before: Measurement, after: Measurement, value: Value, recipes: str) -> Case:
     measured = value(before, after)
     assert measured is not None

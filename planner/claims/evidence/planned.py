@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.answer.plan import Plan
 from planner.claims.case import Case
-from planner.claims.evidence.known import Known, command_of
+from planner.claims.evidence.known import AS_OF, Known, command_of
 from planner.claims.evidence.published import arrow
 from planner.errors import NoPlanError
 from planner.evidence import Estimate
@@ -35,7 +35,7 @@ def saved(known: Known, metric: str, frm: str, to: str, question: dict[str, obje
     saving = known.saving(metric, frm, to, **inputs)
     return Case(
         what=f"{name(inputs)}, {arrow(frm, to)}", basis="planner", low=saving.low, mid=saving.mid, high=saving.high,
-        source=command_of(**inputs, precision=to),
+        source=command_of(**inputs, precision=to) + (f" --as-of {AS_OF}" if metric == "cost_usd" else ""),
     )  # fmt: skip
 
 

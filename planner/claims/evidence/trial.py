@@ -60,18 +60,41 @@ class Trial:
     """Steps whose gradients were not finite; they were left out."""
     zeroed: float
     """Share of the gradients of the first step that are zero though FP32 has a value."""
+    scale: float
+    """The loss scale at the end."""
 
 
-def train(name: str, *, seed: int, scale: float = 1.0, loss_factor: float = 1.0) -> Trial:
+@dataclass(slots=True, kw_only=True)
+class _Scaler:
+    """A loss scale that doubles after an interval of steps without overflow, and halves on one; fixed without one."""
+
+    scale: float
+    interval_steps: int
+    clean_steps: int = 0
+
+    def update(self, *, overflowed: bool) -> None:
+        """Take note of a step."""
+        self.clean_steps = 0 if overflowed else self.clean_steps + 1
+        if not self.interval_steps:
+            return
+        if overflowed:
+            self.scale /= 2.0
+        elif self.clean_steps == self.interval_steps:
+            self.scale, self.clean_steps = self.scale * 2.0, 0
+
+
+def train(name: str, *, seed: int, scale: float = 1.0, loss_factor: float = 1.0, interval_steps: int = 0) -> Trial:
     """Train once.
 
     Args:
         name: one of `FORMATS`.
         seed: of the labels, the start and the samples.
-        scale: a fixed loss scale.
+        scale: the loss scale at the start.
         loss_factor: a factor of the loss that the learning rate makes up for, so that gradients are as small as in a
             large model and every step is the same in exact arithmetic.
+        interval_steps: steps without overflow after which a dynamic scale doubles; 0: it is fixed.
     """
+    scaler = _Scaler(scale=scale, interval_steps=interval_steps)
     rng = np.random.default_rng(seed)
     to, teacher, weights = FORMATS[name], _network(rng), _network(rng)
     momentum = [np.zeros_like(weight) for weight in weights]
@@ -79,19 +102,22 @@ def train(name: str, *, seed: int, scale: float = 1.0, loss_factor: float = 1.0)
     for step in range(STEPS):
         samples = rng.standard_normal((BATCH, SIZES[0]), dtype=np.float32)
         labels = _scores(teacher, samples, fp32)[-1].argmax(axis=1)
-        gradients = _gradients(weights, samples, labels, to, scale * loss_factor)
+        gradients = _gradients(weights, samples, labels, to, scaler.scale * loss_factor)
+        used = scaler.scale * loss_factor
         if step == 0:
             zeroed = _zeroed(gradients, _gradients(weights, samples, labels, fp32, 1.0))
-        if not all(np.isfinite(gradient).all() for gradient in gradients):
+        overflowed = not all(np.isfinite(gradient).all() for gradient in gradients)
+        scaler.update(overflowed=overflowed)
+        if overflowed:
             overflows += 1
             continue
         for weight, velocity, gradient in zip(weights, momentum, gradients, strict=True):
             velocity *= MOMENTUM
-            velocity += gradient / np.float32(scale * loss_factor)
+            velocity += gradient / np.float32(used)
             weight -= np.float32(LEARNING_RATE) * velocity
     samples = rng.standard_normal((HELD_OUT, SIZES[0]), dtype=np.float32)
     right = _scores(weights, samples, to)[-1].argmax(axis=1) == _scores(teacher, samples, fp32)[-1].argmax(axis=1)
-    return Trial(accuracy=float(right.mean()), overflows=overflows, zeroed=zeroed)
+    return Trial(accuracy=float(right.mean()), overflows=overflows, zeroed=zeroed, scale=scaler.scale)
 
 
 def _network(rng: np.random.Generator) -> list[Array]:
@@ -133,9 +159,9 @@ def _zeroed(low: list[Array], full: list[Array]) -> float:
 
 
 @cache
-def trial(name: str, seed: int, scale: float = 1.0, loss_factor: float = 1.0) -> Trial:
+def trial(name: str, seed: int, scale: float = 1.0, interval_steps: int = 0) -> Trial:
     """`train`, run once for each question."""
-    return train(name, seed=seed, scale=scale, loss_factor=loss_factor)
+    return train(name, seed=seed, scale=scale, interval_steps=interval_steps)
 
 
 def zeroed_at(name: str, seed: int, scale: float, loss_factor: float) -> float:

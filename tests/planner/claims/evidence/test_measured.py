@@ -19,6 +19,7 @@ from planner.claims.evidence.measured import (
     steps,
     time_added,
     time_saved,
+    update_times,
 )
 from planner.claims.verdict import judge
 from tests.planner.recorded import H200, a_measurement
@@ -60,8 +61,13 @@ KNOWN = Known(
         a_measurement(probe_id="g32", recipe="fp32", gemm_m=8, gemm_n=8, gemm_k=8, time_median_s=0.8, **H200),
         a_measurement(probe_id="g16", recipe="fp16", gemm_m=8, gemm_n=8, gemm_k=8, time_median_s=0.1, **H200),
         a_measurement(
-            probe_id="optimizer/lamb", kind="optimizer", optimizer="lamb", optimizer_state_bytes_per_param=8.0
+            probe_id="optimizer/lamb",
+            kind="optimizer",
+            optimizer="lamb",
+            optimizer_state_bytes_per_param=8.0,
+            time_median_s=0.03,
         ),
+        a_measurement(probe_id="optimizer/adamw", kind="optimizer", optimizer="adamw", time_median_s=0.01),
     ),
 )
 
@@ -94,6 +100,13 @@ def test_checkpointing_is_compared_above_what_stays():
 
 def test_products_of_one_shape_are_compared():
     assert mids(products(KNOWN, frm=("fp32",), to=("fp16",))) == [pytest.approx(8.0)]
+
+
+def test_the_time_of_an_update_stands_beside_adamws():
+    (case,) = update_times(KNOWN, "lamb")
+
+    assert (case.mid, case.beside, case.unit) == (pytest.approx(3.0), True, "ratio")  # 30 ms and 10 ms
+    assert update_times(KNOWN, "sophia") == []
 
 
 def test_states_are_read_by_optimizer():

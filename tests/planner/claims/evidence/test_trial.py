@@ -49,3 +49,14 @@ def test_training_learns_and_is_the_same_every_time():
 
     assert first.accuracy > 0.8
     assert train("fp32", seed=0) == first
+
+
+def test_a_dynamic_scale_halves_on_overflow_until_nothing_overflows_and_doubles_in_between():
+    high = train("fp16", seed=0, scale=2.0**32, interval_steps=20)
+    fixed = train("fp16", seed=0, scale=2.0**10)
+
+    assert high.overflows >= 8
+    assert 2.0**12 < high.scale < 2.0**26
+    assert high.accuracy == pytest.approx(fixed.accuracy, abs=0.02)  # skipped steps cost a little
+    assert (fixed.scale, fixed.overflows) == (2.0**10, 0)
+    assert train("fp16", seed=0, scale=8.0, interval_steps=100).scale == 8.0 * 2**4  # four intervals of 400 steps
