@@ -26,8 +26,8 @@ def claims_dir() -> Path:
     return data_dir() / "claims"
 
 
-def measure_claims(device: str, budget_s: float, listener: Listener) -> str:
-    """Measure in a process of its own; returns the path of the record.
+def measure_claims(device: str, budget_s: float, listener: Listener) -> tuple[str, tuple[str, ...]]:
+    """Measure in a process of its own; returns the path of the record and the groups for which no time was left.
 
     Args:
         device: `gpu` or `cpu`.
@@ -51,7 +51,7 @@ def measure_claims(device: str, budget_s: float, listener: Listener) -> str:
     ended = run_in_process(options, listener)
     if ended.path is None:
         raise CannotMeasureError("nothing was measured", hint="run it again, with more time by `--budget`")
-    return ended.path
+    return ended.path, ended.left_out
 
 
 def newest_claims_record() -> StoredRecord | None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpplan.ui import options
-from mpplan.ui.console import note
+from mpplan.ui.console import note, warn
 from mpplan.ui.listing import details, table, wrapped
 from mpplan.ui.output import open_output
 from mpplan.ui.progress import counted
-from planner.errors import UsageError
+from planner.errors import CannotMeasureError, MpplanError, UsageError
 
 if TYPE_CHECKING:
     from planner.claims.case import Case
@@ -100,8 +100,16 @@ def _measured(records: str | None, device: str, budget: str | None, *, quiet: bo
     if device not in ("gpu", "cuda", "cpu"):
         raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
     budget_s = parse_duration_s(budget, "--budget") if budget else BUDGET_S
-    with display(quiet=quiet) as screen:
-        path = measure_claims(device, budget_s, screen)
+    try:
+        with display(quiet=quiet) as screen:
+            path, left_out = measure_claims(device, budget_s, screen)
+    except MpplanError as error:
+        if device != "cpu" and error.exit_code == CannotMeasureError.exit_code:
+            error.hint = "`mpplan claims --measure --device cpu` measures the CPU"
+        raise
+    if left_out:
+        warn(f"no time was left for {', '.join(left_out[:4])}{' …' if len(left_out) > 4 else ''}", quiet=quiet)
+        note("`--budget` gives more time", quiet=quiet)
     note(f"wrote {path}", quiet=quiet)
     return path
 
