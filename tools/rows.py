@@ -17,6 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from planner.answer.run_totals import load_run_totals
+from planner.claims.claim import load_claims
+from planner.claims.shipped import load_verdicts
 from planner.errors import MpplanError
 from planner.hardware.architectures import find_architecture
 from planner.hardware.catalogue import load_gpus
@@ -31,6 +33,8 @@ from planner.question.usual_names import usual_names
 from planner.rates.parameters import read_parameters
 from planner.rows import CATALOG, Row, read_rows
 from planner.training.frameworks import load_frameworks
+from planner.training.grad_compression import load_grad_compressions
+from planner.training.loss_scalers import load_loss_scalers
 from planner.training.method import load_methods
 from planner.training.optimizers import load_optimizers
 from planner.training.policies import load_policies
@@ -80,14 +84,18 @@ def _runs(name: str) -> None:
 FILES = (
     DataFile(path=CATALOG / "architectures.csv", key=("id",), dates=("year", "date"), gpu="reference_gpu",
              load=lambda: find_architecture("hopper")),
+    DataFile(path=CATALOG / "claims.csv", key=("id",), dates=("date",), load=load_claims),
+    DataFile(path=CATALOG / "claim_verdicts.csv", key=("id",), has_source=False, load=load_verdicts),
     DataFile(path=CATALOG / "failures.csv", key=("id",), dates=("date",), load=load_failures),
     DataFile(path=CATALOG / "frameworks.csv", key=("id",), dates=("date",), load=load_frameworks),
     DataFile(path=CATALOG / "gpu_aliases.csv", key=("alias",), has_source=False, gpu="gpu"),
     DataFile(path=CATALOG / "gpus.csv", key=("id",), dates=("year",), load=load_gpus),
+    DataFile(path=CATALOG / "grad_compressions.csv", key=("id",), dates=("date",), load=load_grad_compressions),
     DataFile(path=CATALOG / "image_models.csv", key=("id",), dates=("date",), load=load_image_models),
     DataFile(path=CATALOG / "interconnect.csv", key=("id",), dates=("date",), load=load_interconnect),
     DataFile(path=CATALOG / "kernel_points.csv", key=("surface", "at"), has_source=False),
     DataFile(path=CATALOG / "kernels.csv", key=("id",), dates=("date",), gpu="gpu", load=_kernels),
+    DataFile(path=CATALOG / "loss_scalers.csv", key=("id",), dates=("date",), load=load_loss_scalers),
     DataFile(path=CATALOG / "methods.csv", key=("id",), dates=("date",), load=load_methods),
     DataFile(path=CATALOG / "models.csv", key=("id",), dates=("date",), load=load_models),
     DataFile(path=CATALOG / "optimizers.csv", key=("id",), dates=("date",), load=load_optimizers),

@@ -13,6 +13,10 @@ from mpplan.ui.schema import FOLDER, file_of
 from planner.answer.document import ESTIMATE_SCHEMA, PARTS
 from planner.answer.plan import MEMORY_ITEMS, STEP_ITEMS, Answer, Plan
 from planner.calibration.document import SCHEMA as CALIBRATION_SCHEMA
+from planner.claims.case import BASES
+from planner.claims.claim import READINGS, UNITS
+from planner.claims.document import CLAIMS_SCHEMA
+from planner.claims.verdict import VERDICTS
 from planner.comparison.conventions import Reading, Utilisation
 from planner.comparison.document import COMPARE_SCHEMA
 from planner.comparison.forecast import Forecast
@@ -141,11 +145,6 @@ def _carried(definitions: Definitions) -> dict[str, Schema]:
     summary = {"type": "object", "properties": {"overall": group}, "additionalProperties": table(group)}
     trace = record({"name": TEXT, "kind": TEXT, "unit": TEXT, "t_s": array(NUMBER) | {"minItems": 1},
                     "value": array(NUMBER) | {"minItems": 1}})  # fmt: skip
-    claim = record(
-        {"id": TEXT, "claim": TEXT, "claimed": TEXT, "measured": or_null(TEXT),
-         "verdict": {"enum": ["holds", "fails", "partly", "unknown"]}, "note": TEXT},
-        optional=("note",),
-    )  # fmt: skip
     return {
         "pareto": record({"points": array(point)}),
         "sensitivity": array(moved),
@@ -153,7 +152,6 @@ def _carried(definitions: Definitions) -> dict[str, Schema]:
         "verify": record({"cases": array(_case()), "summary": {"type": "object"}}, optional=("summary",))
         | {"additionalProperties": True},
         "traces": array(trace),
-        "claims": array(claim),
     }
 
 
@@ -334,6 +332,25 @@ def fit(definitions: Definitions) -> Schema:
                    "stack": TEXT, "memory_risk_allowed": SHARE, "gpus": array(gpu)})  # fmt: skip
 
 
+def claims(definitions: Definitions) -> Schema:
+    """What `mpplan claims --json` prints."""
+    bound = or_null(NUMBER)
+    figures = {"low": bound, "high": bound, "unit": {"enum": sorted(UNITS)}, "reading": {"enum": list(READINGS)},
+               "tolerance_ratio": SHARE}  # fmt: skip
+    case = record({
+        "what": TEXT, "basis": {"enum": list(BASES)}, "low": bound, "mid": bound, "high": bound,
+        "unit": {"enum": sorted(UNITS)}, "count": COUNT, "claimed": record({"low": bound, "high": bound}),
+        "agrees": or_null(YES), "stands_in": YES, "looked_at": or_null(TEXT), "looked_at_message": MESSAGE,
+        "source": TEXT,
+    }, optional=("looked_at_message",))  # fmt: skip
+    claim = record({
+        "id": TEXT, "topic": TEXT, "claim": TEXT, "claimed": record(figures), "verdict": {"enum": list(VERDICTS)},
+        "decided_by": TEXT, "words": TEXT, "words_message": MESSAGE, "would_decide": TEXT, "notes": array(TEXT),
+        "notes_message": array(MESSAGE), "evidence": array(case), "source": TEXT, "date": TEXT,
+    }, optional=("notes_message",))  # fmt: skip
+    return record({"schema": {"const": CLAIMS_SCHEMA}, "claims": array(claim)})
+
+
 DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     ESTIMATE_SCHEMA: estimate,
     COMPARISON_SCHEMA: comparison,
@@ -346,6 +363,7 @@ DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     IMPORT_SCHEMA: imports,
     FLEET_SCHEMA: fleet,
     FIT_SCHEMA: fit,
+    CLAIMS_SCHEMA: claims,
 }
 """The documents that have a schema, by their `schema` line."""
 

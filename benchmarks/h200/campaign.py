@@ -88,7 +88,8 @@ def again(place: Workplace) -> int:
     code = place.probe("second suite", second, "--resume", reserve_s=45.0)
     agreement = (str(place.record), str(second), str(place.out / "agreement.json"))
     place.python("agreement", str(HERE / "compare_records.py"), *agreement)
-    place.python("claims", str(HERE / "measure_claims.py"), str(place.record), str(place.out / "claims.json"))
+    answer = ("--json", "-o", str(place.out / "claims.json"))
+    place.python("claims", "-m", "mpplan", "claims", "--records", str(place.record), *answer)
     return code
 
 

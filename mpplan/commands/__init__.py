@@ -63,6 +63,11 @@ COMMANDS = (
         help="Learn from your own runs: one row is enough, three say most.",
     ),
     Command(
+        name="claims",
+        target="mpplan.commands.planning.claims:claims",
+        help="Judge what the literature claims of lower precision: by arithmetic, plans, published runs, your record.",
+    ),
+    Command(
         name="probe",
         target="mpplan.commands.measuring.probe:probe",
         help="Measure this machine: time, memory and power of training, per precision.",

@@ -3,8 +3,9 @@
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
 depths that split the layers evenly; context parallel for long sequences; expert parallel over divisors of the
 experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
-for Megatron's optimizer, 2 (gradients too). A fixed value replaces its list. Where the question leaves the batch to
-the search, each layout takes the one nearest to the recipe's that it divides, within the recipe's band.
+for Megatron's optimizer, 2 (gradients too); with compressed gradients 0 and 1 alone. A fixed value replaces its list.
+Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
+within the recipe's band.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
+from planner.training.grad_compression import MOST_ZERO
 from planner.training.recipe import ACT_CKPT, Recipe
 
 Ints = npt.NDArray[np.int64]
@@ -145,7 +147,8 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
         return [fixed.zero]
     whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
     sharded = [1, 3] if recipe.kernels == "tuned" else [1, 2, 3]
-    return [0, *sharded] if whole else sharded
+    stages = [0, *sharded] if whole else sharded
+    return stages if recipe.grad_compression is None else [stage for stage in stages if stage <= MOST_ZERO]
 
 
 def of_samples(recipe: Recipe, sequences: str, images: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
+from planner.performance.compression import coding_s
 from planner.performance.compute import LayerTime
 from planner.performance.operations import EACH_ALONE, Array, Work
 from planner.performance.shards import Shards, gathered_bytes, trained_share
@@ -107,7 +108,7 @@ class DataParallel:
     exposed_s: Value
     """What no compute hides of them."""
     beside_s: Value
-    """What compute takes longer beside them, and copies in and out of their buffers."""
+    """What compute takes longer beside them, copies in and out of their buffers, and coding of compressed gradients."""
 
     @property
     def total_s(self) -> Value:
@@ -138,7 +139,8 @@ def data_parallel(
     tail = busy / (shards.layers_most + 1.0) / passes.scatters
     exposed = np.maximum(busy - rates.overlap_dp_ratio * window, tail)
     copies = np.where(at.zero == 3, _copies_s(recipe, shards, passes, rates), 0.0)
-    beside = rates.interference_ratio * np.minimum(busy, window) + copies
+    coding = coding_s(recipe, (shards.dense(last=False) + shards.expert(last=False)) * trained_share(recipe), rates)
+    beside = rates.interference_ratio * np.minimum(busy, window) + copies + coding
     apart = at.dp * at.cp > 1
     return DataParallel(
         transfers=transfers, exposed_s=np.where(apart, exposed, 0.0), beside_s=np.where(apart, beside, 0.0)

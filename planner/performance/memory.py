@@ -17,6 +17,7 @@ from planner.evidence import Estimate
 from planner.hardware.gpu import Gpu
 from planner.parallelism.layout import Layouts
 from planner.performance.activations import in_flight, stored_bytes_per_layer, working_bytes
+from planner.performance.compression import residual_bytes
 from planner.performance.model_states import gradient_copies, low_copies, passing, states, step_gradients, sums_wider
 from planner.performance.operations import Work, work_of
 from planner.performance.shards import Shards, shard_params, trained_share
@@ -102,9 +103,10 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
     gradients = _alive(held.gradients, activations + logits, recipe, at)
     at_step = step_gradients(recipe, shards, at, last=last)
     gradients = gradients + np.maximum(at_step - activations - logits, 0.0)  # no activation is left at the update
+    params = (shards.dense(last=last) + shards.expert(last=last)) * trained_share(recipe)
     items = MemoryItems(
         weights=held.weights,
-        gradients=gradients + gradient_copies(recipe, shards, at, last=last),
+        gradients=gradients + gradient_copies(recipe, shards, at, last=last) + residual_bytes(recipe, params, at),
         master_weights=held.master_weights,
         optimizer_states=held.optimizer_states,
         activations=activations,

@@ -15,9 +15,11 @@ from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import busiest_ratio
 from planner.performance.collectives import RankGroup, all_reduce_s, all_to_all_s, gather_s, place, scatter_s, send_s
+from planner.performance.compression import sent_bytes
 from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, trained_share
 from planner.rates.terms import Rates, Value
+from planner.training.grad_compression import MOST_ZERO
 from planner.training.recipe import Recipe
 
 
@@ -183,7 +185,8 @@ def data_parallel_transfers(
 ) -> tuple[Transfer, ...]:
     """Gradient reduction and parameter gathering of one step.
 
-    ZeRO 0: one all-reduce; 1 and 2: reduce-scatters and one all-gather; 3: both as often as `passes` says. With LoRA
+    ZeRO 0: one all-reduce, with compressed gradients under ZeRO 1, too (as DDP's hooks and 1-bit Adam do); else 1 and
+    2: reduce-scatters and one all-gather; 3: both as often as `passes` says. With LoRA
     only the adapters are reduced, and gathered after the update. Copies of the sharded states (hybrid sharding)
     all-reduce their gradient shards.
     """
@@ -194,15 +197,18 @@ def data_parallel_transfers(
     experts = place(holders, expert_stride, cluster.nvlink_domain)
     parts = (("", shards.dense(last=False), dense), ("expert_", shards.expert(last=False), experts))
     messages = shards.layers_most + 1.0  # a bucket or wrapped module is about a layer
-    rings = (at.zero == 0) * 1.0
-    scatters = np.where(at.zero == 0, 0.0, passes.scatters)
-    gathers = np.where(at.zero == 3, passes.gathers, 1.0 - rings)
+    compressed = recipe.grad_compression is not None
+    rings: Array = (at.zero <= (MOST_ZERO if compressed else 0)).astype(np.float64)
+    scatters: Array = np.where(rings > 0, 0.0, passes.scatters)
+    gathers: Array = np.where(at.zero == 3, passes.gathers, (at.zero > 0).astype(np.float64))
+    reduced = sent_bytes(recipe, at) * trained
+    halves = 1.0 if recipe.grad_compression is None else recipe.grad_compression.messages
     # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
     changed: Value = 1.0 if recipe.trains_all else np.where(at.zero == 3, 1.0, trained)
     kinds = (
-        ("all_reduce", "gradients", all_reduce_s, policy.reduce_bytes * trained, rings),
-        ("reduce_scatter", "gradients", scatter_s, policy.reduce_bytes * trained, scatters),
-        ("all_gather", "parameters", gather_s, gathered_bytes(recipe) * changed, gathers),
+        ("all_reduce", "gradients", all_reduce_s, reduced, rings, messages * halves),
+        ("reduce_scatter", "gradients", scatter_s, policy.reduce_bytes * trained, scatters, messages),
+        ("all_gather", "parameters", gather_s, gathered_bytes(recipe) * changed, gathers, messages),
     )
     sent = tuple(
         Transfer(
@@ -210,13 +216,13 @@ def data_parallel_transfers(
             carries=f"{whose}{contents}",
             payload_bytes=params * each_bytes,
             group=group,
-            once_s=seconds(params * each_bytes, group, rates, messages),
+            once_s=seconds(params * each_bytes, group, rates, parts_sent),
             times=times,
-            messages=messages,
+            messages=parts_sent,
         )
         for whose, params, group in parts
         if np.any(params)
-        for operation, contents, seconds, each_bytes, times in kinds
+        for operation, contents, seconds, each_bytes, times, parts_sent in kinds
         if np.any(times)
     )
     return (*sent, *_between_replicas(recipe, cluster, shards, at, rates))

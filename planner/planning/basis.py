@@ -90,6 +90,8 @@ def collect_evidence(cases: Iterable[Case], site: SiteFacts) -> tuple[Evidence, 
             case.recipe.optimizer.evidence,
             ("memory_gib", "memory_gib.optimizer_states", "step_s", "step_s.optimizer"),
         )
+        if case.recipe.grad_compression is not None:
+            sources.add(case.recipe.grad_compression.evidence, ("memory_gib", "step_s", "step_s.dp_comm"))
         if case.recipe.how.fine_tunes:
             sources.add(case.recipe.how.evidence, ("memory_gib", "step_s"))
         if case.recipe.model.evidence is not None:
@@ -254,6 +256,10 @@ def _model_assumptions(case: Case) -> Iterator[Assumption]:
     rates = case.mid
     if case.recipe.model.has_network:
         yield Assumption(id="input_pipeline", message=Message.of("assumption.input_pipeline"))
+    compression = case.recipe.grad_compression
+    if compression is not None:
+        text = Message.of("assumption.grad_compression", name=compression.name, source=compression.evidence.source)
+        yield Assumption(id="grad_compression", message=text, input="grad_compression")
     lengths = case.recipe.lengths
     if lengths is not None:
         text = Message.of("assumption.padding", mean=lengths.mean_tokens, seq_len=case.recipe.seq_len)

@@ -162,6 +162,15 @@ OFFLOAD = Input(
     parse=one_of(names.offloads),
     choices=names.offloads,
 )
+GRAD_COMPRESSION = Input(
+    name="grad_compression",
+    group=InputGroup.TRAINING,
+    metavar="NAME",
+    help="Compress gradients for their reduction: none, powersgd, 1bit or fp8.",
+    default="none",
+    parse=parse_text,
+    choices=names.grad_compressions,
+)
 STACK = Input(
     name="stack",
     group=InputGroup.TRAINING,
@@ -290,7 +299,8 @@ MEMORY_RISK = Input(
 # fmt: off
 INPUTS: tuple[Input[object], ...] = (
     PARAMS, MODEL,
-    METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, STACK, ATTENTION,
+    METHOD, TOKENS, SEQ_LEN, GLOBAL_BATCH, PRECISION, POLICY, OPTIMIZER, ACT_CKPT, OFFLOAD, GRAD_COMPRESSION, STACK,
+    ATTENTION,
     SAMPLES, EXAMPLES, EPOCHS, IMAGE_SIZE, LENGTHS, PACKED, LORA_RANK, LORA_TARGETS, TRAINED_LAYERS, SINGLE_QUANT,
     IN_BACKWARD, LOSS,
     GPU, GPUS, DEADLINE, BUDGET, CONFIDENCE, MAX_GPUS, GPUS_PER_NODE, NETWORK, NETWORK_FILE, POWER_LIMIT,

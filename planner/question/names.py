@@ -47,6 +47,13 @@ def offloads() -> Iterable[str]:
     return OFFLOADS
 
 
+def grad_compressions() -> Iterable[str]:
+    """Ways to compress gradients, and none."""
+    from planner.training.grad_compression import NONE, load_grad_compressions
+
+    return (NONE, *load_grad_compressions())
+
+
 def stacks() -> Iterable[str]:
     """Software stacks, and the frameworks that have one of them."""
     from planner.training.frameworks import named_stacks

@@ -12,6 +12,7 @@ from planner.parallelism.search import FixedLayout
 from planner.question.asked import InputValue
 from planner.training.adapters import ALL_LINEAR
 from planner.training.frameworks import Framework
+from planner.training.grad_compression import GradCompression
 from planner.training.lengths import Lengths
 from planner.training.method import find_method
 from planner.training.optimizer import Optimizer
@@ -101,6 +102,8 @@ class Question:
     attention: str | None
     """None: fused where the GPU has such kernels, naive before Ampere."""
     offload: str
+    grad_compression: GradCompression | None
+    """None: gradients are reduced as they are."""
     clusters: tuple[Cluster, ...]
     gpus: int | None
     deadline_s: float | None
@@ -136,6 +139,7 @@ class Question:
             stack=self.stack,
             attention=self.attention or default_attention(cluster),
             offload=self.offload,
+            grad_compression=self.grad_compression,
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
             sequence_parallel=framework is None or framework.sequence_parallel,

@@ -75,7 +75,13 @@ from planner.question.resolve_images import (
     refuse_images,
 )
 from planner.question.resolve_model import resolve_model
-from planner.question.resolve_tuning import check_one_micro_batch, read_data, read_tuning, tuning_length
+from planner.question.resolve_tuning import (
+    check_one_micro_batch,
+    read_data,
+    read_grad_compression,
+    read_tuning,
+    tuning_length,
+)
 from planner.question.tuning_inputs import IN_BACKWARD
 from planner.question.usual_names import taken_for
 from planner.records.home import CPU_LOCAL
@@ -316,6 +322,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
+    compression = read_grad_compression(read, optimizer, clusters)
     memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:
@@ -326,7 +333,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
         asked=asked, policies=policies,
         optimizer=optimizer, stack=stack, framework=framework, tuning=tuning,
         lengths=data.lengths, lengths_assumed=data.lengths_assumed,
-        attention=attention, offload=offload, clusters=clusters, gpus=gpus,
+        attention=attention, offload=offload, grad_compression=compression, clusters=clusters, gpus=gpus,
         deadline_s=deadline_s, budget_usd=budget_usd, confidence_ratio=confidence_ratio, max_gpus=max_gpus,
         fixed=fixed, memory_risk=memory_risk, money=money,
         seed=_seed(read), searches_power_limit=_searches_power_limit(read), inputs=read.inputs,

@@ -1,4 +1,4 @@
-"""The data of a run in examples, and how a fine-tuning is done: from the inputs as typed to `Tuning` and `Data`."""
+"""The data of a run in examples, how a fine-tuning is done, and what is sent in place of gradients, as typed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ import numpy as np
 
 from planner.errors import InputFileError, Message, UsageError
 from planner.files import read_text
+from planner.hardware.cluster import Cluster
 from planner.models.shape import ModelShape
 from planner.question.asked import Reader
-from planner.question.inputs import GLOBAL_BATCH, METHOD, MICRO_BATCH, SEQ_LEN, TOKENS, TOKENS_PER_PARAM
+from planner.question.inputs import (
+    GLOBAL_BATCH,
+    GRAD_COMPRESSION,
+    METHOD,
+    MICRO_BATCH,
+    SEQ_LEN,
+    TOKENS,
+    TOKENS_PER_PARAM,
+    ZERO,
+)
 from planner.question.question import Tuning
 from planner.question.tuning_inputs import (
     DEFAULT_EXAMPLES,
@@ -30,8 +40,10 @@ from planner.question.tuning_inputs import (
 )
 from planner.records.home import user_path
 from planner.training.adapters import ALL_LINEAR
+from planner.training.grad_compression import MOST_ZERO, GradCompression, find_grad_compression
 from planner.training.lengths import Lengths
 from planner.training.method import Method
+from planner.training.optimizer import Optimizer
 from planner.units import parse_count
 
 USUAL_TOKENS = 400.0
@@ -244,3 +256,33 @@ def tuning_length(read: Reader, model: ModelShape, usual: int) -> int:
     seq_len = min(usual, model.context)
     read.note(SEQ_LEN, seq_len, "default")
     return seq_len
+
+
+def read_grad_compression(read: Reader, optimizer: Optimizer, clusters: tuple[Cluster, ...]) -> GradCompression | None:
+    """What is sent in place of gradients; None: the gradients.
+
+    Raises:
+        UsageError: no such method, or it does not go with the ZeRO stage, the optimizer or a GPU.
+    """
+    how = find_grad_compression(read.value_or_default(GRAD_COMPRESSION).strip().lower())
+    if how is None:
+        return None
+    read.note(GRAD_COMPRESSION, how.id)
+    zero = read.value(ZERO)
+    if zero is not None and zero > MOST_ZERO:
+        raise UsageError(
+            Message.of("error.compression_zero", name=how.name, zero=zero),
+            hint=Message.of("hint.compression_zero", most=MOST_ZERO),
+        )
+    if how.optimizers and optimizer.id not in how.optimizers:
+        raise UsageError(
+            Message.of("error.compression_optimizer", name=how.name, optimizer=optimizer.id),
+            hint=Message.of("hint.compression_optimizer", optimizers=how.optimizers),
+        )
+    lacking = [cluster.gpu.id for cluster in clusters if how.compute and how.compute not in cluster.gpu.peak_flop_per_s]
+    if lacking:
+        raise UsageError(
+            Message.of("error.compression_gpu", name=how.name, gpus=tuple(lacking)),
+            hint=Message.of("hint.compression_gpu"),
+        )
+    return how

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.models.shape import ModelShape
 from planner.training.adapters import ALL_LINEAR, Adapted, adapted_weights
+from planner.training.grad_compression import GradCompression
 from planner.training.lengths import Lengths
 from planner.training.method import Method, find_method
 from planner.training.optimizer import Optimizer
@@ -59,6 +60,8 @@ class Recipe:
     sequence_parallel: bool = True
     """Norms and residuals split over the tensor parallel ranks (Korthikanti et al. 2022)."""
     offload: str = "none"
+    grad_compression: GradCompression | None = None
+    """What data parallel ranks send in place of gradients; None: the gradients."""
     chunked_loss: bool = False
     """Fused or chunked cross-entropy: no full FP32 copy of the logits."""
     fused_head: bool = False

@@ -12,7 +12,7 @@ from planner.kernels.collectives import bus_bytes
 from planner.models.images.catalogue import network_of
 from planner.parallelism.layout import Layouts
 from planner.performance.communication import data_parallel
-from planner.performance.images.step import image_gradients, image_step
+from planner.performance.images.step import image_coding_s, image_gradients, image_step
 from planner.performance.operations import work_of
 from planner.performance.shards import shard_params
 from planner.performance.step import left_out, slowest_stage
@@ -113,9 +113,10 @@ def _axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iter
 def _image_axes(recipe: Recipe, cluster: Cluster, at: Layouts, terms: RateSet) -> Iterator[_Axis]:
     """Of a model that sees images, which reduces gradients and sends nothing else."""
     network, rates = network_of(recipe.model), terms.sample()
-    exposed_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
+    item_s = only(image_step(network, recipe, cluster, at, rates).dp_comm) / only(left_out(rates))
+    exposed_s = item_s - only(image_coding_s(network, recipe, at, rates))
     reduced = image_gradients(network, recipe, cluster, at, rates)
-    yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=exposed_s)
+    yield _Axis(item="dp_comm", transfers=[reduced], times=1.0, exposed_s=exposed_s, item_s=item_s)
 
 
 def _use(axis: _Axis, transfer: Transfer, rates: RateSet) -> CollectiveUse:

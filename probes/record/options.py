@@ -6,6 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 
 SUITES = ("quick", "default", "thorough")
+CLAIMS_SUITE = "claims"
+"""Points that claims of the literature are judged by (`mpplan claims --measure`); no suite of `mpplan probe`."""
+CLAIMS_WORKLOADS = ("gemm", "end-to-end", "optimizer")
+"""Workloads that have such points."""
 BUDGETS_S = {
     "cuda": {"quick": 120.0, "default": 480.0, "thorough": 3600.0},
     "cpu": {"quick": 25.0, "default": 50.0, "thorough": 600.0},

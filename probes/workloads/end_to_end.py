@@ -49,7 +49,31 @@ class EndToEnd:
         return groups
 
 
+def _claimed_cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
+    """The models that the literature's claims name, with and without recomputation; on a CPU few layers of them."""
+    named = ("fp32", "tf32", "fp16", "bf16-autocast", "fp8")
+    recipes = [recipe for recipe in plan.recipes if recipe.id in named]
+    bf16 = [recipe for recipe in recipes if recipe.id == "bf16-autocast"]
+    large, energy = plan.on_gpu, plan.has_sensor
+    bert = ModelCase(
+        family="bert", size="bert-large", layers=24 if large else 2, batch=16 if large else 2,
+        seq_len=512 if large else 128, energy=energy,
+    )  # fmt: skip
+    resnet = ModelCase(
+        family="resnet", size="resnet-50", layers=50, batch=64 if large else 4, seq_len=224 if large else 128,
+        energy=energy,
+    )  # fmt: skip
+    llama = ModelCase(
+        family="llama", size="llama-3.2-1b" if large else "tiny", layers=4, batch=1, seq_len=4096 if large else 1024
+    )
+    plain = [recipe for recipe in recipes if recipe.id != "fp8"]
+    recomputed = [(replace(case, recompute=True, energy=False), bf16) for case in (bert, llama)]
+    return [(resnet, plain), (bert, plain), (llama, recipes), *recomputed]
+
+
 def _cases(plan: ProbePlan) -> list[tuple[ModelCase, list[PrecisionRecipe]]]:
+    if plan.suite == "claims":
+        return _claimed_cases(plan)
     if not plan.on_gpu:
         return _cpu_cases(plan)
     energy = plan.has_sensor

@@ -74,6 +74,8 @@ class Gemm:
             ((8192, 8192, 8192), ROLES),
             *(((n, n, n), ("forward",)) for n in (4096, 16384, 2048, 1024)),
         ]
+        if plan.suite == "claims":
+            return squares[:3]
         if plan.suite == "quick":
             return [squares[0], *[(mnk, ("forward",)) for mnk in layer_shapes(LLAMA_70B_TP8, TOKENS)]]
         shards = [mnk for layer in (LLAMA_70B_TP8, LLAMA_8B) for mnk in layer_shapes(layer, TOKENS)]
@@ -90,6 +92,8 @@ def _cpu_shapes(suite: str) -> list[tuple[MNK, tuple[str, ...]]]:
     squares: list[tuple[MNK, tuple[str, ...]]] = [((n, n, n), ("forward",)) for n in (1024, 512, 256)]
     if suite == "quick":
         return squares[1:]
+    if suite == "claims":
+        return [squares[0], ((2048, 2048, 2048), ("forward",))]
     roles: list[tuple[MNK, tuple[str, ...]]] = [((256, 1408, 256), ROLES), ((512, 512, 1408), ("forward",))]
     if suite == "thorough":
         roles += [(mnk, ROLES) for layer in (TINY, SMALL) for mnk in layer_shapes(layer, 256)]

@@ -32,6 +32,8 @@ class OptimizerCase:
     make: Callable[[list[Any]], Any]
     dtype: str = "float32"
     suites: tuple[str, ...] = ("default", "thorough")
+    cpu_suites: tuple[str, ...] | None = None
+    """Suites on a CPU; None: the same."""
     devices: tuple[str, ...] = ("cuda",)
     compile_s: float = 0.0
     """About what its first step takes to compile, assumed; for the time budget only. What compiles comes late."""
@@ -39,6 +41,11 @@ class OptimizerCase:
     """True: the default suite measures its energy, too; the thorough one measures everybody's."""
     needs: str | None = None
     """Dotted name of what must be importable."""
+
+    def is_in(self, plan: ProbePlan) -> bool:
+        """Whether a plan's suite measures it on the plan's device."""
+        suites = self.suites if plan.on_gpu or self.cpu_suites is None else self.cpu_suites
+        return plan.suite in suites and plan.device.kind in self.devices
 
     def missing(self) -> str | None:
         """What is not installed; None where everything is."""
@@ -71,11 +78,25 @@ def _adamw_8bit(tensors: list[Any]) -> Any:
     return AdamW8bit(tensors, lr=1e-4)
 
 
+def _own(name: str) -> Callable[[list[Any]], Any]:
+    """An update that torch lacks."""
+
+    def make(tensors: list[Any]) -> Any:
+        from probes.workloads import updates
+
+        return getattr(updates, name)(tensors)
+
+    return make
+
+
+_LONG = ("thorough", "claims")
+"""Suites that have time for what few plans rest on."""
+
 OPTIMIZERS = (
     OptimizerCase(
         id="adamw",
         make=_torch("AdamW", fused=True),
-        suites=("quick", "default", "thorough"),
+        suites=("quick", "default", "thorough", "claims"),
         devices=("cuda", "cpu"),
         energy=True,
     ),
@@ -83,8 +104,25 @@ OPTIMIZERS = (
     OptimizerCase(
         id="adamw-foreach", make=_torch("AdamW", foreach=True), devices=("cuda", "cpu"), suites=("thorough",)
     ),
-    OptimizerCase(id="adamw-8bit", make=_adamw_8bit, compile_s=20.0, needs="torchao.optim.AdamW8bit"),
-    OptimizerCase(id="adafactor", make=_torch("Adafactor"), needs="torch.optim.Adafactor"),
+    OptimizerCase(
+        id="adamw-8bit",
+        make=_adamw_8bit,
+        suites=("default", *_LONG),
+        cpu_suites=_LONG,
+        devices=("cuda", "cpu"),
+        compile_s=20.0,
+        needs="torchao.optim.AdamW8bit",
+    ),
+    OptimizerCase(
+        id="adafactor",
+        make=_torch("Adafactor"),
+        suites=("default", *_LONG),
+        cpu_suites=_LONG,
+        devices=("cuda", "cpu"),
+        needs="torch.optim.Adafactor",
+    ),
+    OptimizerCase(id="lamb", make=_own("Lamb"), suites=_LONG, devices=("cuda", "cpu")),
+    OptimizerCase(id="sophia", make=_own("SophiaG"), suites=_LONG, devices=("cuda", "cpu")),
     OptimizerCase(id="sgd-momentum", make=_torch("SGD", momentum=0.9, fused=True), devices=("cuda", "cpu")),
     OptimizerCase(id="muon", make=_torch("Muon"), needs="torch.optim.Muon", suites=("thorough",)),
 )
@@ -99,7 +137,7 @@ class OptimizerStep:
 
     def groups(self, plan: ProbePlan) -> Sequence[PointGroup]:
         """One group per optimizer: each needs much of the memory."""
-        cases = [case for case in OPTIMIZERS if plan.suite in case.suites and plan.device.kind in case.devices]
+        cases = [case for case in OPTIMIZERS if case.is_in(plan)]
         points = [(case, _point(plan, case)) for case in cases]
         return [
             PointGroup(
@@ -115,7 +153,7 @@ class OptimizerStep:
 def _estimate_s(plan: ProbePlan, case: OptimizerCase, point: Point) -> float:
     if point.unsupported:
         return 0.0
-    return case.compile_s + group_s(plan, [point]) if plan.on_gpu else 0.8
+    return case.compile_s + (group_s(plan, [point]) if plan.on_gpu else 0.8)
 
 
 def _point(plan: ProbePlan, case: OptimizerCase) -> Point:

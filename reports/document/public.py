@@ -12,7 +12,7 @@ HIDDEN = "…"
 
 PUBLIC_INPUTS = frozenset({
     "params", "method", "tokens", "seq_len", "image_size", "samples", "examples",
-    "epochs", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload",
+    "epochs", "global_batch", "precision", "policy", "optimizer", "act_ckpt", "offload", "grad_compression",
     "stack", "attention", "gpu", "gpus", "deadline", "budget", "confidence", "max_gpus", "gpus_per_node", "network",
     "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "price", "price_like",
     "commitment", "as_of", "pue", "electricity", "power_cap", "grid", "market_grid", "embodied", "seed",
@@ -76,7 +76,7 @@ SOURCES = frozenset({"evidence", "evidence_id", "evidence_ids", "rental_evidence
 EMPTY = frozenset({"money.prices.provider", "money.prices.region", "money.here"})
 """Private fields that are empty where nothing was chosen, and so become empty."""
 
-LEFT_OUT = frozenset({"claims", "money.elsewhere"})
+LEFT_OUT = frozenset({"money.elsewhere"})
 """Parts that say nothing without their names."""
 
 PARTS = frozenset({

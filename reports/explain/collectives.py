@@ -22,7 +22,7 @@ CONTENTS = {
 """What messages hold, for readers."""
 
 BESIDE = {
-    "dp_comm": "Compute that is slowed beside them, copies in and out of their buffers",
+    "dp_comm": "Compute that is slowed beside them, copies in and out of their buffers, coding of compressed gradients",
     "pp_comm": "Sends that block and stall",
 }
 """What else an item holds."""

@@ -20,8 +20,9 @@ from reports.sections.comparison.precisions import views
 from reports.sections.evidence.accuracy import accuracy, verify
 from reports.sections.evidence.basis import assumptions, glossary, method, question, reading, sources
 from reports.sections.evidence.calibration import calibration
+from reports.sections.evidence.claims import claims
 from reports.sections.evidence.drivers import drivers
-from reports.sections.evidence.records import claims, traces
+from reports.sections.evidence.records import traces
 from reports.text.language import Words
 from reports.view import Section
 

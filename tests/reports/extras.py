@@ -84,10 +84,4 @@ EXTRAS: dict[str, Any] = {
         {"name": "fp8 block", "kind": "power", "unit": "W", "t_s": [0, 1, 2, 3], "value": [118, 600, 610, 606]},
         {"name": "fp16", "kind": "loss", "unit": "", "t_s": [0, 10, 20], "value": [10.5, 6.1, 4.2]},
     ],
-    "claims": [
-        {"id": "c11", "claim": "FP8 doubles the speed of BF16", "claimed": "2x", "measured": "1.45x", "verdict": "fails",
-         "note": "of a whole step"},
-        {"id": "c26", "claim": "FP16's largest finite value is 65504", "claimed": "65504", "measured": "65504",
-         "verdict": "holds"},
-    ],
 }  # fmt: skip

@@ -17,8 +17,8 @@ from tests.reports import sample
 from tests.reports.conftest import QUESTIONS
 from tests.reports.extras import EXTRAS
 
-ALWAYS = {"views", "time", "memory", "money", "layout", "drivers", "assumptions", "question", "reading", "method",
-          "sources", "glossary"}  # fmt: skip
+ALWAYS = {"views", "time", "memory", "money", "layout", "drivers", "claims", "assumptions", "question", "reading",
+          "method", "sources", "glossary"}  # fmt: skip
 
 
 def sections(document, lang="en") -> dict[str, Section]:

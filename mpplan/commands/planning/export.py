@@ -103,6 +103,12 @@ def _launch(
     framework = find_framework(name)  # before the answer is read: a wrong name is said at once
     place = open_output(output if output is not None else "-")
     document = _cleaned(plan)
+    compressed = (document["question"].get("grad_compression") or {}).get("value")
+    if compressed not in (None, "none"):
+        raise UsageError(
+            f"--launch: no framework's file is written with compressed gradients ({compressed}) yet",
+            hint="plan it without --grad-compression, export that, and register the hook or optimizer by hand",
+        )
     named = "stdin" if plan == "-" else plan
     file = launch_file(document, framework.name, precision=precision, gpu=gpu, view=view, file=named)
     _write(place, file.text.encode("utf-8"), quiet=quiet)

@@ -9,6 +9,7 @@ from planner.models.image_network import ImageNetwork
 from planner.parallelism.layout import Layouts
 from planner.parallelism.slowest import expected_max
 from planner.performance.collectives import all_reduce_s, place
+from planner.performance.compression import coding_s, residual_bytes, sent_bytes
 from planner.performance.images.work import image_work, recipe_traffic
 from planner.performance.memory import MemoryItems, memory_left_out
 from planner.performance.model_states import moment_bytes
@@ -27,11 +28,17 @@ BACKWARD_SHARE = 2.0 / 3.0
 def image_gradients(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> Transfer:
     """The gradients of a step, reduced among all GPUs."""
     group = place(at.dp, 1, cluster.nvlink_domain)
-    payload = network.params * recipe.policy.reduce_bytes
+    payload = network.params * sent_bytes(recipe, at, network)
+    messages = 1.0 if recipe.grad_compression is None else recipe.grad_compression.messages
     return Transfer(
         operation="all_reduce", carries="gradients", payload_bytes=payload, group=group,
-        once_s=all_reduce_s(payload, group, rates), times=1.0,
+        once_s=all_reduce_s(payload, group, rates, messages), times=1.0, messages=messages,
     )  # fmt: skip
+
+
+def image_coding_s(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rates) -> Value:
+    """Time to code and decode compressed gradients, where there are ranks to send them to."""
+    return np.where(at.dp > 1, coding_s(recipe, network.params, rates), 0.0)
 
 
 def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layouts, rates: Rates) -> StepTimes:
@@ -42,6 +49,7 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
     reduce_s = image_gradients(network, recipe, cluster, at, rates).once_s
     hidden = rates.overlap_dp_ratio * busy * BACKWARD_SHARE
     exposed = np.where(at.dp > 1, np.maximum(reduce_s - hidden, reduce_s / BACKWARD_BUCKETS), 0.0)
+    coding = image_coding_s(network, recipe, at, rates)
     update_bytes = network.params * update_bytes_per_param(recipe)
     optimizer = update_bytes / rates.optimizer_bytes_per_s + rates.image_step_overhead_s
     m = at.grad_accum.astype(np.float64)
@@ -50,8 +58,8 @@ def image_step(network: ImageNetwork, recipe: Recipe, cluster: Cluster, at: Layo
     return StepTimes(
         matmul=m * work.products * error, attention=m * work.attention * error, memory_bound=m * work.memory * error,
         recompute=nothing, launch=m * launch * error, tp_comm=nothing, cp_comm=nothing, ep_comm=nothing,
-        pp_comm=nothing, bubble=nothing, dp_comm=exposed * error, optimizer=optimizer * error, offload=nothing,
-        jitter=jitter * error, allocator=nothing,
+        pp_comm=nothing, bubble=nothing, dp_comm=(exposed + coding) * error, optimizer=optimizer * error,
+        offload=nothing, jitter=jitter * error, allocator=nothing,
     )  # fmt: skip
 
 
@@ -62,7 +70,7 @@ def image_memory(network: ImageNetwork, recipe: Recipe, at: Layouts, rates: Rate
     activations = images * recipe_traffic(network, recipe).saved * rates.image_activation_ratio
     items = MemoryItems(
         weights=zero + network.params * (policy.weight_bytes or policy.master_bytes),
-        gradients=zero + network.params * policy.gradient_bytes,
+        gradients=zero + network.params * policy.gradient_bytes + residual_bytes(recipe, network.params, at),
         master_weights=zero + network.params * (policy.master_bytes if policy.weight_bytes else 0.0),
         optimizer_states=zero + network.params * moment_bytes(recipe),
         activations=activations,

@@ -1,11 +1,10 @@
-"""What a measurement record adds: power and loss over time, and the literature's claims against what was measured."""
+"""What a measurement record adds: power and loss over time."""
 
 from __future__ import annotations
 
 from reports.charts import TraceDrawing, TraceLine, linear_ticks, polyline, thin, ticks_on
 from reports.document.facts import Doc, Facts
 from reports.sections.comparison.precisions import axis_labels
-from reports.text.clean import clean
 from reports.text.language import Words
 from reports.text.numbers import Rung
 from reports.view import Block, Cell, Column, Section, Table, TableRow, TraceChart
@@ -68,33 +67,3 @@ def _trace_table(kind: str, own: list[Doc], words: Words) -> Table:
         columns=(Column(head=words("column.trace")), *(Column(head=words(f"column.{h}"), numeric=True) for h in heads)),
         rows=tuple(rows),
     )
-
-
-def claims(facts: Facts, words: Words) -> Section | None:
-    """Claims from the literature compared with measurements, from `claims`."""
-    carried = facts.doc.get("claims") or []
-    if not carried:
-        return None
-    rows = tuple(
-        TableRow(
-            cells=(
-                Cell(text=clean(c["claim"])),
-                Cell(text=clean(c["claimed"])),
-                Cell(text=clean(c["measured"]) if c.get("measured") else words("none")),
-                Cell(
-                    text=words.name("verdict", str(c["verdict"])),
-                    detail=clean(c.get("note") or ""),
-                    tone={"holds": "good", "fails": "bad"}.get(str(c["verdict"]), ""),
-                ),
-            )
-        )
-        for c in carried
-    )
-    table = Table(
-        caption=words("table.claims"),
-        columns=tuple(Column(head=words(f"column.{h}")) for h in ("claim", "claimed", "measured", "verdict")),
-        rows=rows,
-    )
-    held = sum(c["verdict"] == "holds" for c in carried)
-    lead = words.spans("claims.lead", n=f"{len(carried):,}", held=f"{held:,}")
-    return Section(id="claims", title=words("claims.title"), lead=lead, blocks=(table,))

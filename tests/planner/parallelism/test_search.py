@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ from planner.parallelism.search import (
     pipeline_depths,
     tensor_sizes,
 )
+from planner.training.grad_compression import load_grad_compressions
 from planner.training.recipe import ACT_CKPT
 from tests.examples import examples
 from tests.planner.brute_force_search import all_layouts
@@ -208,3 +211,12 @@ def test_virtual_stages_are_even_chunks_of_the_layers_or_of_the_layers_with_both
 
     assert (2, 8) in pairs
     assert all(any((32 + more) % (pp * vp) == 0 for more in (0, 2, 3)) and pp * vp <= 34 for pp, vp in pairs)
+
+
+def test_compressed_gradients_leave_zero_0_and_1():
+    plain = recipe(shape(), global_batch=64)
+    packed = replace(plain, grad_compression=load_grad_compressions()["powersgd"])
+    stages = [set(enumerate_layouts(one, cluster(), FREE, gpus=8).zero.tolist()) for one in (plain, packed)]
+
+    assert 3 in stages[0]
+    assert stages[1] <= {0, 1}

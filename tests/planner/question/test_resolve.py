@@ -122,7 +122,7 @@ def test_the_optional_parts_are_taken():
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
         "calibration": "our-stack.json", "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
         "max_gpus": "4096", "packed": "yes", "lora_rank": "8", "lora_targets": "qv",
-        "in_backward": "yes", "loss": "fused",
+        "in_backward": "yes", "loss": "fused", "grad_compression": "power-sgd",
     }  # fmt: skip
     resolved = ask(**given)
 
@@ -247,3 +247,35 @@ def test_more_gpus_than_the_most_allowed_are_refused():
         ask(params="8B", gpus="64", max_gpus="32")
 
     assert parts(caught.value.message) == {"key": "error.gpus_over_most", "gpus": 64, "most": 32}
+
+
+def test_gradients_are_compressed_where_that_was_asked_for():
+    plain = ask(params="7B", gpu="h100-sxm5-80gb", gpus="8")
+    asked = ask(params="7B", gpu="h100-sxm5-80gb", gpus="8", grad_compression="PowerSGD")
+
+    assert plain.grad_compression is None
+    assert (plain.inputs["grad_compression"].value, plain.inputs["grad_compression"].source) == ("none", "default")
+    assert asked.inputs["grad_compression"].value == "powersgd"
+    recipe = asked.recipe(asked.asked, asked.clusters[0])
+    assert recipe.grad_compression is asked.grad_compression
+
+
+@pytest.mark.parametrize(
+    ("texts", "key"),
+    [
+        ({"grad_compression": "powersgd", "zero": "3"}, "error.compression_zero"),
+        ({"grad_compression": "fp8", "zero": "2"}, "error.compression_zero"),
+        ({"grad_compression": "1bit", "optimizer": "muon"}, "error.compression_optimizer"),
+        ({"grad_compression": "fp8", "gpu": "a100-sxm4-80gb"}, "error.compression_gpu"),
+    ],
+)
+def test_compression_that_does_not_apply_is_refused(texts, key):
+    with pytest.raises(UsageError) as refused:
+        ask(**({"params": "7B", "gpu": "h100-sxm5-80gb", "gpus": "8"} | texts))
+
+    assert refused.value.message.key == key
+
+
+def test_an_unknown_compression_is_refused():
+    with pytest.raises(UsageError, match="unknown gradient compression `zip`"):
+        ask(params="7B", grad_compression="zip")

@@ -1,18 +1,15 @@
-"""Traces and claims: seconds from the start of each trace, smallest, middle and largest value, counts of what holds."""
+"""Traces: seconds from the start of each, smallest, middle and largest value."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.evidence.records import claims, traces
+from reports.sections.evidence.records import traces
 from reports.text.language import words_for
 from reports.view import Table, TraceChart
 from tests.reports import sample
-from tests.reports.extras import EXTRAS
 
 WORDS = words_for("en")
 
@@ -48,21 +45,3 @@ def test_each_kind_of_trace_has_axes_of_its_own():
 
 def test_a_trace_of_one_reading_is_none():
     assert traces(Facts(checked(sample.document() | {"traces": [trace([0], [1.0])]})), WORDS) is None
-
-
-@pytest.mark.parametrize(("verdict", "tone"), [("holds", "good"), ("fails", "bad"), ("undecided", "")])
-def test_a_verdict_has_its_tone(verdict, tone):
-    carried = [EXTRAS["claims"][0] | {"verdict": verdict}]
-    section = claims(Facts(checked(sample.document() | {"claims": carried})), WORDS)
-    assert section is not None
-
-    assert section.blocks[0].rows[0].cells[-1].tone == tone
-
-
-def test_the_lead_counts_what_holds():
-    section = claims(Facts(checked(sample.document() | {"claims": EXTRAS["claims"]})), WORDS)
-    assert section is not None
-    lead = "".join(span.text for span in section.lead)
-
-    assert "2" in lead
-    assert "1" in lead

@@ -1,0 +1,102 @@
+"""`mpplan claims` as a function: the ledger judged by the shipped evidence and by the user's own record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from planner.claims.claim import Claim
+    from planner.claims.evidence.known import Known
+    from planner.claims.verdict import Judged
+    from planner.records.store import StoredRecord
+
+
+def claims(
+    only: Iterable[str] = (),
+    *,
+    topics: Iterable[str] = (),
+    records: str | None = None,
+    watch: Callable[[int], Callable[[int], None] | None] = lambda total: None,
+) -> list[Judged]:
+    """Claims of the literature, each with its verdict and evidence.
+
+    Args:
+        only: ids; empty: all.
+        topics: topics; empty: all.
+        records: a record file; None: the newest of the user's own, where there is one.
+        watch: given the number of claims, what is told how many are judged.
+
+    Raises:
+        UsageError: no such claim or topic, or the record cannot be read.
+        InputFileError: no line of the record can be used.
+    """
+    from planner.claims.ledger import verdict_on
+
+    chosen = _chosen(list(only), list(topics))
+    known = known_here(records)
+    judged = []
+    progress = watch(len(chosen))
+    for number, claim in enumerate(chosen, 1):
+        judged.append(verdict_on(claim, known))
+        if progress is not None:
+            progress(number)
+    return judged
+
+
+def _chosen(only: list[str], topics: list[str]) -> list[Claim]:
+    from planner.claims.claim import find_claim, load_claims
+
+    named = [find_claim(name) for name in only] or list(load_claims().values())
+    known = dict.fromkeys(claim.topic for claim in load_claims().values())
+    for topic in topics:
+        if topic not in known:
+            raise UsageError(f"unknown topic `{topic}`", hint=f"topics are {', '.join(known)}")
+    return [claim for claim in {claim.id: claim for claim in named}.values() if not topics or claim.topic in topics]
+
+
+def known_here(records: str | None = None) -> Known:
+    """The evidence at hand: the planner, what ships, and a record.
+
+    Raises:
+        UsageError, InputFileError: as `claims`.
+    """
+    from mpplan.api.answer import estimate
+    from planner.claims.evidence.known import Known
+
+    found = _records(records)
+    if not found:
+        return Known(ask=estimate)
+    points = tuple(point for record in found for point in record.file.latest())
+    return Known(ask=estimate, points=points, record=" and ".join(record.name for record in found))
+
+
+def _records(records: str | None) -> list[StoredRecord]:
+    """The record named; else the newest of the user's own and the newest that was measured for claims."""
+    from mpplan.api.claim_record import newest_claims_record
+    from planner.errors import InputFileError
+    from planner.records.home import any_records, user_path
+    from planner.records.store import list_records, open_record
+
+    if records is not None:
+        record = open_record(user_path(records))
+        if not record.file.measurements:
+            raise InputFileError(f"{records}:1: expected a measurement record", hint="`mpplan check FILE` says more")
+        return [record]
+    measured = newest_claims_record()
+    found = [] if measured is None else [measured]
+    if not any_records():
+        return found
+    own = [summary for summary in list_records() if not summary.shipped and summary.facts.problem is None]
+    return [*found, open_record(max(own, key=lambda summary: summary.facts.date or "").path)] if own else found
+
+
+def to_claims_document(judged: Iterable[Judged]) -> dict[str, Any]:
+    """The document `mpplan.claims/1`, worded in English."""
+    from mpplan.api.document import worded
+    from planner.claims.document import to_document
+
+    document: dict[str, Any] = worded(to_document(judged))
+    return document

@@ -1,0 +1,1 @@
+"""What decides each claim, by what it is about: memory, speed, cost and energy, number formats."""

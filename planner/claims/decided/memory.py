@@ -1,0 +1,162 @@
+"""Claims about memory: what mixed precision, checkpointing, sharding and optimizers save of it."""
+
+from __future__ import annotations
+
+from planner.claims.case import Case
+from planner.claims.decided.decision import HALF, WIDE, Decider, Decision, unsaved
+from planner.claims.evidence import measured, planned, published
+from planner.claims.evidence.arithmetic import POLICIES, state_bytes, state_saved, zero3_saved
+from planner.claims.evidence.known import Known
+from planner.errors import Message
+from planner.models.catalogue import find_model
+from planner.training.optimizers import load_optimizers
+from planner.units import GB, GIGA, TERA
+
+MEMORY = (published.MEMORY,)
+SAME = {"act_ckpt": "none", "zero": 0}
+"""Nothing but the precision differs."""
+
+
+def mixed_precision(known: Known) -> Decision:
+    """c01: the share of the peak that mixed precision saves."""
+    cases = [
+        *published.cases(MEMORY, unsaved, frm=WIDE, to=HALF),
+        planned.memory_saved(known, "fp32", "fp16", planned.RESNET, gpu=planned.V100, micro_batch=64),
+        planned.memory_saved(known, "tf32", "fp16", planned.RESNET, gpu=planned.A100, micro_batch=256),
+        planned.memory_saved(known, "tf32", "bf16", planned.BERT, gpu=planned.A100, micro_batch=32, **SAME),
+        *measured.steps(known, measured.memory_saved, frm=WIDE),
+    ]
+    return Decision(cases=cases, notes=[_activations_only()])
+
+
+def _activations_only() -> Message:
+    before, after = state_bytes("fp32", "adamw"), state_bytes("fp16", "adamw")
+    return Message.of("claim.note.activations_only", before=before, after=after)
+
+
+def half_storage(known: Known) -> Decision:
+    """c02: the share of the whole training state that FP16 saves, policy by policy, and of the peak."""
+    cases = [
+        state_saved("fp16"),
+        state_saved("fp16-zero"),
+        state_saved("bf16-pure"),
+        planned.memory_saved(known, "tf32", "fp16", planned.BERT, gpu=planned.A100, micro_batch=32, **SAME),
+        planned.memory_saved(known, "tf32", "fp16", planned.BERT, gpu=planned.A100, micro_batch=4, **SAME),
+    ]
+    return Decision(cases=cases, notes=[_activations_only()])
+
+
+def largest_fp32(known: Known) -> Decision:
+    """c03: the largest decoder that an A100 of 80 GB trains in FP32."""
+    cases = [
+        planned.largest(known, "fp32", planned.A100, act_ckpt="none", micro_batch=1),
+        planned.largest(known, "fp32", planned.A100, act_ckpt="full", micro_batch=1),
+    ]
+    return Decision(cases=cases)
+
+
+def gpt3_state(known: Known) -> Decision:
+    """c04: the share of GPT-3's training state that a policy and an optimizer save."""
+    params = find_model("gpt-3-175b").params_total
+    cases = [
+        state_saved("fp16-megatron"), state_saved("fp16-zero"), state_saved("bf16-pure"),
+        state_saved("fp16-zero", "adamw-8bit"),
+    ]  # fmt: skip
+    terabytes = tuple(round(state_bytes(*kept) * params / TERA, 2) for kept in (
+        ("fp32", "adamw"), ("fp16-zero", "adamw"), ("fp16-zero", "adamw-8bit"),
+    ))  # fmt: skip
+    names = ("fp32_tb", "mixed_tb", "eight_bit_tb")
+    return Decision(
+        cases=cases, notes=[Message.of("claim.note.gpt3_state", **dict(zip(names, terabytes, strict=True)))]
+    )
+
+
+def bert_large(known: Known) -> Decision:
+    """c05: the share of BERT-Large's peak that mixed precision saves."""
+    cases = [
+        *published.cases(MEMORY, unsaved, frm=WIDE, to=HALF, model="BERT-Large"),
+        *(
+            planned.memory_saved(known, frm, "fp16", planned.BERT, gpu=gpu, micro_batch=batch, **SAME)
+            for gpu, frm, batch in ((planned.V100, "fp32", 8), (planned.A100, "tf32", 16), (planned.A100, "tf32", 64))
+        ),
+        *measured.steps(known, measured.memory_saved, frm=WIDE, model="bert"),
+    ]
+    return Decision(cases=cases)
+
+
+_CHECKPOINTED = (
+    ({**planned.BERT, "gpu": planned.A100, "micro_batch": 16, "zero": 0}, ("full",)),
+    ({**planned.LLAMA, "gpu": planned.A100, "micro_batch": 1, "tp": 8, "pp": 4}, ("selective", "full")),
+    (
+        {**planned.GPT3, "gpu": planned.A100, "micro_batch": 1, "tp": 8, "pp": 8, "attention": "naive"},
+        ("selective", "full"),
+    ),
+)
+"""Questions with room for all activations, and the modes of recomputation that are asked about."""
+
+
+def checkpointing_memory(known: Known) -> Decision:
+    """c18: the share of the activations that recomputing them saves."""
+    cases = [planned.checkpointing(known, question, mode)[0] for question, modes in _CHECKPOINTED for mode in modes]
+    return Decision(cases=[*cases, *measured.checkpointing(known, measured.activations_saved)])
+
+
+def checkpointing_time(known: Known) -> Decision:
+    """c19: what recomputing activations adds to the time of a step."""
+    cases = [planned.checkpointing(known, question, mode)[1] for question, modes in _CHECKPOINTED for mode in modes]
+    return Decision(cases=[*cases, *measured.checkpointing(known, measured.time_added)])
+
+
+def zero3(known: Known) -> Decision:
+    """c20: the share of the states that ZeRO-3 takes off a device, by the number of devices."""
+    notes = []
+    for params, gpus in ((10 * GIGA, 4), (100 * GIGA, 4)):
+        gb = params * state_bytes("fp16-zero", "adamw") / GB
+        notes.append(Message.of("claim.note.zero3", params=params, gb=gb, gpus=gpus, gb_each=gb / gpus))
+    states = [zero3_saved(gpus) for gpus in (2, 4, 8, 64, 1024)]
+    peaks = [planned.sharded(known, {"params": "3B", "gpu": planned.A100, "tokens": "1e9"}, gpus) for gpus in (4, 8)]
+    return Decision(cases=[*states, *peaks], notes=notes)
+
+
+def optimizers(known: Known) -> Decision:
+    """c32: bytes of state per parameter of three optimizers beside AdamW's."""
+    adamw = _bytes("adamw")
+    claimed = {"adafactor": (0.0, adamw / 2), "lamb": (adamw, adamw), "sophia": (adamw / 2, adamw - 0.5)}
+    counted = [
+        Case.exactly(_bytes(name), what=name, basis="arithmetic", source=POLICIES, claimed=bounds)
+        for name, bounds in claimed.items()
+    ]
+    read = [
+        Case(what=case.what, basis=case.basis, source=case.source, low=case.low, mid=case.mid, high=case.high,
+             claimed=_rounded(bounds))
+        for name, bounds in claimed.items() for case in measured.optimizer_states(known, name)
+    ]  # fmt: skip
+    beside = [
+        Case.exactly(_bytes(name), what=name, basis="arithmetic", source=POLICIES, beside=True)
+        for name in ("adamw", "adamw-8bit")
+    ]
+    times = [case for name in (*claimed, "adamw-8bit") for case in measured.update_times(known, name)]
+    return Decision(cases=[*counted, *read, *beside, *times])
+
+
+def _rounded(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Bounds of a measured state: step counters and row sums add a little."""
+    return bounds[0] - 0.05, bounds[1] + 0.05
+
+
+def _bytes(optimizer: str) -> float:
+    row = load_optimizers()[optimizer]
+    return row.full_moments * 4.0 + row.fixed_state_bytes
+
+
+DECIDERS: dict[str, Decider] = {
+    "c01": mixed_precision,
+    "c02": half_storage,
+    "c03": largest_fp32,
+    "c04": gpt3_state,
+    "c05": bert_large,
+    "c18": checkpointing_memory,
+    "c19": checkpointing_time,
+    "c20": zero3,
+    "c32": optimizers,
+}

@@ -1,0 +1,160 @@
+"""A measurement record as evidence: whole steps, products, checkpointing and optimizer states of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from planner.claims.case import Case
+from planner.claims.evidence.known import Known
+from planner.claims.evidence.published import arrow
+from planner.records.measurement import Measurement
+from planner.records.work import WorkShape
+
+MIXED = ("fp16", "bf16-autocast", "bf16-fsdp", "fp8")
+"""Recipes of the probe that are mixed precision."""
+
+Value = Callable[[Measurement, Measurement], float | None]
+"""From a point and its counterpart to the unit of a claim."""
+
+
+def speed(before: Measurement, after: Measurement) -> float | None:
+    """How many times as fast the second is."""
+    first_s, second_s = before.time.median_s, after.time.median_s
+    return first_s / second_s if first_s and second_s else None
+
+
+def time_saved(before: Measurement, after: Measurement) -> float | None:
+    """The share of the time that the second saves."""
+    ratio = speed(before, after)
+    return None if ratio is None else 1.0 - 1.0 / ratio
+
+
+def memory_saved(before: Measurement, after: Measurement) -> float | None:
+    """The share of the peak that the second saves."""
+    return _saved(before.memory.allocated_peak_bytes, after.memory.allocated_peak_bytes)
+
+
+def energy_saved(before: Measurement, after: Measurement) -> float | None:
+    """The share of the energy of a step that the second saves."""
+    return _saved(before.energy.j_per_iteration, after.energy.j_per_iteration)
+
+
+def activations_saved(plain: Measurement, recomputed: Measurement) -> float | None:
+    """The share of what lies above the persistent memory that recomputation saves."""
+    above = [(p.memory.allocated_peak_bytes or 0.0) - (p.memory.persistent_bytes or 0.0) for p in (plain, recomputed)]
+    return _saved(*above)
+
+
+def time_added(plain: Measurement, recomputed: Measurement) -> float | None:
+    """How much longer recomputation takes, as a share."""
+    ratio = speed(recomputed, plain)
+    return None if ratio is None else ratio - 1.0
+
+
+def _saved(before: float | None, after: float | None) -> float | None:
+    return 1.0 - after / before if before and after and before > 0 else None
+
+
+OF_GPUS = (speed, time_saved, energy_saved)
+"""What a CPU cannot decide of a claim about GPUs: it has neither tensor cores nor their power. Memory it can."""
+
+
+def steps(known: Known, value: Value, *, frm: Sequence[str], to: Sequence[str] = MIXED, model: str = "") -> list[Case]:
+    """Whole steps in two recipes, otherwise alike.
+
+    Args:
+        known: with the points.
+        value: from a pair to the unit of the claim.
+        frm: recipes compared with.
+        to: recipes that are compared.
+        model: the beginning of the model's name; empty: all.
+    """
+    groups: dict[object, dict[str, Measurement]] = {}
+    for point in known.points:
+        if point.kind == "end_to_end" and point.usable_time and (point.shape.model or "").startswith(model):
+            key = (replace(point.shape), point.setup.recompute, point.setup.compiled, point.device.kind)
+            groups.setdefault(key, {})[point.setup.recipe or ""] = point
+    return _pairs(known, groups.values(), value, frm, to)
+
+
+def products(known: Known, *, frm: Sequence[str], to: Sequence[str]) -> list[Case]:
+    """Matrix products of one shape in two recipes: how many times as fast."""
+    groups: dict[object, dict[str, Measurement]] = {}
+    for point in known.points:
+        if point.kind == "gemm" and point.usable_time and point.setup.role == "forward":
+            groups.setdefault(point.shape, {})[point.setup.recipe or ""] = point
+    return _pairs(known, groups.values(), speed, frm, to)
+
+
+def _pairs(known: Known, groups: object, value: Value, frm: Sequence[str], to: Sequence[str]) -> list[Case]:
+    return [
+        _case(known, recipes[wide], recipes[narrow], value, arrow(wide, narrow))
+        for recipes in groups  # type: ignore[attr-defined]  # the values of a dictionary
+        for wide in frm
+        for narrow in to
+        if wide in recipes and narrow in recipes and value(recipes[wide], recipes[narrow]) is not None
+    ]
+
+
+def checkpointing(known: Known, value: Value) -> list[Case]:
+    """Points with full recomputation against the same without."""
+    kinds = ("block", "end_to_end")
+    points = [point for point in known.points if point.kind in kinds and point.usable_time]
+    plain = {(point.kind, point.shape, point.setup): point for point in points if point.setup.recompute == "none"}
+    made = []
+    for point in points:
+        twin = plain.get((point.kind, point.shape, replace(point.setup, recompute="none")))
+        if point.setup.recompute == "full" and twin is not None and value(twin, point) is not None:
+            made.append(_case(known, twin, point, value, point.setup.recipe or ""))
+    return made
+
+
+def optimizer_states(known: Known, optimizer: str) -> list[Case]:
+    """State bytes per parameter of a real step of an optimizer."""
+    return [
+        Case.exactly(
+            point.memory.optimizer_state_bytes_per_param, what=f"{optimizer}, {point.device.name}",
+            basis="measured", source=_source(known, point),
+        )
+        for point in known.points
+        if point.kind == "optimizer" and point.setup.optimizer == optimizer
+        and point.memory.optimizer_state_bytes_per_param is not None
+    ]  # fmt: skip
+
+
+def update_times(known: Known, optimizer: str) -> list[Case]:
+    """How many times as long an update of an optimizer takes as one of AdamW, beside the verdict."""
+    updates = {p.setup.optimizer: p for p in known.points if p.kind == "optimizer" and p.usable_time}
+    usual, own = updates.get("adamw"), updates.get(optimizer)
+    ratio = None if usual is None or own is None else speed(own, usual)
+    if own is None or ratio is None:
+        return []
+    what = f"{optimizer} / adamw, {own.device.name}, s"
+    return [Case.exactly(ratio, what=what, basis="measured", source=_source(known, own), unit="ratio", beside=True)]
+
+
+def _case(known: Known, before: Measurement, after: Measurement, value: Value, recipes: str) -> Case:
+    measured = value(before, after)
+    assert measured is not None
+    shape = after.shape
+    size = _sized(shape) if shape.model else "x".join(str(n) for n in (shape.gemm_m, shape.gemm_n, shape.gemm_k) if n)
+    what = ", ".join(part for part in (size, after.device.name, recipes) if part)
+    on_cpu = after.device.kind == "cpu"
+    return Case.exactly(
+        measured, what=what, basis="measured", source=_source(known, after), stands_in=on_cpu,
+        beside=on_cpu and value in OF_GPUS,
+    )  # fmt: skip
+
+
+def _sized(shape: WorkShape) -> str:
+    """A model with its layers, length and batch, without its family where its size names that, too."""
+    model = shape.model or ""
+    family, _, size = model.partition("-")
+    name = size if size.startswith(family) else model
+    sizes = (("L", shape.layers), ("s", shape.seq_len), ("b", shape.micro_batch))
+    return " ".join([name, "".join(f"{letter}{number}" for letter, number in sizes if number)]).strip()
+
+
+def _source(known: Known, point: Measurement) -> str:
+    return f"{known.record or 'own record'}: {point.probe_id}"

@@ -1,0 +1,64 @@
+"""What the literature claims of plans such as this one, with the shipped verdicts (`mpplan claims`)."""
+
+from __future__ import annotations
+
+from planner.claims.shipped import ShippedVerdict, load_verdicts
+from reports.document.facts import Facts
+from reports.text.clean import clean
+from reports.text.language import Words
+from reports.text.messages import word
+from reports.view import Cell, Column, Section, Table, TableRow
+
+MOST = 3
+"""Claims that are shown: the page has to stay short."""
+TONES = {"holds": "good", "does_not_hold": "bad"}
+ORDER = ("model", "optimizer", "gpu", "act_ckpt", "zero", "precision")
+"""What a claim can have in common with a plan, the most telling first."""
+
+
+def claims(facts: Facts, words: Words) -> Section | None:
+    """Claims that touch this plan's model, GPU, layout or precision."""
+    shown = touching(facts)
+    if not shown:
+        return None
+    rows = tuple(
+        TableRow(
+            cells=(
+                Cell(text=entry.claim.text[words.lang], detail=entry.claim.id),
+                Cell(text=words.name("verdict", entry.verdict), tone=TONES.get(entry.verdict, "")),
+                Cell(text=clean(word(entry.words, words.lang))),
+            )
+        )
+        for entry in shown
+    )
+    table = Table(
+        caption=words("table.claims"),
+        columns=tuple(Column(head=words(f"column.{head}")) for head in ("claim", "verdict", "because")),
+        rows=rows,
+    )
+    lead = words.spans("claims.lead", n=f"{len(shown):,}", total=f"{len(load_verdicts()):,}")
+    return Section(id="claims", title=words("claims.title"), lead=lead, blocks=(table,))
+
+
+def touching(facts: Facts) -> list[ShippedVerdict]:
+    """The claims that have most in common with the asked plan, at most `MOST`."""
+    tags = _tags(facts)
+    ranked = []
+    for entry in load_verdicts().values():
+        common = [ORDER.index(tag.split(":")[0]) for tag in entry.claim.shown_with if tag in tags]
+        if common:
+            ranked.append((min(common), entry.claim.id, entry))
+    return [entry for _, _, entry in sorted(ranked, key=lambda found: found[:2])[:MOST]]
+
+
+def _tags(facts: Facts) -> set[str]:
+    """The plan in the words of the claims' column `shown_with`."""
+    plan = facts.answer
+    if plan is None:
+        return set()
+    layout = plan["layout"] or {}
+    known = {
+        "model": facts.doc["model"]["name"], "optimizer": facts.given("optimizer"), "gpu": plan["gpu"],
+        "act_ckpt": layout.get("act_ckpt"), "zero": layout.get("zero"), "precision": plan["precision"],
+    }  # fmt: skip
+    return {f"{name}:{value}" for name, value in known.items() if value is not None}

@@ -1,0 +1,93 @@
+"""The ledger of claims as files: `make claims` judges every claim and writes `docs/claims.md` and the shipped verdicts.
+
+The page is Markdown made from `claims.template.md` and the verdicts; it holds no figure that was not computed for it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpplan.api.claim_ledger import claims
+from planner.claims.case import Case
+from planner.claims.evidence.arithmetic import PUE, Change, deepseek_figures, most_w_per_gpu
+from planner.claims.shipped import FILE, table_of
+from planner.claims.verdict import VERDICTS, Judged, agrees, quantity
+from planner.hardware.catalogue import find_gpu
+from reports.text.messages import word
+
+TEMPLATE = Path(__file__).with_name("claims.template.md")
+PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
+WORDS = dict(zip(VERDICTS, ("holds", "holds under conditions", "does not hold", "cannot be judged here"), strict=True))
+
+
+def _whole(value: float) -> str:
+    """A whole number with blanks between thousands from five digits on."""
+    return f"{value:,.0f}".replace(",", " " if value >= 10_000 else "")
+
+
+def _change(ratio: float) -> str:
+    """A share with its sign, as `−80 %`."""
+    return f"{ratio:+.0%}".replace("-", "−").replace("%", " %")
+
+
+def _row(change: Change) -> str:
+    return f"{_whole(change.before)} | {_whole(change.after)} | {_change(change.ratio)}"
+
+
+def _middle(entry: Judged, case: Case) -> str:
+    return "" if case.mid is None else word(quantity(case.mid, case.unit or entry.claim.unit))
+
+
+def _span(entry: Judged, case: Case) -> str:
+    if case.low is None or case.high is None or case.low == case.high:
+        return ""
+    return " to ".join(word(quantity(end, case.unit or entry.claim.unit)) for end in (case.low, case.high))
+
+
+def _says(entry: Judged, case: Case) -> str:
+    if case.mid is None:
+        return "not found"
+    return "beside" if case.beside else "yes" if agrees(entry.claim, case) else "no"
+
+
+def _source(case: Case) -> str:
+    """The source; a command as code, so that a reader can run it."""
+    return f"`{case.source}`" if case.source.startswith("mpplan ") else case.source.replace("|", "/")
+
+
+def _peak(frm: str) -> float:
+    peaks = find_gpu("h800-sxm5-80gb").peak_flop_per_s
+    return peaks["fp8"] / peaks[frm]
+
+
+def page(judged: Sequence[Judged]) -> str:
+    """The Markdown of the page for some verdicts."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    environment.filters |= {"whole": _whole, "change": _change, "capital": lambda text: text[:1].upper() + text[1:]}
+    counts = [(sum(entry.verdict == name for entry in judged), words) for name, words in WORDS.items()]
+    values: dict[str, Any] = {
+        "judged": judged, "own": deepseek_figures(), "most_w": most_w_per_gpu(), "pue": PUE, "row": _row, "peak": _peak,
+        "word": word, "middle": _middle, "span": _span, "says": _says, "source": _source,
+        "verdict": lambda entry: WORDS[entry.verdict],
+        "counts": "; ".join(f"{words.capitalize()}: {count}" for count, words in counts),
+    }  # fmt: skip
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
+
+
+def main() -> None:
+    """Judge every claim by what ships, and by nobody's own records, and write both files."""
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ |= {"XDG_DATA_HOME": empty, "XDG_CONFIG_HOME": empty}
+        judged = claims()
+    FILE.write_text(table_of(judged), encoding="utf-8")
+    PAGE.write_text(page(judged), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
