@@ -92,7 +92,8 @@ class Magnitudes:
             return None
         flushed = [self.flushed_ratio(element, power) for power in candidates]
         least = min(flushed)
-        return min((p for p, share in zip(candidates, flushed, strict=True) if share == least), key=abs)
+        best = [power for power, share in zip(candidates, flushed, strict=True) if share == least]
+        return int(min(best, key=abs))
 
 
 def _bin_of(value: float) -> int:

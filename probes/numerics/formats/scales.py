@@ -3,9 +3,9 @@
 | scaling | elements of one scale | scale | source |
 |---|---|---|---|
 | `tensorwise` | the tensor | FP32, maximum to the largest number | Micikevicius et al. (arXiv 2209.05433), section 4 |
-| `rowwise` | a row along the product's inner dimension | a power of two, rounded up | torchao `float8` recipe `rowwise` |
+| `rowwise` | a row along the product's inner dimension | a power of two, rounded up | torchao `float8`, `rowwise` |
 | `blockwise` | 128 along it, or 128 x 128 of a weight | FP32 | DeepSeek-V3 (arXiv 2412.19437), section 3.3.2 |
-| `mx` | 32 along it | a power of two, rounded up (E8M0) | OCP Microscaling Formats v1.0; Mishra et al. (arXiv 2506.08027) |
+| `mx` | 32 along it | a power of two, rounded up (E8M0) | OCP MX v1.0; Mishra et al. (arXiv 2506.08027) |
 | `nvfp4` | 16 along it | E4M3, and one FP32 scale of the tensor | NVIDIA (arXiv 2509.25149), section 2 |
 """
 

@@ -87,7 +87,7 @@ def compare(differences: Sequence[float], margin: float) -> Equivalence:
 
 
 def _tail(distance: float, error: float, freedom: int) -> float:
-    """p of one test: the mean lies this far inside one end of the margin."""
+    """P of one test: the mean lies this far inside one end of the margin."""
     if error == 0.0:
         return 0.0 if distance > 0 else 1.0
     return upper_tail(distance / error, freedom)

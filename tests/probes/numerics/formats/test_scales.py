@@ -22,7 +22,9 @@ def test_tensorwise_brings_the_maximum_to_the_largest_number():
     assert abs(values[0, 2] - 0.003) <= step / 2
 
 
-@pytest.mark.parametrize(("largest", "scale"), [(448.0, 1.0), (449.0, 2.0), (224.0, 0.5), (1.0, 2.0**-8), (7.0, 2.0**-6)])
+@pytest.mark.parametrize(
+    ("largest", "scale"), [(448.0, 1.0), (449.0, 2.0), (224.0, 0.5), (1.0, 2.0**-8), (7.0, 2.0**-6)]
+)
 def test_a_power_of_two_scale_is_the_least_that_fits(largest, scale):
     assert float(power_of_two_scale(torch.tensor([largest]), E4M3)) == scale
 
