@@ -99,7 +99,7 @@ class Magnitudes:
 def _bin_of(value: float) -> int:
     """The first bin that holds no value below this one."""
     mantissa, exponent = frexp(value)
-    return (exponent - 1 + BIAS) * SUB_BINS + ceil((2.0 * mantissa - 1.0) * SUB_BINS)
+    return int((exponent - 1 + BIAS) * SUB_BINS + ceil((2.0 * mantissa - 1.0) * SUB_BINS))
 
 
 def nothing() -> Magnitudes:

@@ -24,8 +24,13 @@ def _images() -> tuple[Any, Any]:
             "scikit-learn is not installed, and the tasks on digits need it", hint="pip install 'mpplan[numerics]'"
         )
     import torch
-    from sklearn.datasets import load_digits
 
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise CannotMeasureError(
+            f"scikit-learn is installed but does not work: {error}", hint="pip install --force-reinstall scikit-learn"
+        ) from error
     digits = load_digits()
     images = torch.from_numpy(digits.images).float().unsqueeze(1) / 16.0
     return images, torch.from_numpy(digits.target).long()
