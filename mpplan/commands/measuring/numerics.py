@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from json import dumps
 from math import isfinite
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -126,6 +127,7 @@ def _options(
         seeds=seeds,
         size=size,
         budget_s=budget_s,
+        asked_unix_s=time(),
         path=path if path is not None else (_newest(kind) if resume else None),
         store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,

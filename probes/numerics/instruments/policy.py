@@ -13,6 +13,9 @@ from dataclasses import asdict
 from probes.numerics.instruments.sensitivity import Bench, Turned, damage
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
 
+TELLING_STEPS = 50
+"""Fewer steps show that nothing breaks at once, not that training ends as well."""
+
 
 def order_of(rows: Sequence[Plain]) -> list[str]:
     """Layers from the most to the least sensitive; those of a group stand together."""
@@ -77,7 +80,8 @@ def _document(
         "precision": sensitivity["precision"], "mode": sensitivity["mode"], "margin": margin, "steps": steps,
         "keep_high": list(high), "keep_high_kinds": dict(kinds), "lower": low, "lowered_parameters_ratio": ratio,
         "loss_change": result.loss_change, "all_lowered_loss_change": sensitivity["all_lowered"]["loss_change"],
-        "usual": usual, "words": _words(sensitivity["precision"], high, kinds, len(layers), ratio), "cut_short": cut,
+        "usual": usual, "cut_short": cut,
+        "words": _words(sensitivity["precision"], high, kinds, len(layers), ratio, steps),
     }  # fmt: skip
 
 
@@ -95,7 +99,12 @@ def _usual(bench: Bench, steps: int, base: float, until: Slice, keep: Keep, cut:
         return None
 
 
-def _words(precision: str, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float) -> str:
+def _words(precision: str, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float, steps: int) -> str:
+    seen = _advice(precision, high, kinds, layers, ratio)
+    return seen if steps >= TELLING_STEPS else f"{seen}; {steps} steps only: give more time before relying on it"
+
+
+def _advice(precision: str, high: Sequence[str], kinds: Counter[str], layers: int, ratio: float) -> str:
     if not high:
         return f"all {layers} layers can be in {precision}"
     if len(high) == layers:

@@ -20,7 +20,7 @@ from probes.numerics.lowering.switches import kinds_of
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, dynamic_scaler
 
-WARM_STEPS, LEAST_STEPS, MOST_STEPS = 30, 8, 60
+WARM_STEPS, LEAST_STEPS, MOST_STEPS = 30, 8, 200
 GROUPS_AT_FIRST = 4
 PROBES_ASIDE = 8
 """Runs beside the layers' own: FP32, all layers, the recipe's own choice, and the search for a policy."""

@@ -11,6 +11,8 @@ BUDGETS_S = {"cuda": 600.0, "cpu": 180.0}
 MARGINS = {"loss": 0.02, "accuracy": 0.01}
 """Default margin by metric: a fiftieth of a nat, one image in a hundred."""
 METRICS = tuple(MARGINS)
+LEAST_TASK_S = {"cuda": 120.0, "cpu": 50.0}
+"""Of the budget for each task where none is named: with less, fewer are trained."""
 SEEDS = 8
 """Most pairs of runs where no number is given."""
 
@@ -36,8 +38,10 @@ class NumericsOptions:
     size: str | None = None
     """`small` or `large`; None: by the device."""
     budget_s: float | None = None
+    asked_unix_s: float | None = None
+    """When the user asked, by the system's clock: the budget counts from then, the start of processes included."""
     spent_s: float = 0.0
-    """Of the budget, what earlier processes of the same run have used."""
+    """What earlier processes of the same run have used; the time of asking already says so."""
     path: str | None = None
     """The record; None: one with a name of its own in `store`."""
     store: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ class PartFile:
             raise unwritable(self.path, error) from error
         self.known[key] = json.loads(line)["document"]
         return self.known[key]
+
+    def remove(self) -> None:
+        """Delete the file, which holds nothing that anybody would go on from."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
     def keeper(self, scope: str) -> Callable[[str, Callable[[], Plain]], Plain]:
         """The keeping of an instrument: its keys stand below the scope."""

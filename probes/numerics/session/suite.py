@@ -25,7 +25,7 @@ from probes.numerics.instruments.time import OutOfTimeError, Slice
 from probes.numerics.lowering.recipes import LowerRecipe, choose_lower
 from probes.numerics.session.document import ENDED, HEAD, SECTIONS, result_key, task_key
 from probes.numerics.session.lines import lines_of
-from probes.numerics.session.options import BUDGETS_S, MARGINS, SEEDS, NumericsOptions
+from probes.numerics.session.options import BUDGETS_S, LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
 from probes.numerics.session.parts import PartFile
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
@@ -44,8 +44,8 @@ WEIGHTS = {
 """Share of a task's time. What one does not use goes to those after it."""
 FIRST_TASK_WEIGHT = 2.0
 """Of the first task's time to another's."""
-CLOSING_RATIO, CLOSING_MOST_S = 0.06, 6.0
-"""Of the budget, what is held back for starting and ending the process."""
+CLOSING_RATIO, CLOSING_MOST_S = 0.05, 5.0
+"""Of the budget, what is held back for ending the process and for the step under way."""
 DIED = "the process died in it"
 
 
@@ -72,23 +72,24 @@ class NumericsSession:
             CannotMeasureError: the device is not there, or a package that a task needs.
             UsageError: an option, a task or the record cannot be used.
         """
-        self._began = time.monotonic()
+        asked_s = time.time() if options.asked_unix_s is None else options.asked_unix_s
+        self._began = time.monotonic() - max(time.time() - asked_s, 0.0)
         self._options = options
         self._listener: Listener = listener or Silence()
-        self.device = open_device(options.device, options.gpu_index)
+        self.device = _opened(options)
         _set_threads(options, self.device)
         settings = Options(
             device=options.device, gpu_index=options.gpu_index, path=options.path, store=options.store,
             resume=options.resume, skip_failed=options.skip_failed, threads=options.threads,
         )  # fmt: skip
         self._ledger = PointLedger(settings, provenance(self.device), self._listener.noted)
+        self.parts = self._opened_parts()
         try:
-            self.parts = PartFile(self._ledger.path)
             self._head = self._begin()
             self._recipes = choose_lower(self._head["precisions"])
             self._tasks = [find_task(name) for name in self._head["tasks"]]
         except BaseException:
-            self._ledger.close()
+            self.close()
             raise
         self._place = Place(
             device=self.device.torch,
@@ -98,7 +99,14 @@ class NumericsSession:
         )
         budget_s = BUDGETS_S[self.device.kind] if options.budget_s is None else options.budget_s
         closing_s = min(CLOSING_RATIO * budget_s, CLOSING_MOST_S)
-        self._budget = Slice(ends=self._began + max(budget_s - options.spent_s - closing_s, 1.0))
+        self._budget = Slice(ends=self._began + max(budget_s - closing_s, 1.0))
+
+    def _opened_parts(self) -> PartFile:
+        try:
+            return PartFile(self._ledger.path)
+        except BaseException:
+            self._ledger.close()
+            raise
 
     @property
     def path(self) -> Path:
@@ -130,11 +138,14 @@ class NumericsSession:
                     by_task[number].bench = None  # its model is of no more use
         except DeviceLost as error:
             lost = str(error)
-        self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began + self._options.spent_s})
+        self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
         return Outcome(points=self._ledger.written, left_out=(), lost_device=lost)
 
     def close(self) -> None:
-        """Close the record."""
+        """Close the record; what stands beside it goes where nothing was found, as after a mistake in a task."""
+        if not any(key.partition("/")[0] not in (HEAD, ENDED, "task") for key in self.parts.known):
+            self._ledger.under_way.end()
+            self.parts.remove()
         self._ledger.close()
 
     def _weight(self, number: int, section: str) -> float:
@@ -179,9 +190,8 @@ class NumericsSession:
             if self.device.kind == "cuda" and is_lost(error):
                 raise DeviceLost(cleaned(error)) from error
             if ":" in of_task.task.id:
-                said = f"{type(error).__name__}: {cleaned(error)}"
                 raise UsageError(
-                    f"--task: `{of_task.task.id}` failed in {section.replace('_', ' ')}: {said}",
+                    f"--task: `{of_task.task.id}` failed in {section.replace('_', ' ')}: {cleaned(error)}",
                     hint="train it without mpplan for a step with the same batch",
                 ) from error
             self._listener.noted(f"{of_task.task.id}, {section.replace('_', ' ')}: {cleaned(error)}")
@@ -237,6 +247,11 @@ class NumericsSession:
                 if self._options.tasks is not None:
                     raise
                 left_out.append(f"{name}: {error.message}")
+        budget_s = self._options.budget_s or BUDGETS_S[self.device.kind]
+        if self._options.tasks is None:
+            for name in list(described)[max(int(budget_s / LEAST_TASK_S[self.device.kind]), 1) :]:
+                del described[name]
+                left_out.append(f"{name}: the budget holds fewer tasks; name it with --task")
         tasks = tuple(described)
         recipes = choose_lower(self._options.precisions or ())
         metric = self._options.metric or "loss"
@@ -264,6 +279,18 @@ class NumericsSession:
             "id": task.id, "what": task.what, "parameters": sum(p.numel() for p in model.parameters()),
             "data": task.data() if task.data is not None else {}, "steps_most": task.steps[size],
         }  # fmt: skip
+
+
+def _opened(options: NumericsOptions) -> Device:
+    """The device that was asked for.
+
+    Raises:
+        CannotMeasureError: it is not there.
+    """
+    try:
+        return open_device(options.device, options.gpu_index)
+    except CannotMeasureError as error:
+        raise CannotMeasureError(error.message, hint="`mpplan numerics --device cpu` trains on the CPU") from error
 
 
 def _set_threads(options: NumericsOptions, device: Device) -> None:
