@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 TORCH = {"fp16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 
 
-def every_sixteen_bit_float() -> "torch.Tensor":
+def every_sixteen_bit_float() -> torch.Tensor:
     """All finite FP32 numbers whose lower 16 bits are zero, and each with its neighbours on either side."""
     top = torch.arange(0, 2**16, dtype=torch.int64) << 16
     bits = torch.cat([top, top + 1, top - 1, top + 0x8000, top + 0x7FFF, top + 0x8001]) & 0xFFFFFFFF
@@ -43,7 +43,8 @@ def test_fp4_holds_the_sixteen_numbers_of_the_specification():
 
 
 @pytest.mark.parametrize(
-    ("x", "expected"), [(0.25, 0.0), (0.26, 0.5), (0.75, 1.0), (1.25, 1.0), (1.75, 2.0), (2.5, 2.0), (5.0, 4.0), (9.0, 6.0)]
+    ("x", "expected"),
+    [(0.25, 0.0), (0.26, 0.5), (0.75, 1.0), (1.25, 1.0), (1.75, 2.0), (2.5, 2.0), (5.0, 4.0), (9.0, 6.0)],
 )  # fmt: skip
 def test_fp4_rounds_ties_to_even_and_saturates(x, expected):
     assert float(rounded(torch.tensor([x]), find_format("e2m1"))) == expected
