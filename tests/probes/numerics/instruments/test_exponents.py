@@ -70,6 +70,9 @@ def test_the_document_names_every_layer_and_tensor():
     total = found["overall"]["tensors"]["gradients"]
     assert sum(total["counts"]) + round(total["zeros_ratio"] * total["values"]) == total["values"]
     assert 0.0 < total["formats"]["fp16"]["flushed_ratio"] < 0.3
+    by_scale = {row["scale_log2"]: row for row in found["overall"]["gradients_by_scale"]["fp16"]}
+    assert by_scale[0]["flushed_ratio"] == total["formats"]["fp16"]["flushed_ratio"]
+    assert by_scale[0]["saturated_ratio"] < by_scale[40]["saturated_ratio"] <= 1.0
     assert total["formats"]["fp16"]["flushed_at_best_ratio"] < total["formats"]["fp16"]["flushed_ratio"]
 
 
