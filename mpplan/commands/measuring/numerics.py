@@ -188,7 +188,7 @@ def _run(settings: NumericsOptions, *, quiet: bool) -> Ended:
 
 def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
     """Print the answer on stdout, and what was cut short on stderr."""
-    from mpplan.ui.numerics_display import numerics_text
+    from mpplan.commands.measuring.numerics_tables import numerics_text
     from probes.numerics.session.document import HEAD, numerics_document
     from probes.numerics.session.parts import parts_path, read_parts
 

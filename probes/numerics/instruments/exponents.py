@@ -31,9 +31,9 @@ LOSS_SCALES = range(0, 41, 2)
 """Powers of two at which the gradients are judged in every format."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerMagnitudes:
-    """What was seen of one layer; grows while it is watched."""
+    """What was seen of one layer; its tables grow while it is watched."""
 
     kind: str
     seen: dict[str, Magnitudes] = field(default_factory=lambda: {name: nothing() for name in TENSORS})

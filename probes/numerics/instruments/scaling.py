@@ -29,8 +29,9 @@ USUAL_INTERVAL = 2000
 """Steps without overflow after which torch's scaler doubles the scale."""
 MOST_STEPS = 400
 LEAST_STEPS = 20
-HIGH_START = 2.0**24
-"""Of the run with a short interval: above what FP16 holds for most models, so that the back-off shows."""
+HIGH_START_LOG2 = 24
+USUAL_START_LOG2 = 16
+"""Of the run with a short interval, and of torch. The first is above what FP16 holds for most models, to show back-off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ def dynamic_scale(run: Run, name: str, steps: int, until: Slice) -> DynamicScale
     """A run under dynamic scaling, until its steps are taken or the time is up."""
     short = name == "short"
     interval = max(steps // 10, 5) if short else USUAL_INTERVAL
-    init = HIGH_START if short else 2.0**16
+    init = 2.0 ** (HIGH_START_LOG2 if short else USUAL_START_LOG2)
     run.lower(lower_by_id("fp16"))
     run.scaler = dynamic_scaler(run.place.kind, init=init, growth_interval=interval)
     trained = run.train(steps, until.ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpplan.ui.numerics_display import numerics_text, percent
+from mpplan.commands.measuring.numerics_tables import numerics_text, percent
 
 DOCUMENT = {
     "device_name": "Some CPU", "size": "small", "tasks": [{"id": "char-lm", "what": "a decoder", "parameters": 120704}],
