@@ -31,7 +31,7 @@ MOST_STEPS = 400
 LEAST_STEPS = 20
 HIGH_START_LOG2 = 24
 USUAL_START_LOG2 = 16
-"""Of the run with a short interval, and of torch. The first is above what FP16 holds for most models, to show back-off."""
+"""Of the run with a short interval, and of torch. The first is above what FP16 holds for most models: it backs off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

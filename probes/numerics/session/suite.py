@@ -30,6 +30,7 @@ from probes.numerics.session.parts import PartFile
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
 from probes.numerics.training import Place
+from probes.precisions import recipe_by_id
 from probes.record.ledger import PointLedger
 from probes.record.options import Options
 from probes.record.provenance import provenance
@@ -80,6 +81,7 @@ class NumericsSession:
         self._listener: Listener = listener or Silence()
         self.device = _opened(options)
         _set_threads(options, self.device)
+        recipe_by_id("fp32").activate()  # the baseline is strict FP32: no TF32, in convolutions neither
         settings = Options(
             device=options.device, gpu_index=options.gpu_index, path=options.path, store=options.store,
             resume=options.resume, skip_failed=options.skip_failed, threads=options.threads,

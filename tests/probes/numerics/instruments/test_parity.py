@@ -15,7 +15,7 @@ from probes.numerics.lowering.recipes import choose_lower, lower_by_id  # noqa: 
 from probes.numerics.tasks import find_task  # noqa: E402
 from tests.probes.numerics.planted import PLACE  # noqa: E402
 
-PLAN = {"steps": 20, "seeds": 4, "precisions": ["bf16", "nvfp4"], "seed_s": 0.0}
+PLAN = {"steps": 20, "seeds": 4, "precisions": ["bf16", "nvfp4"], "seed_s": 0.0, "alone_s": {}}
 
 
 def kept(runs: dict[str, Plain]):
@@ -74,12 +74,24 @@ def test_precisions_for_which_there_is_no_time_are_left_out_the_dearest_first():
 
 def test_what_was_cut_short_is_named():
     runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seed_s": 1e6, "steps": 1}}
+    runs["plan"]["alone_s"] = {"fp8": 1e6}
     until = Slice(ends=time.monotonic() + 30.0)
 
     found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
 
     assert found["seeds"] == 2
-    assert found["cut_short"] == ["parity of fp8", "2 of 4 seeds"]
+    assert found["cut_short"] == ["2 of 4 seeds", "parity of fp8"]
+
+
+def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 1, "alone_s": {"fp8": 0.0}}}
+    until = Slice(ends=time.monotonic() + 30.0)
+
+    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
+
+    assert [pair["precision"] for pair in found["pairs"]] == ["bf16", "fp8"]
+    assert found["pairs"][1]["pairs"] == 4
+    assert found["cut_short"] == []
 
 
 def test_fp16_runs_under_a_scaler_whose_skips_are_counted():
