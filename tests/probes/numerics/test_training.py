@@ -12,7 +12,9 @@ from probes.numerics.tasks import find_task
 
 torch = pytest.importorskip("torch")
 
-from probes.numerics.training import Run, dynamic_scaler, finite_gradients  # noqa: E402 - it needs torch
+from probes.device.device import open_device  # noqa: E402
+from probes.numerics.training import Place, Run, dynamic_scaler, finite_gradients  # noqa: E402 - it needs torch
+from tests.probes.fake_cuda.installed import fake_cuda  # noqa: E402
 from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
 
 
@@ -79,3 +81,21 @@ def test_a_gradient_that_is_not_finite_is_seen():
     assert not finite_gradients([parameter])
     parameter.grad = torch.ones(3)
     assert finite_gradients([parameter])
+
+
+@pytest.mark.parametrize(("name", "mode"), [("bf16", "real"), ("fp16", "real"), ("fp8", "real"), ("fp8-rowwise", "real"),
+                                            ("mxfp8", "emulated"), ("nvfp4", "emulated")])  # fmt: skip
+def test_a_gpu_trains_in_what_it_has_on_its_own_kernels(name, mode):
+    """On a stand-in for CUDA that refuses operands which the real `_scaled_mm` refuses."""
+    with fake_cuda():
+        device = open_device("cuda")
+        place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
+        recipe = lower_by_id(name)
+        run = Run(find_task("char-lm"), 0, place, (name,) if place.runs_for_real(recipe) else ())
+        run.lower(recipe)
+        run.scaler = dynamic_scaler("cuda", init=2.0**10) if recipe.loss_scaling else None
+
+        trained = run.train(4)
+
+    assert place.mode_of(recipe)[0] == mode
+    assert trained.losses[-1] < trained.losses[0]
