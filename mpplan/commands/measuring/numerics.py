@@ -81,7 +81,9 @@ def numerics(
         raise typer.Abort
     document = _report(ended, json=json, quiet=quiet)
     if ended.interrupted:
-        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `mpplan numerics --resume`")
+        again = f"mpplan numerics --resume{'' if device == 'gpu' else f' --device {device}'}"
+        again += f" -o {output}" if output else ""
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
         raise typer.Exit(130)
     if strict and document["cut_short"]:
         raise IncompleteError(
