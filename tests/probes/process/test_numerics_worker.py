@@ -50,6 +50,7 @@ def kept_in(record: Path) -> dict[str, dict[str, object]]:
     return {key: part for key, part in read_parts(parts_path(record)).items() if key.startswith("loss_scaling")}
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path) -> None:
     record = tmp_path / "r.jsonl"
     process = start(record, "--task", "char-lm", "--precision", "bf16", "--budget", "60s")
