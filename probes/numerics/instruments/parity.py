@@ -159,10 +159,12 @@ def _pair(
     name: str, recipe: LowerRecipe | None, place: Place, runs: dict[str, list[Plain]], metric: str, margin: float
 ) -> Plain:
     mode, why = place.mode_of(recipe) if recipe is not None else ("real", None)
-    values = [
-        (_figure(low, metric), _figure(high, metric)) for low, high in zip(runs[name], runs[BASELINE], strict=False)
-    ]
-    found = asdict(compare([low - high for low, high in values], margin))
+    both = zip(runs[name], runs[BASELINE], strict=False)
+    values = [(_figure(low, metric), _figure(high, metric)) for low, high in both]
+    usable = [(low, high) for low, high in values if math.isfinite(high)]
+    found = asdict(compare([low - high for low, high in usable], margin))
+    if len(usable) < len(values):
+        found["reason"] += f"; {len(values) - len(usable)} runs of FP32 itself ended without a finite figure"
     skipped = sum(run["skipped"] for run in runs[name])
     taken = sum(run["steps"] for run in runs[name])
     return {

@@ -94,6 +94,19 @@ def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
     assert found["cut_short"] == []
 
 
+def test_where_fp32_itself_breaks_down_nothing_is_said_of_the_lower_precision():
+    broken = {"figures": {"loss": None}, "wall_s": 0.1, "steps": 1, "skipped": 0}
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3}}
+    runs |= {f"{name}/{seed}": broken for name in ("fp32", "fp32-moved", "bf16") for seed in range(3)}
+    until = Slice(ends=time.monotonic() + 30.0)
+
+    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), until, kept(runs), margin=0.02)
+
+    assert found["pairs"][0]["verdict"] == "cannot_tell"
+    assert "3 runs of FP32 itself ended without a finite figure" in found["pairs"][0]["reason"]
+    assert found["baseline_mean"] is None
+
+
 def test_fp16_runs_under_a_scaler_whose_skips_are_counted():
     run = trained(find_task("char-lm"), PLACE, lower_by_id("fp16"), 0, 2)
 

@@ -96,6 +96,16 @@ def test_a_static_scale_stays_whatever_happens():
     assert run.scaler.get_scale() == 2.0**20
 
 
+def test_a_model_that_gives_nan_alone_skips_every_step_and_halves_the_scale_to_nothing():
+    steps = [ScaleStep(scale=2.0 ** (16 - step) if step < 160 else 0.0, skipped=True) for step in range(170)]
+
+    found = summarised("usual", steps, 2000, complete=True)
+
+    assert found.skipped_step_ratio == 1.0
+    assert found.settled_skipped_step_ratio is None
+    assert found.path[-1] == (160, -149.0)
+
+
 def test_skips_before_the_first_step_do_not_count_as_settled():
     steps = [ScaleStep(scale=2.0**power, skipped=power > 14) for power in (16, 15, 14, 14, 14, 15, 14, 14)]
 
