@@ -12,7 +12,7 @@ DOCUMENT = {
 }  # fmt: skip
 PAIR = {
     "precision": "nvfp4", "mode": "emulated", "difference_low": -0.01, "difference_mid": 0.002, "difference_high": 0.04,
-    "verdict": "not_equivalent", "seeds_needed": None,
+    "verdict": "not_equivalent", "seeds_needed": None, "pairs": 3, "diverged": 1,
 }  # fmt: skip
 SCALING = {
     "task": "char-lm", "static": [{}] * 41, "largest_without_overflow_log2": 16, "smallest_with_overflow_log2": None,
