@@ -146,6 +146,8 @@ def result_line(point: Measurement) -> str:
     """A result in one line."""
     if point.status != "ok":
         return f"{point.probe_id}: {point.status}: {point.reason}"
+    if point.kind == "numerics":
+        return f"{point.probe_id}: {finding_text(point)}"
     parts = []
     if point.time.median_s is not None:
         parts.append(f"{figure(point.time.median_s, MILLI)} ms")
@@ -160,6 +162,19 @@ def result_line(point: Measurement) -> str:
     if point.sampling.quality not in (None, "ok"):
         parts.append(str(point.sampling.quality))
     return f"{point.probe_id}: {', '.join(parts)}"
+
+
+def finding_text(point: Measurement) -> str:
+    """What training showed of a precision, in one line."""
+    figures = point.training_numerics
+    parts = [figures.verdict.replace("_", " ")] if figures.verdict else []
+    if figures.difference_mid is not None:
+        parts.append(f"{figures.metric} {figures.difference_mid:+.2g}")
+    if figures.skipped_step_ratio is not None:
+        parts.append(f"{100 * figures.skipped_step_ratio:.2g} % of steps skipped")
+    if figures.lowered_parameters_ratio is not None:
+        parts.append(f"{figures.lowered_parameters_ratio:.0%} of the parameters lowered")
+    return f"{', '.join(parts)}{', emulated' if figures.emulated else ''}"
 
 
 def summary_text(rows: Sequence[SummaryRow]) -> str:
