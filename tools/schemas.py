@@ -27,10 +27,12 @@ from planner.records.flat import columns
 from planner.records.measurement import KINDS
 from planner.records.measurement import SCHEMA as PROBE_SCHEMA
 from planner.validation.validate import SCHEMA as VALIDATE_SCHEMA
+from probes.numerics.session.document import NUMERICS_SCHEMA
 from probes.verify.document import SCHEMA as VERIFY_SCHEMA
 from reports.explain.derivation import Node
 from reports.explain.walk import EXPLAIN_SCHEMA
 from reports.page.comparison import COMPARISON_SCHEMA
+from tools.numerics_schema import numerics
 from tools.schema_types import (
     AMOUNT,
     COUNT,
@@ -346,6 +348,7 @@ DOCUMENTS: dict[str, Callable[[Definitions], Schema]] = {
     IMPORT_SCHEMA: imports,
     FLEET_SCHEMA: fleet,
     FIT_SCHEMA: fit,
+    NUMERICS_SCHEMA: numerics,
 }
 """The documents that have a schema, by their `schema` line."""
 

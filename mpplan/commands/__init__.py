@@ -68,6 +68,11 @@ COMMANDS = (
         help="Measure this machine: time, memory and power of training, per precision.",
     ),
     Command(
+        name="numerics",
+        target="mpplan.commands.measuring.numerics:numerics",
+        help="Train for real in lower precisions: overflows, lost gradients, parity, sensitive layers, a policy.",
+    ),
+    Command(
         name="check",
         target="mpplan.commands.measuring.check:check",
         help="Say whether a measurement record can be trusted, and what to run again.",

@@ -146,6 +146,8 @@ def result_line(point: Measurement) -> str:
     """A result in one line."""
     if point.status != "ok":
         return f"{point.probe_id}: {point.status}: {point.reason}"
+    if point.kind == "numerics":
+        return _finding_line(point)
     parts = []
     if point.time.median_s is not None:
         parts.append(f"{figure(point.time.median_s, MILLI)} ms")
@@ -160,6 +162,19 @@ def result_line(point: Measurement) -> str:
     if point.sampling.quality not in (None, "ok"):
         parts.append(str(point.sampling.quality))
     return f"{point.probe_id}: {', '.join(parts)}"
+
+
+def _finding_line(point: Measurement) -> str:
+    """What training showed of a precision, in one line."""
+    found = point.training_numerics
+    parts = [found.verdict.replace("_", " ")] if found.verdict else []
+    if found.difference_mid is not None:
+        parts.append(f"{found.metric} {found.difference_mid:+.2g}")
+    if found.skipped_step_ratio is not None:
+        parts.append(f"{100 * found.skipped_step_ratio:.2g} % of steps skipped")
+    if found.lowered_parameters_ratio is not None:
+        parts.append(f"{found.lowered_parameters_ratio:.0%} of the parameters lowered")
+    return f"{point.probe_id}: {', '.join(parts)}{', emulated' if found.emulated else ''}"
 
 
 def summary_text(rows: Sequence[SummaryRow]) -> str:

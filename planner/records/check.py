@@ -54,9 +54,9 @@ def check_record(file: MeasurementFile) -> Verdict:
     points = file.latest()
     timed = [point for point in points if point.status == "ok" and point.time.median_s is not None]
     findings = [*_imported(points), *_damaged(file), *_faults(points, timed, _drifted(file, timed)), *_loaded(timed)]
-    if not timed:
+    if not timed and not any(point.kind == "numerics" and point.status == "ok" for point in points):
         findings.append(_finding("empty", "no point has a time", (), serious=True))
-    elif not any(point.kind == "canary" for point in timed):
+    elif timed and not any(point.kind == "canary" for point in timed):
         findings.append(_finding("no-canary", "no canary was measured, so drift cannot be seen", ()))
     return Verdict(
         trustworthy=not any(finding.serious for finding in findings),

@@ -175,6 +175,47 @@ class Numerics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingNumerics:
+    """What real training showed of a lower precision (`mpplan numerics`); keys begin with `numerics_`.
+
+    The lower precision itself is the point's `precision` and `recipe`.
+    """
+
+    task: str | None = None
+    """What was trained: a built-in task, or `own`."""
+    instrument: str | None = None
+    """`parity`, `loss-scaling` or `policy`."""
+    baseline: str | None = None
+    """The higher precision of a pair."""
+    emulated: bool | None = None
+    """True: by exact quantise–dequantise, on a device that has no such arithmetic."""
+    steps: int | None = None
+    """Steps of each run."""
+    seeds: int | None = None
+    """Pairs of runs."""
+    metric: str | None = None
+    """What is compared: `loss` or `accuracy`."""
+    difference_low: float | None = None
+    """Lower end of the 90 % interval of the mean difference, lower precision minus baseline."""
+    difference_mid: float | None = None
+    """Mean difference."""
+    difference_high: float | None = None
+    """Upper end of the interval."""
+    margin: float | None = None
+    """Half the width of what counts as equal."""
+    verdict: str | None = None
+    """Of the test of equivalence: `equivalent`, `not_equivalent` or `cannot_tell`."""
+    seeds_needed: int | None = None
+    """Pairs that would tell; None where no number is enough or known."""
+    skipped_step_ratio: float | None = None
+    """Steps lost to overflows of the scaled loss, of the steps of these runs."""
+    steady_skipped_step_ratio: float | None = None
+    """The same of a long run at its growth interval, when the scale has settled."""
+    lowered_parameters_ratio: float | None = None
+    """Of a recommended policy: the share of the parameters that can be in the lower precision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedFigures:
     """What other points predict of this one, with `--verify` before it was run; keys begin with `predicted_`."""
 

@@ -18,6 +18,7 @@ from planner.records.measurement import Measurement
 PREFIXES = {
     "time": "time_", "memory": "memory_", "energy": "energy_", "power": "power_", "predicted": "predicted_",
     "imported": "imported_", "ranks": "rank_", "overlap": "overlap_",
+    "training_numerics": "numerics_",
 }  # fmt: skip
 """Group to the prefix of its keys; none where not listed."""
 
@@ -35,12 +36,16 @@ KEYS = {
 
 FIRST = "mpplan.probe/1"
 """The format before there were several ranks: it named collectives as nccl-tests does."""
+EARLIER = (FIRST, "mpplan.probe/2")
+"""Formats that are still read; the second had no lines of `mpplan numerics`."""
 _RENAMED = {"ranks": "world", "message_bytes": "bytes"}
 """Keys of `FIRST` to the present ones."""
 
 
 def brought_up(document: Mapping[str, object]) -> dict[str, object]:
-    """The values of a line of `FIRST` by their present keys."""
+    """The values of a line of an `EARLIER` format by their present keys."""
+    if document.get("schema") != FIRST:
+        return dict(document)
     values = {_RENAMED.get(key, key): value for key, value in document.items()}
     if values.get("kind") == "collective" and isinstance(op := values.pop("role", None), str):
         values["op"] = OPS_OF_NCCL_TESTS.get(op, op)

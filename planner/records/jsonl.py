@@ -15,14 +15,14 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from planner.records.flat import FIRST, FlatKey, brought_up, columns, columns_by_key, flatten, nest
+from planner.records.flat import EARLIER, FlatKey, brought_up, columns, columns_by_key, flatten, nest
 from planner.records.lines import numbered_lines
 from planner.records.measurement import KINDS, QUALITIES, SCHEMA, STATUSES, Measurement
 from planner.records.problem import Problems, RecordProblem
 
 _CHOICES = {"status": STATUSES, "kind": KINDS, "quality": QUALITIES}
-_MAY_BE_NEGATIVE = ("_c", "loss_trace", "monotonic_s")
-_TIMELESS = ("support", "idle", "meter")
+_MAY_BE_NEGATIVE = ("_c", "loss_trace", "monotonic_s", "difference_low", "difference_mid", "difference_high")
+_TIMELESS = ("support", "idle", "meter", "numerics")
 """Kinds whose points have no time of their own."""
 _POSITIVE = ("time_median_s", "tokens", "layers")
 _LARGEST, _LARGEST_WHOLE = 1e30, 2**53
@@ -116,7 +116,7 @@ def parse_line(text: str, number: int = 1) -> Measurement | RecordProblem:
     if not isinstance(document, dict):
         return RecordProblem(line=number, key=None, what=f"expected a JSON object, found {type(document).__name__}")
     schema = document.get("schema")
-    if schema == FIRST:
+    if schema in EARLIER:
         document = brought_up(document) | {"schema": SCHEMA}
     elif schema != SCHEMA:
         what = f"expected `{SCHEMA}`, found `{_shown(schema)}`"

@@ -20,12 +20,13 @@ from planner.records.figures import (
     PredictedFigures,
     Sampling,
     TimeStatistics,
+    TrainingNumerics,
 )
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.origin import Origin
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
-SCHEMA = "mpplan.probe/2"
+SCHEMA = "mpplan.probe/3"
 """Name and version of the line format; a line of an unknown version is reported and not used."""
 
 STATUSES = ("ok", "unsupported", "oom", "gated", "error")
@@ -52,9 +53,10 @@ KINDS = (
     "parallel_step",
     "waiting",
     "training",
+    "numerics",
 )
 """Kinds of points. Those of `SEVERAL_RANKS` are of several ranks; `training` (steps, epochs or runs that another tool
-metered) is imported, and `collective` may be."""
+metered) is imported, and `collective` may be. `numerics` is what real training showed of a precision."""
 
 SEVERAL_RANKS = ("collective", "overlap", "parallel_step", "waiting")
 """Kinds whose points several ranks take part in."""
@@ -105,6 +107,8 @@ class Measurement:
     """Temperatures, clocks and the power limit."""
     numerics: Numerics = field(default_factory=Numerics)
     """What the arithmetic did to the values."""
+    training_numerics: TrainingNumerics = field(default_factory=TrainingNumerics)
+    """What real training in this precision showed."""
     ranks: RankFigures = field(default_factory=RankFigures)
     """What each rank found."""
     overlap: OverlapFigures = field(default_factory=OverlapFigures)

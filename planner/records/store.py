@@ -31,6 +31,8 @@ from planner.records.summary import (
 
 RECORD_SUFFIXES = (".jsonl", ".jsonl.gz")
 """Endings of the files of records."""
+PARTS_SUFFIX = ".parts.jsonl"
+"""Ending of the file beside a record that holds what `mpplan numerics` found in full."""
 _SHOWN_NAMES = 10
 
 
@@ -211,7 +213,7 @@ def remove_record(record: RecordSummary) -> None:
         raise UsageError(f"`{record.name}` came with the package", hint="only records of your own can be removed")
     try:
         record.path.unlink()
-        for beside in (".trace.jsonl", ".trace.jsonl.gz"):
+        for beside in (".trace.jsonl", ".trace.jsonl.gz", PARTS_SUFFIX):
             record.path.with_name(record.name + beside).unlink(missing_ok=True)
         record.path.with_name(record.path.name + ".underway").unlink(missing_ok=True)
     except OSError as error:
@@ -225,6 +227,11 @@ def _name(path: Path) -> str:
     return path.stem
 
 
+def _is_beside(name: str) -> bool:
+    """Whether a file belongs to a record and is none itself."""
+    return ".trace.jsonl" in name or name.endswith(PARTS_SUFFIX)
+
+
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
     """What has the name of a record, sorted by name.
 
@@ -233,7 +240,7 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
     """
     try:
         with os.scandir(directory) as listed:
-            entries = [e for e in listed if e.name.endswith(RECORD_SUFFIXES) and ".trace.jsonl" not in e.name]
+            entries = [e for e in listed if e.name.endswith(RECORD_SUFFIXES) and not _is_beside(e.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -49,6 +49,8 @@ class RecordFacts:
     """Whether mpplan measured it on several ranks at once."""
     collectives: bool = False
     """Whether a result tells of what joins its GPUs."""
+    numerics_only: bool = False
+    """Whether it holds what training showed of precisions (`mpplan numerics`), and nothing of the device's rates."""
     problem: str | None = None
     """Why nothing of the file can be used; None where some of it can, and where it is empty."""
 
@@ -61,7 +63,7 @@ class RecordFacts:
     @property
     def gives_kernels(self) -> bool:
         """Whether rates of the device may be looked for in it: of several ranks only where it has any."""
-        return self.kernels or not self.several_ranks
+        return self.kernels or not (self.several_ranks or self.numerics_only)
 
 
 def catalogue_id(
@@ -114,6 +116,7 @@ def facts_of(file: MeasurementFile, verdict: Verdict) -> RecordFacts:
         kernels=not kinds.isdisjoint(KINDS_OF_KERNELS),
         several_ranks=last.imported.tool is None and any(_of_ranks(point) for point in file.measurements),
         collectives=any(tells_of_network(point) for point in file.measurements),
+        numerics_only=kinds == {"numerics"},
     )
 
 

@@ -17,10 +17,14 @@ from typing import IO, Any
 from planner.errors import CannotMeasureError, MpplanError
 from planner.records.jsonl import parse_line
 from planner.records.measurement import Measurement
+from probes.numerics.session.options import NumericsOptions
 from probes.process.torchrun import check_rendezvous, first_failure, is_rank, torchrun
 from probes.process.worker import EXIT_DEVICE_LOST, WITH_PARENT
 from probes.record.options import Options
 from probes.session.listener import Listener, Progress
+
+Asked = Options | NumericsOptions
+"""What a process can be asked to do."""
 
 RESTARTS = 6
 """Times that a run goes on in a new process after a crash."""
@@ -53,8 +57,8 @@ class ReportedError(MpplanError):
         self.exit_code = exit_code
 
 
-def run_in_process(options: Options, listener: Listener) -> Ended:
-    """Run the probes in a process of their own.
+def run_in_process(options: Asked, listener: Listener) -> Ended:
+    """Run the probes, or the instruments of `mpplan numerics`, in a process of their own.
 
     Raises:
         MpplanError: what the probe process reported, or that it could not go on.
@@ -72,7 +76,8 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
                 points=points, path=path, left_out=hearing.left_out, interrupted=interrupted, crashes=crash,
                 follows=path is None and hearing.follows,
             )  # fmt: skip
-        check_rendezvous(stderr, options)
+        if isinstance(options, Options):
+            check_rendezvous(stderr, options)
         words = last_words(code, stderr, hearing.lost)
         if path is None:
             raise CannotMeasureError(words, hint="run `mpplan doctor`")
@@ -84,7 +89,7 @@ def run_in_process(options: Options, listener: Listener) -> Ended:
     raise CannotMeasureError(f"the probe process died {RESTARTS + 1} times", hint=f"what was measured is in `{path}`")
 
 
-def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
+def _once(options: Asked, listener: Listener) -> tuple[_Hearing, int, str]:
     """Run one process; returns its events, its exit code and the end of its stderr."""
     environment = os.environ | {"PYTHONPATH": _with_our_root(os.environ.get("PYTHONPATH"))}
     hearing = _Hearing(listener)
@@ -92,7 +97,7 @@ def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
         tempfile.TemporaryFile() as errors,
         tempfile.TemporaryDirectory(prefix="mpplan-") as logs,
         subprocess.Popen(
-            [*_interpreter(options, logs), "probes.process.worker", options.to_json(), WITH_PARENT],
+            [*_interpreter(options, logs), options.worker, options.to_json(), WITH_PARENT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -113,10 +118,11 @@ def _once(options: Options, listener: Listener) -> tuple[_Hearing, int, str]:
         return hearing, code, _tail(errors)
 
 
-def _interpreter(options: Options, logs: str) -> list[str]:
+def _interpreter(options: Asked, logs: str) -> list[str]:
     """What runs the probe process: Python, or torchrun where this starts several ranks."""
-    several = options.ranks > 1 or options.nnodes > 1
-    return torchrun(options, logs) if several and not is_rank(os.environ) else [sys.executable, "-m"]
+    if isinstance(options, Options) and (options.ranks > 1 or options.nnodes > 1) and not is_rank(os.environ):
+        return torchrun(options, logs)
+    return [sys.executable, "-m"]
 
 
 class _Hearing:

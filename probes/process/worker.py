@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, NoReturn, TextIO
@@ -38,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 """Of `prctl` (linux/prctl.h): the signal that a process gets when its parent ends."""
 
 
-class _EventWriter:
+class EventWriter:
     """A listener that writes events as JSON lines."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -70,24 +71,29 @@ class _EventWriter:
         self.write("noted", text=text)
 
 
-def main() -> int:
-    """Run what the arguments say; the exit code is 0, that of an error, 75 or 130."""
+def main(read: Callable[[str], Any] = Options.from_json, run: Callable[[Any, EventWriter], int] | None = None) -> int:
+    """Run what the arguments say; the exit code is 0, that of an error, 75 or 130.
+
+    Args:
+        read: the first argument as options.
+        run: runs them; None: the probes.
+    """
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of libraries must not get between the events
-    events = _EventWriter(stream)
+    events = EventWriter(stream)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     _end_in_time()
     if WITH_PARENT in sys.argv[2:]:
         end_with_parent()
-    options = Options.from_json(sys.argv[1])
+    options = read(sys.argv[1])
     if _follows(options):
         events.write("follows")
-        events = _EventWriter(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open for as long as this runs
+        events = EventWriter(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open for as long as this runs
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that `--gpu-index` counts as nvidia-smi does
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
-        return _run(options, events)
+        return (run or _run)(options, events)
     except MpplanError as error:
         events.write("failed", message=error.message, hint=error.hint, exit_code=error.exit_code)
         return error.exit_code
@@ -154,13 +160,20 @@ def _interrupt(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _run(options: Options, events: _EventWriter) -> int:
+def without_torch(events: EventWriter) -> int | None:
+    """The exit code where PyTorch is missing, which is said; None where it is there."""
     try:
         import torch  # noqa: F401
     except ImportError:
         message, hint = "PyTorch is not installed, and the probes need it", "pip install 'mpplan[probe]'"
         events.write("failed", message=message, hint=hint, exit_code=4)
         return 4
+    return None
+
+
+def _run(options: Options, events: EventWriter) -> int:
+    if (code := without_torch(events)) is not None:
+        return code
     from probes.process.run import run, run_as_rank
     from probes.ranks.join import place_from_environment
     from probes.session.outcome import Outcome

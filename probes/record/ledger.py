@@ -14,10 +14,12 @@ from pathlib import Path
 from planner.errors import UsageError
 from planner.records.check import doubtful
 from planner.records.communication import with_rates
+from planner.records.figures import TrainingNumerics
 from planner.records.jsonl import read_measurements
 from planner.records.machine import DeviceIdentity, SoftwareVersions
 from planner.records.measurement import Measurement
 from planner.records.summary import ranks_of
+from planner.records.work import RunSetup
 from probes.record.figures import Figures
 from probes.record.lock import RecordLock
 from probes.record.options import Options
@@ -118,10 +120,32 @@ class PointLedger:
         )
         if trace is not None:
             self._writer.add_trace(self.run_id, point.probe_id, trace)
+        return self._added(measurement)
+
+    def write_finding(self, probe_id: str, precision: str, recipe: str, figures: TrainingNumerics) -> Measurement:
+        """Add a line of what training showed of a precision."""
+        return self._added(
+            Measurement(
+                suite_version=self._where.suite_version,
+                run_id=self.run_id,
+                probe_id=probe_id,
+                seq=self._next,
+                status="ok",
+                kind="numerics",
+                setup=RunSetup(workload="numerics", precision=precision, recipe=recipe),
+                training_numerics=figures,
+                device=self._where.device,
+                software=self._where.software,
+                timestamp_utc=_now().isoformat(timespec="milliseconds"),
+                monotonic_s=time.monotonic(),
+            )
+        )
+
+    def _added(self, measurement: Measurement) -> Measurement:
         self._writer.add(measurement)
         self._next += 1
         self.written += 1
-        self.known[point.probe_id] = measurement
+        self.known[measurement.probe_id] = measurement
         return measurement
 
     def is_done(self, point: Point) -> bool:

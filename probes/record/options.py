@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 SUITES = ("quick", "default", "thorough")
 BUDGETS_S = {
@@ -21,6 +22,9 @@ RANKS_BUDGETS_S = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """One run of the probes."""
+
+    worker: ClassVar[str] = "probes.process.worker"
+    """Module that the process runs."""
 
     suite: str = "default"
     device: str | None = None

@@ -101,4 +101,4 @@ def test_every_line_of_a_record_agrees_with_its_schema():
 
     assert file.measurements
     for measurement in file.measurements:
-        assert faults(json.loads(to_line(measurement)), "mpplan.probe/2") == []
+        assert faults(json.loads(to_line(measurement)), "mpplan.probe/3") == []

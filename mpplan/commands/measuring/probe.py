@@ -182,7 +182,7 @@ def _newest(kind: str) -> str:
 
     records_dir()
     for record in list_records():
-        if not record.shipped and record.facts.device_kind == kind:
+        if not record.shipped and record.facts.device_kind == kind and not record.facts.numerics_only:
             return str(record.path)
     raise UsageError("there is no record to continue", hint="start one without `--resume`")
 

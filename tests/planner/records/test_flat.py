@@ -20,7 +20,7 @@ LINES = (Path(__file__).parent / "probe_lines.jsonl").read_text(encoding="utf-8"
 commit are replaced."""
 
 KEYS = (Path(__file__).parent / "keys.txt").read_text(encoding="ascii").split()
-"""Every key of `mpplan.probe/2`. A key that goes or changes its name makes old records unreadable."""
+"""Every key of `mpplan.probe/3`. A key that goes or changes its name makes old records unreadable."""
 
 CHOICES = {"schema": (SCHEMA,), "status": STATUSES, "kind": KINDS, "quality": QUALITIES}
 TEXT = st.text(min_size=1, max_size=12)

@@ -63,7 +63,7 @@ def test_a_line_leaves_out_what_is_unknown() -> None:
     document = json.loads(to_line(a_measurement()))
 
     assert "power_mean_w" not in document
-    assert document["schema"] == "mpplan.probe/2"
+    assert document["schema"] == SCHEMA
 
 
 def test_a_nan_is_never_written() -> None:

@@ -28,7 +28,7 @@ def test_what_is_no_such_document_is_refused(change: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("", None), ("{}\n", "line 1: schema: expected `mpplan.probe/2`, found `None`")],
+    [("", None), ("{}\n", "line 1: schema: expected `mpplan.probe/3`, found `None`")],
 )
 def test_a_record_of_no_use_says_why_and_one_that_has_just_begun_is_not_at_fault(
     tmp_path: Path, text: str, problem: str | None

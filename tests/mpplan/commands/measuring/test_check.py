@@ -11,6 +11,7 @@ import pytest
 
 from mpplan.commands.measuring.check import again
 from planner.records.communication import RankFigures
+from planner.records.measurement import SCHEMA
 from planner.records.store import open_record
 from tests.planner.recorded import H200, a_canary, a_measurement, write_record
 
@@ -60,7 +61,7 @@ def test_with_strict_a_record_that_is_not_to_be_trusted_is_exit_6(run, home) -> 
     ("damage", "named"),
     [
         (lambda text: text[:-60], ":5: expected one JSON object, the line is cut off"),
-        (lambda text: text.replace("mpplan.probe/2", "mpplan.probe/9", 1), ":1: schema: expected `mpplan.probe/2`"),
+        (lambda text: text.replace(SCHEMA, "mpplan.probe/9", 1), f":1: schema: expected `{SCHEMA}`"),
         (lambda text: text.replace('"time_median_s":0.004', '"time_median_s":NaN', 1), ":1: time_median_s: expected a"),
         (lambda text: text.replace('"time_median_s":0.004', '"time_median_s":-1', 1), ":1: time_median_s: expected a"),
         (lambda text: text.replace("0d0e5f0e", "ffffffff", 1), ":1: run_id: two records in one file"),

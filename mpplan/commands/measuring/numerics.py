@@ -1,0 +1,209 @@
+"""`mpplan numerics`: train for real in lower precisions, and say what they do to the numbers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from json import dumps
+from math import isfinite
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpplan.ui import options
+from mpplan.ui.console import fail, note, warn
+from planner.errors import CannotMeasureError, IncompleteError, UsageError
+from planner.records.home import has_data_dir, records_dir, user_path
+from planner.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from probes.numerics.session.options import NumericsOptions
+    from probes.process.client import Ended
+
+_Device = Annotated[str, typer.Option("--device", help="gpu (or cuda) or cpu.", metavar="DEVICE")]
+_Task = Annotated[
+    str | None,
+    typer.Option("--task", help="What to train: char-lm, digits-cnn … or your own module:factory.", metavar="LIST"),
+]
+_Precision = Annotated[
+    str | None,
+    typer.Option("--precision", help="Lower precisions, for example fp16,fp8,mxfp8,nvfp4.", metavar="LIST"),
+]
+_Metric = Annotated[
+    str | None, typer.Option("--metric", help="What parity is judged by: loss or accuracy.", metavar="NAME")
+]
+_Margin = Annotated[
+    float | None,
+    typer.Option("--margin", help="Difference that counts as equal. Default 0.02 of loss, 0.01 of accuracy.",
+                 metavar="X"),
+]  # fmt: skip
+_Seeds = Annotated[int | None, typer.Option("--seeds", min=3, help="Most pairs of runs. Default 8.", metavar="N")]
+_Size = Annotated[str | None, typer.Option("--size", help="small or large. Default large on a GPU.", metavar="SIZE")]
+_Index = Annotated[int, typer.Option("--gpu-index", min=0, help="Index of the GPU, as in nvidia-smi.", metavar="N")]
+_Budget = Annotated[
+    str | None, typer.Option("--budget", help="Time limit. Default 10m on a GPU, 3m on a CPU.", metavar="TIME")
+]
+_Resume = Annotated[bool, typer.Option("--resume", help="Continue the record of -o, or your newest one of such a run.")]
+_Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads. Default 1 on a CPU.", metavar="N")]
+
+
+def numerics(
+    device: _Device = "gpu",
+    task: _Task = None,
+    precision: _Precision = None,
+    metric: _Metric = None,
+    margin: _Margin = None,
+    seeds: _Seeds = None,
+    size: _Size = None,
+    gpu_index: _Index = 0,
+    budget: _Budget = None,
+    resume: _Resume = False,
+    threads: _Threads = None,
+    output: options.OutputOption = None,
+    json: options.JsonFlag = False,
+    strict: options.StrictFlag = False,
+    quiet: options.QuietFlag = False,
+) -> None:
+    """Train for real in lower precisions: overflows, lost gradients, parity, sensitive layers, a policy.
+
+    The record is kept in your data directory and, with -o, also there; what each part found in full stands beside it.
+    Built-in tasks download nothing. What a device cannot run is emulated exactly, and named so.
+    """
+    settings = _options(
+        device=device, task=task, precision=precision, metric=metric, margin=margin, seeds=seeds, size=size,
+        gpu_index=gpu_index, budget=budget, resume=resume, threads=threads, output=output,
+    )  # fmt: skip
+    if find_spec("torch") is None:
+        raise CannotMeasureError("PyTorch is not installed, and training needs it", hint="pip install 'mpplan[probe]'")
+    ended = _run(settings, quiet=quiet or json)
+    if ended.path is None:
+        raise typer.Abort
+    document = _report(ended, json=json, quiet=quiet)
+    if ended.interrupted:
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `mpplan numerics --resume`")
+        raise typer.Exit(130)
+    if strict and document["cut_short"]:
+        raise IncompleteError(
+            f"{len(document['cut_short'])} parts were cut short", hint="`--resume` goes on, `--budget` gives more time"
+        )
+
+
+def _options(
+    *, device: str, task: str | None, precision: str | None, metric: str | None, margin: float | None,
+    seeds: int | None, size: str | None, gpu_index: int, budget: str | None, resume: bool, threads: int | None,
+    output: str | None,
+) -> NumericsOptions:  # fmt: skip
+    """The flags, checked before anything is started.
+
+    Raises:
+        UsageError: a value is not allowed.
+        CannotMeasureError: a package that a task needs is missing.
+    """
+    from probes.numerics.lowering.recipes import choose_lower
+    from probes.numerics.session.options import METRICS, NumericsOptions
+    from probes.numerics.tasks import choose_tasks
+    from probes.numerics.tasks.interface import SIZES
+
+    if device not in ("gpu", "cuda", "cpu"):
+        raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
+    for flag, value, known in (("--metric", metric, METRICS), ("--size", size, SIZES)):
+        if value is not None and value not in known:
+            raise UsageError(f"{flag}: unknown {flag[2:]} `{value}`", hint=f"one of {', '.join(known)}")
+    if margin is not None and not (isfinite(margin) and margin > 0):
+        raise UsageError(f"--margin: expected a number above 0, found `{margin:g}`", hint="for example `--margin 0.02`")
+    kind = "cpu" if device == "cpu" else "cuda"
+    tasks = None if task is None else choose_tasks(_list(task, "--task"))
+    lower = None if precision is None else choose_lower(_list(precision, "--precision"))
+    budget_s = parse_duration_s(budget, "--budget") if budget else None
+    path = None if output is None else _writable(output, resume=resume)
+    return NumericsOptions(
+        device=kind,
+        gpu_index=gpu_index,
+        tasks=tasks,
+        precisions=None if lower is None else tuple(recipe.id for recipe in lower),
+        metric=metric,
+        margin=margin,
+        seeds=seeds,
+        size=size,
+        budget_s=budget_s,
+        asked_unix_s=time(),
+        path=path if path is not None else (_newest(kind) if resume else None),
+        store=None if path is not None and not has_data_dir() else str(records_dir()),
+        resume=resume,
+        threads=threads,
+    )
+
+
+def _list(text: str, flag: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise UsageError(f"{flag}: expected a name, found nothing", hint=f"leave {flag} out for the usual ones")
+    return names
+
+
+def _writable(output: str, *, resume: bool) -> str:
+    from mpplan.ui.output import open_output
+
+    if output == "-":
+        raise UsageError("--output: the record cannot go to stdout", hint="`--json` prints the answer there")
+    open_output(output)
+    path = user_path(output)
+    if path.suffix != ".jsonl":
+        raise UsageError("--output: a record ends in `.jsonl`", hint=f"name it `{path.stem}.jsonl`")
+    if path.exists() and path.stat().st_size and not resume:
+        raise UsageError(f"`{path}` exists already", hint="continue it with `--resume`, or name another file")
+    return str(path)
+
+
+def _newest(kind: str) -> str:
+    """The user's newest record of such a run, also one that was ended before it had a line.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from planner.records.store import PARTS_SUFFIX
+
+    parts = sorted(records_dir().glob(f"*{PARTS_SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in parts:
+        if _device_of(path) == kind:
+            return str(path.with_name(path.name.removesuffix(PARTS_SUFFIX) + ".jsonl"))
+    raise UsageError("there is no run to continue", hint="start one without `--resume`")
+
+
+def _device_of(parts: Path) -> str | None:
+    from probes.numerics.session.document import HEAD
+    from probes.numerics.session.parts import read_parts
+
+    return read_parts(parts).get(HEAD, {}).get("device")
+
+
+def _run(settings: NumericsOptions, *, quiet: bool) -> Ended:
+    from mpplan.ui.probe_display import display
+    from probes.process.client import run_in_process
+
+    with display(quiet=quiet) as screen:
+        return run_in_process(settings, screen)
+
+
+def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
+    """Print the answer on stdout, and what was cut short on stderr."""
+    from mpplan.ui.numerics_display import numerics_text
+    from probes.numerics.session.document import HEAD, numerics_document
+    from probes.numerics.session.parts import parts_path, read_parts
+
+    beside = parts_path(Path(str(ended.path)))
+    parts = read_parts(beside) if beside.exists() else {}
+    if HEAD not in parts:
+        return {"cut_short": ["everything"]}
+    document = numerics_document(parts, ended.path)
+    if json:
+        typer.echo(dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo(numerics_text(document), nl=False)
+    for what in document["cut_short"]:
+        warn(f"cut short: {what}", quiet=quiet)
+    if document["cut_short"]:
+        note("`--resume` goes on with what is missing, `--budget` gives more time", quiet=quiet)
+    note(f"wrote {ended.path} and {beside}", quiet=quiet)
+    return document

@@ -1,0 +1,64 @@
+"""What real training showed of precisions: the lines of `mpplan numerics` in a record, for a plan and for a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.records.figures import TrainingNumerics
+from planner.records.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionFinding:
+    """One finding about one precision on one device."""
+
+    precision: str
+    """The lower precision, as a plan names it: `fp16`, `fp8` …"""
+    recipe: str
+    """How it was applied."""
+    device_kind: str
+    """`cuda` or `cpu`."""
+    device_name: str
+    probe_id: str
+    """Point of the record that says it."""
+    figures: TrainingNumerics
+    """What was found: the task, the pair, the verdict, the steps that were lost."""
+
+
+def precision_findings(points: Iterable[Measurement], precision: str | None = None) -> tuple[PrecisionFinding, ...]:
+    """What a record tells of precisions, in its order; the last line of a point that was measured again.
+
+    Args:
+        points: of a record.
+        precision: only of this one; None: of all.
+    """
+    newest: dict[str, PrecisionFinding] = {}
+    for point in points:
+        asked, recipe = point.setup.precision, point.setup.recipe
+        if point.kind != "numerics" or point.status != "ok" or asked is None or recipe is None:
+            continue
+        newest.pop(point.probe_id, None)
+        newest[point.probe_id] = PrecisionFinding(
+            precision=asked,
+            recipe=recipe,
+            device_kind=point.device.kind,
+            device_name=point.device.name,
+            probe_id=point.probe_id,
+            figures=point.training_numerics,
+        )
+    return tuple(finding for finding in newest.values() if precision in (None, finding.precision))
+
+
+def skipped_step_ratio(findings: Iterable[PrecisionFinding], precision: str) -> float | None:
+    """Steps that a long run in this precision loses to overflows: the goodput of loss scaling; None where unknown.
+
+    What was measured at a settled scale counts, of several tasks the most; the search for the first scale does not,
+    since a long run does it once.
+    """
+    ratios = [
+        finding.figures.steady_skipped_step_ratio
+        for finding in findings
+        if finding.precision == precision and finding.figures.steady_skipped_step_ratio is not None
+    ]
+    return max(ratios, default=None)

@@ -1,0 +1,1 @@
+"""Element formats, scalings, and histograms of exponents."""

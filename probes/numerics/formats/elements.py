@@ -1,0 +1,100 @@
+"""Element formats, and the exact rounding of FP32 values to them: to nearest, ties to even, saturating.
+
+Sources: FP16 and BF16 as in IEEE 754-2019 and torch; E4M3 and E5M2 are the FP8 formats of Micikevicius et al.
+(arXiv 2209.05433); E2M1 is that of the OCP Microscaling Formats specification v1.0, section 5.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+FP32_TOP_EXPONENT = 127
+"""Exponent of the largest powers of two in FP32."""
+_EXPONENT_BITS = 0x7F800000
+"""Of an FP32 number: they alone are the power of two below its magnitude."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementFormat:
+    """A binary floating-point format with subnormals."""
+
+    id: str
+    mantissa_bits: int
+    """Stored ones, without the leading 1."""
+    min_exponent: int
+    """Of the smallest normal number."""
+    largest: float
+    """Largest finite number."""
+    overflows_to_infinity: bool
+    """Whether a value beyond the largest becomes infinite (FP16, BF16), so that a step of training is lost, or is
+    saturated, as casts of scaled tensors do."""
+
+    @property
+    def smallest(self) -> float:
+        """Smallest positive number, a subnormal one."""
+        return float(2.0 ** (self.min_exponent - self.mantissa_bits))
+
+    @property
+    def flushed_up_to(self) -> float:
+        """Magnitudes up to this one become zero: half the smallest number, the tie included, which is even."""
+        return self.smallest / 2.0
+
+    @property
+    def beyond_from(self) -> float:
+        """Magnitudes from this one on round beyond the largest: half a step above it."""
+        return self.largest + float(2.0 ** (_exponent_of(self.largest) - self.mantissa_bits)) / 2.0
+
+
+def _exponent_of(value: float) -> int:
+    from math import frexp
+
+    return frexp(value)[1] - 1
+
+
+FORMATS: tuple[ElementFormat, ...] = (
+    ElementFormat(id="fp16", mantissa_bits=10, min_exponent=-14, largest=65504.0, overflows_to_infinity=True),
+    ElementFormat(
+        id="bf16", mantissa_bits=7, min_exponent=-126, largest=(2.0 - 2.0**-7) * 2.0**127, overflows_to_infinity=True
+    ),
+    ElementFormat(id="e4m3", mantissa_bits=3, min_exponent=-6, largest=448.0, overflows_to_infinity=False),
+    ElementFormat(id="e5m2", mantissa_bits=2, min_exponent=-14, largest=57344.0, overflows_to_infinity=False),
+    ElementFormat(id="e2m1", mantissa_bits=1, min_exponent=0, largest=6.0, overflows_to_infinity=False),
+)
+"""The formats that training uses below FP32."""
+
+
+def find_format(name: str) -> ElementFormat:
+    """The format of this id.
+
+    Raises:
+        UsageError: there is none.
+    """
+    by_id = {element.id: element for element in FORMATS}
+    if name not in by_id:
+        raise UsageError(f"unknown number format `{name}`", hint=f"one of {', '.join(by_id)}")
+    return by_id[name]
+
+
+def rounded(x: torch.Tensor, element: ElementFormat) -> torch.Tensor:
+    """FP32 values rounded to a format, still held in FP32; NaN stays NaN.
+
+    Rounding is to nearest with ties to even, subnormals included. Beyond the largest number a value becomes infinite
+    where the format does that, and the largest number otherwise.
+
+    Args:
+        x: FP32, of any shape.
+        element: the format.
+    """
+    import torch
+
+    if element.id in ("fp16", "bf16"):
+        return x.to(torch.float16 if element.id == "fp16" else torch.bfloat16).to(torch.float32)
+    below = (x.detach().view(torch.int32) & _EXPONENT_BITS).view(torch.float32)  # 2^floor(log2 |x|)
+    step = below.clamp_(min=2.0**element.min_exponent, max=2.0**FP32_TOP_EXPONENT).mul_(2.0**-element.mantissa_bits)
+    return torch.div(x, step).round_().mul_(step).clamp_(-element.largest, element.largest)

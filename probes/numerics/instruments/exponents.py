@@ -1,0 +1,183 @@
+"""Exponents of weights, activations and gradients, layer by layer, while a model trains in FP32.
+
+From the histograms follows, for any format and any scale, what would be flushed to zero and what would saturate; and
+from the updates what would be swallowed by weights held in that format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+
+from probes.numerics.formats.elements import FORMATS, find_format
+from probes.numerics.formats.histogram import Magnitudes, magnitudes, nothing, swallowed_ratio
+from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
+from probes.numerics.lowering.switches import kinds_of
+from probes.numerics.tasks.interface import Task
+from probes.numerics.training import Place, Run
+
+TENSORS = ("weights", "activations", "gradients", "weight_gradients")
+"""`gradients` are those of a layer's output, which its backward products read."""
+SWALLOWING = ("bf16", "fp16")
+"""Formats that weights are held in somewhere."""
+LOOKS = 5
+"""Steps at which is looked, evenly over the run."""
+MOST_STEPS, LEAST_STEPS = 100, 5
+
+
+@dataclass(slots=True, kw_only=True)
+class LayerMagnitudes:
+    """What was seen of one layer; grows while it is watched."""
+
+    kind: str
+    seen: dict[str, Magnitudes] = field(default_factory=lambda: {name: nothing() for name in TENSORS})
+    """By tensor."""
+    swallowed: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in SWALLOWING})
+    """Shares of updates, one for each look, by format."""
+
+    def add(self, tensor: str, values: torch.Tensor) -> None:
+        """Count the values of a tensor."""
+        self.seen[tensor] = self.seen[tensor] + magnitudes(values)
+
+
+class Watch:
+    """Looks at the layers of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        kinds = kinds_of(run.switches.layers)
+        self.layers = {name: LayerMagnitudes(kind=kind) for name, kind in kinds.items()}
+        self._looking = False
+        self._handles = [
+            layer.register_forward_hook(partial(self._seen, name)) for name, layer in run.switches.layers.items()
+        ]
+
+    def look(self) -> float:
+        """Take one step and count everything in it; returns its loss."""
+        before = {name: self._weights(name) for name in self.layers}
+        self._looking = True
+        loss, _ = self._run.one_step(self._gradients)
+        self._looking = False
+        for name, tensors in before.items():
+            now = self._weights(name)
+            for element in SWALLOWING:
+                shares = [
+                    swallowed_ratio(old, new - old, find_format(element))
+                    for old, new in zip(tensors, now, strict=True)
+                ]  # fmt: skip
+                sizes = [old.numel() for old in tensors]
+                share = sum(s * n for s, n in zip(shares, sizes, strict=True)) / max(sum(sizes), 1)
+                self.layers[name].swallowed[element].append(share)
+            for tensor in now:
+                self.layers[name].add("weights", tensor)
+        return loss
+
+    def close(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _weights(self, name: str) -> list[torch.Tensor]:
+        own = self._run.switches.layers[name].parameters(recurse=False)
+        return [parameter.detach().clone() for parameter in own]
+
+    def _seen(self, name: str, _layer: Any, _arguments: Any, output: Any) -> None:
+        if not self._looking or not isinstance(output, torch.Tensor) or not output.is_floating_point():
+            return
+        self.layers[name].add("activations", output)
+        if output.requires_grad:
+            output.register_hook(partial(self.layers[name].add, "gradients"))
+
+    def _gradients(self) -> None:
+        for name, layer in self._run.switches.layers.items():
+            for parameter in layer.parameters(recurse=False):
+                if parameter.grad is not None:
+                    self.layers[name].add("weight_gradients", parameter.grad)
+
+
+def described(seen: Magnitudes) -> Plain:
+    """A histogram as a document: counts by exponent, and what each format makes of the values."""
+    octaves = seen.octaves()
+    low, high = (min(octaves), max(octaves)) if octaves else (0, -1)
+    formats = {}
+    for element in FORMATS:
+        best = seen.best_scale_log2(element)
+        formats[element.id] = {
+            "flushed_ratio": seen.flushed_ratio(element),
+            "saturated_ratio": seen.saturated_ratio(element),
+            "best_scale_log2": best,
+            "flushed_at_best_ratio": None if best is None else seen.flushed_ratio(element, best),
+        }
+    return {
+        "values": seen.total, "zeros_ratio": seen.zeros / seen.total if seen.total else 0.0,
+        "not_finite": seen.not_finite, "least_exponent": low if octaves else None,
+        "counts": [octaves.get(exponent, 0) for exponent in range(low, high + 1)], "formats": formats,
+    }  # fmt: skip
+
+
+def watch(run: Run, steps: int, until: Slice) -> tuple[Watch, int]:
+    """Train for some steps and look now and then; returns what was seen and the steps that were taken."""
+    seen = Watch(run)
+    every = max(steps // LOOKS, 1)
+    taken = 0
+    try:
+        for number in range(steps):
+            if number > 0 and until.left_s < 0:
+                break
+            if number % every == 0 or number == steps - 1:
+                seen.look()
+            else:
+                run.one_step()
+            taken += 1
+    finally:
+        seen.close()
+    return seen, taken
+
+
+def histograms(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:
+    """Histograms of a task in FP32, as a plain document."""
+
+    def measure() -> Plain:
+        until.must_last()
+        run = Run(task, 0, place)
+        timed = run.train(2)
+        each_s = max(timed.wall_s / 2.0, 1e-4)
+        steps = int(min(max(0.5 * until.left_s / each_s, LEAST_STEPS), MOST_STEPS))
+        seen, taken = watch(run, steps, until)
+        layers = [_layer(name, layer) for name, layer in seen.layers.items()]
+        return {
+            "precision": "fp32", "mode": "real", "steps": taken, "layers": layers, "overall": _overall(seen),
+            "cut_short": [f"{steps - taken} of {steps} steps"] if taken < steps else [],
+        }  # fmt: skip
+
+    try:
+        return keep("fp32", measure)
+    except OutOfTimeError:
+        return {"precision": "fp32", "mode": "real", "steps": 0, "layers": [], "overall": {},
+                "cut_short": ["histograms: no time was left"]}  # fmt: skip
+
+
+def _layer(name: str, layer: LayerMagnitudes) -> Plain:
+    return {
+        "layer": name,
+        "kind": layer.kind,
+        "tensors": {tensor: described(seen) for tensor, seen in layer.seen.items()},
+        "swallowed_ratio": {element: _mean(shares) for element, shares in layer.swallowed.items()},
+    }
+
+
+def _overall(seen: Watch) -> Plain:
+    """All layers together, by tensor, and the mean share of swallowed updates by format."""
+    layers = list(seen.layers.values())
+    total = {name: sum((layer.seen[name] for layer in layers), nothing()) for name in TENSORS}
+    swallowed = {name: _mean([share for layer in layers for share in layer.swallowed[name]]) for name in SWALLOWING}
+    return {"tensors": {name: described(value) for name, value in total.items()}, "swallowed_ratio": swallowed}
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else None

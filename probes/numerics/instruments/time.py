@@ -1,0 +1,48 @@
+"""The time of an instrument, and the keeping of each thing that it has finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Plain = dict[str, Any]
+"""What JSON can hold."""
+
+Keep = Callable[[str, Callable[[], Plain]], Plain]
+"""`(key, compute)`: what was kept under the key, or what is computed now and kept at once."""
+
+
+class OutOfTimeError(Exception):
+    """The time of an instrument is up; what it has finished is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Time until a moment of the monotonic clock."""
+
+    ends: float
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left; below zero where it is over."""
+        return self.ends - time.monotonic()
+
+    def first(self, share: float) -> Slice:
+        """A slice of this share of what is left."""
+        return Slice(ends=time.monotonic() + share * max(self.left_s, 0.0))
+
+    def must_last(self, expected_s: float = 0.0) -> None:
+        """Go on only where there is time.
+
+        Raises:
+            OutOfTimeError: there is not.
+        """
+        if self.left_s < expected_s:
+            raise OutOfTimeError
+
+
+def keep_nothing(_key: str, compute: Callable[[], Plain]) -> Plain:
+    """Computes each time; for tests and for callers that need no resume."""
+    return compute()

@@ -1,0 +1,118 @@
+"""The three products of a linear layer on quantised operands, and tensors rounded on their way through a layer.
+
+```
+y  = q(x) q(w)^T     dx = q(dy) q(w)     dw = q(dy)^T q(x)
+```
+
+Each operand is scaled along the inner dimension of its own product. Emulated products are FP32 products of the exact
+quantised values; what is left of a real kernel is the order and width of its sums.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import nn
+
+from probes.numerics.formats.elements import find_format
+from probes.numerics.formats.scales import SCALINGS
+from probes.numerics.lowering.recipes import LowerRecipe
+
+
+def quantised(x: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, weight: bool = False) -> torch.Tensor:
+    """A tensor as the recipe's matrix units see it, in FP32; the last dimension is the product's inner one."""
+    name = recipe.gradient_format if gradient else recipe.forward_format
+    return SCALINGS[recipe.scaling](x.float(), find_format(name), weight)
+
+
+class _Products(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
+    """`[rows, in] x [out, in] -> [rows, out]` with all three products quantised."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.recipe = recipe
+        return quantised(x, recipe) @ quantised(weight, recipe, weight=True).t()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        x, weight = ctx.saved_tensors
+        dy, recipe = grads[0], ctx.recipe
+        dx = quantised(dy, recipe, gradient=True) @ quantised(weight.t(), recipe, weight=True).t()
+        dw = quantised(dy.t(), recipe, gradient=True) @ quantised(x.t(), recipe).t()
+        return dx, dw, None
+
+
+class _ValueRounded(torch.autograd.Function):  # type: ignore[misc]
+    """Quantises on the way forward; the gradient passes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, recipe: LowerRecipe, dim: int) -> torch.Tensor:
+        return quantised(x.movedim(dim, -1), recipe).movedim(-1, dim)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        return grads[0], None, None
+
+
+class _GradientRounded(torch.autograd.Function):  # type: ignore[misc]
+    """Passes forward; quantises the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, recipe: LowerRecipe, dim: int) -> torch.Tensor:
+        ctx.recipe, ctx.dim = recipe, dim
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        moved = grads[0].movedim(ctx.dim, -1)
+        return quantised(moved, ctx.recipe, gradient=True).movedim(-1, ctx.dim), None, None
+
+
+def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, real: bool) -> torch.Tensor:
+    """The layer's output `[..., out]` in FP32."""
+    if real and not (layer.in_features % 16 or layer.out_features % 16 or (x.numel() // x.shape[-1]) % 16):
+        return _real(layer, x, recipe)
+    flat = x.reshape(-1, x.shape[-1]).float()
+    y = _Products.apply(flat, layer.weight, recipe)
+    y = y if layer.bias is None else y + layer.bias
+    return torch.as_tensor(y).reshape(*x.shape[:-1], layer.out_features)
+
+
+def _real(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
+    """The same on the device's own matrix units, by the probes' layers; sizes are multiples of 16."""
+    if recipe.scaling == "mx":
+        from probes.precisions.linear.mx_linear import MxLinear
+
+        held: Any = SimpleNamespace(weight=layer.weight.bfloat16(), bias=layer.bias, emulate=False)
+        return MxLinear.forward(held, x.bfloat16()).float()
+    from probes.precisions.linear.scaled_linear import ScaledLinear
+
+    held = SimpleNamespace(weight=layer.weight, bias=layer.bias, rowwise=recipe.scaling == "rowwise")
+    return ScaledLinear.forward(held, x.contiguous()).float()
+
+
+def convolution(layer: nn.Conv2d, x: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
+    """A convolution of quantised operands, scaled along the channels."""
+    weight = _ValueRounded.apply(layer.weight, recipe, 1)
+    y = layer._conv_forward(_ValueRounded.apply(x.float(), recipe, 1), weight, layer.bias)
+    return _GradientRounded.apply(y, recipe, 1)
+
+
+def embedding(layer: nn.Embedding, index: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
+    """Rows of a table, quantised; so are the gradients that go back into it."""
+    rows = nn.functional.embedding(index, layer.weight, layer.padding_idx)
+    return _GradientRounded.apply(_ValueRounded.apply(rows, recipe, -1), recipe, -1)
+
+
+def other(forward: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], recipe: LowerRecipe) -> Any:
+    """Any other layer between quantised inputs and a quantised gradient: norms, and layers that are not known."""
+    rounded = [_ValueRounded.apply(value.float(), recipe, -1) if _is_real(value) else value for value in arguments]
+    y = forward(*rounded, **keywords)
+    return _GradientRounded.apply(y, recipe, -1) if _is_real(y) else y
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()

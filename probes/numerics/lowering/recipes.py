@@ -1,0 +1,112 @@
+"""The lower precisions that training is tried in, and whether a device runs them or they are emulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from planner.errors import UsageError
+
+REAL, EMULATED = "real", "emulated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowerRecipe:
+    """One lower precision, with all its knobs set."""
+
+    id: str
+    """As the planner's policies name it: `bf16`, `fp16`, `fp8`, `fp8-rowwise` …"""
+    precision: str
+    """What a user asks a plan for."""
+    summary: str
+    autocast: str | None = None
+    """Type of the autocast region around the forward pass, as torch names it; None: linear layers are scaled."""
+    forward_format: str = ""
+    """Format of inputs and weights."""
+    gradient_format: str = ""
+    """Format of the gradients that arrive at a layer's output."""
+    scaling: str = ""
+    """Key of `formats.scales.SCALINGS`."""
+    loss_scaling: bool = False
+    real_from: tuple[int, int] | None = None
+    """Least CUDA compute capability that runs it here; None: it is emulated everywhere."""
+    why_emulated: str = ""
+    """Said where it is."""
+    on_cpu: bool = False
+    """Whether a CPU runs it for real."""
+    needs: str | None = None
+    """A package without which it is emulated."""
+
+    def mode_on(self, kind: str, capability: tuple[int, int]) -> tuple[str, str | None]:
+        """`real` or `emulated` on a device, and why where it is emulated."""
+        if kind == "cpu":
+            return (REAL, None) if self.on_cpu else (EMULATED, "a CPU has no such matrix units")
+        if self.real_from is None:
+            return EMULATED, self.why_emulated
+        if capability < self.real_from:
+            wanted, have = (".".join(map(str, pair)) for pair in (self.real_from, capability))
+            return EMULATED, f"compute capability {wanted} has it, this device has {have}"
+        if self.needs is not None and find_spec(self.needs) is None:
+            return EMULATED, f"needs {self.needs}, which is not installed"
+        return REAL, None
+
+
+LOWER: tuple[LowerRecipe, ...] = (
+    LowerRecipe(
+        id="bf16", precision="bf16", summary="FP32 weights, BF16 autocast", autocast="bfloat16", real_from=(8, 0),
+        on_cpu=True, forward_format="bf16", gradient_format="bf16",
+    ),
+    LowerRecipe(
+        id="fp16", precision="fp16", summary="FP32 weights, FP16 autocast, dynamic loss scaling", autocast="float16",
+        loss_scaling=True, real_from=(7, 0), on_cpu=True, forward_format="fp16", gradient_format="fp16",
+    ),
+    LowerRecipe(
+        id="fp8", precision="fp8", summary="linear layers in FP8, one scale per tensor", forward_format="e4m3",
+        gradient_format="e5m2", scaling="tensorwise", real_from=(8, 9),
+    ),
+    LowerRecipe(
+        id="fp8-rowwise", precision="fp8", summary="linear layers in FP8, one scale per row", forward_format="e4m3",
+        gradient_format="e4m3", scaling="rowwise", real_from=(9, 0),
+    ),
+    LowerRecipe(
+        id="fp8-blockwise", precision="fp8", summary="linear layers in FP8, scales of 128 and of 128 x 128",
+        forward_format="e4m3", gradient_format="e4m3", scaling="blockwise",
+        why_emulated="torch has no training kernel with scales of 128 elements on every GPU that has FP8",
+    ),
+    LowerRecipe(
+        id="mxfp8", precision="mxfp8", summary="linear layers in MXFP8, a power of two per 32 elements",
+        forward_format="e4m3", gradient_format="e4m3", scaling="mx", real_from=(10, 0), needs="torchao",
+    ),
+    LowerRecipe(
+        id="nvfp4", precision="nvfp4", summary="linear layers in NVFP4, an E4M3 scale per 16 elements",
+        forward_format="e2m1", gradient_format="e2m1", scaling="nvfp4",
+        why_emulated="neither torch nor torchao has a training kernel for it",
+    ),
+)  # fmt: skip
+"""All lower precisions, from the mildest to the harshest."""
+
+USUAL = ("bf16", "fp16", "fp8", "nvfp4")
+"""Tried where none is named: one of each width."""
+
+
+def choose_lower(names: Iterable[str]) -> tuple[LowerRecipe, ...]:
+    """Recipes by id or precision, in the order of the registry; `USUAL` where no name is given.
+
+    Raises:
+        UsageError: a name is none of them.
+    """
+    asked = {name.strip().lower() for name in names if name.strip()} or set(USUAL)
+    known = {recipe.id for recipe in LOWER} | {recipe.precision for recipe in LOWER}
+    for name in sorted(asked - known):
+        raise UsageError(f"unknown precision `{name}`", hint=f"one of {', '.join(recipe.id for recipe in LOWER)}")
+    return tuple(recipe for recipe in LOWER if recipe.id in asked)
+
+
+def lower_by_id(name: str) -> LowerRecipe:
+    """The recipe of this id.
+
+    Raises:
+        KeyError: there is none (a bug in the caller).
+    """
+    return {recipe.id: recipe for recipe in LOWER}[name]

@@ -1,0 +1,104 @@
+"""Switches on the layers of a model: each can be turned to a lower precision and back, between two steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from probes.numerics.lowering import products
+from probes.numerics.lowering.recipes import LowerRecipe
+
+ROUTER = re.compile(r"router|gate$|gating", re.IGNORECASE)
+NORM = re.compile(r"norm|\bln", re.IGNORECASE)
+
+
+class Switches:
+    """The layers of a model that hold parameters of their own, each in FP32 until it is turned."""
+
+    def __init__(self, model: nn.Module, device_kind: str = "cpu", real: Iterable[str] = ()) -> None:
+        """Put a switch before every layer.
+
+        Args:
+            model: its layers' `forward` is replaced, in place.
+            device_kind: `cpu` or `cuda`, for autocast.
+            real: ids of recipes that run on the device's own matrix units.
+        """
+        self._kind = device_kind
+        self._real = frozenset(real)
+        self._now: dict[str, LowerRecipe] = {}
+        self.layers: dict[str, nn.Module] = {}
+        """By name, in the order of the model."""
+        for name, module in model.named_modules():
+            if name and any(True for _ in module.parameters(recurse=False)):
+                self.layers[name] = module
+                module.forward = partial(self._forward, name, module, module.forward)
+
+    def turn(self, recipes: Mapping[str, LowerRecipe]) -> None:
+        """Turn these layers to these recipes, and all others to FP32."""
+        self._now = dict(recipes)
+
+    def all_in(self, recipe: LowerRecipe, but: Iterable[str] = ()) -> dict[str, LowerRecipe]:
+        """Every layer but these, for `turn`."""
+        kept = set(but)
+        return {name: recipe for name in self.layers if name not in kept}
+
+    def policy(self, recipe: LowerRecipe) -> dict[str, LowerRecipe]:
+        """What the recipe lowers by itself: linear layers and convolutions without routers and the last layer."""
+        kinds = kinds_of(self.layers)
+        return {name: recipe for name, kind in kinds.items() if kind in ("linear", "convolution", "first")
+                and isinstance(self.layers[name], nn.Linear | nn.Conv2d)}  # fmt: skip
+
+    def _forward(
+        self, name: str, layer: nn.Module, forward: Callable[..., Any], *arguments: Any, **keywords: Any
+    ) -> Any:
+        recipe = self._now.get(name)
+        if recipe is None:
+            return forward(*arguments, **keywords)
+        if recipe.autocast is not None:
+            with torch.autocast(self._kind, dtype=getattr(torch, recipe.autocast)):
+                y = forward(*(_cast(value, recipe.autocast) for value in arguments), **keywords)
+            return y.float() if isinstance(y, torch.Tensor) and y.is_floating_point() else y
+        if type(layer) is nn.Linear and not keywords:
+            return products.linear(layer, arguments[0], recipe, real=recipe.id in self._real)
+        if type(layer) is nn.Conv2d and not keywords:
+            return products.convolution(layer, arguments[0], recipe)
+        if type(layer) is nn.Embedding and not keywords:
+            return products.embedding(layer, arguments[0], recipe)
+        return products.other(forward, arguments, keywords, recipe)
+
+
+def _cast(value: Any, dtype: str) -> Any:
+    """Inputs in the layer's own type: autocast leaves norms in FP32, which would hide what lowering them does."""
+    real = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.to(getattr(torch, dtype)).float() if real else value
+
+
+def kinds_of(layers: Mapping[str, nn.Module]) -> dict[str, str]:
+    """What each layer is: `embedding`, `norm`, `router`, `first`, `last`, `linear`, `convolution` or `other`.
+
+    `first` and `last` are the first and last layer with a matrix product; a layer whose kind says more keeps it.
+    """
+    kinds = {name: _kind_of(name, layer) for name, layer in layers.items()}
+    multiplying = [name for name, kind in kinds.items() if kind in ("linear", "convolution")]
+    if len(multiplying) > 1:
+        if not any(kind == "embedding" for kind in kinds.values()):
+            kinds[multiplying[0]] = "first"
+        kinds[multiplying[-1]] = "last"
+    return kinds
+
+
+def _kind_of(name: str, layer: nn.Module) -> str:
+    if isinstance(layer, nn.Embedding):
+        return "embedding"
+    if NORM.search(type(layer).__name__):
+        return "norm"
+    if isinstance(layer, nn.Linear):
+        return "router" if ROUTER.search(name.rsplit(".", 1)[-1]) else "linear"
+    if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        return "convolution"
+    return "other"

@@ -1,0 +1,74 @@
+"""What a part found, in short, as lines of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.records.figures import TrainingNumerics
+from probes.numerics.lowering.recipes import EMULATED, lower_by_id
+
+Plain = dict[str, Any]
+OWN = "own"
+"""Name of a task of the user's own in a record, which names nothing of theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingLine:
+    """One line."""
+
+    probe_id: str
+    precision: str
+    recipe: str
+    figures: TrainingNumerics
+
+
+def lines_of(task: str, instrument: str, document: Plain) -> Iterator[FindingLine]:
+    """The lines of a part: a pair of precisions, loss scaling, or a policy."""
+    makers = {"parity": _parity, "loss_scaling": _scaling, "policy": _policy}
+    if instrument in makers:
+        yield from makers[instrument](OWN if ":" in task else task, document)
+
+
+def _line(task: str, instrument: str, recipe: str, figures: TrainingNumerics) -> FindingLine:
+    return FindingLine(
+        probe_id=f"numerics/{task}/{instrument}/{recipe}",
+        precision=lower_by_id(recipe).precision,
+        recipe=recipe,
+        figures=figures,
+    )
+
+
+def _parity(task: str, document: Plain) -> Iterator[FindingLine]:
+    for pair in document["pairs"]:
+        if pair["pairs"] + pair["diverged"] == 0:
+            continue
+        names = ("difference_low", "difference_mid", "difference_high", "verdict", "seeds_needed", "metric", "margin")
+        figures = TrainingNumerics(
+            task=task, instrument="parity", baseline=pair["baseline"], emulated=pair["mode"] == EMULATED,
+            steps=document["steps"], seeds=document["seeds"], skipped_step_ratio=pair["skipped_step_ratio"],
+            **{name: pair[name] for name in names},
+        )  # fmt: skip
+        yield _line(task, "parity", pair["precision"], figures)
+
+
+def _scaling(task: str, document: Plain) -> Iterator[FindingLine]:
+    for run in document["dynamic"]:
+        if run["name"] == "usual":
+            figures = TrainingNumerics(
+                task=task, instrument="loss-scaling", emulated=document["mode"] == EMULATED, steps=run["steps"],
+                skipped_step_ratio=run["skipped_step_ratio"],
+                steady_skipped_step_ratio=run["steady_skipped_step_ratio"],
+            )  # fmt: skip
+            yield _line(task, "loss-scaling", document["precision"], figures)
+
+
+def _policy(task: str, document: Plain) -> Iterator[FindingLine]:
+    if document["steps"]:
+        figures = TrainingNumerics(
+            task=task, instrument="policy", baseline="fp32", emulated=document["mode"] == EMULATED, metric="loss",
+            steps=document["steps"], margin=document["margin"], difference_mid=document["loss_change"],
+            lowered_parameters_ratio=document["lowered_parameters_ratio"],
+        )  # fmt: skip
+        yield _line(task, "policy", document["precision"], figures)

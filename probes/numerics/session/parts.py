@@ -1,0 +1,99 @@
+"""The file beside a record that holds what each instrument found in full, part by part, as each is finished.
+
+One JSON object a line, with its key; of two lines with one key the last counts, and a line that was cut off is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from planner.records.lines import numbered_lines
+from planner.records.problem import Problems
+from planner.records.store import PARTS_SUFFIX
+from probes.record.writer import mend, unwritable
+
+PART_SCHEMA = "mpplan.numerics-part/1"
+
+Plain = dict[str, Any]
+
+
+def parts_path(record: Path) -> Path:
+    """`name.parts.jsonl` beside `name.jsonl`."""
+    return record.with_name(record.name.removesuffix(".jsonl") + PARTS_SUFFIX)
+
+
+class PartFile:
+    """Finished parts by key, on the disk."""
+
+    def __init__(self, record: Path) -> None:
+        """Read what is there; a file is made by the first part.
+
+        Args:
+            record: the record that the parts belong to.
+
+        Raises:
+            UsageError: it cannot be read or written.
+        """
+        self.path = parts_path(record)
+        self.known: dict[str, Plain] = {}
+        try:
+            if self.path.exists():
+                mend(self.path)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        if self.path.exists():
+            self.known = read_parts(self.path)
+
+    def add(self, key: str, document: Plain) -> Plain:
+        """Write a part and wait until the disk has it; returns it as it will be read.
+
+        Raises:
+            UsageError: the disk is full.
+            ValueError: a figure is NaN or infinite (a bug in an instrument).
+        """
+        line = json.dumps({"schema": PART_SCHEMA, "key": key, "document": document}, allow_nan=False)
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        self.known[key] = json.loads(line)["document"]
+        return self.known[key]
+
+    def remove(self) -> None:
+        """Delete the file, which holds nothing that anybody would go on from."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+    def keeper(self, scope: str) -> Callable[[str, Callable[[], Plain]], Plain]:
+        """The keeping of an instrument: its keys stand below the scope."""
+
+        def keep(key: str, compute: Callable[[], Plain]) -> Plain:
+            whole = f"{scope}/{key}"
+            return self.known[whole] if whole in self.known else self.add(whole, compute())
+
+        return keep
+
+
+def read_parts(path: Path) -> dict[str, Plain]:
+    """Parts by key; lines that are damaged or of another format are left out.
+
+    Raises:
+        UsageError: the file is missing or may not be read.
+    """
+    parts: dict[str, Plain] = {}
+    for _, text in numbered_lines(path, Problems()):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and line.get("schema") == PART_SCHEMA and isinstance(line.get("document"), dict):
+            parts[str(line.get("key"))] = line["document"]
+    return parts

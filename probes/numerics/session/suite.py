@@ -1,0 +1,303 @@
+"""One run: every instrument on every task, each with its share of the time, into a record and its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from planner.errors import CannotMeasureError, MpplanError, UsageError
+from planner.records.measurement import Measurement
+from probes.device.device import Device, open_device
+from probes.device.faults import DeviceLost, cleaned, is_lost
+from probes.numerics.instruments.exponents import histograms
+from probes.numerics.instruments.parity import parity
+from probes.numerics.instruments.policy import policy
+from probes.numerics.instruments.scaling import loss_scaling
+from probes.numerics.instruments.schedule import schedule
+from probes.numerics.instruments.sensitivity import Bench, sensitivity
+from probes.numerics.instruments.time import OutOfTimeError, Slice
+from probes.numerics.lowering.recipes import LowerRecipe, choose_lower
+from probes.numerics.session.document import ENDED, HEAD, SECTIONS, result_key, task_key
+from probes.numerics.session.lines import lines_of
+from probes.numerics.session.options import BUDGETS_S, LEAST_TASK_S, MARGINS, SEEDS, NumericsOptions
+from probes.numerics.session.parts import PartFile
+from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
+from probes.numerics.tasks.interface import LARGE, SMALL, Task
+from probes.numerics.training import Place
+from probes.record.ledger import PointLedger
+from probes.record.options import Options
+from probes.record.provenance import provenance
+from probes.session.listener import Listener, Progress, Silence
+from probes.session.outcome import Outcome
+
+Plain = dict[str, Any]
+
+WEIGHTS = {
+    "loss_scaling": 0.27, "histograms": 0.06, "parity": 0.34, "sensitivity": 0.19, "policy": 0.06, "schedule": 0.08,
+}  # fmt: skip
+"""Share of a task's time. What one does not use goes to those after it."""
+FIRST_TASK_WEIGHT = 2.0
+"""Of the first task's time to another's."""
+CLOSING_RATIO, CLOSING_MOST_S = 0.05, 5.0
+"""Of the budget, what is held back for ending the process and for the step under way."""
+DIED = "the process died in it"
+
+
+@dataclass(slots=True, kw_only=True)
+class _OfTask:
+    """What the instruments of one task hand on; filled as they run."""
+
+    task: Task
+    sensitivity: Plain | None = None
+    bench: Bench | None = None
+
+
+class NumericsSession:
+    """A run on one device."""
+
+    def __init__(self, options: NumericsOptions, listener: Listener | None = None) -> None:
+        """Open the device and the record.
+
+        Args:
+            options: what to do.
+            listener: told of what happens; None: nobody.
+
+        Raises:
+            CannotMeasureError: the device is not there, or a package that a task needs.
+            UsageError: an option, a task or the record cannot be used.
+        """
+        asked_s = time.time() if options.asked_unix_s is None else options.asked_unix_s
+        self._began = time.monotonic() - max(time.time() - asked_s, 0.0)
+        self._options = options
+        self._listener: Listener = listener or Silence()
+        self.device = _opened(options)
+        _set_threads(options, self.device)
+        settings = Options(
+            device=options.device, gpu_index=options.gpu_index, path=options.path, store=options.store,
+            resume=options.resume, skip_failed=options.skip_failed, threads=options.threads,
+        )  # fmt: skip
+        self._ledger = PointLedger(settings, provenance(self.device), self._listener.noted)
+        self.parts = self._opened_parts()
+        try:
+            self._head = self._begin()
+            self._recipes = choose_lower(self._head["precisions"])
+            self._tasks = [find_task(name) for name in self._head["tasks"]]
+        except BaseException:
+            self.close()
+            raise
+        self._place = Place(
+            device=self.device.torch,
+            kind=self.device.kind,
+            capability=self.device.capability,
+            size=self._head["size"],
+        )
+        budget_s = BUDGETS_S[self.device.kind] if options.budget_s is None else options.budget_s
+        closing_s = min(CLOSING_RATIO * budget_s, CLOSING_MOST_S)
+        self._budget = Slice(ends=self._began + max(budget_s - closing_s, 1.0))
+
+    def _opened_parts(self) -> PartFile:
+        try:
+            return PartFile(self._ledger.path)
+        except BaseException:
+            self._ledger.close()
+            raise
+
+    @property
+    def path(self) -> Path:
+        """The record."""
+        return self._ledger.path
+
+    def run(self) -> Outcome:
+        """Run everything for which there is time.
+
+        Raises:
+            UsageError: a task of the user's own failed, or the record cannot be written any more.
+        """
+        self._listener.began(str(self.path), self.device.name)
+        died = self._ledger.under_way.left_behind()
+        if self._options.skip_failed:
+            for key in died:
+                self.parts.add(key, {"failed": DIED})
+        self._ledger.under_way.end()
+        waiting = [(number, section) for number in range(len(self._tasks)) for section in SECTIONS]
+        self._listener.planned(len(waiting), self._budget.left_s)
+        by_task = [_OfTask(task=task) for task in self._tasks]
+        lost = None
+        try:
+            for at, (number, section) in enumerate(waiting):
+                weights = [self._weight(*later) for later in waiting[at:]]
+                share = weights[0] / sum(weights)
+                self._one(by_task[number], section, self._budget.first(share))
+                if section == SECTIONS[-1]:
+                    by_task[number].bench = None  # its model is of no more use
+        except DeviceLost as error:
+            lost = str(error)
+        self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
+        return Outcome(points=self._ledger.written, left_out=(), lost_device=lost)
+
+    def close(self) -> None:
+        """Close the record; what stands beside it goes where nothing was found, as after a mistake in a task."""
+        if not any(key.partition("/")[0] not in (HEAD, ENDED, "task") for key in self.parts.known):
+            self._ledger.under_way.end()
+            self.parts.remove()
+        self._ledger.close()
+
+    def _weight(self, number: int, section: str) -> float:
+        return WEIGHTS[section] * (FIRST_TASK_WEIGHT if number == 0 else 1.0)
+
+    def _one(self, of_task: _OfTask, section: str, until: Slice) -> None:
+        """One instrument on one task, where it is not finished already."""
+        task, key = of_task.task, result_key(of_task.task.id, section)
+        known = self.parts.known.get(key)
+        if known is not None and (known.get("failed") == DIED and self._options.skip_failed):
+            return
+        policed = self.parts.known.get(result_key(task.id, "policy"), {})
+        needed = section == "sensitivity" and policed.get("cut_short") != []  # a policy goes on from its bench
+        if known is not None and known.get("cut_short") == [] and not needed:
+            return
+        done_s = time.monotonic() - self._began
+        label = f"{task.id}, {section.replace('_', ' ')}"
+        self._listener.started(Progress(label=label, done_s=done_s, left_s=max(self._budget.left_s, 0.0)))
+        self._ledger.under_way.begin((key,))
+        try:
+            document = self._guarded(of_task, section, until)
+        except OutOfTimeError:
+            self._ledger.under_way.end()
+            return
+        self._ledger.under_way.end()
+        if document == known:
+            return
+        self.parts.add(key, document)
+        for line in lines_of(task.id, section, document):
+            self._listener.measured(self._written(line))
+
+    def _written(self, line: Any) -> Measurement:
+        return self._ledger.write_finding(line.probe_id, line.precision, line.recipe, line.figures)
+
+    def _guarded(self, of_task: _OfTask, section: str, until: Slice) -> Plain:
+        """Run an instrument; what a task of the user's own raises is theirs to mend."""
+        try:
+            return self._instruments(of_task, until)[section]()
+        except (MpplanError, OutOfTimeError):
+            raise
+        except Exception as error:
+            if self.device.kind == "cuda" and is_lost(error):
+                raise DeviceLost(cleaned(error)) from error
+            if ":" in of_task.task.id:
+                raise UsageError(
+                    f"--task: `{of_task.task.id}` failed in {section.replace('_', ' ')}: {cleaned(error)}",
+                    hint="train it without mpplan for a step with the same batch",
+                ) from error
+            self._listener.noted(f"{of_task.task.id}, {section.replace('_', ' ')}: {cleaned(error)}")
+            return {"failed": cleaned(error)}
+
+    def _instruments(self, of_task: _OfTask, until: Slice) -> dict[str, Callable[[], Plain]]:
+        task, place, harshest = of_task.task, self._place, self._recipes[-1]
+        keep = {section: self.parts.keeper(f"{section}/{task.id}") for section in SECTIONS}
+        margin = float(self._head["margin"])
+        loss_margin = margin if self._head["metric"] == "loss" else MARGINS["loss"]
+        metric = self._head["metric"] if self._head["metric"] in task.metrics else "loss"
+        return {
+            "loss_scaling": partial(loss_scaling, task, place, until, keep["loss_scaling"]),
+            "histograms": partial(histograms, task, place, until, keep["histograms"]),
+            "parity": partial(
+                parity, task, place, self._recipes, until, keep["parity"], metric=metric, seeds=self._head["seeds"],
+                margin=margin if metric == self._head["metric"] else MARGINS[metric],
+            ),
+            "sensitivity": partial(self._sensitivity, of_task, harshest, until, keep["sensitivity"]),
+            "policy": partial(self._policy, of_task, loss_margin, until, keep["policy"]),
+            "schedule": partial(schedule, task, place, harshest, loss_margin, until, keep["schedule"]),
+        }  # fmt: skip
+
+    def _sensitivity(self, of_task: _OfTask, recipe: LowerRecipe, until: Slice, keep: Any) -> Plain:
+        of_task.sensitivity, of_task.bench = sensitivity(of_task.task, self._place, recipe, until, keep)
+        return of_task.sensitivity
+
+    def _policy(self, of_task: _OfTask, margin: float, until: Slice, keep: Any) -> Plain:
+        if of_task.sensitivity is None:
+            raise OutOfTimeError
+        return policy(of_task.bench, of_task.sensitivity, margin, until, keep)
+
+    def _begin(self) -> Plain:
+        """What is asked: as begun where the record is resumed, and then no flag may say otherwise."""
+        known = self.parts.known.get(HEAD)
+        asked = self._options.asked()
+        if known is not None:
+            for flag, value in asked.items():
+                if value is not None and value != known["asked"][flag]:
+                    raise UsageError(
+                        f"{flag}: the record was begun with `{_shown(known['asked'][flag])}`, not `{_shown(value)}`",
+                        hint="leave the flag out to continue it, or start a new record without `--resume`",
+                    )
+            return known
+        left_out = [f"{name}: scikit-learn is missing: pip install 'mpplan[numerics]'" for name in USUAL
+                    if self._options.tasks is None and missing_for(name)]  # fmt: skip
+        described: dict[str, Plain] = {}
+        size = self._options.size or (LARGE if self.device.kind == "cuda" else SMALL)
+        for name in choose_tasks(self._options.tasks or ()):
+            try:
+                described[name] = self._described(find_task(name), size)
+            except CannotMeasureError as error:
+                if self._options.tasks is not None:
+                    raise
+                left_out.append(f"{name}: {error.message}")
+        budget_s = self._options.budget_s or BUDGETS_S[self.device.kind]
+        if self._options.tasks is None:
+            for name in list(described)[max(int(budget_s / LEAST_TASK_S[self.device.kind]), 1) :]:
+                del described[name]
+                left_out.append(f"{name}: the budget holds fewer tasks; name it with --task")
+        tasks = tuple(described)
+        recipes = choose_lower(self._options.precisions or ())
+        metric = self._options.metric or "loss"
+        where = provenance(self.device)
+        head: Plain = {
+            "mpplan": where.software.mpplan_version, "device": self.device.kind, "device_name": self.device.name,
+            "tasks": list(tasks), "precisions": [recipe.id for recipe in recipes], "metric": metric,
+            "margin": MARGINS[metric] if self._options.margin is None else self._options.margin,
+            "seeds": self._options.seeds or SEEDS, "size": size,
+            "software": {"torch": where.software.torch_version, "python": where.software.python_version,
+                         "threads": where.device.threads},
+            "left_out": left_out,
+        }  # fmt: skip
+        head["asked"] = {
+            "--task": head["tasks"], "--precision": head["precisions"], "--metric": metric, "--margin": head["margin"],
+            "--seeds": head["seeds"], "--size": head["size"],
+        }  # fmt: skip
+        for name, description in described.items():
+            self.parts.add(task_key(name), description)
+        return self.parts.add(HEAD, head)
+
+    def _described(self, task: Task, size: str) -> Plain:
+        model = task.make(0, size, torch.device("cpu")).model
+        return {
+            "id": task.id, "what": task.what, "parameters": sum(p.numel() for p in model.parameters()),
+            "data": task.data() if task.data is not None else {}, "steps_most": task.steps[size],
+        }  # fmt: skip
+
+
+def _opened(options: NumericsOptions) -> Device:
+    """The device that was asked for.
+
+    Raises:
+        CannotMeasureError: it is not there.
+    """
+    try:
+        return open_device(options.device, options.gpu_index)
+    except CannotMeasureError as error:
+        raise CannotMeasureError(error.message, hint="`mpplan numerics --device cpu` trains on the CPU") from error
+
+
+def _set_threads(options: NumericsOptions, device: Device) -> None:
+    """One thread on a CPU where none is asked for: threads that wait for each other beside other work cost more."""
+    if options.threads is not None or device.kind == "cpu":
+        torch.set_num_threads(options.threads or 1)
+
+
+def _shown(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

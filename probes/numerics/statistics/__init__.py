@@ -1,0 +1,1 @@
+"""Student's distribution, and tests of equivalence on paired runs."""

@@ -1,0 +1,133 @@
+"""Are two precisions equivalent? Two one-sided paired t tests (TOST), and how many seeds would tell.
+
+Sources: Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657; Lakens, Soc. Psychol. Personal. Sci. 8 (2017) 355; the
+number of pairs is that of Julious, Stat. Med. 23 (2004) 1921, section 5, with Student's quantiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from statistics import fmean, stdev
+
+from probes.numerics.statistics.student import quantile, upper_tail
+
+ALPHA = 0.05
+"""Risk of calling two precisions equivalent that are not, and of calling them different that are equivalent."""
+POWER = 0.80
+"""Probability of seeing an equivalence that is there, for the number of seeds."""
+MOST_SEEDS = 10_000
+"""Beyond it, the number of seeds is not worked out: a wider margin is the answer."""
+LEAST_PAIRS = 2
+
+EQUIVALENT, NOT_EQUIVALENT, CANNOT_TELL = "equivalent", "not_equivalent", "cannot_tell"
+VERDICTS = (EQUIVALENT, NOT_EQUIVALENT, CANNOT_TELL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equivalence:
+    """What paired runs say of two precisions. Differences are the lower precision's figure minus the higher one's."""
+
+    verdict: str
+    """`equivalent`: the interval lies within the margin; `not_equivalent`: it lies wholly outside, or a run ended
+    without a figure; `cannot_tell`: it straddles the margin, or there are too few pairs."""
+    reason: str
+    """In words."""
+    pairs: int
+    """Pairs of runs with a figure."""
+    diverged: int
+    """Pairs whose lower precision ended with NaN or infinity."""
+    difference_low: float | None
+    """Lower end of the 90 % interval of the mean difference."""
+    difference_mid: float | None
+    """Mean difference."""
+    difference_high: float | None
+    """Upper end."""
+    difference_sd: float | None
+    """Standard deviation of the differences."""
+    margin: float
+    """Half the width of what counts as equal."""
+    p_value: float | None
+    """The larger of the two one-sided tests'."""
+    seeds_needed: int | None
+    """Pairs with which an equivalence would be shown in four of five attempts, were the true difference the mean
+    found; None where no number is enough, or nothing is known of the spread."""
+
+
+def compare(differences: Sequence[float], margin: float) -> Equivalence:
+    """Test paired differences for equivalence within ± margin.
+
+    Args:
+        differences: one for each seed; NaN or infinite where the lower precision's run ended so.
+        margin: above 0, in the unit of the differences.
+    """
+    usable = [difference for difference in differences if isfinite(difference)]
+    diverged = len(differences) - len(usable)
+    if diverged or len(usable) < LEAST_PAIRS:
+        few = f"{len(usable)} pair of runs cannot tell; at least {LEAST_PAIRS} are needed"
+        return Equivalence(
+            verdict=NOT_EQUIVALENT if diverged else CANNOT_TELL,
+            reason=f"{diverged} of {len(differences)} runs ended without a finite figure" if diverged else few,
+            pairs=len(usable), diverged=diverged, margin=margin, p_value=None, seeds_needed=None,
+            difference_low=None, difference_mid=fmean(usable) if usable else None, difference_high=None,
+            difference_sd=None,
+        )  # fmt: skip
+    n, mean, sd = len(usable), fmean(usable), stdev(usable)
+    error = sd / sqrt(n)
+    half = quantile(1.0 - ALPHA, n - 1) * error
+    low, high = mean - half, mean + half
+    p_value = max(_tail(mean + margin, error, n - 1), _tail(margin - mean, error, n - 1))
+    verdict, reason = _verdict(low, high, margin)
+    return Equivalence(
+        verdict=verdict, reason=reason, pairs=n, diverged=0, difference_low=low, difference_mid=mean,
+        difference_high=high, difference_sd=sd, margin=margin, p_value=p_value,
+        seeds_needed=seeds_needed(mean, sd, margin),
+    )  # fmt: skip
+
+
+def _tail(distance: float, error: float, freedom: int) -> float:
+    """P of one test: the mean lies this far inside one end of the margin."""
+    if error == 0.0:
+        return 0.0 if distance > 0 else 1.0
+    return upper_tail(distance / error, freedom)
+
+
+def _verdict(low: float, high: float, margin: float) -> tuple[str, str]:
+    if -margin < low and high < margin:
+        return EQUIVALENT, "the interval of the difference lies within the margin"
+    if low >= margin or high <= -margin:
+        return NOT_EQUIVALENT, "the whole interval of the difference lies outside the margin"
+    return CANNOT_TELL, "the interval of the difference reaches over the margin"
+
+
+def seeds_needed(mean: float, sd: float, margin: float) -> int | None:
+    """Pairs that show an equivalence with a power of 80 %, were the true difference `mean` with this spread.
+
+    Args:
+        mean: true difference.
+        sd: standard deviation of the differences.
+        margin: half the width of what counts as equal.
+
+    Returns:
+        The number, at least 2; None where the difference is not below the margin, or it is above `MOST_SEEDS`.
+    """
+    if margin - abs(mean) <= 0.0 or not _shown(mean, sd, margin, MOST_SEEDS):
+        return None
+    low, high = LEAST_PAIRS - 1, LEAST_PAIRS
+    while not _shown(mean, sd, margin, high):
+        low, high = high, min(2 * high, MOST_SEEDS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _shown(mean, sd, margin, middle) else (middle, high)
+    return high
+
+
+def _shown(mean: float, sd: float, margin: float, n: int) -> bool:
+    """Whether so many pairs have the power: neither of the two tests may fail, each of which can on its own side."""
+    error = sd / sqrt(n)
+    if error == 0.0:
+        return True
+    t = quantile(1.0 - ALPHA, n - 1)
+    near, far = (margin - abs(mean)) / error - t, (margin + abs(mean)) / error - t
+    return upper_tail(near, n - 1) + upper_tail(far, n - 1) <= 1.0 - POWER

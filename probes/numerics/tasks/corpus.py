@@ -1,0 +1,62 @@
+"""Text that is on every machine: the source of Python's standard library."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.errors import CannotMeasureError
+
+MOST_BYTES = 3_000_000
+LEAST_BYTES = 100_000
+VOCABULARY = 128
+"""ASCII; every other character is the last of them."""
+HELD_OUT_RATIO = 0.05
+
+Tokens = npt.NDArray[np.int64]
+
+
+@cache
+def library_text() -> bytes:
+    """The modules at the top of the standard library, by name, one after the other.
+
+    Raises:
+        CannotMeasureError: this Python comes without its source.
+    """
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    parts: list[bytes] = []
+    for path in sorted(folder.glob("*.py")):
+        parts.append(path.read_bytes())
+        if sum(map(len, parts)) >= MOST_BYTES:
+            break
+    text = b"\n".join(parts)[:MOST_BYTES]
+    if len(text) < LEAST_BYTES:
+        raise CannotMeasureError(
+            "this Python comes without the source of its standard library, which the built-in tasks train on",
+            hint="use a Python with its source, or a task of your own: `--task module:factory`",
+        )
+    return text
+
+
+@cache
+def library_tokens() -> tuple[Tokens, Tokens]:
+    """The text as characters, to train on and held out: every twentieth stretch of a thousand characters."""
+    raw = np.frombuffer(library_text(), dtype=np.uint8).astype(np.int64)
+    tokens = np.minimum(raw, VOCABULARY - 1)
+    stretches = tokens[: len(tokens) // 1000 * 1000].reshape(-1, 1000)
+    every = round(1.0 / HELD_OUT_RATIO)
+    held = np.arange(len(stretches)) % every == every - 1
+    return stretches[~held].reshape(-1), stretches[held].reshape(-1)
+
+
+def described() -> dict[str, object]:
+    """The text, so that two answers can be told apart."""
+    text = library_text()
+    digest = hashlib.sha256(text).hexdigest()[:16]
+    return {"text": f"standard library of Python {platform.python_version()}", "bytes": len(text), "sha256": digest}

@@ -1,0 +1,111 @@
+"""A task of the user's own: `--task module:factory`.
+
+The factory is called with the seed of a run (`seed=`, where it takes that) after torch's generators are set to it, and
+returns `(model, batches, loss)` or `(model, batches, loss, optimizer)`:
+
+- `model`: a `torch.nn.Module`;
+- `batches`: a list, a `DataLoader` or another iterable that is gone through again and again, or a function of the step;
+- `loss`: a function `(model, batch)` of a scalar;
+- `optimizer`: a function of the parameters; AdamW at 1e-3 where none is given.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planner.errors import UsageError
+from probes.numerics.tasks.interface import LARGE, SMALL, Job, Task
+
+EXPECTED = "return (model, batches, loss) or (model, batches, loss, optimizer)"
+RATE = 1e-3
+
+
+def own_task(name: str) -> Task:
+    """The task that `module:factory` names; modules of the working directory are found.
+
+    Raises:
+        UsageError: there is no such module or factory, or importing it failed.
+    """
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"--task: `{name}` is not `module:factory`", hint="for example `--task mine:make`")
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        factory = getattr(importlib.import_module(module_name), attribute, None)
+    except Exception as error:
+        hint = "run mpplan in the folder of the module, or put that on PYTHONPATH"
+        raise UsageError(f"--task: cannot import `{module_name}`: {_said(error)}", hint=hint) from error
+    if not callable(factory):
+        raise UsageError(
+            f"--task: `{module_name}` has no function `{attribute}`", hint="name the factory after the `:`"
+        )
+    return Task(
+        id=name,
+        what="a task of your own",
+        metrics=("loss",),
+        make=lambda seed, _size, device: _job(name, factory, seed, device),
+        steps={SMALL: 300, LARGE: 1000},
+    )
+
+
+def _job(name: str, factory: Callable[..., Any], seed: int, device: Any) -> Job:
+    import torch
+
+    torch.manual_seed(seed)
+    takes_seed = "seed" in inspect.signature(factory).parameters
+    try:
+        made = factory(seed=seed) if takes_seed else factory()
+    except Exception as error:
+        raise UsageError(f"--task: `{name}` failed: {_said(error)}", hint=f"it has to {EXPECTED}") from error
+    if not isinstance(made, tuple) or len(made) not in (3, 4) or not isinstance(made[0], torch.nn.Module):
+        raise UsageError(f"--task: `{name}` returned {type(made).__name__}", hint=f"it has to {EXPECTED}")
+    model, batches, loss = made[:3]
+    optimizer = made[3] if len(made) == 4 else (lambda parameters: torch.optim.AdamW(parameters, lr=RATE))
+    if not callable(loss) or not callable(optimizer):
+        raise UsageError(f"--task: `{name}` gave a loss or optimizer that is no function", hint=f"it has to {EXPECTED}")
+    draw = batches if callable(batches) and not hasattr(batches, "__iter__") else _repeated(name, batches)
+    return Job(
+        model=model.to(device),
+        batch=lambda step: moved(draw(step), device),
+        loss=loss,
+        optimizer=optimizer,
+    )
+
+
+def _repeated(name: str, batches: Any) -> Callable[[int], Any]:
+    """The batches of an iterable by step; kept as they come, so that each step has the same one again."""
+    kept: list[Any] = []
+    source = [iter(batches)]
+
+    def draw(step: int) -> Any:
+        while source and step >= len(kept):
+            try:
+                kept.append(next(source[0]))
+            except StopIteration:
+                source.clear()
+        if not kept:
+            raise UsageError(f"--task: `{name}` gave no batch", hint=f"it has to {EXPECTED}")
+        return kept[step % len(kept)]
+
+    return draw
+
+
+def moved(batch: Any, device: Any) -> Any:
+    """Tensors of a batch on the device, inside tuples, lists and mappings too."""
+    if hasattr(batch, "to"):
+        return batch.to(device)
+    if isinstance(batch, Mapping):
+        return {key: moved(value, device) for key, value in batch.items()}
+    if isinstance(batch, list | tuple):
+        return type(batch)(moved(value, device) for value in batch)
+    return batch
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": ")
