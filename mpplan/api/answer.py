@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from planner.errors import Message, UsageError
 from planner.question.asked import Ask
-from planner.question.cost_inputs import CALIBRATION, RECORDS
+from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.input import Input
 from planner.question.inputs import INPUTS, NETWORK_FILE, find_input
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
     from planner.answer.plan import Answer
+    from planner.answer.training_shown import TrainingShown
     from planner.calibration.document import ReadCalibration
+    from planner.measured.training import PrecisionFinding
     from planner.planning.estimate import Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
@@ -79,6 +81,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     """
     from mpplan.api.auto import chosen
     from mpplan.api.planned import planned
+    from planner.safety.answered import with_safety
 
     records = ask.text(RECORDS)
     known = resolved(ask)
@@ -86,6 +89,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     answer = planned(question, command=command, records=records, measured=known.measured, parameters=known.parameters)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
     answer = chosen(answer, known.chosen) if known.chosen else answer
+    answer = with_safety(answer, known.training.findings, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
 
 
@@ -106,7 +110,21 @@ def resolved(ask: Ask) -> Known:
         settled = settle(ask, parameters)
         ask, notes = settled.ask, settled.notes
     known = _with_network(_recorded(ask, ask.text(RECORDS), parameters), network, parameters)
+    known = _with_training(known, ask.text(NUMERICS), parameters)
     return replace(known, calibration=calibration, chosen=notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What is at hand of training in lower precisions."""
+
+    findings: tuple[PrecisionFinding, ...] = ()
+    """Of the document where one is named, else of a record."""
+    shown: TrainingShown | None = None
+    """What a report draws of the document."""
+
+
+NO_TRAINING = Training()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +143,8 @@ class Known:
     """Records with collectives between GPUs, by GPU id."""
     named: bool = False
     """Whether the user named the records."""
+    training: Training = NO_TRAINING
+    """What training showed of the precisions."""
 
     @property
     def parameters(self) -> Parameters | None:
@@ -141,15 +161,29 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> K
         return Known(question=resolve(ask, NO_DEVICES), measured={})
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
+    from mpplan.api.safety import recorded_training
 
     shelf = RecordShelf(records)
     question = resolve(ask, own_devices(shelf))
-    chosen = chosen_records(shelf, [cluster.gpu.id for cluster in question.clusters])
+    gpus = [cluster.gpu.id for cluster in question.clusters]
+    chosen = chosen_records(shelf, gpus)
     return Known(
         question=question, measured=measured_for(question, chosen, parameters),
         notices=(*chosen.notices, *shelf.notices),
         damage=damage(chosen.all), networks=chosen.networks, named=records is not None,
+        training=recorded_training(shelf, gpus),
     )  # fmt: skip
+
+
+def _with_training(known: Known, name: str | None, parameters: Parameters | None) -> Known:
+    """The same with the document of `mpplan numerics` that was named, and with the steps that loss scaling skips."""
+    if name is None and not known.training.findings:
+        return known
+    from mpplan.api.safety import named_training, with_skipped_steps
+
+    training = known.training if name is None else named_training(name)
+    measured = with_skipped_steps(known.question, known.measured, training.findings, parameters)
+    return replace(known, measured=measured, training=training)
 
 
 def _network(name: str | None) -> MeasuredNetwork | None:

@@ -22,6 +22,7 @@ from reports.sections.evidence.basis import assumptions, glossary, method, quest
 from reports.sections.evidence.calibration import calibration
 from reports.sections.evidence.drivers import drivers
 from reports.sections.evidence.records import claims, traces
+from reports.sections.safety.safety import safety
 from reports.text.language import Words
 from reports.view import Section
 
@@ -31,6 +32,7 @@ SECTIONS: tuple[Builder, ...] = (
     views,
     gpus,
     curve,
+    safety,
     limits,
     step_time,
     memory,

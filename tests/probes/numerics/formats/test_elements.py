@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 TORCH = {"fp16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 
 
-def every_sixteen_bit_float() -> "torch.Tensor":
+def every_sixteen_bit_float() -> torch.Tensor:
     """All finite FP32 numbers whose lower 16 bits are zero, and each with its neighbours on either side."""
     top = torch.arange(0, 2**16, dtype=torch.int64) << 16
     bits = torch.cat([top, top + 1, top - 1, top + 0x8000, top + 0x7FFF, top + 0x8001]) & 0xFFFFFFFF

@@ -12,7 +12,7 @@ from probes.numerics.formats.histogram import magnitudes, nothing, swallowed_rat
 torch = pytest.importorskip("torch")
 
 
-def lognormal(mean: float, sd: float, count: int = 200_000) -> "torch.Tensor":
+def lognormal(mean: float, sd: float, count: int = 200_000) -> torch.Tensor:
     generator = torch.Generator().manual_seed(4)
     values = torch.exp(mean + sd * torch.randn(count, generator=generator, dtype=torch.float64)).float()
     return values * (1.0 - 2.0 * torch.randint(0, 2, (count,), generator=generator))
