@@ -17,7 +17,7 @@ class HistogramPanel:
 
     label: str
     path: str
-    """SVG path of the bars in a box of 100 by 100, y downwards."""
+    """SVG path of the bars in a box as wide as the axis has exponents and 100 high, y downwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,8 @@ class HistogramDrawing:
     """Histograms on one axis of exponents, with the ranges of formats under them."""
 
     panels: tuple[HistogramPanel, ...]
+    exponents: int
+    """Width of the axis."""
     spans: tuple[Span, ...]
     ticks: tuple[Tick, ...]
 
@@ -65,14 +67,14 @@ class IntervalDrawing:
     """What counts as equal; None where nothing does."""
 
 
-def bars_path(counts: Sequence[float], first: float, low: float, high: float) -> str:
-    """Bars of width 1 from `first` on an axis from `low` to `high`, the largest as high as the box, as one path."""
-    most, width = max(counts, default=0.0) or 1.0, 100.0 / (high - low)
+def bars_path(counts: Sequence[float], first: int) -> str:
+    """Bars of width 1 from `first` on, the largest 100 high, as one path; a bar that would not be seen is left out."""
+    most = max(counts, default=0.0) or 1.0
     drawn = []
     for place, count in enumerate(counts):
-        tall = round(100.0 * count / most, 1)
+        tall = round(100.0 * count / most)
         if tall > 0:
-            drawn.append(f"M{(first + place - low) * width:.4g} 100v{-tall:g}h{width * 0.9:.3g}v{tall:g}z")
+            drawn.append(f"M{first + place} 100v{-tall}h.9v{tall}z")
     return "".join(drawn)
 
 

@@ -1,4 +1,4 @@
-"""What a report draws of real training in lower precisions: the part of a document of `mpplan numerics` that it shows."""
+"""What a report draws of real training in lower precisions: a part of a document of `mpplan numerics`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Magnitudes:
     least_exponent: int
     """Exponent of the first count: values of 2^e to 2^(e+1)."""
     counts: tuple[int, ...]
-    """Values by exponent, one after the other."""
+    """Values by exponent, one after the other, of 1,000 for the most frequent one."""
     formats: tuple[FormatShare, ...]
 
 

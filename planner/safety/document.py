@@ -29,8 +29,10 @@ OWN = "own"
 TENSORS = ("weights", "activations", "gradients")
 """Tensors whose exponents are shown."""
 SCHEDULES = {"all high": "all_high", "all low": "all_low", "high first": "high_first", "high last": "high_last"}
-MOST_LAYERS = 12
+MOST_LAYERS = 6
 """Layers that are shown, the most sensitive ones."""
+SCALE = 1000
+"""What the most frequent exponent counts as: the shape of a histogram is drawn, not how many values there were."""
 MOST_STEPS = 60
 """Changes of the scale that are shown."""
 
@@ -156,8 +158,10 @@ def _magnitudes(histograms: Doc) -> Iterator[Magnitudes]:
         for row in rows:
             for place, count in enumerate(row["counts"], start=row["least_exponent"] - least):
                 counts[place] += count
+        share = SCALE / max(counts) if any(counts) else 0.0
         yield Magnitudes(
-            tensor=tensor, least_exponent=least, counts=tuple(counts), formats=tuple(_formats(rows)),
+            tensor=tensor, least_exponent=least, counts=tuple(round(share * count) for count in counts),
+            formats=tuple(_formats(rows)),
         )  # fmt: skip
 
 

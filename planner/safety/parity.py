@@ -92,10 +92,10 @@ def _with_cost(parity: Parity, plan: Plan, on_gpu: Mapping[tuple[str, str], Plan
     """The same with what is saved per nat: of the measured loss where it is surely higher, else of the published."""
     measured, published = parity.measured, parity.published
     per_nat = None
-    if measured is not None and measured.metric == "loss" and measured.difference is not None:
-        if measured.difference.low > 0:
-            base = on_gpu.get((plan.gpu, measured.baseline))
-            per_nat = _per_nat(MEASURED, measured.baseline, measured.difference.mid, plan, base)
+    lost = None if measured is None or measured.metric != "loss" else measured.difference
+    if measured is not None and lost is not None and lost.low > 0:
+        base = on_gpu.get((plan.gpu, measured.baseline))
+        per_nat = _per_nat(MEASURED, measured.baseline, lost.mid, plan, base)
     if per_nat is None and published is not None and published.difference > 0:
         base = on_gpu.get((plan.gpu, published.baseline))
         per_nat = _per_nat(PUBLISHED, published.baseline, published.difference, plan, base)

@@ -39,8 +39,8 @@ PUBLIC_VALUES = frozenset({
 `methods.csv`, `columns` are those of a file of runs, `passes` is `6N` or the like."""
 
 PRIVATE_VALUES = frozenset({
-    "device", "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers", "record",
-    "region", "row", "rows", "source", "task", "vendor", "what",
+    "device", "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers",
+    "record", "region", "row", "rows", "source", "task", "vendor", "what",
 })  # fmt: skip
 """Values whose text is not; `what` is where it is what a public source states."""
 

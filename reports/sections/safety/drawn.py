@@ -11,12 +11,13 @@ from reports.plots import (
     HistogramPanel,
     IntervalDrawing,
     IntervalRow,
+    Span,
     axis_of,
     bars_path,
     even_ticks,
     span_on,
 )
-from reports.sections.comparison.precisions import axis_labels, described
+from reports.sections.comparison.precisions import axis_labels
 from reports.sections.safety.known import signed
 from reports.text.clean import clean
 from reports.text.language import Words
@@ -44,35 +45,39 @@ def histograms(shown: Doc, words: Words) -> HistogramChart | None:
     if not rows:
         return None
     kept = [_kept(row) for row in rows]
-    low = float(min(first for first, _ in kept)) - 1.0
-    high = float(max(first + len(counts) for first, counts in kept)) + 1.0
+    low = min(first for first, _ in kept) - 1
+    high = max(first + len(counts) for first, counts in kept) + 1
     formats = [form for form in rows[-1]["formats"] if form["format"] in SHOWN_FORMATS]
     values = even_ticks(low, high)
-    title = words("chart.exponents")
-    panels = tuple(
-        HistogramPanel(label=words.name("tensor", row["tensor"]), path=bars_path(counts, first, low, high))
-        for row, (first, counts) in zip(rows, kept, strict=True)
-    )
-    said = [
-        (words.name("tensor", row["tensor"]), words("exponents.flushed", format=form["label"], share=_share(form, words)))
-        for row in rows for form in row["formats"] if form["format"] in SHOWN_FORMATS
-    ]  # fmt: skip
+    title, tensor = words("chart.exponents"), words.name("tensor", rows[-1]["tensor"])
     return HistogramChart(
         title=title,
-        description=described(title, said, words),
+        description=_in_words(
+            [(tensor, words("exponents.flushed", format=form["label"], share=_share(form, words))) for form in formats],
+            words,
+        ),
         drawing=HistogramDrawing(
-            panels=panels,
-            spans=tuple(
-                span_on(
-                    words("exponents.span", format=clean(form["label"]), share=_share(form, words)),
-                    form["least_log2"], form["most_log2"], low, high,
-                )
-                for form in formats
+            panels=tuple(
+                HistogramPanel(label=words.name("tensor", row["tensor"]), path=bars_path(counts, first - low))
+                for row, (first, counts) in zip(rows, kept, strict=True)
             ),
+            exponents=high - low,
+            spans=tuple(_span(form, low, high, words) for form in formats),
             ticks=axis_of(values, [f"{value:g}".replace("-", "−") for value in values], low, high),
         ),
         x_label=words("axis.exponent"),
-    )  # fmt: skip
+    )
+
+
+def _in_words(rows: list[tuple[str, str]], words: Words) -> str:
+    """A chart for readers who cannot see it, who hear its title before."""
+    return words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
+
+
+def _span(form: Doc, low: float, high: float, words: Words) -> Span:
+    """A format's range, with the share of the gradients that it loses."""
+    label = words("exponents.span", format=clean(form["label"]), share=_share(form, words))
+    return span_on(label, form["least_log2"], form["most_log2"], low, high)
 
 
 def _share(form: Doc, words: Words) -> str:
@@ -103,9 +108,9 @@ def scale(shown: Doc, words: Words) -> TraceChart | None:
                  interval=f"{path['growth_interval']:,}")  # fmt: skip
     return TraceChart(
         title=title,
-        description=described(title, [(words("scale.name"), told)], words),
+        description=told,
         drawing=TraceDrawing(
-            traces=(TraceLine(name=told, colour=0, points=polyline(steps, x[-1], y[-1])),),
+            traces=(TraceLine(name=told, colour=0, points=polyline(steps, x[-1], y[-1], 3)),),
             x_ticks=ticks_on(x, [f"{value:,.0f}" for value in x]),
             y_ticks=ticks_on(y, [f"2^{value:g}" for value in y]),
         ),
@@ -135,7 +140,7 @@ def intervals(shown: Doc, words: Words) -> IntervalChart | None:
     title = words("chart.parity", baseline=baseline, margin=f"{margin:g}")
     return IntervalChart(
         title=title,
-        description=described(title, [(row.label, row.text) for row in rows], words),
+        description=_in_words([(row.label, row.text) for row in rows], words),
         drawing=IntervalDrawing(
             rows=tuple(rows), zero=50.0, band=(_at(-margin, reach), _at(margin, reach)),
             ticks=axis_of(values, [signed(value, values[-1]) for value in values], -reach, reach),
@@ -168,7 +173,7 @@ def layers(shown: Doc, words: Words) -> IntervalChart | None:
     )  # fmt: skip
     return IntervalChart(
         title=title,
-        description=described(title, [(row.label, row.text) for row in placed], words),
+        description=_in_words([(row.label, row.text) for row in placed], words),
         drawing=IntervalDrawing(rows=placed, zero=0.0, ticks=ticks_on(axis, [f"{value:.0%}" for value in axis])),
         x_label=words("axis.gradient_error"),
     )
@@ -206,7 +211,7 @@ def front(shown: Doc, words: Words) -> list[Block]:
     line = sorted((place(point) for point in points if point["on_front"]), key=lambda at: at[0])
     chart = ScatterChart(
         title=title,
-        description=described(title, [(_name(point, words), _told(point, words)) for point in points], words),
+        description=_in_words([(_name(point, words), _told(point, words)) for point in points], words),
         drawing=ScatterDrawing(
             marks=tuple(marks), line=tuple(line), x_ticks=ticks_on(days, axis_labels(days, rung, unit=False)),
             y_ticks=axis_of(values, [signed(value, values[1] - values[0]) for value in values], low, high),
@@ -248,5 +253,5 @@ def _table(points: list[Doc], words: Words) -> Table:
     return Table(
         caption=words("table.mixtures"),
         columns=tuple(Column(head=words(f"column.{head}"), numeric=numeric) for head, numeric in heads),
-        rows=rows, notes=(words("mixture.note"),),
+        rows=rows, notes=(words("mixture.note"),), folded=True,
     )  # fmt: skip

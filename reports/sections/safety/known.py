@@ -84,19 +84,23 @@ def closing(facts: Facts, words: Words) -> Block:
     """The end of the short answer: what lower precision is known to do to the result, and what nobody tested."""
     rows = parity_rows(facts)
     lines = [line for row in rows for line in _lines(row, words)]
-    untested = _untested(rows, words)
+    names = untested(rows, words)
     if not lines:
-        return Prose(
-            spans=words.spans("brief.quality") + (words.spans("brief.untested", names=untested) if untested else ())
-        )
-    if untested:
-        lines.append(words("parity.untested", names=untested))
+        return Prose(spans=words.spans("brief.quality") + (words.spans("brief.untested", names=names) if names else ()))
+    if names:
+        lines.append(words("parity.untested", names=names))
     lines.append(words("parity.not_yours"))
     return Items(items=tuple(Cell(text=line) for line in lines), title=words("brief.result"))
 
 
-def _untested(rows: list[Doc], words: Words) -> str:
-    return words.join([words.name("precision", row["precision"]) for row in rows if row["basis"] == "not_tested"])
+UNTRAINED = "tf32"
+"""What `mpplan numerics` does not train in."""
+
+
+def untested(rows: list[Doc], words: Words) -> str:
+    """The precisions that `mpplan numerics` would tell of, in words; empty where it has, or others have."""
+    names = [row["precision"] for row in rows if row["basis"] == "not_tested" and row["precision"] != UNTRAINED]
+    return words.join([words.name("precision", name) for name in names])
 
 
 def _lines(row: Doc, words: Words) -> list[str]:

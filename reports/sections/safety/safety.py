@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports.document.facts import Facts
 from reports.sections.safety.drawn import front, histograms, intervals, layers, scale
-from reports.sections.safety.known import KNOWN, parity_rows, parity_table
+from reports.sections.safety.known import KNOWN, parity_rows, parity_table, untested
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.view import Block, Prose, Section
@@ -17,10 +17,10 @@ def safety(facts: Facts, words: Words) -> Section | None:
         return None
     rows = parity_rows(facts)
     known = [words.name("precision", row["precision"]) for row in rows if row["basis"] in KNOWN]
-    untested = [words.name("precision", row["precision"]) for row in rows if row["basis"] == "not_tested"]
+    names = untested(rows, words)
     lead = words.spans("safety.lead", known=words.join(known)) if known else words.spans("safety.lead_none")
-    if untested:
-        lead += words.spans("safety.untested", names=words.join(untested))
+    if names:
+        lead += words.spans("safety.untested", names=names)
     blocks: list[Block | None] = [table, Prose(spans=words.spans("parity.not_yours"), tone="note")]
     shown = facts.doc.get("numerics")
     if shown:
