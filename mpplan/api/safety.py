@@ -32,8 +32,12 @@ def named_training(name: str) -> Training:
         InputFileError: it is not such a document.
     """
     path = user_path(name)
-    document = read_document(path, NUMERICS_SCHEMA)
-    check_schema(document, NUMERICS_SCHEMA, str(path))
+    try:
+        document = read_document(path, NUMERICS_SCHEMA)
+        check_schema(document, NUMERICS_SCHEMA, str(path))
+    except InputFileError as error:
+        error.hint = "`mpplan numerics --json` writes it; a record of it goes with --records"
+        raise
     shown = shown_of(document, path.name)
     if shown is None:
         raise InputFileError(

@@ -29,7 +29,7 @@ OWN = "own"
 TENSORS = ("weights", "activations", "gradients")
 """Tensors whose exponents are shown."""
 SCHEDULES = {"all high": "all_high", "all low": "all_low", "high first": "high_first", "high last": "high_last"}
-MOST_LAYERS = 6
+MOST_LAYERS = 5
 """Layers that are shown, the most sensitive ones."""
 SCALE = 1000
 """What the most frequent exponent counts as: the shape of a histogram is drawn, not how many values there were."""

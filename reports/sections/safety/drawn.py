@@ -27,6 +27,7 @@ from reports.view import (
     Column,
     HistogramChart,
     IntervalChart,
+    Prose,
     ScatterChart,
     Table,
     TableRow,
@@ -130,7 +131,7 @@ def intervals(shown: Doc, words: Words) -> IntervalChart | None:
     for pair in pairs:
         key = "parity.name_emulated" if pair["emulated"] else "parity.name"
         size = max(abs(pair["low"]), abs(pair["high"]))
-        text = words("range.joint", low=signed(pair["low"], size), high=signed(pair["high"], size))
+        text = words("range.from_to", low=signed(pair["low"], size), high=signed(pair["high"], size))
         rows.append(IntervalRow(
             label=words(key, name=words.name("precision", pair["precision"])), text=text, low=_at(pair["low"], reach),
             high=_at(pair["high"], reach), dot=_at(pair["mid"], reach),
@@ -163,14 +164,7 @@ def layers(shown: Doc, words: Words) -> IntervalChart | None:
     title = words(
         "chart.layers", precision=words("parity.name_emulated", name=name) if shown["lowered_emulated"] else name
     )
-    placed = tuple(
-        IntervalRow(
-            label=clean(row["name"]) + (words("layers.more", count=row["layers"] - 1) if row["layers"] > 1 else ""),
-            text=words("layers.kept" if row["kept_high"] else "layers.text", change=_change(row["loss_change"], words)),
-            low=0.0, high=percent(100.0 * row["gradient_error_ratio"] / axis[-1]), strong=row["kept_high"],
-        )
-        for row in rows
-    )  # fmt: skip
+    placed = tuple(_layer(row, axis[-1], words) for row in rows)
     return IntervalChart(
         title=title,
         description=_in_words([(row.label, row.text) for row in placed], words),
@@ -179,15 +173,31 @@ def layers(shown: Doc, words: Words) -> IntervalChart | None:
     )
 
 
-def _change(value: float | None, words: Words) -> str:
-    return words("none") if value is None else words("parity.nats", text=signed(value))
+def _layer(row: Doc, top: float, words: Words) -> IntervalRow:
+    error = row["gradient_error_ratio"]
+    more = words("layers.more", count=row["layers"] - 1) if row["layers"] > 1 else ""
+    return IntervalRow(
+        label=clean(row["name"]) + more,
+        text=words(
+            "layers.kept" if row["kept_high"] else "layers.text",
+            change=_change(row["loss_change"]),
+            error=words.value("percent", error),
+        ),
+        low=0.0,
+        high=percent(100.0 * error / top),
+        strong=row["kept_high"],
+    )
+
+
+def _change(value: float | None) -> str:
+    return "–" if value is None else signed(value)
 
 
 def front(shown: Doc, words: Words) -> list[Block]:
     """Policies and schedules: loss against the time of the plan, and the same as a table."""
     points = [point for point in shown["mixtures"] if point["duration_days"] is not None]
     if len(points) < 2:
-        return []
+        return [_no_plan(shown["mixtures"][0], words)] if shown["mixtures"] else []
     title = words("chart.mixtures")
     days = linear_ticks(max(point["duration_days"] for point in points))
     rung = words.shared("days", [point["duration_days"] for point in points])
@@ -220,6 +230,11 @@ def front(shown: Doc, words: Words) -> list[Block]:
         legend=(("dot", words("pareto.on")), ("ring", words("pareto.off"))),
     )  # fmt: skip
     return [chart, _table(points, words)]
+
+
+def _no_plan(point: Doc, words: Words) -> Prose:
+    low, high = (words.name("precision", point[name]) for name in ("precision", "high"))
+    return Prose(spans=words.spans("mixture.no_plan", low=low, high=high), tone="note")
 
 
 def _name(point: Doc, words: Words) -> str:

@@ -125,7 +125,7 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
     rows = parity_rows(facts)
     if not rows:
         return None
-    heads = ("precision", "parity", "verdict", "parity_of", "per_nat")
+    heads: tuple[str, ...] = ("precision", "parity", "verdict", "parity_of", "per_nat")
     none = Cell(text=words("none"), tone="quiet")
     body = []
     for row in rows:
@@ -151,6 +151,14 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
                      href=_address(published["source"])),
                 Cell(text=model), cost if per_nat and per_nat["basis"] == "published" else none,
             ), strong=strong))  # fmt: skip
+    if not any(row["per_nat"] for row in rows):
+        heads, body = (
+            heads[:-1],
+            [
+                TableRow(cells=line.cells[:-1] if len(line.cells) > 2 else line.cells, strong=line.strong)
+                for line in body
+            ],
+        )
     return Table(
         caption=words("table.parity"), columns=tuple(Column(head=words(f"column.{head}")) for head in heads),
         rows=tuple(body), sortable=False,
