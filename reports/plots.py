@@ -5,6 +5,7 @@ As in `reports.charts`: numbers in, positions in percent out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -87,10 +88,14 @@ def span_on(label: str, least: float, most: float, low: float, high: float) -> S
     return Span(label=label, low=at(least), high=at(most))
 
 
+NEARLY = 1e-9
+"""What a quotient of two round numbers may lack."""
+
+
 def even_ticks(low: float, high: float, most: int = 5) -> tuple[float, ...]:
     """Round values within a span, which may hold zero."""
     step = nice_step(high - low, most)
-    first, last = -int(-low // step), int(high // step)
+    first, last = math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
     return tuple(round(step * number, 12) for number in range(first, last + 1))
 
 
