@@ -13,13 +13,12 @@ from planner.question.asked import Ask
 from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.input import Input
 from planner.question.inputs import INPUTS, NETWORK_FILE, find_input
+from planner.safety.training import NO_TRAINING, Training
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
     from planner.answer.plan import Answer
-    from planner.answer.training_shown import TrainingShown
     from planner.calibration.document import ReadCalibration
-    from planner.measured.training import PrecisionFinding
     from planner.planning.estimate import Measured
     from planner.question.question import Question
     from planner.rates.parameters import Parameters
@@ -112,19 +111,6 @@ def resolved(ask: Ask) -> Known:
     known = _with_network(_recorded(ask, ask.text(RECORDS), parameters), network, parameters)
     known = _with_training(known, ask.text(NUMERICS), parameters)
     return replace(known, calibration=calibration, chosen=notes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """What is at hand of training in lower precisions."""
-
-    findings: tuple[PrecisionFinding, ...] = ()
-    """Of the document where one is named, else of a record."""
-    shown: TrainingShown | None = None
-    """What a report draws of the document."""
-
-
-NO_TRAINING = Training()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

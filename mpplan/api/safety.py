@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mpplan.api.answer import NO_TRAINING, Training
 from mpplan.api.record_shelf import RecordShelf
 from mpplan.ui.schema import check_schema
 from planner.answer.document import read_document
@@ -21,6 +20,7 @@ from planner.records.home import user_path
 from planner.records.store import StoredRecord, gpu_of
 from planner.records.summary import RecordSummary
 from planner.safety.document import NUMERICS_SCHEMA, findings_of, shown_of
+from planner.safety.training import NO_TRAINING, Training
 from planner.training.support import why_unable
 
 

@@ -25,8 +25,12 @@ def test_a_range_that_goes_beyond_the_axis_is_cut_at_its_end():
 
 @pytest.mark.parametrize(
     ("low", "high", "ticks"),
-    [(-0.022, 0.022, (-0.02, -0.01, 0.0, 0.01, 0.02)), (-30, 5, (-30, -20, -10, 0)), (0.0, 1.0, (0, 0.2, 0.4, 0.6, 0.8, 1))],
-)  # fmt: skip
+    [
+        (-0.022, 0.022, (-0.02, -0.01, 0.0, 0.01, 0.02)),
+        (-30, 5, (-30, -20, -10, 0)),
+        (0.0, 1.0, (0, 0.2, 0.4, 0.6, 0.8, 1)),
+    ],
+)
 def test_ticks_are_round_and_within_the_span(low, high, ticks):
     assert even_ticks(low, high) == pytest.approx(ticks)
 

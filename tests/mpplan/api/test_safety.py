@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mpplan import estimate
-from mpplan.api.answer import NO_TRAINING
 from mpplan.api.measurements import chosen_records
 from mpplan.api.record_shelf import RecordShelf
 from mpplan.api.safety import named_training, recorded_training
 from planner.errors import InputFileError, UsageError
 from planner.records.jsonl import to_line
+from planner.safety.training import NO_TRAINING
 from tests.planner.measured.test_training import a_finding
 from tests.planner.safety.recorded import PATH, document
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_no_such_document_is_refused_with_what_writes_one(tmp_pat
     wrong = tmp_path / "plan.json"
     wrong.write_text(json.dumps({"schema": "mpplan.estimate/2"}), encoding="utf-8")
 
-    with pytest.raises(InputFileError, match="expected `mpplan.numerics/1`") as caught:
+    with pytest.raises(InputFileError, match=r"expected `mpplan\.numerics/1`") as caught:
         named_training(str(wrong))
     assert "mpplan numerics --json" in str(caught.value.hint)
     with pytest.raises(UsageError, match="cannot read"):
