@@ -220,7 +220,7 @@ def _high(parity: Doc) -> str:
 def _mixtures(policy: Doc, schedule: Doc, high: str) -> Iterator[MixturePoint]:
     """The recommended policy, and the schedules beside all high and all low."""
     ratio, change = policy.get("lowered_parameters_ratio"), policy.get("loss_change")
-    if ratio is not None and change is not None:
+    if ratio is not None and change is not None and ratio < 1.0:  # else it is all in the lower precision
         yield MixturePoint(
             name="policy", precision=_precision(policy["precision"]), high=high, low_share_ratio=ratio,
             loss_change=change, steps=policy["steps"], recommended=True,

@@ -22,7 +22,7 @@ _PLAN_KEYS = ("precision", "policy", "gpu", "gpus", "fits", "why_not", "memory_g
               "gpu_hours", "energy_mwh", "cost_usd", "carbon_tco2e")  # fmt: skip
 _OPTIONAL_PLAN: Doc = {
     "memory_capacity_gib": 0.0, "memory_risk": None, "step_range_s": None, "mfu_full_attention": None, "hfu": None,
-    "goodput_ratio": None, "skipped_step_ratio": None,
+    "goodput_ratio": None,
     "energy_items_mwh": None, "gpu_power_w": None, "peak_power_mw": None, "cost_lines": [], "carbon_market_tco2e": None,
     "uncertainty": [], "lost_layouts": [], "layouts_evaluated": 0, "layout": None,
 }  # fmt: skip

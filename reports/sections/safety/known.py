@@ -9,6 +9,8 @@ from reports.text.numbers import grouped, magnitude
 from reports.view import Block, Cell, Column, Items, Prose, Table, TableRow
 
 KNOWN = ("measured", "published")
+UNKNOWN = {"not_tested": "parity.not_tested", "reference": "parity.reference"}
+"""What stands for a precision of which nothing is known, by its basis."""
 
 
 def parity_rows(facts: Facts) -> list[Doc]:
@@ -132,7 +134,7 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
         head = Cell(text=words.name("precision", row["precision"]))
         strong = row["precision"] == facts.asked
         if row["basis"] not in KNOWN:
-            body.append(TableRow(cells=(head, Cell(text=words(f"parity.{row['basis']}"), tone="quiet")), strong=strong))
+            body.append(TableRow(cells=(head, Cell(text=words(UNKNOWN[row["basis"]]), tone="quiet")), strong=strong))
             continue
         measured, published, per_nat = row["measured"], row["published"], row["per_nat"]
         cost = Cell(text=per_nat_text(per_nat, words).strip()) if per_nat else none

@@ -26,7 +26,9 @@ def safety(facts: Facts, words: Words) -> Section | None:
     if shown:
         task = words("parity.own_task") if shown["task"] == "own" else clean(shown["task"])
         cut = "" if shown["complete"] else words("safety.cut")
-        blocks.append(Prose(spans=words.spans("safety.drawn", task=task, device=clean(shown["device"]), cut=cut)))
+        blocks.append(
+            Prose(spans=words.spans("safety.drawn", task=task, device=clean(shown["device"]), cut=cut), tone="lead")
+        )
         blocks += [histograms(shown, words), scale(shown, words), intervals(shown, words), layers(shown, words)]
         blocks += front(shown, words)
     told = tuple(block for block in blocks if block is not None)

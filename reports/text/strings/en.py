@@ -213,7 +213,6 @@ TEXT: dict[str, str] = {
     "axis.nats": "Loss, nats",
     "axis.accuracy": "Accuracy",
     "axis.gradient_error": "Change of the first gradient",
-    "scale.name": "Scale",
     "scale.told": "{skipped} of {steps} skipped, growth after {interval}",
     "layers.more": " and {count} more",
     "layers.text": "{error}; loss {change}",
@@ -225,7 +224,7 @@ TEXT: dict[str, str] = {
     "mixture.high_last": "{low}, then the last {rest} of the steps in {high}",
     "mixture.told": "{days}, {change}",
     "mixture.note": "The time is a mixture of the two plans by the share that is in each; changing over is not "
-    "counted. The loss is that of the small task.",
+    "counted. The loss is that of the small task; bold is what it recommends.",
     "brief.more": "More: --full prints every table, --report {file} writes a page to share.",
     "setting": "{gpus} × {gpu}, about {days}, {hours}.",
     "setting.owned": " An hour on your own GPU costs {own}, a rented one {rented}: owning costs less from {even} utilisation on, and {used} is planned.",

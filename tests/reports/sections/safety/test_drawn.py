@@ -60,7 +60,7 @@ def test_the_front_is_drawn_and_told_with_the_same_figures():
     assert isinstance(table, Table)
     on_front = [point for point in SHOWN["mixtures"] if point["on_front"]]
     assert len(chart.drawing.line) == len(on_front) == sum(mark.shape == "dot" for mark in chart.drawing.marks)
-    assert [row.cells[0].text for row in table.rows][3] == "First 20% of the steps in BF16, then NVFP4"
+    assert [row.cells[0].text for row in table.rows][2] == "First 20% of the steps in BF16, then NVFP4"
     assert "mixture of the two plans" in table.notes[0]
 
 
