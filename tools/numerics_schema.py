@@ -80,7 +80,10 @@ def _histograms() -> Schema:
         "swallowed_ratio": record(dict.fromkeys(SWALLOWING, or_null(SHARE))),
     }
     layer = record({"layer": TEXT, "kind": TEXT, **both})
-    overall = record(both, optional=tuple(both))
+    scaled = record({"scale_log2": INTEGER, "flushed_ratio": SHARE, "saturated_ratio": SHARE})
+    by_scale = record({kind.id: array(scaled) for kind in FORMATS})
+    whole = both | {"gradients_by_scale": by_scale}
+    overall = record(whole, optional=tuple(whole))
     return record({"task": TEXT, "precision": {"const": "fp32"}, "mode": MODE, "steps": COUNT, "layers": array(layer),
                    "overall": overall, "cut_short": CUT})  # fmt: skip
 

@@ -70,7 +70,7 @@ def _must_be_of_use(record: StoredRecord, name: str) -> None:
     """
     facts = facts_of(record.file, record.verdict)
     kinds = {point.kind for point in record.file.measurements}
-    if facts.collectives or not kinds <= {"training", *SEVERAL_RANKS}:
+    if facts.collectives or not kinds <= {"training", "numerics", *SEVERAL_RANKS}:
         return
     measured = " and ".join(sorted(kinds))
     raise InputFileError(

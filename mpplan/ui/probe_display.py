@@ -147,7 +147,7 @@ def result_line(point: Measurement) -> str:
     if point.status != "ok":
         return f"{point.probe_id}: {point.status}: {point.reason}"
     if point.kind == "numerics":
-        return _finding_line(point)
+        return f"{point.probe_id}: {finding_text(point)}"
     parts = []
     if point.time.median_s is not None:
         parts.append(f"{figure(point.time.median_s, MILLI)} ms")
@@ -164,17 +164,17 @@ def result_line(point: Measurement) -> str:
     return f"{point.probe_id}: {', '.join(parts)}"
 
 
-def _finding_line(point: Measurement) -> str:
+def finding_text(point: Measurement) -> str:
     """What training showed of a precision, in one line."""
-    found = point.training_numerics
-    parts = [found.verdict.replace("_", " ")] if found.verdict else []
-    if found.difference_mid is not None:
-        parts.append(f"{found.metric} {found.difference_mid:+.2g}")
-    if found.skipped_step_ratio is not None:
-        parts.append(f"{100 * found.skipped_step_ratio:.2g} % of steps skipped")
-    if found.lowered_parameters_ratio is not None:
-        parts.append(f"{found.lowered_parameters_ratio:.0%} of the parameters lowered")
-    return f"{point.probe_id}: {', '.join(parts)}{', emulated' if found.emulated else ''}"
+    figures = point.training_numerics
+    parts = [figures.verdict.replace("_", " ")] if figures.verdict else []
+    if figures.difference_mid is not None:
+        parts.append(f"{figures.metric} {figures.difference_mid:+.2g}")
+    if figures.skipped_step_ratio is not None:
+        parts.append(f"{100 * figures.skipped_step_ratio:.2g} % of steps skipped")
+    if figures.lowered_parameters_ratio is not None:
+        parts.append(f"{figures.lowered_parameters_ratio:.0%} of the parameters lowered")
+    return f"{', '.join(parts)}{', emulated' if figures.emulated else ''}"
 
 
 def summary_text(rows: Sequence[SummaryRow]) -> str:

@@ -81,7 +81,9 @@ def numerics(
         raise typer.Abort
     document = _report(ended, json=json, quiet=quiet)
     if ended.interrupted:
-        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `mpplan numerics --resume`")
+        again = f"mpplan numerics --resume{'' if device == 'gpu' else f' --device {device}'}"
+        again += f" -o {output}" if output else ""
+        fail("interrupted", f"what was measured is in `{ended.path}`; continue with `{again}`")
         raise typer.Exit(130)
     if strict and document["cut_short"]:
         raise IncompleteError(
@@ -188,7 +190,7 @@ def _run(settings: NumericsOptions, *, quiet: bool) -> Ended:
 
 def _report(ended: Ended, *, json: bool, quiet: bool) -> dict[str, Any]:
     """Print the answer on stdout, and what was cut short on stderr."""
-    from mpplan.ui.numerics_display import numerics_text
+    from mpplan.commands.measuring.numerics_tables import numerics_text
     from probes.numerics.session.document import HEAD, numerics_document
     from probes.numerics.session.parts import parts_path, read_parts
 

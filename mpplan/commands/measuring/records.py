@@ -14,6 +14,7 @@ from mpplan.ui import options
 from mpplan.ui.collectives import collectives_text
 from mpplan.ui.console import note
 from mpplan.ui.listing import details, figure, table
+from mpplan.ui.probe_display import finding_text
 from planner.errors import UsageError
 from planner.measured.network.lines import collective_lines
 from planner.records.measurement import Measurement
@@ -141,7 +142,7 @@ def _line(point: Measurement) -> tuple[str, ...]:
         figure(point.power.mean_w),
         figure(point.energy.j_per_iteration),
         point.sampling.quality or "-",
-        point.reason or "",
+        finding_text(point) if point.kind == "numerics" and point.status == "ok" else point.reason or "",
     )
 
 

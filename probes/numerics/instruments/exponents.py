@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from probes.numerics.formats.elements import FORMATS, find_format
+from probes.numerics.formats.elements import FORMATS, ElementFormat, find_format
 from probes.numerics.formats.histogram import Magnitudes, magnitudes, nothing, swallowed_ratio
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
 from probes.numerics.lowering.switches import kinds_of
@@ -27,11 +27,13 @@ SWALLOWING = ("bf16", "fp16")
 LOOKS = 5
 """Steps at which is looked, evenly over the run."""
 MOST_STEPS, LEAST_STEPS = 100, 5
+LOSS_SCALES = range(0, 41, 2)
+"""Powers of two at which the gradients are judged in every format."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerMagnitudes:
-    """What was seen of one layer; grows while it is watched."""
+    """What was seen of one layer; its tables grow while it is watched."""
 
     kind: str
     seen: dict[str, Magnitudes] = field(default_factory=lambda: {name: nothing() for name in TENSORS})
@@ -175,7 +177,23 @@ def _overall(seen: Watch) -> Plain:
     layers = list(seen.layers.values())
     total = {name: sum((layer.seen[name] for layer in layers), nothing()) for name in TENSORS}
     swallowed = {name: _mean([share for layer in layers for share in layer.swallowed[name]]) for name in SWALLOWING}
-    return {"tensors": {name: described(value) for name, value in total.items()}, "swallowed_ratio": swallowed}
+    return {
+        "tensors": {name: described(value) for name, value in total.items()},
+        "swallowed_ratio": swallowed,
+        "gradients_by_scale": {element.id: _by_scale(total["gradients"], element) for element in FORMATS},
+    }
+
+
+def _by_scale(seen: Magnitudes, element: ElementFormat) -> list[Plain]:
+    """What a format makes of the gradients at each loss scale."""
+    return [
+        {
+            "scale_log2": power,
+            "flushed_ratio": seen.flushed_ratio(element, power),
+            "saturated_ratio": seen.saturated_ratio(element, power),
+        }
+        for power in LOSS_SCALES
+    ]
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -15,7 +15,7 @@ import torch
 
 from probes.numerics.instruments.time import Keep, OutOfTimeError, Plain, Slice
 from probes.numerics.lowering.recipes import LowerRecipe
-from probes.numerics.statistics.equivalence import compare
+from probes.numerics.statistics.equivalence import LEAST_PAIRS, compare
 from probes.numerics.tasks.interface import Task
 from probes.numerics.training import Place, Run, dynamic_scaler
 
@@ -71,7 +71,10 @@ def planned(task: Task, place: Place, recipes: Sequence[LowerRecipe], seeds: int
     most = task.steps[place.size]
     count = max(min(seeds, int(room_s / (each_s * LEAST_STEPS))), LEAST_SEEDS)
     steps = int(min(max(room_s / (count * each_s), LEAST_STEPS), most))
-    return {"steps": steps, "seeds": count, "precisions": chosen, "seed_s": each_s * steps}
+    return {
+        "steps": steps, "seeds": count, "precisions": chosen, "seed_s": each_s * steps,
+        "alone_s": {name: cost_s[name] * steps for name in cost_s},
+    }  # fmt: skip
 
 
 def _step_s(task: Task, place: Place, recipe: LowerRecipe | None) -> float:
@@ -121,26 +124,47 @@ def parity(
             done += 1
     except OutOfTimeError:
         pass
-    left_out = [recipe.id for recipe in recipes if recipe not in chosen]
-    cut = [f"parity of {name}" for name in left_out]
-    if done < int(plan["seeds"]):
-        cut.append(f"{int(plan['seeds']) - done} of {plan['seeds']} seeds")
+    cut = [f"{int(plan['seeds']) - done} of {plan['seeds']} seeds"] if done < int(plan["seeds"]) else []
+    for recipe in (recipe for recipe in recipes if recipe.id not in plan["precisions"]):
+        wait_s = float(plan["alone_s"].get(recipe.id, 0.0))
+        runs[recipe.id] = _late(task, place, recipe, range(done), steps, until, keep, wait_s)
+        if (late := len(runs[recipe.id])) < max(done, LEAST_SEEDS):
+            cut.append(f"parity of {recipe.id}" + (f": {done - late} of {done} seeds" if late else ""))
+        if late >= LEAST_PAIRS:
+            chosen.append(recipe)
     return {
         "metric": metric, "margin": margin, "steps": steps, "seeds": done, "baseline": BASELINE,
         "baseline_mean": _mean(runs[BASELINE], metric),
-        "pairs": [_pair(recipe.id, recipe, place, runs, metric, margin) for recipe in chosen],
+        "pairs": [_pair(recipe.id, recipe, place, runs, metric, margin) for recipe in recipes if recipe in chosen],
         "null": _pair(NULL, None, place, runs, metric, margin), "cut_short": cut,
     }  # fmt: skip
+
+
+def _late(
+    task: Task, place: Place, recipe: LowerRecipe, seeds: Sequence[int], steps: int, until: Slice, keep: Keep,
+    wait_s: float,
+) -> list[Plain]:  # fmt: skip
+    """Runs of a precision for which the plan had no time, as far as there is some now."""
+    rows = []
+    try:
+        for seed in seeds:
+            until.must_last(wait_s)
+            rows.append(keep(f"{recipe.id}/{seed}", partial(trained, task, place, recipe, seed, steps)))
+    except OutOfTimeError:
+        pass
+    return rows
 
 
 def _pair(
     name: str, recipe: LowerRecipe | None, place: Place, runs: dict[str, list[Plain]], metric: str, margin: float
 ) -> Plain:
     mode, why = place.mode_of(recipe) if recipe is not None else ("real", None)
-    values = [
-        (_figure(low, metric), _figure(high, metric)) for low, high in zip(runs[name], runs[BASELINE], strict=True)
-    ]
-    found = asdict(compare([low - high for low, high in values], margin))
+    both = zip(runs[name], runs[BASELINE], strict=False)
+    values = [(_figure(low, metric), _figure(high, metric)) for low, high in both]
+    usable = [(low, high) for low, high in values if math.isfinite(high)]
+    found = asdict(compare([low - high for low, high in usable], margin))
+    if len(usable) < len(values):
+        found["reason"] += f"; {len(values) - len(usable)} runs of FP32 itself ended without a finite figure"
     skipped = sum(run["skipped"] for run in runs[name])
     taken = sum(run["steps"] for run in runs[name])
     return {

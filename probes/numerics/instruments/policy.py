@@ -34,8 +34,10 @@ def policy(bench: Bench | None, sensitivity: Plain, margin: float, until: Slice,
         keep: keeps each run.
     """
     precision, base = sensitivity["precision"], sensitivity["base_loss"]
-    if bench is None or base is None:
+    if bench is None:
         return _unknown(precision, margin, "no time was left for the layers")
+    if base is None:
+        return _unknown(precision, margin, "FP32 itself ended without a finite loss")
     names, steps = list(bench.kinds), int(sensitivity["steps"])
     ranked = order_of(sensitivity["layers"])
     ranked += [name for name in names if name not in ranked]

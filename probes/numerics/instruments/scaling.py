@@ -29,8 +29,10 @@ USUAL_INTERVAL = 2000
 """Steps without overflow after which torch's scaler doubles the scale."""
 MOST_STEPS = 400
 LEAST_STEPS = 20
-HIGH_START = 2.0**24
-"""Of the run with a short interval: above what FP16 holds for most models, so that the back-off shows."""
+LEAST_SCALE = 2.0**-149
+HIGH_START_LOG2 = 24
+USUAL_START_LOG2 = 16
+"""Of the run with a short interval, and of torch. The first is above what FP16 holds for most models: it backs off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,7 @@ def dynamic_scale(run: Run, name: str, steps: int, until: Slice) -> DynamicScale
     """A run under dynamic scaling, until its steps are taken or the time is up."""
     short = name == "short"
     interval = max(steps // 10, 5) if short else USUAL_INTERVAL
-    init = HIGH_START if short else 2.0**16
+    init = 2.0 ** (HIGH_START_LOG2 if short else USUAL_START_LOG2)
     run.lower(lower_by_id("fp16"))
     run.scaler = dynamic_scaler(run.place.kind, init=init, growth_interval=interval)
     trained = run.train(steps, until.ends)
@@ -152,13 +154,13 @@ def summarised(name: str, scales: Sequence[ScaleStep], interval: int, *, complet
     first = next((number for number, step in enumerate(scales) if not step.skipped), None)
     settled = None if first is None else sum(n > first for n in lost) / max(len(scales) - first, 1)
     changes = [
-        (number, math.log2(step.scale))
+        (number, _log2(step.scale))
         for number, step in enumerate(scales)
         if number == 0 or step.scale != scales[number - 1].scale
     ]
     return DynamicScale(
         name=name,
-        init_scale_log2=math.log2(scales[0].scale),
+        init_scale_log2=_log2(scales[0].scale),
         growth_interval=interval,
         growth_factor=2.0,
         backoff_factor=0.5,
@@ -171,6 +173,11 @@ def summarised(name: str, scales: Sequence[ScaleStep], interval: int, *, complet
         path=tuple(changes),
         complete=complete,
     )
+
+
+def _log2(scale: float) -> float:
+    """Of a scale; one that was halved to nothing, since every step failed, counts as the smallest FP32 number."""
+    return math.log2(max(scale, LEAST_SCALE))
 
 
 def loss_scaling(task: Task, place: Place, until: Slice, keep: Keep) -> Plain:

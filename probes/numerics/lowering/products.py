@@ -16,15 +16,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from probes.numerics.formats.elements import find_format
-from probes.numerics.formats.scales import SCALINGS
+from probes.numerics.formats.elements import find_format, rounded
+from probes.numerics.formats.scales import MX_BLOCK, SCALINGS
 from probes.numerics.lowering.recipes import LowerRecipe
+
+LEAST_UNIT = 16
+"""What sizes have to be multiples of for `torch._scaled_mm`; each is the inner dimension of one of the products."""
 
 
 def quantised(x: torch.Tensor, recipe: LowerRecipe, *, gradient: bool = False, weight: bool = False) -> torch.Tensor:
     """A tensor as the recipe's matrix units see it, in FP32; the last dimension is the product's inner one."""
-    name = recipe.gradient_format if gradient else recipe.forward_format
-    return SCALINGS[recipe.scaling](x.float(), find_format(name), weight)
+    element = find_format(recipe.gradient_format if gradient else recipe.forward_format)
+    if recipe.autocast is not None:
+        return rounded(x.float(), element)
+    return SCALINGS[recipe.scaling](x.float(), element, weight)
 
 
 class _Products(torch.autograd.Function):  # type: ignore[misc] # torch is untyped here
@@ -73,20 +78,28 @@ class _GradientRounded(torch.autograd.Function):  # type: ignore[misc]
 
 def linear(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, real: bool) -> torch.Tensor:
     """The layer's output `[..., out]` in FP32."""
-    if real and not (layer.in_features % 16 or layer.out_features % 16 or (x.numel() // x.shape[-1]) % 16):
-        return _real(layer, x, recipe)
+    unit = MX_BLOCK if recipe.scaling == "mx" else LEAST_UNIT
+    if real and not any(size % unit for size in (layer.in_features, layer.out_features, x.numel() // x.shape[-1])):
+        return on_matrix_units(layer, x, recipe)
     flat = x.reshape(-1, x.shape[-1]).float()
     y = _Products.apply(flat, layer.weight, recipe)
     y = y if layer.bias is None else y + layer.bias
     return torch.as_tensor(y).reshape(*x.shape[:-1], layer.out_features)
 
 
-def _real(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe) -> torch.Tensor:
-    """The same on the device's own matrix units, by the probes' layers; sizes are multiples of 16."""
+def on_matrix_units(layer: nn.Linear, x: torch.Tensor, recipe: LowerRecipe, *, emulate: bool = False) -> torch.Tensor:
+    """The same on the device's own matrix units, by the probes' layers, where the sizes allow it.
+
+    Args:
+        layer: its weight and bias.
+        x: `[..., in]`.
+        recipe: `tensorwise`, `rowwise` or `mx`.
+        emulate: for `mx`, torchao's emulation, which takes the same way through its code.
+    """
     if recipe.scaling == "mx":
         from probes.precisions.linear.mx_linear import MxLinear
 
-        held: Any = SimpleNamespace(weight=layer.weight.bfloat16(), bias=layer.bias, emulate=False)
+        held: Any = SimpleNamespace(weight=layer.weight.bfloat16(), bias=layer.bias, emulate=emulate)
         return MxLinear.forward(held, x.bfloat16()).float()
     from probes.precisions.linear.scaled_linear import ScaledLinear
 

@@ -15,6 +15,10 @@ from probes.numerics.lowering.recipes import LowerRecipe
 
 ROUTER = re.compile(r"router|gate$|gating", re.IGNORECASE)
 NORM = re.compile(r"norm|\bln", re.IGNORECASE)
+WHOLE = "model"
+"""Name of a model that is one layer."""
+MULTIPLYING = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+"""What autocast runs in its type; it leaves tables and norms in FP32, which are rounded on their way instead."""
 
 
 class Switches:
@@ -34,9 +38,10 @@ class Switches:
         self.layers: dict[str, nn.Module] = {}
         """By name, in the order of the model."""
         for name, module in model.named_modules():
-            if name and any(True for _ in module.parameters(recurse=False)):
-                self.layers[name] = module
-                module.forward = partial(self._forward, name, module, module.forward)
+            alone = module is model and not any(True for _ in model.children())
+            if (name or alone) and any(True for _ in module.parameters(recurse=False)):
+                self.layers[name or WHOLE] = module
+                module.forward = partial(self._forward, name or WHOLE, module, module.forward)
 
     def turn(self, recipes: Mapping[str, LowerRecipe]) -> None:
         """Turn these layers to these recipes, and all others to FP32."""
@@ -59,10 +64,9 @@ class Switches:
         recipe = self._now.get(name)
         if recipe is None:
             return forward(*arguments, **keywords)
-        if recipe.autocast is not None:
+        if recipe.autocast is not None and isinstance(layer, MULTIPLYING):
             with torch.autocast(self._kind, dtype=getattr(torch, recipe.autocast)):
-                y = forward(*(_cast(value, recipe.autocast) for value in arguments), **keywords)
-            return y.float() if isinstance(y, torch.Tensor) and y.is_floating_point() else y
+                return forward(*arguments, **keywords).float()
         if type(layer) is nn.Linear and not keywords:
             return products.linear(layer, arguments[0], recipe, real=recipe.id in self._real)
         if type(layer) is nn.Conv2d and not keywords:
@@ -70,12 +74,6 @@ class Switches:
         if type(layer) is nn.Embedding and not keywords:
             return products.embedding(layer, arguments[0], recipe)
         return products.other(forward, arguments, keywords, recipe)
-
-
-def _cast(value: Any, dtype: str) -> Any:
-    """Inputs in the layer's own type: autocast leaves norms in FP32, which would hide what lowering them does."""
-    real = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value.to(getattr(torch, dtype)).float() if real else value
 
 
 def kinds_of(layers: Mapping[str, nn.Module]) -> dict[str, str]:
@@ -99,6 +97,6 @@ def _kind_of(name: str, layer: nn.Module) -> str:
         return "norm"
     if isinstance(layer, nn.Linear):
         return "router" if ROUTER.search(name.rsplit(".", 1)[-1]) else "linear"
-    if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+    if isinstance(layer, MULTIPLYING):
         return "convolution"
     return "other"

@@ -47,7 +47,8 @@ def _parity(task: str, document: Plain) -> Iterator[FindingLine]:
         names = ("difference_low", "difference_mid", "difference_high", "verdict", "seeds_needed", "metric", "margin")
         figures = TrainingNumerics(
             task=task, instrument="parity", baseline=pair["baseline"], emulated=pair["mode"] == EMULATED,
-            steps=document["steps"], seeds=document["seeds"], skipped_step_ratio=pair["skipped_step_ratio"],
+            steps=document["steps"], seeds=pair["pairs"] + pair["diverged"],
+            skipped_step_ratio=pair["skipped_step_ratio"],
             **{name: pair[name] for name in names},
         )  # fmt: skip
         yield _line(task, "parity", pair["precision"], figures)

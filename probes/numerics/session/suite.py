@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from probes.numerics.session.parts import PartFile
 from probes.numerics.tasks import USUAL, choose_tasks, find_task, missing_for
 from probes.numerics.tasks.interface import LARGE, SMALL, Task
 from probes.numerics.training import Place
+from probes.precisions import recipe_by_id
 from probes.record.ledger import PointLedger
 from probes.record.options import Options
 from probes.record.provenance import provenance
@@ -46,6 +47,8 @@ FIRST_TASK_WEIGHT = 2.0
 """Of the first task's time to another's."""
 CLOSING_RATIO, CLOSING_MOST_S = 0.05, 5.0
 """Of the budget, what is held back for ending the process and for the step under way."""
+AGAIN_S = 5.0
+"""Least time left over with which parts that were cut short go on."""
 DIED = "the process died in it"
 
 
@@ -78,6 +81,7 @@ class NumericsSession:
         self._listener: Listener = listener or Silence()
         self.device = _opened(options)
         _set_threads(options, self.device)
+        recipe_by_id("fp32").activate()  # the baseline is strict FP32: no TF32, in convolutions neither
         settings = Options(
             device=options.device, gpu_index=options.gpu_index, path=options.path, store=options.store,
             resume=options.resume, skip_failed=options.skip_failed, threads=options.threads,
@@ -127,19 +131,32 @@ class NumericsSession:
         self._ledger.under_way.end()
         waiting = [(number, section) for number in range(len(self._tasks)) for section in SECTIONS]
         self._listener.planned(len(waiting), self._budget.left_s)
-        by_task = [_OfTask(task=task) for task in self._tasks]
         lost = None
         try:
-            for at, (number, section) in enumerate(waiting):
-                weights = [self._weight(*later) for later in waiting[at:]]
-                share = weights[0] / sum(weights)
-                self._one(by_task[number], section, self._budget.first(share))
-                if section == SECTIONS[-1]:
-                    by_task[number].bench = None  # its model is of no more use
+            self._all(waiting)
+            short = [part for part in waiting if not self._is_done(self._tasks[part[0]].id, part[1])]
+            if short and self._budget.left_s > AGAIN_S:
+                self._all(short)  # with what the others have left over
         except DeviceLost as error:
             lost = str(error)
         self.parts.add(ENDED, {"wall_s": time.monotonic() - self._began})
         return Outcome(points=self._ledger.written, left_out=(), lost_device=lost)
+
+    def _all(self, waiting: Sequence[tuple[int, str]]) -> None:
+        """Every part in turn, each with its share of the time that is left."""
+        by_task = {number: _OfTask(task=self._tasks[number]) for number, _ in waiting}
+        for at, (number, section) in enumerate(waiting):
+            weights = [self._weight(*later) for later in waiting[at:]]
+            self._one(by_task[number], section, self._budget.first(weights[0] / sum(weights)))
+            if section == SECTIONS[-1]:
+                by_task[number].bench = None  # its model is of no more use
+
+    def _is_done(self, task: str, section: str) -> bool:
+        """Whether a part is finished. That of sensitivity is only with the policy, which goes on from its bench."""
+        known = self.parts.known.get(result_key(task, section))
+        if known is None or known.get("cut_short") != []:
+            return False
+        return section != "sensitivity" or self._is_done(task, "policy")
 
     def close(self) -> None:
         """Close the record; what stands beside it goes where nothing was found, as after a mistake in a task."""
@@ -157,9 +174,7 @@ class NumericsSession:
         known = self.parts.known.get(key)
         if known is not None and (known.get("failed") == DIED and self._options.skip_failed):
             return
-        policed = self.parts.known.get(result_key(task.id, "policy"), {})
-        needed = section == "sensitivity" and policed.get("cut_short") != []  # a policy goes on from its bench
-        if known is not None and known.get("cut_short") == [] and not needed:
+        if self._is_done(task.id, section):
             return
         done_s = time.monotonic() - self._began
         label = f"{task.id}, {section.replace('_', ' ')}"
@@ -220,7 +235,7 @@ class NumericsSession:
         return of_task.sensitivity
 
     def _policy(self, of_task: _OfTask, margin: float, until: Slice, keep: Any) -> Plain:
-        if of_task.sensitivity is None:
+        if of_task.sensitivity is None or of_task.bench is None:
             raise OutOfTimeError
         return policy(of_task.bench, of_task.sensitivity, margin, until, keep)
 

@@ -18,6 +18,8 @@ LEAST_BYTES = 100_000
 VOCABULARY = 128
 """ASCII; every other character is the last of them."""
 HELD_OUT_RATIO = 0.05
+STRETCH = 1000
+"""Characters that are held out together, more than a task reads at once."""
 
 Tokens = npt.NDArray[np.int64]
 
@@ -49,7 +51,7 @@ def library_tokens() -> tuple[Tokens, Tokens]:
     """The text as characters, to train on and held out: every twentieth stretch of a thousand characters."""
     raw = np.frombuffer(library_text(), dtype=np.uint8).astype(np.int64)
     tokens = np.minimum(raw, VOCABULARY - 1)
-    stretches = tokens[: len(tokens) // 1000 * 1000].reshape(-1, 1000)
+    stretches = tokens[: len(tokens) - len(tokens) % STRETCH].reshape(-1, STRETCH)
     every = round(1.0 / HELD_OUT_RATIO)
     held = np.arange(len(stretches)) % every == every - 1
     return stretches[~held].reshape(-1), stretches[held].reshape(-1)

@@ -13,7 +13,7 @@ from planner.errors import InputFileError, UsageError
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
 from tests.planner.collective_points import collectives
-from tests.planner.recorded import kernels, write_record
+from tests.planner.recorded import a_measurement, kernels, write_record
 
 H200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
 """As the driver names it: 143 771 MiB."""
@@ -88,6 +88,22 @@ def test_a_record_of_ranks_without_a_collective_gives_no_rate_and_says_what_it_h
     path = write_record(tmp_path / "ranks.jsonl", *collectives(lambda size: 2e-5, kind=kind))
 
     with pytest.raises(InputFileError, match=f"expected kernels or collectives between GPUs, found {kind} alone"):
+        named_records(str(path), ["h200-sxm-141gb"])
+
+
+def test_a_record_of_what_training_showed_alone_gives_no_rate(tmp_path):
+    point = a_measurement(
+        kind="numerics",
+        time_median_s=None,
+        time_ci_low_s=None,
+        time_ci_high_s=None,
+        precision="fp8",
+        recipe="fp8",
+        **H200,
+    )
+    path = write_record(tmp_path / "numerics.jsonl", point)
+
+    with pytest.raises(InputFileError, match="found numerics alone"):
         named_records(str(path), ["h200-sxm-141gb"])
 
 

@@ -27,6 +27,18 @@ def test_a_time_is_said_in_minutes_and_seconds(seconds: float, text: str) -> Non
             {"probe_id": "e", "memory_allocated_peak_bytes": 2.0**31, "power_mean_w": 651.7, "quality": "throttled"},
             "e: 4 ms, 2 GiB, 652 W, throttled",
         ),
+        (
+            {
+                "probe_id": "n",
+                "kind": "numerics",
+                "numerics_verdict": "cannot_tell",
+                "numerics_metric": "loss",
+                "numerics_difference_mid": -0.0042,
+                "numerics_skipped_step_ratio": 0.02,
+                "numerics_emulated": True,
+            },
+            "n: cannot tell, loss -0.0042, 2 % of steps skipped, emulated",
+        ),
         ({"probe_id": "x", "status": "oom", "reason": "not enough memory"}, "x: oom: not enough memory"),
     ],
 )

@@ -43,7 +43,8 @@ def test_fp4_holds_the_sixteen_numbers_of_the_specification():
 
 
 @pytest.mark.parametrize(
-    ("x", "expected"), [(0.25, 0.0), (0.26, 0.5), (0.75, 1.0), (1.25, 1.0), (1.75, 2.0), (2.5, 2.0), (5.0, 4.0), (9.0, 6.0)]
+    ("x", "expected"),
+    [(0.25, 0.0), (0.26, 0.5), (0.75, 1.0), (1.25, 1.0), (1.75, 2.0), (2.5, 2.0), (5.0, 4.0), (9.0, 6.0)],
 )  # fmt: skip
 def test_fp4_rounds_ties_to_even_and_saturates(x, expected):
     assert float(rounded(torch.tensor([x]), find_format("e2m1"))) == expected

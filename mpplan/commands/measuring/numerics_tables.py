@@ -92,7 +92,7 @@ def _parity(document: Plain) -> str:
         (
             row["task"], pair["precision"], pair["mode"], row["metric"], _signed(pair["difference_mid"]),
             f"{_signed(pair['difference_low'])} … {_signed(pair['difference_high'])}", f"± {row['margin']:g}",
-            VERDICTS[pair["verdict"]], str(row["seeds"]), str(row["steps"]), _needed(pair),
+            VERDICTS[pair["verdict"]], str(pair["pairs"] + pair["diverged"]), str(row["steps"]), _needed(pair),
         )
         for row in document["parity"]
         for pair in row["pairs"]

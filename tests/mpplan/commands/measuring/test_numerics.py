@@ -1,0 +1,117 @@
+"""`mpplan numerics`: what is asked, what is refused, and a real run on the CPU within its budget."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from mpplan.ui.schema import file_of
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--task", "nope"), "unknown task `nope`"),
+        (("--task", ","), "--task: expected a name, found nothing"),
+        (("--precision", "fp7"), "unknown precision `fp7`"),
+        (("--metric", "bleu"), "--metric: unknown metric `bleu`"),
+        (("--size", "huge"), "--size: unknown size `huge`"),
+        (("--margin", "-1"), "--margin: expected a number above 0, found `-1`"),
+        (("--margin", "nan"), "--margin: expected a number above 0, found `nan`"),
+        (("--device", "tpu"), "--device: unknown device `tpu`"),
+        (("--budget", "soon"), "--budget: `soon` is not a duration"),
+        (("--resume",), "there is no run to continue"),
+        (("-o", "r.txt"), "--output: a record ends in `.jsonl`"),
+        (("-o", "-"), "--output: the record cannot go to stdout"),
+        (("-o", "no/such/place.jsonl"), "cannot write `no/such/place.jsonl`"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_before_anything_starts(run, arguments, error) -> None:
+    result = run("numerics", *arguments)
+
+    assert result.code == 2
+    assert f"error: {error}" in result.err
+    assert "hint: " in result.err
+
+
+def test_an_existing_record_is_not_overwritten(run, home) -> None:
+    (home / "r.jsonl").write_text("something\n")
+
+    result = run("numerics", "--device", "cpu", "-o", "r.jsonl")
+
+    assert result.code == 2
+    assert "`r.jsonl` exists already" in result.err
+    assert (home / "r.jsonl").read_text() == "something\n"
+
+
+@pytest.mark.skipif(find_spec("sklearn") is not None, reason="scikit-learn is installed")
+def test_digits_without_scikit_learn_say_what_to_install(run) -> None:
+    result = run("numerics", "--device", "cpu", "--task", "digits-cnn")
+
+    assert result.code == 4
+    assert "error: scikit-learn is not installed, and the task `digits-cnn` needs it" in result.err
+    assert "hint: pip install 'mpplan[numerics]'" in result.err
+
+
+@needs_torch
+def test_without_a_gpu_it_says_so_and_offers_the_cpu(run) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    result = run("numerics")
+
+    assert result.code == 4
+    assert "`mpplan numerics --device cpu`" in result.err
+
+
+OWN = """
+import torch
+
+def make(seed):
+    generator = torch.Generator().manual_seed(seed)
+    x, w = torch.randn(128, 16, generator=generator), torch.randn(16, 1, generator=generator)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    return model, [(x, x @ w)], lambda model, batch: torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+"""
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_task_of_ones_own_is_answered_as_json_that_agrees_with_its_schema_and_resumed(run, home) -> None:
+    (home / "numerics_command_task.py").write_text(OWN, encoding="utf-8")
+    asked = ("--task", "numerics_command_task:make", "--precision", "bf16,fp8", "--seeds", "3")
+
+    result = run("numerics", "--device", "cpu", *asked, "--budget", "10s", "--json")
+
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
+    schema = json.loads(file_of("mpplan.numerics/1").read_text(encoding="utf-8"))
+    assert [fault.message for fault in Draft202012Validator(schema).iter_errors(document)] == []
+    assert document["tasks"][0]["id"] == "numerics_command_task:make"
+    assert {pair["precision"]: pair["mode"] for pair in document["parity"][0]["pairs"]} == {
+        "bf16": "real", "fp8": "emulated",
+    }  # fmt: skip
+
+    again = run("numerics", "--device", "cpu", "--resume", "--budget", "6s")
+    assert again.code == 0
+    assert "Parity with FP32 from the same seeds" in again.out
+    assert document["record"] in again.err
+
+    strict = run("numerics", "--device", "cpu", "--resume", "--budget", "2s", "--strict", "--margin", "0.5")
+    assert strict.code == 2
+    assert "--margin: the record was begun with `0.02`, not `0.5`" in strict.err
+
+
+@needs_torch
+def test_strict_exits_5_where_something_was_cut_short(run) -> None:
+    result = run("numerics", "--device", "cpu", "--task", "char-lm", "--budget", "2s", "--strict")
+
+    assert result.code == 5
+    assert "warning: cut short: char-lm: loss scaling" in result.err
+    assert "parts were cut short" in result.err

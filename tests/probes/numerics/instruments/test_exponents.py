@@ -1,0 +1,82 @@
+"""Histograms of training: what the hooks see is what a hand-made backward pass gives."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from probes.numerics.formats.histogram import magnitudes  # noqa: E402 - it needs torch
+from probes.numerics.instruments.exponents import TENSORS, Watch, described, histograms, watch  # noqa: E402
+from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.tasks import find_task  # noqa: E402
+from probes.numerics.training import Run  # noqa: E402
+from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
+
+
+@pytest.mark.parametrize(("gradient", "flushed"), [(2.0**-24, 0.0), (2.0**-25, 1.0), (2.0**-30, 1.0)])
+def test_a_gradient_of_known_size_has_the_flushed_share_that_it_must(gradient, flushed):
+    run = Run(task_of(gradient), 0, PLACE)
+    seen = Watch(run)
+
+    seen.look()
+    seen.close()
+
+    (layer,) = described_layers(seen)
+    for tensor in ("gradients", "weight_gradients"):
+        assert layer[tensor]["least_exponent"] == math.log2(gradient)
+        assert layer[tensor]["formats"]["fp16"]["flushed_ratio"] == flushed  # 2^-24 is the smallest FP16 number
+
+
+def described_layers(seen: Watch) -> list[dict[str, dict[str, object]]]:
+    return [{name: described(counts) for name, counts in layer.seen.items()} for layer in seen.layers.values()] or [{}]
+
+
+def test_the_look_counts_each_tensor_once_and_leaves_no_hook():
+    run = Run(find_task("char-lm"), 0, PLACE)
+    seen, taken = watch(run, 1, Slice(ends=math.inf))
+
+    layer = seen.layers["blocks.0.mlp.up"]
+    assert taken == 1
+    assert layer.seen["activations"].total == layer.seen["gradients"].total == 8 * 64 * 256
+    assert layer.seen["weights"].total == layer.seen["weight_gradients"].total == 64 * 256 + 256
+    assert all(not module._forward_hooks for module in run.switches.layers.values())
+    weights = torch.cat([p.flatten() for p in run.switches.layers["blocks.0.mlp.up"].parameters()])
+    assert layer.seen["weights"].octaves() == magnitudes(weights).octaves()
+
+
+def test_an_update_below_half_a_unit_of_bf16_is_swallowed_and_a_larger_one_is_not():
+    def swallowed(gradient: float) -> float:
+        run = Run(task_of(gradient), 0, PLACE)
+        with torch.no_grad():
+            run.job.model.weight.fill_(1.5)
+        seen = Watch(run)
+        seen.look()  # clipped to a norm of 1 and SGD at 0.1: the update is a tenth of the gradient
+        seen.close()
+        return next(iter(seen.layers.values())).swallowed["bf16"][0]
+
+    assert swallowed(2.0**-8 * 10 * 0.9) == 1.0  # the next BF16 number above 1.5 is 2^-7 away
+    assert swallowed(2.0**-8 * 10 * 1.1) == 0.0
+
+
+def test_the_document_names_every_layer_and_tensor():
+    found = histograms(find_task("char-lm"), PLACE, Slice(ends=time.monotonic() + 3.0), keep_nothing)
+
+    assert [row["layer"] for row in found["layers"]][:3] == ["embedding", "position", "blocks.0.attention_norm"]
+    assert all(set(row["tensors"]) == set(TENSORS) for row in found["layers"])
+    total = found["overall"]["tensors"]["gradients"]
+    assert sum(total["counts"]) + round(total["zeros_ratio"] * total["values"]) == total["values"]
+    assert 0.0 < total["formats"]["fp16"]["flushed_ratio"] < 0.3
+    by_scale = {row["scale_log2"]: row for row in found["overall"]["gradients_by_scale"]["fp16"]}
+    assert by_scale[0]["flushed_ratio"] == total["formats"]["fp16"]["flushed_ratio"]
+    assert by_scale[0]["saturated_ratio"] < by_scale[40]["saturated_ratio"] <= 1.0
+    assert total["formats"]["fp16"]["flushed_at_best_ratio"] < total["formats"]["fp16"]["flushed_ratio"]
+
+
+def test_without_time_the_document_is_empty_and_says_so():
+    found = histograms(find_task("char-lm"), PLACE, Slice(ends=time.monotonic() - 1.0), keep_nothing)
+
+    assert (found["layers"], found["cut_short"]) == ([], ["histograms: no time was left"])

@@ -1,0 +1,114 @@
+"""Parity of real runs: one precision against itself, and a broken one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from probes.numerics.instruments.parity import parity, planned, trained  # noqa: E402 - it needs torch
+from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
+from probes.numerics.lowering.recipes import choose_lower, lower_by_id  # noqa: E402
+from probes.numerics.tasks import find_task  # noqa: E402
+from tests.probes.numerics.planted import PLACE  # noqa: E402
+
+PLAN = {"steps": 20, "seeds": 4, "precisions": ["bf16", "nvfp4"], "seed_s": 0.0, "alone_s": {}}
+
+
+def kept(runs: dict[str, Plain]):
+    """A keep that has the plan already, and remembers."""
+
+    def keep(key: str, compute: object) -> Plain:
+        if key not in runs:
+            runs[key] = compute()  # type: ignore[operator]
+        return runs[key]
+
+    return keep
+
+
+def test_bf16_is_equivalent_and_the_null_pair_shows_almost_nothing():
+    until = Slice(ends=time.monotonic() + 120.0)
+
+    found = parity(
+        find_task("char-lm"), PLACE, choose_lower(["bf16", "nvfp4"]), until, kept({"plan": PLAN}), margin=0.05
+    )
+
+    (bf16, nvfp4) = found["pairs"]
+    assert (bf16["verdict"], bf16["mode"]) == ("equivalent", "real")
+    assert nvfp4["mode"] == "emulated"
+    assert abs(found["null"]["difference_mid"]) < abs(nvfp4["difference_mid"])
+    assert found["null"]["verdict"] == "equivalent"
+    assert (found["seeds"], found["steps"], found["cut_short"]) == (4, 20, [])
+
+
+def test_a_broken_precision_is_not_equivalent():
+    broken = replace(lower_by_id("fp8"), id="nvfp4", forward_format="e2m1", gradient_format="e2m1")
+    until = Slice(ends=time.monotonic() + 120.0)  # FP4 with one scale per tensor flushes most of every gradient
+
+    found = parity(find_task("char-lm"), PLACE, [broken], until, kept({"plan": PLAN | {"steps": 60}}), margin=0.02)
+
+    assert found["pairs"][0]["verdict"] == "not_equivalent"
+    assert found["pairs"][0]["difference_mid"] > 0.02
+
+
+def test_a_run_that_is_kept_is_not_trained_again():
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3, "steps": 2}}
+    arguments = (find_task("char-lm"), PLACE, choose_lower(["bf16"]), Slice(ends=time.monotonic() + 60.0), kept(runs))
+    first = parity(*arguments, margin=0.02)
+    walls = {key: run.get("wall_s") for key, run in runs.items()}
+
+    assert parity(*arguments, margin=0.02) == first
+    assert {key: run.get("wall_s") for key, run in runs.items()} == walls
+    assert set(runs) == {"plan", *(f"{name}/{seed}" for name in ("fp32", "fp32-moved", "bf16") for seed in range(3))}
+
+
+def test_precisions_for_which_there_is_no_time_are_left_out_the_dearest_first():
+    plan = planned(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp16", "nvfp4"]), 8, 0.1)
+
+    assert plan["precisions"] == ["bf16"]
+    assert (plan["seeds"], plan["steps"]) == (3, 30)
+
+
+def test_what_was_cut_short_is_named():
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seed_s": 1e6, "steps": 1}}
+    runs["plan"]["alone_s"] = {"fp8": 1e6}
+    until = Slice(ends=time.monotonic() + 30.0)
+
+    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
+
+    assert found["seeds"] == 2
+    assert found["cut_short"] == ["2 of 4 seeds", "parity of fp8"]
+
+
+def test_a_precision_that_was_left_out_is_run_late_where_time_is_left_over():
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "steps": 1, "alone_s": {"fp8": 0.0}}}
+    until = Slice(ends=time.monotonic() + 30.0)
+
+    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp8"]), until, kept(runs), margin=0.02)
+
+    assert [pair["precision"] for pair in found["pairs"]] == ["bf16", "fp8"]
+    assert found["pairs"][1]["pairs"] == 4
+    assert found["cut_short"] == []
+
+
+def test_where_fp32_itself_breaks_down_nothing_is_said_of_the_lower_precision():
+    broken = {"figures": {"loss": None}, "wall_s": 0.1, "steps": 1, "skipped": 0}
+    runs: dict[str, Plain] = {"plan": PLAN | {"precisions": ["bf16"], "seeds": 3}}
+    runs |= {f"{name}/{seed}": broken for name in ("fp32", "fp32-moved", "bf16") for seed in range(3)}
+    until = Slice(ends=time.monotonic() + 30.0)
+
+    found = parity(find_task("char-lm"), PLACE, choose_lower(["bf16"]), until, kept(runs), margin=0.02)
+
+    assert found["pairs"][0]["verdict"] == "cannot_tell"
+    assert "3 runs of FP32 itself ended without a finite figure" in found["pairs"][0]["reason"]
+    assert found["baseline_mean"] is None
+
+
+def test_fp16_runs_under_a_scaler_whose_skips_are_counted():
+    run = trained(find_task("char-lm"), PLACE, lower_by_id("fp16"), 0, 2)
+
+    assert run["steps"] == 2
+    assert run["skipped"] <= 1

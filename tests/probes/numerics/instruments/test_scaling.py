@@ -1,0 +1,116 @@
+"""Loss scaling where the answer is known: a gradient of 1 overflows FP16 at 2^16, above 65,504, and not below."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from probes.numerics.instruments.scaling import (  # noqa: E402 - it needs torch
+    POWERS,
+    StaticScaler,
+    dynamic_scale,
+    loss_scaling,
+    next_power,
+    static_scale,
+    summarised,
+)
+from probes.numerics.instruments.time import Slice, keep_nothing  # noqa: E402
+from probes.numerics.lowering.recipes import lower_by_id  # noqa: E402
+from probes.numerics.training import Run, ScaleStep  # noqa: E402
+from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
+
+AMPLE = Slice(ends=math.inf)
+
+
+@pytest.mark.parametrize(("gradient", "limit"), [(1.0, 15), (256.0, 7), (2.0**-8, 23)])
+def test_a_known_gradient_overflows_at_the_scale_that_it_must(gradient, limit):
+    run = Run(task_of(gradient), 0, PLACE)
+    start = run.state()
+
+    rows = {power: static_scale(run, start, power, lower_by_id("fp16")) for power in (8, limit, limit + 1)}
+
+    assert not rows[limit].overflows
+    assert rows[limit + 1].overflows
+    assert rows[limit + 1].skipped == rows[limit + 1].steps
+    assert rows[limit + 1].loss is None
+    assert rows[8].overflows == (limit < 8)
+
+
+def test_the_whole_instrument_finds_the_limit_and_names_nothing_cut():
+    until = Slice(ends=time.monotonic() + 60.0)
+
+    found = loss_scaling(task_of(1.0), PLACE, until, keep_nothing)
+
+    assert (found["largest_without_overflow_log2"], found["smallest_with_overflow_log2"]) == (15, 16)
+    assert [row["scale_log2"] for row in found["static"]] == list(POWERS)
+    assert (found["mode"], found["cut_short"]) == ("real", [])
+    usual = found["dynamic"][0]
+    assert usual["skipped"] == 1  # 2^16 to 2^15
+    assert usual["overflow_steps"] == (0,)
+    assert usual["path"] == ((0, 16.0), (1, 15.0))
+    assert usual["steady_skipped_step_ratio"] == pytest.approx(1 / 2001)
+
+
+def test_dynamic_scaling_backs_off_grows_and_is_cut_back_again():
+    found = dynamic_scale(Run(task_of(1.0), 0, PLACE), "short", 100, AMPLE)
+
+    # from 2^24 nine steps down to 2^15, then up after ten steps, back at once, and so on
+    assert found.growth_interval == 10
+    assert found.overflow_steps[:9] == tuple(range(9))
+    assert found.path[9] == (9, 15.0)
+    assert found.path[10:12] == ((19, 16.0), (20, 15.0))
+    assert found.settled_skipped_step_ratio == pytest.approx(found.steady_skipped_step_ratio, abs=0.02)  # 1 in 11
+
+
+def test_without_time_everything_is_named_as_cut_short():
+    found = loss_scaling(task_of(1.0), PLACE, Slice(ends=time.monotonic() - 1.0), keep_nothing)
+
+    assert found["static"] == []
+    assert found["cut_short"] == ["41 of 41 static scales"]
+    assert found["largest_without_overflow_log2"] is None
+
+
+def test_scales_are_tried_from_the_ends_to_where_overflow_begins_and_then_everywhere():
+    tried: dict[int, bool] = {}
+    order = []
+    while (power := next_power(tried)) is not None:
+        order.append(power)
+        tried[power] = power > 16
+
+    assert order[:2] == [0, 40]
+    assert {16, 17} <= set(order[:8])
+    assert sorted(order) == list(POWERS)
+
+
+def test_a_static_scale_stays_whatever_happens():
+    run = Run(task_of(1.0), 0, PLACE)
+    run.lower(lower_by_id("fp16"))
+    run.scaler = StaticScaler("cpu", 2.0**20)
+    for _ in range(3):
+        run.one_step()
+
+    assert run.scaler.get_scale() == 2.0**20
+
+
+def test_a_model_that_gives_nan_alone_skips_every_step_and_halves_the_scale_to_nothing():
+    steps = [ScaleStep(scale=2.0 ** (16 - step) if step < 160 else 0.0, skipped=True) for step in range(170)]
+
+    found = summarised("usual", steps, 2000, complete=True)
+
+    assert found.skipped_step_ratio == 1.0
+    assert found.settled_skipped_step_ratio is None
+    assert found.path[-1] == (160, -149.0)
+
+
+def test_skips_before_the_first_step_do_not_count_as_settled():
+    steps = [ScaleStep(scale=2.0**power, skipped=power > 14) for power in (16, 15, 14, 14, 14, 15, 14, 14)]
+
+    found = summarised("usual", steps, 2000, complete=True)
+
+    assert found.skipped_step_ratio == 3 / 8
+    assert found.settled_skipped_step_ratio == 1 / 6
+    assert found.path == ((0, 16.0), (1, 15.0), (2, 14.0), (5, 15.0), (6, 14.0))

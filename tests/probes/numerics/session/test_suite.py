@@ -1,0 +1,134 @@
+"""A whole run of a small task: every section, the record, and a run that goes on from another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.errors import UsageError
+from planner.measured.training import precision_findings
+from planner.records.jsonl import read_measurements
+from planner.records.measurement import Measurement
+from probes.numerics.session.document import SECTIONS, numerics_document
+from probes.numerics.session.options import NumericsOptions
+from probes.numerics.session.parts import parts_path, read_parts
+
+torch = pytest.importorskip("torch")
+
+from probes.numerics.session.suite import NumericsSession  # noqa: E402 - it needs torch
+from probes.session.listener import Silence  # noqa: E402
+
+MODULE = """
+import torch
+
+def make(seed):
+    generator = torch.Generator().manual_seed(seed)
+    x, w = torch.randn(128, 16, generator=generator), torch.randn(16, 1, generator=generator)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    return model, [(x, x @ w)], lambda model, batch: torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+
+def breaks(seed):
+    model, batches, _ = make(seed)
+    return model, batches, lambda model, batch: model(batch[0][:, :3]).sum()
+"""
+
+
+class Heard(Silence):
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+        self.lines: list[str] = []
+
+    def started(self, progress: object) -> None:
+        self.labels.append(progress.label)  # type: ignore[attr-defined]
+
+    def measured(self, measurement: Measurement) -> None:
+        self.lines.append(measurement.probe_id)
+
+
+@pytest.fixture(autouse=True)
+def own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "numerics_suite_task.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def options(folder: Path, **changes: object) -> NumericsOptions:
+    values: dict[str, object] = {
+        "device": "cpu", "tasks": ("numerics_suite_task:make",), "precisions": ("bf16", "fp8"), "budget_s": 6.0,
+        "path": str(folder / "r.jsonl"), "seeds": 3,
+    }  # fmt: skip
+    return NumericsOptions(**(values | changes))  # type: ignore[arg-type]
+
+
+def run(asked: NumericsOptions) -> Heard:
+    heard = Heard()
+    session = NumericsSession(asked, heard)
+    try:
+        session.run()
+    finally:
+        session.close()
+    return heard
+
+
+def test_a_run_answers_every_section_and_a_second_one_has_nothing_left_to_do(tmp_path: Path) -> None:
+    heard = run(options(tmp_path))
+    parts = read_parts(parts_path(tmp_path / "r.jsonl"))
+    document = numerics_document(parts, "r.jsonl")
+
+    assert [len(document[section]) for section in SECTIONS] == [1] * len(SECTIONS)
+    assert [label.split(", ")[1] for label in heard.labels[:6]] == [name.replace("_", " ") for name in SECTIONS]
+    findings = precision_findings(read_measurements(tmp_path / "r.jsonl").measurements)
+    assert {finding.figures.instrument for finding in findings} == {"parity", "loss-scaling", "policy"}
+    assert {finding.figures.task for finding in findings} == {"own"}
+    assert heard.lines == [finding.probe_id for finding in findings]
+    if document["complete"]:
+        again = run(options(tmp_path, resume=True, tasks=None, precisions=None, seeds=None))
+        assert again.labels == []
+
+
+def test_a_part_that_was_under_way_in_a_crash_is_left_out_once_and_tried_again_by_the_user(tmp_path: Path) -> None:
+    asked = options(tmp_path, budget_s=1.0)
+    run(asked)
+    lines = parts_path(tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if not json.loads(line)["key"].startswith(("result", "parity"))]
+    parts_path(tmp_path / "r.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    key = "result/numerics_suite_task:make/parity"
+    (tmp_path / "r.jsonl.underway").write_text(json.dumps([key]), encoding="utf-8")
+
+    after_crash = run(options(tmp_path, resume=True, skip_failed=True, budget_s=2.0))
+    document = numerics_document(read_parts(parts_path(tmp_path / "r.jsonl")), None)
+    assert not any("parity" in label for label in after_crash.labels)
+    assert "numerics_suite_task:make: parity: the process died in it" in document["cut_short"]
+
+    by_user = run(options(tmp_path, resume=True, budget_s=4.0))
+    assert any("parity" in label for label in by_user.labels)
+    document = numerics_document(read_parts(parts_path(tmp_path / "r.jsonl")), None)
+    assert len(document["parity"]) == 1
+
+
+def test_a_resumed_run_must_ask_for_the_same(tmp_path: Path) -> None:
+    run(options(tmp_path, budget_s=1.0))
+
+    with pytest.raises(UsageError, match=r"--margin: the record was begun with `0\.02`, not `0\.5`"):
+        NumericsSession(options(tmp_path, resume=True, margin=0.5))
+    with pytest.raises(UsageError, match="exists already"):
+        NumericsSession(options(tmp_path))
+
+
+def test_a_task_that_fails_is_an_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="`numerics_suite_task:breaks` failed in loss scaling"):
+        run(options(tmp_path, tasks=("numerics_suite_task:breaks",)))
+
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r.")] == []
+
+
+def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> None:
+    session = NumericsSession(options(tmp_path, tasks=None, budget_s=1.0))
+    try:
+        head = session.parts.known["head"]
+    finally:
+        session.close()
+
+    assert head["tasks"] == ["char-lm"]
+    assert any(text.startswith("masked-lm: the budget holds fewer tasks") for text in head["left_out"])

@@ -1,0 +1,103 @@
+"""Runs: equal seeds give equal runs, a state is gone on from, and steps that overflow are skipped."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+from probes.numerics.lowering.recipes import lower_by_id
+from probes.numerics.tasks import find_task
+
+torch = pytest.importorskip("torch")
+
+from probes.device.device import open_device  # noqa: E402
+from probes.numerics.training import Place, Run, dynamic_scaler, finite_gradients  # noqa: E402 - it needs torch
+from tests.probes.fake_cuda.installed import fake_cuda  # noqa: E402
+from tests.probes.numerics.planted import PLACE, task_of  # noqa: E402
+
+
+def test_equal_seeds_give_equal_runs_and_others_do_not():
+    task = find_task("char-lm")
+
+    first, second, other = (Run(task, seed, PLACE).train(3) for seed in (0, 0, 1))
+
+    assert first.losses == second.losses
+    assert first.figures == second.figures
+    assert first.losses != other.losses
+    assert first.complete
+
+
+def test_a_run_goes_on_from_a_state_as_if_nothing_had_been_between():
+    run = Run(find_task("char-lm"), 0, PLACE)
+    run.train(2)
+    state = run.state()
+    expected = run.train(3).losses
+
+    run.lower(lower_by_id("nvfp4"))
+    run.train(2)
+    run.restore(state)
+
+    assert run.train(3).losses == expected
+
+
+def test_training_makes_the_loss_fall_in_every_precision():
+    for name in (None, "bf16", "fp8", "nvfp4"):
+        run = Run(find_task("char-lm"), 0, PLACE)
+        run.lower(None if name is None else lower_by_id(name))
+        losses = run.train(25).losses
+        assert losses[-1] < losses[0] - 0.5, name
+
+
+def test_a_deadline_ends_a_run_with_what_it_has():
+    trained = Run(find_task("char-lm"), 0, PLACE).train(10_000, time.monotonic() + 0.5)
+
+    assert 0 < len(trained.losses) < 10_000
+    assert not trained.complete
+    assert math.isfinite(trained.figures["loss"])
+
+
+def test_a_step_that_overflows_leaves_the_weights_and_halves_the_scale():
+    run = Run(task_of(gradient=1.0), 0, PLACE)
+    run.lower(lower_by_id("fp16"))
+    run.scaler = dynamic_scaler("cpu", init=2.0**16)
+    before = run.job.model.weight.detach().clone()
+
+    _, step = run.one_step()
+
+    assert step.skipped
+    assert torch.equal(run.job.model.weight, before)
+    assert run.scaler.get_scale() == 2.0**15
+    _, step = run.one_step()
+    assert not step.skipped
+    assert not torch.equal(run.job.model.weight, before)
+
+
+def test_a_gradient_that_is_not_finite_is_seen():
+    parameter = torch.nn.Parameter(torch.ones(3))
+    parameter.grad = torch.tensor([1.0, float("nan"), 2.0])
+
+    assert not finite_gradients([parameter])
+    parameter.grad = torch.ones(3)
+    assert finite_gradients([parameter])
+
+
+ON_HOPPER = {"bf16": "real", "fp16": "real", "fp8": "real", "fp8-rowwise": "real", "mxfp8": "emulated"}
+
+
+@pytest.mark.parametrize(("name", "mode"), ON_HOPPER.items())
+def test_a_gpu_trains_in_what_it_has_on_its_own_kernels(name, mode):
+    """On a stand-in for CUDA that refuses operands which the real `_scaled_mm` refuses."""
+    with fake_cuda():
+        device = open_device("cuda")
+        place = Place(device=device.torch, kind=device.kind, capability=device.capability, size="small")
+        recipe = lower_by_id(name)
+        run = Run(find_task("char-lm"), 0, place, (name,) if place.runs_for_real(recipe) else ())
+        run.lower(recipe)
+        run.scaler = dynamic_scaler("cuda", init=2.0**10) if recipe.loss_scaling else None
+
+        trained = run.train(4)
+
+    assert place.mode_of(recipe)[0] == mode
+    assert trained.losses[-1] < trained.losses[0]

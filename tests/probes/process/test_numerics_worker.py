@@ -1,0 +1,112 @@
+"""The process of `mpplan numerics`, for real: killed in the middle it goes on, and the answer has every section."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from planner.errors import MpplanError
+from planner.records.jsonl import read_measurements
+from probes.numerics.session.document import SECTIONS, numerics_document
+from probes.numerics.session.options import NumericsOptions
+from probes.numerics.session.parts import parts_path, read_parts
+from probes.process.client import run_in_process
+from probes.session.listener import Silence
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_torch() -> None:
+    pytest.importorskip("torch")
+
+
+def start(record: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mpplan", "numerics", "--device", "cpu", "-o", str(record), "--json", *arguments]
+    environment = os.environ | {"XDG_DATA_HOME": str(record.parent / "data"), "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+
+
+def wait_for_parts(record: Path, count: int) -> None:
+    for _ in range(1200):
+        if parts_path(record).exists() and parts_path(record).read_text(encoding="utf-8").count("\n") >= count:
+            return
+        time.sleep(0.1)
+    raise AssertionError("no part was finished")
+
+
+def kept_in(record: Path) -> dict[str, dict[str, object]]:
+    """What is finished and not yet an answer: what a run goes on from."""
+    return {key: part for key, part in read_parts(parts_path(record)).items() if key.startswith("loss_scaling")}
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_from_what_is_on_the_disk(tmp_path: Path) -> None:
+    record = tmp_path / "r.jsonl"
+    process = start(record, "--task", "char-lm", "--precision", "bf16", "--budget", "60s")
+    try:
+        wait_for_parts(record, 8)
+    finally:
+        process.kill()
+        process.communicate()
+    before = kept_in(record)
+    assert before
+
+    again = start(record, "--resume", "--budget", "25s")
+    printed, _ = again.communicate(timeout=120)
+
+    assert again.returncode == 0
+    after = kept_in(record)
+    assert {key: after[key] for key in before} == before  # not measured anew
+    document = json.loads(printed)
+    assert document["schema"] == "mpplan.numerics/1"
+    assert [len(document[section]) for section in SECTIONS] == [1] * len(SECTIONS)
+    assert read_measurements(record).measurements
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_an_interruption_ends_with_130_and_names_the_record(tmp_path: Path, number: signal.Signals) -> None:
+    record = tmp_path / "r.jsonl"
+    process = start(record, "--task", "char-lm", "--budget", "60s")
+    try:
+        wait_for_parts(record, 6)
+        process.send_signal(number)
+        printed, said = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+
+    assert process.returncode == 130
+    assert "hint: what was measured is in" in said
+    assert "mpplan numerics --resume" in said
+    assert json.loads(printed)["complete"] is False
+
+
+def test_the_parent_hears_of_a_mistake_and_never_imports_torch(tmp_path: Path) -> None:
+    with pytest.raises(MpplanError, match="cannot import `no_such_module`") as caught:
+        run_in_process(
+            NumericsOptions(device="cpu", tasks=("no_such_module:make",), path=str(tmp_path / "r.jsonl")), Silence()
+        )
+    assert caught.value.exit_code == 2
+    program = (
+        "import sys; from probes.process.client import run_in_process;"
+        "from probes.numerics.session.options import NumericsOptions; from probes.session.listener import Silence;"
+        f"run_in_process(NumericsOptions(device='cpu', tasks=('char-lm',), budget_s=1.0,"
+        f" path={str(tmp_path / 's.jsonl')!r}), Silence());"
+        "print(sorted({'torch', 'transformers', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+
+    assert done.stdout.strip() == "[]"
+    document = numerics_document(read_parts(parts_path(tmp_path / "s.jsonl")), None)
+    assert document["cut_short"]  # a second is too short for everything, and that is said
