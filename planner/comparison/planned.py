@@ -112,7 +112,8 @@ def _recipe(document: Document, plan: Mapping[str, Any], seq_len: int, asked_bat
         double_quant=not _asked(document, "single_quant"),
         lengths=Lengths.around(float(mean), seq_len) if 1.0 <= mean < seq_len else None,
         offload=_asked(document, "offload") or "none",
-        chunked_loss=_asked(document, "loss") == "chunked",
+        chunked_loss=_asked(document, "loss") in ("chunked", "fused"),
+        fused_head=_asked(document, "loss") == "fused",
         update_in_backward=bool(_asked(document, "in_backward")),
         lora_targets=str(_asked(document, "lora_targets") or ALL_LINEAR),
     )

@@ -7,6 +7,7 @@ parameters. Gradients that nothing accumulates grow while activations shrink.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -124,9 +125,16 @@ def _stage(recipe: Recipe, at: Layouts, work: Work, shards: Shards, rates: Rates
 
 
 def _logit_bytes(recipe: Recipe, work: Work, at: Layouts, rates: Rates, *, last: bool) -> Value:
-    """Logits with what the loss keeps beside them, where this stage has the output layer."""
+    """Logits with what the loss keeps beside them, where this stage has the output layer.
+
+    Fused with the output layer, only those of some tokens at a time lie there, about as many elements as the hidden
+    state has (Liger-Kernel, `fused_linear_cross_entropy.py`: chunks of tokens times hidden over vocabulary).
+    """
     per_logit = rates.logit_stored_bytes + (recipe.policy.activation_bytes - 2.0)
-    return np.where((at.pp == 1) | last, work.logit_elements * per_logit, 0.0)
+    elements = work.logit_elements
+    if recipe.fused_head:
+        elements = elements / max(1, math.ceil(recipe.model.vocab / recipe.model.hidden))
+    return np.where((at.pp == 1) | last, elements * per_logit, 0.0)
 
 
 def memory_left_out(rates: Rates) -> Value:

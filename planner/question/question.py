@@ -122,6 +122,7 @@ class Question:
     def recipe(self, policy: PrecisionPolicy, cluster: Cluster) -> Recipe:
         """The training of this question in one policy on one kind of GPU."""
         model, tuning, framework = self.model, self.tuning, self.framework
+        loss = tuning.loss or ("full" if framework is None else framework.loss)
         return Recipe(
             model=model,
             policy=policy,
@@ -138,9 +139,8 @@ class Question:
             dropout=model.kind == "encoder",
             tp_overlap=overlaps_tensor_parallel(self.stack, cluster),
             sequence_parallel=framework is None or framework.sequence_parallel,
-            chunked_loss=framework is not None and framework.chunked_loss
-            if tuning.loss is None
-            else tuning.loss == "chunked",
+            chunked_loss=loss != "full",
+            fused_head=loss == "fused",
             update_in_backward=tuning.in_backward,
             lora_rank=tuning.lora_rank,
             lora_targets=tuning.lora_targets,

@@ -99,8 +99,8 @@ LOSS = Input(
     name="loss",
     group=InputGroup.TUNING,
     metavar="NAME",
-    help="full, or chunked (also fused): no full copy of the logits.",
+    help="full; chunked: no FP32 copy of all logits; fused with the output layer: never all logits.",
     default="the stack's",
-    parse=one_of(names.losses, {"fused": "chunked", "unfused": "full"}),
+    parse=one_of(names.losses, {"unfused": "full", "liger": "fused"}),
     choices=names.losses,
 )

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from planner.rows import CATALOG, Row, read_rows
+from planner.training.adapters import LORA_TARGETS
 from planner.training.optimizer import Optimizer
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import default_policy, find_policy
 from planner.training.precision import PrecisionPolicy
-from planner.training.recipe import ACT_CKPT, ATTENTIONS, STACKS
+from planner.training.recipe import ACT_CKPT, ATTENTIONS, LOSSES, STACKS
 
 MEM_KINDS = ("allocated", "reserved", "device")
 """What a peak memory counts: tensors, the allocator's pool, or the whole process as the driver shows it."""
@@ -51,8 +52,10 @@ class Framework:
     """Convolutional networks keep their activations channels last."""
     balances_stages: bool
     """Pipeline stages are cut by the arithmetic of their layers, the output layer's counted."""
-    chunked_loss: bool
-    """Its loss is fused or chunked by default."""
+    loss: str
+    """By default: one of `recipe.LOSSES`."""
+    lora_targets: str
+    """Weights that adapters stand beside by default: one of `adapters.LORA_TARGETS`."""
     mem_kind: str
     """What its own memory figure counts."""
     stack_name: str | None
@@ -91,7 +94,8 @@ def _framework(row: Row) -> Framework:
         pipeline_splits_batch=row.flag("pipeline_splits_batch"),
         channels_last=row.flag("channels_last"),
         balances_stages=row.flag("balances_stages"),
-        chunked_loss=row.flag("chunked_loss"),
+        loss=row.choice("loss", LOSSES),
+        lora_targets=row.choice("lora_targets", LORA_TARGETS),
         mem_kind=row.choice("mem_kind", MEM_KINDS),
         stack_name=row.opt_text("stack_name"),
         why=row.text("why"),

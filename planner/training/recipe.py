@@ -27,7 +27,7 @@ code in `Layouts.act_ckpt`."""
 ATTENTIONS = ("flash", "naive")
 """Fused attention that never stores the score matrix, or the separate matrix products with a stored score matrix."""
 
-LOSSES = ("full", "chunked")
+LOSSES = ("full", "chunked", "fused")
 """Cross-entropy over all logits at once, or chunk by chunk (also within a fused kernel)."""
 
 LORA_RANK = 16
@@ -61,6 +61,8 @@ class Recipe:
     offload: str = "none"
     chunked_loss: bool = False
     """Fused or chunked cross-entropy: no full FP32 copy of the logits."""
+    fused_head: bool = False
+    """The loss is computed together with the output layer, some tokens at a time: the logits never lie there whole."""
     update_in_backward: bool = False
     """The optimizer steps inside the backward pass, layer by layer: a gradient is freed once it is used."""
     dropout: bool = False

@@ -19,7 +19,7 @@ from planner.parallelism.layout import Layout, Layouts
 from planner.performance.evaluation import UnitPrices, memory_of, score
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters, shipped_parameters
-from planner.training.adapters import ALL_LINEAR, LORA_TARGETS
+from planner.training.adapters import LORA_TARGETS
 from planner.training.frameworks import Framework, find_framework
 from planner.training.lengths import Lengths
 from planner.training.method import PRETRAIN, load_methods
@@ -254,7 +254,8 @@ def _recipe(
         policy=policy,
         optimizer=_optimizer(run, model, framework),
         offload=run.offload or "none",
-        chunked_loss=run.fused_loss in YES or (framework.chunked_loss and not run.fused_loss),
+        chunked_loss=run.fused_loss in YES or (framework.loss != "full" and not run.fused_loss),
+        fused_head=framework.loss == "fused" and (run.fused_loss in YES or not run.fused_loss),
         update_in_backward=run.in_backward in YES,
         method=method,
         seq_len=seq_len,
@@ -268,14 +269,14 @@ def _recipe(
         channels_last=framework.channels_last,
         balances_stages=framework.balances_stages,
         lora_rank=run.lora_rank or LORA_RANK,
-        lora_targets=_lora_targets(run),
+        lora_targets=_lora_targets(run, framework),
         trained_layers=run.trained_layers or TRAINED_LAYERS,
         lengths=_lengths(run, seq_len),
     )
 
 
-def _lora_targets(run: PublishedRun) -> str:
-    targets = run.lora_targets or ALL_LINEAR
+def _lora_targets(run: PublishedRun, framework: Framework) -> str:
+    targets = run.lora_targets or framework.lora_targets
     if targets not in LORA_TARGETS:
         raise CannotPredictError(f"lora_targets: unknown `{targets}`; known are {', '.join(LORA_TARGETS)}")
     return targets

@@ -41,7 +41,7 @@ COLUMNS = {
     "optimizer": "adamw, adamw-8bit, muon …; blank: the framework's default",
     "mean_tokens": "mean tokens of an example where each is padded to the longest of its micro-batch; blank: full",
     "lora_rank": "of adapters; blank: 16",
-    "lora_targets": "all-linear, attention, mlp or qv; blank: all-linear",
+    "lora_targets": "all-linear, attention, mlp or qv; blank: the framework's default",
     "trained_layers": "last layers that freeze trains; blank: 2",
     "offload": "none, optimizer or activations; blank: none",
     "fused_loss": "y or n; blank: the framework's default",

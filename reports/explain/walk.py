@@ -313,19 +313,17 @@ class Derivation:
         ]
         return self._per_tflop(self._made("Work per token", flop, "FLOP", f"matrices + {rest}", "sum", parts))
 
-    def _per_tflop(self, work: Node) -> Node:
+    def _per_tflop(self, work: Node, sample: str = "token") -> Node:
         children = [work, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]
         return self._made("Rate per GPU", self._plan["tflops_per_gpu"], "TFLOP/s",
-                          "work per token × tokens per second ÷ 10^12", "product", children)  # fmt: skip
+                          f"work per {sample} × {sample}s per second ÷ 10^12", "product", children)  # fmt: skip
 
     def _image_rate(self) -> Node:
         forward = self._facts.doc["model"]["flop_per_image"]
         work = [Node(label="Forward FLOP of an image", value=forward),
                 Node(label="Forward and twice as much backward", value=3.0)]  # fmt: skip
         per_image = self._made("Work per image", 3.0 * forward, "FLOP", "3 × forward", "product", work)
-        children = [per_image, self.throughput(), Node(label="FLOP per TFLOP", value=TERA, power=-1)]
-        return self._made("Rate per GPU", self._plan["tflops_per_gpu"], "TFLOP/s",
-                          "work per image × images per second ÷ 10^12", "product", children)  # fmt: skip
+        return self._per_tflop(per_image, "image")
 
     def mfu(self) -> Node:
         """Model FLOP utilisation."""

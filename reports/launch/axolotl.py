@@ -283,6 +283,11 @@ FRAMEWORK = Framework(
         ),
         POWER_LIMIT,
         Rule(
+            applies=lambda run: run.fused_head and not run.how.pairs,
+            what="the loss fused with the output layer: the chunked one is set; Liger's plugin has it "
+            "(`liger_fused_linear_cross_entropy`)",
+        ),
+        Rule(
             applies=lambda run: run.adapts,
             what="the scale of adapters: `lora_alpha` is twice the rank, a usual choice",
         ),

@@ -27,7 +27,7 @@ from planner.training.method import Method, find_method
 from planner.training.optimizers import find_optimizer
 from planner.training.policies import find_policy
 from planner.training.precision import EXTRA_PRECISIONS, PRECISIONS, PrecisionPolicy
-from planner.training.recipe import ATTENTIONS, LORA_RANK, STACKS
+from planner.training.recipe import ATTENTIONS, LORA_RANK, LOSSES, STACKS
 from reports.text.language import words_for
 
 FUSED, SEPARATE = ATTENTIONS
@@ -76,6 +76,8 @@ class PlannedRun:
     """Whether the scales of 4-bit weights are quantised, too."""
     chunked_loss: bool
     """Whether the loss never holds a full FP32 copy of the logits."""
+    fused_head: bool
+    """Whether it is computed with the output layer, so that the logits never lie there whole."""
     in_backward: bool
     """Whether weights are updated inside the backward pass."""
     commitment: str
@@ -182,7 +184,8 @@ def planned_run(
     seq_len = int(asked.number("seq_len") or shape["context"])
     mean_len = float(document.get("tokens_per_sequence") or seq_len)
     images = _image_size(asked, shape)
-    stack, chunked_by_default = _stack(asked)
+    stack, usual_loss = _stack(asked)
+    loss = asked.text("loss") or usual_loss
     fused = find_architecture(board.arch).fused_attention
     return PlannedRun(
         model=str(shape["name"]),
@@ -206,7 +209,8 @@ def planned_run(
         lora_rank=int(asked.number("lora_rank") or LORA_RANK),
         lora_targets=asked.text("lora_targets"),
         quant_double=not asked.flag("single_quant"),
-        chunked_loss=chunked_by_default if asked.text("loss") is None else asked.text("loss") == "chunked",
+        chunked_loss=loss != LOSSES[0],
+        fused_head=loss == "fused",
         in_backward=asked.flag("in_backward"),
         commitment=asked.text("commitment") or str(COMMITMENT.default),
         duration=_duration(plan),
@@ -264,15 +268,15 @@ def _image_size(asked: _Echo, shape: dict[str, Any]) -> int | None:
     return int(size)
 
 
-def _stack(asked: _Echo) -> tuple[str, bool]:
-    """Whose kernels the plan counts with, and whether the framework behind a name chunks its loss by default."""
+def _stack(asked: _Echo) -> tuple[str, str]:
+    """Whose kernels the plan counts with, and the loss of the framework behind a name."""
     name = asked.text("stack") or DEFAULT_STACK
     named = named_stacks().get(name)
     if named is not None:
-        return named.stack, named.chunked_loss
+        return named.stack, named.loss
     if name not in STACKS:
         raise asked.fail("question.stack", "a software stack", name)
-    return name, False
+    return name, LOSSES[0]
 
 
 def _policy(asked: _Echo, plan: dict[str, Any], place: str) -> PrecisionPolicy:

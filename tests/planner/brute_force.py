@@ -264,6 +264,8 @@ class OneLayout(Parts):
             working += 2 * self.tokens * self.m.hidden * a
         stored = 2 * kept if r.offload == "activations" else kept * layers * self.in_flight(last)
         logits = self.tokens * self.m.head_ratio * self.m.vocab / y.tp * (q.logit_stored_bytes + a - 2)
+        if r.fused_head:  # as many chunks of tokens as the hidden state goes into the vocabulary
+            logits /= max(1, math.ceil(self.m.vocab / self.m.hidden))
         logits = logits if y.pp == 1 or last else 0.0
         always, in_layer, at_loss = self.gathered_bytes(dense + expert)
         copies, one_layer = self.casts(layers, dense + expert)

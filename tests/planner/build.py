@@ -231,6 +231,7 @@ def settings_of_recipes(draw: st.DrawFn) -> tuple[Recipe, Layout, Cluster]:
         offload=draw(st.sampled_from(("none", "none", "optimizer", "activations"))),
         balances_stages=draw(st.booleans()),
         chunked_loss=draw(st.booleans()),
+        fused_head=draw(st.booleans()),
         update_in_backward=draw(st.booleans()),
         dropout=draw(st.booleans()),
         reshard_after_forward=draw(st.booleans()),

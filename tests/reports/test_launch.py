@@ -103,7 +103,7 @@ def test_every_file_names_its_plan_and_what_it_leaves_out(written, name):
         "16 x h100-sxm5-80gb on 2 nodes",
         "bf16 (policy bf16-fsdp)",
         "mpplan.estimate/2",
-        "days",
+        "predicted to take",
     ):
         assert part in text
     assert "Not in this file:" in text

@@ -139,7 +139,7 @@ def leaner(case: Case, fixed: FixedLayout) -> tuple[Message, ...]:
     if case.recipe.model.has_network:
         return (MORE_MEMORY,) if fixed.micro_batch in (None, 1) else (_set("micro_batch", 1), MORE_MEMORY)
     recipe = case.recipe
-    ways = [_set("loss", "chunked")] if _has_large_logits(case) else []
+    ways = [_set("loss", "fused")] if _has_large_logits(case) else []
     ways += [
         Message.of("hint.without", input=name, value=getattr(fixed, name))
         for name in ("tp", "pp", "zero")
@@ -164,7 +164,7 @@ def _has_large_logits(case: Case) -> bool:
     """Whether computing the loss in pieces would save a good part of the memory."""
     recipe = case.recipe
     logits_bytes = recipe.seq_len * recipe.model.vocab * float(np.ravel(case.mid.logit_stored_bytes)[0])
-    return not recipe.chunked_loss and logits_bytes > LARGE_LOGITS * usable_bytes(case.cluster.gpu)
+    return not recipe.fused_head and logits_bytes > LARGE_LOGITS * usable_bytes(case.cluster.gpu)
 
 
 def _set(name: str, value: str | int) -> Message:

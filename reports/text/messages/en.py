@@ -150,7 +150,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.few_providers": "only {count:providers} known for {gpu}: the range is the typical spread of GPUs with five or more",
     "warning.cap": "a cap of {cap_mw:.3g} MW at the peak allows {gpus_allowed:,} x {gpu}: the plan takes {gpus:,} for {days:.3g} days in place of {gpus_wanted:,} for {days_wanted:.3g}",
     "warning.memory_risk": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try it on one node first, or use more GPUs",
-    "warning.memory_risk_tuning": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try the longest examples first; --loss chunked, a shorter --seq-len or another --method leaves more room",
+    "warning.memory_risk_tuning": "{gpu}: every layout runs out of memory with a probability above {allowed:.0%}; the one planned does with {risk:.0%}: try the longest examples first; --loss fused, a shorter --seq-len or another --method leaves more room",
     "warning.years": "{gpus} x {gpu} would train for {years:.1f} years: add --deadline",
     "warning.own_record": "{gpu}: planned from your record `{record}` ({points} points, {date})",
     "warning.fleet_record": "{gpu}: planned from your record `{record}`, at the rates of the slowest of {members} GPUs ({points} points, {date})",

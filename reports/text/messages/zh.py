@@ -150,7 +150,7 @@ TEMPLATES: dict[str, str] = {
     "price.warning.few_providers": "{gpu} 只有 {count:providers}：区间取自有五家以上供应商的 GPU 的典型价差",
     "warning.cap": "峰值功率封顶 {cap_mw:.3g} 兆瓦，允许 {gpus_allowed:,} 张 {gpu}：计划以 {gpus:,} 张用 {days:.3g} 天，代替 {gpus_wanted:,} 张用 {days_wanted:.3g} 天",
     "warning.memory_risk": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先在一个节点上试跑，或使用更多 GPU",
-    "warning.memory_risk_tuning": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先用最长的样本试跑；--loss chunked、更短的 --seq-len 或其他 --method 可留出余量",
+    "warning.memory_risk_tuning": "{gpu}：每种方案显存不足的概率都高于 {allowed:.0%}；所选方案为 {risk:.0%}：请先用最长的样本试跑；--loss fused、更短的 --seq-len 或其他 --method 可留出余量",
     "warning.years": "{gpus} 张 {gpu} 要训练 {years:.1f} 年：请加上 --deadline",
     "warning.own_record": "{gpu}：按您的测量记录 `{record}` 规划（{points} 个测点，{date}）",
     "warning.fleet_record": "{gpu}：按您的测量记录 `{record}` 规划，采用 {members} 块 GPU 中最慢者的速率（{points} 个测点，{date}）",

@@ -112,6 +112,19 @@ def test_fp8_lora_on_one_gpu_takes_less_than_a_gibibyte_more_than_bf16():
     assert 0.0 <= more / GIB < 1.0
 
 
+def test_a_loss_fused_with_the_output_layer_never_holds_all_logits():
+    rates, where = plain_rates(logit_stored_bytes=4.0), layouts(micro_batch=8, act_ckpt="full")
+
+    def logits(**loss: bool) -> float:
+        one = recipe("llama-3.1-8b", "bf16-pure", method="sft", seq_len=2048, stack="fsdp-compile", **loss)
+        return float(np.ravel(memory_items(one, where, rates).logits)[0])
+
+    whole = 8 * 2048 * 128_256 * 4.0
+    assert logits(chunked_loss=True) == pytest.approx(whole)
+    # 128,256 / 4,096 = 31.3: 32 chunks of tokens, which are less than what the last layer needs then
+    assert logits(chunked_loss=True, fused_head=True) in (0.0, pytest.approx(whole / 32))
+
+
 def test_updates_inside_backward_fit_a_full_7b_with_paged_states_on_a_24_gb_card():
     # torchtune's README: 18.9 GiB allocated for Llama 3.1 8B, batch 2 of 2,048 tokens, paged 8-bit Adam
     one = recipe(

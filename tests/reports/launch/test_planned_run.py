@@ -92,7 +92,7 @@ def test_what_a_framework_with_a_name_stands_for_is_taken() -> None:
     torchtune, unsloth = run_of("torchtune"), run_of("unsloth")
 
     assert (torchtune.stack, torchtune.chunked_loss) == ("eager", True)
-    assert (unsloth.stack, unsloth.chunked_loss) == ("fsdp-compile", True)
+    assert (unsloth.stack, unsloth.chunked_loss, unsloth.fused_head) == ("fsdp-compile", True, True)
     assert not run_of("sft-padded").chunked_loss
     assert not run_of("in-backward").chunked_loss
 

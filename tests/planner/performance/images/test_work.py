@@ -67,7 +67,7 @@ def test_a_network_that_was_planned_is_not_kept_alive():
         work(passing, recipe(), 64)
     del passing
 
-    assert not [o for o in gc.get_objects() if isinstance(o, ImageNetwork) and o.name == "passing"]
+    assert not [o for o in gc.get_objects() if type(o) is ImageNetwork and o.name == "passing"]
 
 
 def test_layers_are_told_apart_by_what_they_are():
