@@ -31,7 +31,7 @@ class Magnitudes:
     least_exponent: int
     """Exponent of the first count: values of 2^e to 2^(e+1)."""
     counts: tuple[int, ...]
-    """Values by exponent, one after the other, of 1,000 for the most frequent one."""
+    """Values by exponent, one after the other, of 100 for the most frequent one."""
     formats: tuple[FormatShare, ...]
 
 

@@ -31,7 +31,7 @@ TENSORS = ("weights", "activations", "gradients")
 SCHEDULES = {"all high": "all_high", "all low": "all_low", "high first": "high_first", "high last": "high_last"}
 MOST_LAYERS = 5
 """Layers that are shown, the most sensitive ones."""
-SCALE = 1000
+SCALE = 100
 """What the most frequent exponent counts as: the shape of a histogram is drawn, not how many values there were."""
 MOST_STEPS = 60
 """Changes of the scale that are shown."""

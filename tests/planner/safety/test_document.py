@@ -45,7 +45,7 @@ def test_the_first_task_is_shown_with_its_scale_its_pairs_and_its_most_sensitive
     assert errors == sorted(errors, reverse=True)
 
 
-def test_counts_of_all_layers_add_up_and_the_most_frequent_exponent_stands_for_1000():
+def test_counts_of_all_layers_add_up_and_the_most_frequent_exponent_stands_for_100():
     def layer(name, least, counts, flushed):
         share = {"flushed_ratio": flushed, "saturated_ratio": 0.0}
         tensor = {"least_exponent": least, "counts": counts, "values": sum(counts), "formats": {"e4m3": share}}
@@ -58,7 +58,7 @@ def test_counts_of_all_layers_add_up_and_the_most_frequent_exponent_stands_for_1
     assert shown is not None
     (weights,) = shown.magnitudes
     # -3: 1; -2: 2 + 2; -1: 5
-    assert (weights.least_exponent, weights.counts) == (-3, (200, 800, 1000))
+    assert (weights.least_exponent, weights.counts) == (-3, (20, 80, 100))
     assert weights.formats[0].flushed_ratio == pytest.approx((3 * 0.5 + 7 * 0.1) / 10)
     assert (weights.formats[0].least_log2, weights.formats[0].most_log2) == (-9, 8.81)
 

@@ -10,6 +10,8 @@ import re
 import pytest
 
 import reports
+from mpplan import estimate
+from mpplan.api.document import to_document
 from mpplan.ui.schema import check_schema
 from planner.answer.document import ESTIMATE_SCHEMA
 from planner.answer.invariants import violations
@@ -19,6 +21,7 @@ from reports.page.build import checked
 from reports.sections.safety.safety import safety
 from reports.text.language import words_for
 from reports.view import HistogramChart, IntervalChart
+from tests.planner.safety.recorded import PATH
 from tests.reports import sample
 from tests.reports.sections.safety.shown import document_shown, facts_shown
 
@@ -92,3 +95,11 @@ def test_what_is_left_out_is_not_in_it(part):
     else:
         assert "EPYC" not in text
         assert "numerics.json" not in text
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_the_page_of_a_70b_plan_is_at_most_150_kb_with_it(lang):
+    document = to_document(estimate(params="70B", numerics=str(PATH)))
+
+    assert document["numerics"] is not None
+    assert len(str(reports.render(document, "html", lang=lang)).encode()) <= 150 * 1024
