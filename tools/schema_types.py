@@ -40,7 +40,8 @@ SHARES = {
 """Fields that are a share of something, 0..1."""
 SIGNED = {
     "saved_usd", "saved_tco2e", "Saving.low", "Saving.mid", "Saving.high", "Saving.amount", "usd_per_nat",
-    "MeasuredParity.difference", "PublishedParity.difference", "rate_gain_ratio", "PairShown.low", "PairShown.mid",
+    "MeasuredParity.difference", "PublishedParity.difference", "rate_gain_ratio", "power_gain_ratio",
+    "PairShown.low", "PairShown.mid",
     "PairShown.high", "LayerShown.loss_change", "MixturePoint.loss_change", "least_log2", "most_log2",
     "Magnitudes.least_exponent", "ScalePath.path",
 }  # fmt: skip

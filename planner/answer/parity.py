@@ -43,6 +43,23 @@ class MeasuredParity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRate:
+    """Speed and power that others published of a precision where no loss was compared."""
+
+    baseline: str
+    model: str
+    gpu: str | None
+    """Catalogue id; None where the source does not say."""
+    gpus: int | None
+    rate_gain_ratio: float
+    """Throughput over that of the baseline, less 1."""
+    power_gain_ratio: float | None
+    """Power over that of the baseline, less 1."""
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedParity:
     """A comparison that others published (`catalog/precision_losses.csv`): of another model than the plan's."""
 
@@ -59,6 +76,8 @@ class PublishedParity:
     """Throughput over that of the baseline in the same runs, less 1."""
     source: str
     date: str
+    rates: tuple[PublishedRate, ...] = ()
+    """Speeds of other runs in the precision, without a loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

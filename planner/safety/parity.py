@@ -6,7 +6,7 @@ of other training than the plan's: small tasks, or a model of 16B parameters aft
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from planner.answer.parity import (
@@ -18,11 +18,12 @@ from planner.answer.parity import (
     MeasuredParity,
     Parity,
     PublishedParity,
+    PublishedRate,
 )
 from planner.answer.plan import Plan
 from planner.evidence import Estimate
 from planner.measured.training import PrecisionFinding
-from planner.training.losses import PublishedLoss, published_loss
+from planner.training.losses import PublishedLoss, published_loss, published_rates
 
 HELD_AGAINST = "fp32"
 """The precision that others are held against."""
@@ -84,8 +85,17 @@ def _published(fact: PublishedLoss) -> PublishedParity:
     return PublishedParity(
         baseline=fact.baseline, difference=fact.loss_difference, model=fact.model, params=fact.params,
         steps=fact.steps, recipe=fact.recipe, framework=fact.framework, rate_gain_ratio=fact.rate_gain_ratio,
-        source=fact.source, date=fact.date,
+        source=fact.source, date=fact.date, rates=tuple(_rates(fact.precision)),
     )  # fmt: skip
+
+
+def _rates(precision: str) -> Iterator[PublishedRate]:
+    for row in published_rates(precision):
+        assert row.rate_gain_ratio is not None  # `published_rates` gives only such
+        yield PublishedRate(
+            baseline=row.baseline, model=row.model, gpu=row.gpu or None, gpus=row.gpus,
+            rate_gain_ratio=row.rate_gain_ratio, power_gain_ratio=row.power_gain_ratio, source=row.source, date=row.date,
+        )  # fmt: skip
 
 
 def _with_cost(parity: Parity, plan: Plan, on_gpu: Mapping[tuple[str, str], Plan]) -> Parity:

@@ -78,6 +78,14 @@ def load_losses() -> dict[str, PublishedLoss]:
     return LOSSES.by_id
 
 
+def published_rates(precision: str) -> tuple[PublishedLoss, ...]:
+    """Rows on the speed of a precision that state no loss, newest first."""
+    rows = [row for row in load_losses().values() if row.precision == precision and row.loss_difference is None]
+    return tuple(
+        sorted((row for row in rows if row.rate_gain_ratio is not None), key=lambda row: row.date, reverse=True)
+    )
+
+
 def published_loss(precision: str) -> PublishedLoss | None:
     """The newest published difference of the loss in a precision; None where no row states one."""
     rows = [row for row in load_losses().values() if row.precision == precision and row.loss_difference is not None]

@@ -67,7 +67,8 @@ WORDS = frozenset({
     *(f"parity.{name}" for name in ("gpu", "precision", "basis", "per_nat.basis", "per_nat.baseline")),
     *(f"parity.measured.{name}" for name in ("baseline", "metric", "verdict", "recipe", "date")),
     *(f"parity.published.{name}" for name in (
-        "baseline", "model", "recipe", "framework", "source", "date",
+        "baseline", "model", "recipe", "framework", "source", "date", "rates.baseline", "rates.model", "rates.gpu",
+        "rates.source", "rates.date",
     )),
     "numerics.device_kind", "numerics.task", "numerics.magnitudes.tensor", "numerics.magnitudes.formats.format",
     "numerics.magnitudes.formats.label",

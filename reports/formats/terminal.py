@@ -70,7 +70,8 @@ def _as_items(table: Table) -> Items:
     """A table as a list, a row a line; a line break in the terminal falls between words."""
     told = [[cell.plain for cell in row.cells if cell.tone != "quiet" or cell.text.strip("–")] for row in table.rows]
     lines = (Cell(text=f"{row[0]}: {'; '.join(row[1:])}") for row in told)
-    return Items(items=tuple(lines), title=table.caption)
+    notes = (Cell(text=note) for note in table.notes)
+    return Items(items=(*lines, *notes), title=table.caption)
 
 
 def _block(pen: _Pen, block: Block) -> None:

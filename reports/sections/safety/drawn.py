@@ -257,7 +257,7 @@ def _table(points: list[Doc], words: Words) -> Table:
                 Cell(text=_name(point, words)),
                 Cell(text=words.value("days", point["duration_days"]), sort=point["duration_days"]),
                 Cell(text=words("parity.nats", text=signed(point["loss_change"])), sort=point["loss_change"]),
-                Cell(text=f"{point['steps']:,}", sort=float(point["steps"])),
+                Cell(text=words.count("steps_of_training", point["steps"]), sort=float(point["steps"])),
                 Cell(text=words("pareto.on" if point["on_front"] else "pareto.off")),
             ),
             strong=point["recommended"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
 from reports.text.language import Words
+from reports.text.names import pretty_gpu
 from reports.text.numbers import grouped, magnitude
 from reports.view import Block, Cell, Column, Items, Prose, Table, TableRow
 
@@ -164,7 +165,26 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
     return Table(
         caption=words("table.parity"), columns=tuple(Column(head=words(f"column.{head}")) for head in heads),
         rows=tuple(body), sortable=False,
+        notes=tuple(_rate(row, rate, words) for row in rows for rate in (row["published"] or {}).get("rates", ())),
     )  # fmt: skip
+
+
+def _rate(row: Doc, rate: Doc, words: Words) -> str:
+    """A published speed where no loss was compared."""
+    gpus = "" if rate["gpus"] is None or rate["gpu"] is None else f"{rate['gpus']:,} × {pretty_gpu(rate['gpu'])}"
+    return words(
+        "parity.rate" if rate["power_gain_ratio"] is not None else "parity.rate_alone",
+        precision=words.name("precision", row["precision"]),
+        baseline=words.name("precision", rate["baseline"]),
+        setting=words("list.comma").join(part for part in (clean(rate["model"]), gpus) if part),
+        speed=_gain(rate["rate_gain_ratio"]),
+        power=_gain(rate["power_gain_ratio"] or 0.0),
+    )
+
+
+def _gain(ratio: float) -> str:
+    text = grouped(100.0 * ratio, 1)
+    return f"{text}%" if text.startswith("−") else f"+{text}%"
 
 
 def _address(source: object) -> str | None:

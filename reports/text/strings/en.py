@@ -154,6 +154,8 @@ TEXT: dict[str, str] = {
     "parity.published_line": "{precision}: {text}.",
     "parity.published": "{difference} against {baseline} published of {model} at {steps}",
     "parity.published_unknown_steps": "{difference} against {baseline} published of {model}",
+    "parity.rate": "Published of {precision} ({setting}, no loss compared): {speed} speed, {power} power against {baseline}.",
+    "parity.rate_alone": "Published of {precision} ({setting}, no loss compared): {speed} speed against {baseline}.",
     "parity.usd_per_nat": " Saved against {baseline}: {usd}, {hours} per nat.",
     "parity.hours_per_nat": " Saved against {baseline}: {hours} per nat.",
     "parity.untested": "{names}: not tested; `mpplan numerics` trains small models in them.",

@@ -150,6 +150,8 @@ TEXT: dict[str, str] = {
     "parity.published_line": "{precision}：{text}。",
     "parity.published": "公开结果为与 {baseline} 相差 {difference}（{model}，{steps}）",
     "parity.published_unknown_steps": "公开结果为与 {baseline} 相差 {difference}（{model}）",
+    "parity.rate": "{precision} 的公开结果（{setting}，未比较损失）：与 {baseline} 相比速度 {speed}，功率 {power}。",
+    "parity.rate_alone": "{precision} 的公开结果（{setting}，未比较损失）：与 {baseline} 相比速度 {speed}。",
     "parity.usd_per_nat": "与 {baseline} 相比，每 nat 节省 {usd}、{hours}。",
     "parity.hours_per_nat": "与 {baseline} 相比，每 nat 节省 {hours}。",
     "parity.untested": "{names}：未测试；`mpplan numerics` 会用它们训练小模型。",

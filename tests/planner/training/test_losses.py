@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import InputFileError
 from planner.rows import CATALOG, Catalogue
-from planner.training.losses import _row, load_losses, published_loss
+from planner.training.losses import _row, published_loss, published_rates
 
 
 def test_a_difference_is_quoted_with_the_model_the_steps_and_what_it_was_held_against():
@@ -22,7 +22,7 @@ def test_a_difference_is_quoted_with_the_model_the_steps_and_what_it_was_held_ag
 
 def test_the_speed_of_another_model_is_not_taken_for_that_of_the_one_whose_loss_was_compared():
     # experiment 3: 671B on 64 GB300, 37.6 % more throughput at 16.6 % less power, no loss compared
-    fast = load_losses()["dsv3-671b-nvfp4"]
+    (fast,) = published_rates("nvfp4")
 
     assert (fast.rate_gain_ratio, fast.power_gain_ratio, fast.loss_difference) == (0.376, -0.166, None)
 
