@@ -33,6 +33,8 @@ MOST_LAYERS = 5
 """Layers that are shown, the most sensitive ones."""
 SCALE = 100
 """What the most frequent exponent counts as: the shape of a histogram is drawn, not how many values there were."""
+FP64 = 1100
+"""No exponent of a number that a computer holds lies further from 0."""
 MOST_STEPS = 60
 """Changes of the scale that are shown."""
 
@@ -141,7 +143,7 @@ def _path(run: Doc) -> ScalePath:
         steps=run["steps"],
         skipped=run["skipped"],
         growth_interval=run["growth_interval"],
-        path=tuple((float(step), float(log2)) for step, log2 in run["path"][:MOST_STEPS]),
+        path=tuple((float(point[0]), float(point[1])) for point in run["path"][:MOST_STEPS] if len(point) == 2),
     )
 
 
@@ -149,7 +151,7 @@ def _magnitudes(histograms: Doc) -> Iterator[Magnitudes]:
     """The counts of each kind of tensor, over all layers."""
     for tensor in TENSORS:
         rows = [layer["tensors"][tensor] for layer in histograms.get("layers", ()) if tensor in layer["tensors"]]
-        rows = [row for row in rows if row["counts"]]
+        rows = [row for row in rows if row["counts"] and _of_a_float(row)]
         if not rows:
             continue
         least = min(row["least_exponent"] for row in rows)
@@ -163,6 +165,12 @@ def _magnitudes(histograms: Doc) -> Iterator[Magnitudes]:
             tensor=tensor, least_exponent=least, counts=tuple(round(share * count) for count in counts),
             formats=tuple(_formats(rows)),
         )  # fmt: skip
+
+
+def _of_a_float(row: Doc) -> bool:
+    """Whether the exponents are some that FP64 has: a document is written by anybody."""
+    least = row["least_exponent"]
+    return least is not None and -FP64 <= least and least + len(row["counts"]) <= FP64
 
 
 def _formats(rows: list[Any]) -> Iterator[FormatShare]:
@@ -185,7 +193,7 @@ def _formats(rows: list[Any]) -> Iterator[FormatShare]:
 def _pairs_shown(parity: Doc) -> Iterator[PairShown]:
     for pair in parity.get("pairs", ()):
         low, mid, high = (pair[f"difference_{end}"] for end in ("low", "mid", "high"))
-        if low is None or mid is None or high is None:
+        if low is None or mid is None or high is None or not low <= mid <= high:
             continue
         yield PairShown(
             precision=pair["precision"], baseline=pair["baseline"], metric=pair["metric"], verdict=pair["verdict"],

@@ -94,7 +94,8 @@ def _rates(precision: str) -> Iterator[PublishedRate]:
         assert row.rate_gain_ratio is not None  # `published_rates` gives only such
         yield PublishedRate(
             baseline=row.baseline, model=row.model, gpu=row.gpu or None, gpus=row.gpus,
-            rate_gain_ratio=row.rate_gain_ratio, power_gain_ratio=row.power_gain_ratio, source=row.source, date=row.date,
+            rate_gain_ratio=row.rate_gain_ratio, power_gain_ratio=row.power_gain_ratio, source=row.source,
+            date=row.date,
         )  # fmt: skip
 
 

@@ -96,6 +96,21 @@ def test_a_document_cut_off_before_its_first_task_shows_nothing_and_one_cut_shor
     assert (early.magnitudes, early.scale_path, early.pairs, early.layers, early.mixtures) == ((), None, (), (), ())
 
 
+def test_figures_that_no_run_could_have_written_are_passed_over():
+    changed = deepcopy(DOCUMENT)
+    changed["histograms"][0]["layers"][0]["tensors"]["weights"]["least_exponent"] = -(10**12)
+    changed["loss_scaling"][0]["dynamic"][1]["path"] = [[0.0, 16.0], [1.0], []]
+    pair = changed["parity"][0]["pairs"][0]
+    pair["difference_low"], pair["difference_high"] = 5.0, -5.0
+    shown = shown_of(changed, "x")
+
+    assert shown is not None
+    assert len(shown.pairs) == len(changed["parity"][0]["pairs"]) - 1
+    assert all(len(row.counts) < 100 for row in shown.magnitudes)
+    assert shown.scale_path is not None
+    assert shown.scale_path.path == ((0.0, 16.0),)
+
+
 def test_the_users_own_task_is_not_named():
     changed = deepcopy(DOCUMENT)
     for section in ("parity", "loss_scaling"):
