@@ -170,7 +170,7 @@ def _magnitudes(histograms: Doc) -> Iterator[Magnitudes]:
 def _of_a_float(row: Doc) -> bool:
     """Whether the exponents are some that FP64 has: a document is written by anybody."""
     least = row["least_exponent"]
-    return least is not None and -FP64 <= least and least + len(row["counts"]) <= FP64
+    return least is not None and least >= -FP64 and least + len(row["counts"]) <= FP64
 
 
 def _formats(rows: list[Any]) -> Iterator[FormatShare]:

@@ -90,7 +90,7 @@ def test_a_published_speed_is_told_with_its_machines_and_that_no_loss_was_compar
     assert table is not None
     # pytorch/ao#4798, experiment 3: 37.6 % more throughput at 16.6 % less power
     assert table.notes == (
-        "Published of NVFP4 (DeepSeek-V3 671B, 64 × GB300 288 GB, no loss compared): +37.6% speed, −16.6% power "
+        "Published of NVFP4 (DeepSeek-V3 671B, 64 × GB300 288\u00a0GB, no loss compared): +37.6% speed, −16.6% power "
         "against BF16.",
     )
 
