@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reports.charts import CurveDrawing, RangeDrawing, ScatterDrawing, StackDrawing, TraceDrawing
+from reports.plots import HistogramDrawing, IntervalDrawing
 from reports.text.language import Span, Words
 
 
@@ -135,6 +136,26 @@ class CurveChart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramChart:
+    """Histograms of exponents over the ranges of number formats."""
+
+    title: str
+    description: str
+    drawing: HistogramDrawing
+    x_label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalChart:
+    """Intervals about zero, or bars from it."""
+
+    title: str
+    description: str
+    drawing: IntervalDrawing
+    x_label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prose:
     """A paragraph."""
 
@@ -163,7 +184,19 @@ class Pairs:
     pairs: tuple[tuple[str, str], ...]
 
 
-Block = Table | RangeChart | StackChart | ScatterChart | TraceChart | CurveChart | Prose | Items | Pairs
+Block = (
+    Table
+    | RangeChart
+    | StackChart
+    | ScatterChart
+    | TraceChart
+    | CurveChart
+    | HistogramChart
+    | IntervalChart
+    | Prose
+    | Items
+    | Pairs
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

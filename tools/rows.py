@@ -35,7 +35,9 @@ from planner.rows import CATALOG, Row, read_rows
 from planner.training.frameworks import load_frameworks
 from planner.training.grad_compression import load_grad_compressions
 from planner.training.loss_scalers import load_loss_scalers
+from planner.training.losses import load_losses
 from planner.training.method import load_methods
+from planner.training.number_formats import load_number_formats
 from planner.training.optimizers import load_optimizers
 from planner.training.policies import load_policies
 from planner.validation.runs import Rejected, parse_run
@@ -105,6 +107,8 @@ FILES = (
     DataFile(path=CATALOG / "posterior.csv", key=("id",), has_source=False),
     DataFile(path=CATALOG / "published_runs.csv", key=("id", "metric"),
              load=lambda: _runs("published_runs.csv")),
+    DataFile(path=CATALOG / "number_formats.csv", key=("id",), dates=("date",), load=load_number_formats),
+    DataFile(path=CATALOG / "precision_losses.csv", key=("id",), dates=("date",), gpu="gpu", load=load_losses),
     DataFile(path=CATALOG / "published_names.csv", key=("model",), dates=("date",), load=load_published_names),
     DataFile(path=CATALOG / "run_totals.csv", key=("date",), dates=("date",), load=load_run_totals),
     DataFile(path=CATALOG / "skypilot_gpus.csv", key=("gpu",), dates=("source_date",), gpu="gpu", load=skypilot_names),

@@ -38,7 +38,13 @@ SHARES = {
     "utilisation_ratio",
 }  # fmt: skip
 """Fields that are a share of something, 0..1."""
-SIGNED = {"saved_usd", "saved_tco2e", "Saving.low", "Saving.mid", "Saving.high", "Saving.amount"}
+SIGNED = {
+    "saved_usd", "saved_tco2e", "Saving.low", "Saving.mid", "Saving.high", "Saving.amount", "usd_per_nat",
+    "MeasuredParity.difference", "PublishedParity.difference", "rate_gain_ratio", "power_gain_ratio",
+    "PairShown.low", "PairShown.mid",
+    "PairShown.high", "LayerShown.loss_change", "MixturePoint.loss_change", "least_log2", "most_log2",
+    "Magnitudes.least_exponent", "ScalePath.path",
+}  # fmt: skip
 """Fields that may be below zero."""
 
 
@@ -128,8 +134,10 @@ def _of_scalar(kind: Any, name: str) -> Schema:
     field = name.rpartition(".")[2]
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return {"enum": [member.value for member in kind]}
+    signed = field in SIGNED or name in SIGNED
+    if kind is int and signed:
+        return {"type": "integer"}
     if kind is float:
-        signed = field in SIGNED or name in SIGNED
         return SHARE if field in SHARES else NUMBER if signed else AMOUNT
     return {bool: YES, int: COUNT, str: TEXT, Message: TEXT, type(None): {"type": "null"}, object: {}}[kind]
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from planner.errors import Message, UsageError
 from planner.question.asked import Ask
-from planner.question.cost_inputs import CALIBRATION, RECORDS
+from planner.question.cost_inputs import CALIBRATION, NUMERICS, RECORDS
 from planner.question.input import Input
 from planner.question.inputs import INPUTS, NETWORK_FILE, find_input
+from planner.safety.training import NO_TRAINING, Training
 
 if TYPE_CHECKING:
     from mpplan.api.network import MeasuredNetwork
@@ -79,6 +80,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     """
     from mpplan.api.auto import chosen
     from mpplan.api.planned import planned
+    from planner.safety.answered import with_safety
 
     records = ask.text(RECORDS)
     known = resolved(ask)
@@ -86,6 +88,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     answer = planned(question, command=command, records=records, measured=known.measured, parameters=known.parameters)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
     answer = chosen(answer, known.chosen) if known.chosen else answer
+    answer = with_safety(answer, known.training.findings, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
 
 
@@ -106,6 +109,7 @@ def resolved(ask: Ask) -> Known:
         settled = settle(ask, parameters)
         ask, notes = settled.ask, settled.notes
     known = _with_network(_recorded(ask, ask.text(RECORDS), parameters), network, parameters)
+    known = _with_training(known, ask.text(NUMERICS), parameters)
     return replace(known, calibration=calibration, chosen=notes)
 
 
@@ -125,6 +129,8 @@ class Known:
     """Records with collectives between GPUs, by GPU id."""
     named: bool = False
     """Whether the user named the records."""
+    training: Training = NO_TRAINING
+    """What training showed of the precisions."""
 
     @property
     def parameters(self) -> Parameters | None:
@@ -141,15 +147,29 @@ def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> K
         return Known(question=resolve(ask, NO_DEVICES), measured={})
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
+    from mpplan.api.safety import recorded_training
 
     shelf = RecordShelf(records)
     question = resolve(ask, own_devices(shelf))
-    chosen = chosen_records(shelf, [cluster.gpu.id for cluster in question.clusters])
+    gpus = [cluster.gpu.id for cluster in question.clusters]
+    chosen = chosen_records(shelf, gpus)
     return Known(
         question=question, measured=measured_for(question, chosen, parameters),
         notices=(*chosen.notices, *shelf.notices),
         damage=damage(chosen.all), networks=chosen.networks, named=records is not None,
+        training=recorded_training(shelf, gpus),
     )  # fmt: skip
+
+
+def _with_training(known: Known, name: str | None, parameters: Parameters | None) -> Known:
+    """The same with the document of `mpplan numerics` that was named, and with the steps that loss scaling skips."""
+    if name is None and not known.training.findings:
+        return known
+    from mpplan.api.safety import named_training, with_skipped_steps
+
+    training = known.training if name is None else named_training(name)
+    measured = with_skipped_steps(known.question, known.measured, training.findings, parameters)
+    return replace(known, measured=measured, training=training)
 
 
 def _network(name: str | None) -> MeasuredNetwork | None:

@@ -18,13 +18,15 @@ from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import CPU_LOCAL, user_path
 from planner.records.measurement import SEVERAL_RANKS
-from planner.records.store import StoredRecord, fleet_size, record_of_gpu
+from planner.records.store import StoredRecord, fleet_size, open_record, record_of_gpu
 from planner.records.summary import RecordSummary, facts_of
 from planner.training.support import why_unable
 
 
 def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = None) -> tuple[StoredRecord, ...]:
     """The records of these GPUs: of a file, itself; of a folder, the newest trustworthy ones per GPU.
+
+    None of what training showed of precisions, which rates do not rest on (`mpplan.api.safety`).
 
     Args:
         name: the file or folder.
@@ -39,12 +41,17 @@ def named_records(name: str, gpus: Sequence[str], shelf: RecordShelf | None = No
     if path.is_dir():
         own = RecordShelf(name) if shelf is None else shelf
         chosen = [record for gpu in gpus for record in (own.newest(gpu), own.newest_network(gpu)) if record is not None]
+        if not chosen and own.of_training_alone:
+            return ()
         if not chosen:
             raise UsageError(
                 f"{RECORDS.flag}: no trustworthy record of {' or '.join(gpus)} in `{name}`",
                 hint=f"`mpplan check FILE` says what is wrong with one; leave out {RECORDS.flag} for your own store",
             )
         return tuple({record.path: record for record in chosen}.values())
+    shown = open_record(path)
+    if facts_of(shown.file, shown.verdict).numerics_only:
+        return ()  # it tells of precisions on any device, and of no rate
     record = record_of_gpu(path, gpus[0] if len(gpus) == 1 else None)
     if record.gpu not in gpus:
         raise InputFileError(
@@ -136,7 +143,10 @@ def chosen_records(shelf: RecordShelf, gpus: Sequence[str]) -> ChosenRecords:
         UsageError, InputFileError: as `named_records`.
     """
     if shelf.named is not None and not user_path(shelf.named).is_dir():
-        (record,) = named_records(shelf.named, gpus, shelf)
+        named = named_records(shelf.named, gpus, shelf)
+        if not named:
+            return ChosenRecords(records={})
+        (record,) = named
         facts, gpu = facts_of(record.file, record.verdict), str(record.gpu)
         kernels = facts.kernels or not facts.collectives
         return ChosenRecords(

@@ -86,6 +86,11 @@ class RecordShelf:
         return None
 
     @property
+    def of_training_alone(self) -> bool:
+        """Whether all that is listed, and something is, tells of training in precisions and of no device's rates."""
+        return bool(self.listed) and all(record.facts.numerics_only for record in self.listed)
+
+    @property
     def notices(self) -> tuple[Message, ...]:
         """One warning of all that was set aside, where nothing was named: a record of the store that cannot be used."""
         if self.named is not None:

@@ -105,7 +105,7 @@ def _plan(plan: Plan) -> Document:
 PARTS = (
     "plans", "same_deadline", "deadline_days", "savings", "unsupported", "assumptions", "gaps", "warnings", "evidence",
     "money", "power_caps", "power_limit_search", "calibration", "run_totals", "confidence", "curve",
-    "tokens_per_sequence",
+    "tokens_per_sequence", "parity", "numerics",
 )  # fmt: skip
 """Parts of an answer that the document holds as they are, in its order."""
 OF_PLANS = frozenset({"plans", "same_deadline"})

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.answer.parity import Parity
 from planner.answer.run_totals import RunTotals
+from planner.answer.training_shown import TrainingShown
 from planner.costs.context import MoneyFacts
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import CostLine
@@ -159,6 +161,8 @@ class Plan:
     hfu: float | None = None
     """Hardware FLOP utilisation at mid: recomputation counted."""
     goodput_ratio: Estimate | None = None
+    skipped_step_ratio: float | None = None
+    """Of the goodput: steps that an overflow of the loss scale undoes, as training showed; None: not measured."""
     duration_days: Estimate | None = None
     gpu_hours: Estimate | None = None
     energy_mwh: Estimate | None = None
@@ -292,3 +296,7 @@ class Answer:
     """How published whole runs stand to the high predicted for them."""
     tokens_per_sequence: float | None = None
     """Tokens of a sequence on average, padding left out; None where samples are not made of tokens."""
+    parity: tuple[Parity, ...] = ()
+    """What is known of the loss of each plan's precision, in the order of `plans`."""
+    numerics: TrainingShown | None = None
+    """What the document of `mpplan numerics` that was named shows; None without one."""

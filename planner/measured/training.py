@@ -24,6 +24,12 @@ class PrecisionFinding:
     """Point of the record that says it."""
     figures: TrainingNumerics
     """What was found: the task, the pair, the verdict, the steps that were lost."""
+    gpu: str | None = None
+    """Catalogue id of the device; None where no row matches, and of a CPU."""
+    source: str = ""
+    """Name of the record or document."""
+    date: str | None = None
+    """Day of the measurement."""
 
 
 def precision_findings(points: Iterable[Measurement], precision: str | None = None) -> tuple[PrecisionFinding, ...]:

@@ -16,13 +16,14 @@ def goodput_ratio(gpus: Value, rates: Rates) -> Value:
 
     Checkpoints are written at the interval that loses least (Young 1974: sqrt(2 x stall x time between failures)); each
     failure costs the restart and half an interval of repeated steps. What published runs stood still beyond that
-    (changes of the run, people, queues) comes on top: it never makes a run shorter.
+    (changes of the run, people, queues) comes on top: it never makes a run shorter. A step that an
+    overflow of the loss scale skips is made again.
     """
     failures_per_s = np.maximum(gpus * rates.failures_per_gpu_h / HOUR_S, 1e-12)
     interval_s = np.sqrt(2.0 * rates.checkpoint_s / failures_per_s)
     lost = rates.checkpoint_s / interval_s + failures_per_s * (rates.restart_s + 0.5 * interval_s)
     stopped = np.maximum(rates.standstill_ratio, 1.0)
-    result: Value = 1.0 / ((1.0 + lost) * (1.0 + rates.evaluation_ratio) * stopped)
+    result: Value = rates.useful_step_ratio / ((1.0 + lost) * (1.0 + rates.evaluation_ratio) * stopped)
     return result
 
 

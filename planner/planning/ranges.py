@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
-from planner.evidence import Estimate
+from planner.evidence import Estimate, EvidenceKind
 from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation
 from planner.performance.memory import memory_range_gib, usable_bytes
@@ -235,6 +235,7 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
         mfu_full_attention=mfu_full_attention,
         hfu=hfu,
         goodput_ratio=Estimate.of_draws(drawn.goodput_ratio),
+        skipped_step_ratio=_skipped(case),
         energy_items_mwh=_items(mid.energy, MWH_J, ranges["energy_mwh"].mid),
         gpu_power_w=Estimate.of_draws(drawn.gpu_power_w),
         peak_power_mw=book.peak_power_mw,
@@ -260,6 +261,12 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
     if case.cluster.gpu.tdp_w <= 0:
         plan = _without_power(plan)
     return Ranged(plan=plan, draws={**arrays, "step_s": np.broadcast_to(np.ravel(drawn.step_s), (n,))})
+
+
+def _skipped(case: Case) -> float | None:
+    """Steps that overflows undo, where a record said so."""
+    measured = case.rates.terms["useful_step_ratio"].evidence.kind is EvidenceKind.MEASURED
+    return 1.0 - float(case.mid.useful_step_ratio) if measured else None
 
 
 def _probability(arrays: dict[str, Floats], targets: Targets) -> Probability:

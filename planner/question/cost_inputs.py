@@ -135,6 +135,13 @@ CALIBRATION = Input(
     help="What `mpplan calibrate` learned from your own runs.",
     parse=parse_text,
 )
+NUMERICS = Input(
+    name="numerics",
+    group=InputGroup.EVIDENCE,
+    metavar="FILE",
+    help="What `mpplan numerics --json` printed: parity, drawn in the report.",
+    parse=parse_text,
+)
 SEED = Input(
     name="seed",
     group=InputGroup.EVIDENCE,

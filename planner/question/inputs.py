@@ -17,6 +17,7 @@ from planner.question.cost_inputs import (
     EMBODIED,
     GRID,
     MARKET_GRID,
+    NUMERICS,
     OWN,
     POWER_CAP,
     PRICE,
@@ -307,7 +308,7 @@ INPUTS: tuple[Input[object], ...] = (
     TP, PP, VP, CP, EP, ZERO, MICRO_BATCH, MEMORY_RISK,
     PRICE, PRICE_LIKE, PROVIDER, REGION, COMMITMENT, AS_OF, QUOTE, OWN, BESIDE, PUE, ELECTRICITY, TARIFF, POWER_CAP,
     GRID, MARKET_GRID, EMBODIED,
-    RECORDS, CALIBRATION, SEED,
+    RECORDS, CALIBRATION, NUMERICS, SEED,
 )
 # fmt: on
 """All inputs, in the order of the help."""

@@ -26,7 +26,7 @@ from planner.question.batch import (
     default_batch_tokens,
     tuning_band,
 )
-from planner.question.cost_inputs import CALIBRATION, SEED
+from planner.question.cost_inputs import CALIBRATION, NUMERICS, SEED
 from planner.question.inputs import (
     ACT_CKPT,
     ATTENTION,
@@ -369,7 +369,8 @@ def _seq_len(read: Reader, model: ModelShape, method: Method) -> int:
 
 
 def _seed(read: Reader) -> int:
-    read.value(CALIBRATION)  # noted only: the roof reads the file
+    for item in (CALIBRATION, NUMERICS):
+        read.value(item)  # noted only: the roof reads the file
     seed = read.value(SEED) or 0
     read.note(SEED, seed)
     return seed

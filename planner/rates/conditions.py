@@ -34,6 +34,7 @@ CONDITIONS: Mapping[str, Callable[[Recipe, Rates], bool]] = {
     "unmeasured_products": lambda recipe, rates: _by_law(rates),
     "operands": lambda recipe, rates: _by_law(rates) or recipe.attention == "naive",
     "own_network": lambda recipe, rates: bool(np.any(rates.measured_domains)),
+    "skipped_steps": lambda recipe, rates: bool(np.any(np.less(rates.useful_step_ratio, 1.0))),
     "images": lambda recipe, rates: recipe.model.has_network,
     "images_channels_first": lambda recipe, rates: recipe.model.has_network and not recipe.channels_last,
     "images_stored_scores": lambda recipe, rates: recipe.model.has_network and recipe.attention == "naive",

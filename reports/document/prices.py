@@ -19,7 +19,7 @@ def without_prices(document: Doc) -> Doc:
     """The part of a cleaned document that says nothing of money."""
     sources = [_source(row) for row in document["evidence"] if _figures(row)]
     copy = _Copy(str(row["what"]) for row in sources)
-    views = {name: copy.rows(document.get(name), name) for name in ("plans", "same_deadline", "curve")}
+    views = {name: copy.rows(document.get(name), name) for name in ("plans", "same_deadline", "curve", "parity")}
     counted = {name: [row for row in document.get(name) or () if row["metric"] in FIGURES] for name in COUNTED}
     worded = {name: [row for row in document.get(name) or () if copy.is_told(row)] for name in WORDED}
     kept = {name: copy.of(value, name) for name, value in document.items() if name in FIELDS}

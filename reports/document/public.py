@@ -23,7 +23,7 @@ PUBLIC_INPUTS = frozenset({
 
 PRIVATE_INPUTS = frozenset({
     "model", "lengths", "network_file", "provider", "region", "quote", "own", "beside", "tariff", "records",
-    "calibration",
+    "calibration", "numerics",
 })  # fmt: skip
 """Inputs that name what is the user's own, or whom they deal with: left out."""
 
@@ -39,8 +39,8 @@ PUBLIC_VALUES = frozenset({
 `methods.csv`, `columns` are those of a file of runs, `passes` is `6N` or the like."""
 
 PRIVATE_VALUES = frozenset({
-    "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers", "record",
-    "region", "row", "rows", "source", "vendor", "what",
+    "device", "file", "id", "lines", "measured_on", "name", "names", "others", "problem", "provider", "providers",
+    "record", "region", "row", "rows", "source", "task", "vendor", "what",
 })  # fmt: skip
 """Values whose text is not; `what` is where it is what a public source states."""
 
@@ -64,6 +64,17 @@ WORDS = frozenset({
     *(f"verify.cases.{name}" for name in ("precision", "metric")),
     "traces.kind", "traces.unit",
     "calibration.gpus", "calibration.learned.unit",
+    *(f"parity.{name}" for name in ("gpu", "precision", "basis", "per_nat.basis", "per_nat.baseline")),
+    *(f"parity.measured.{name}" for name in ("baseline", "metric", "verdict", "recipe", "date")),
+    *(f"parity.published.{name}" for name in (
+        "baseline", "model", "recipe", "framework", "source", "date", "rates.baseline", "rates.model", "rates.gpu",
+        "rates.source", "rates.date",
+    )),
+    "numerics.device_kind", "numerics.task", "numerics.magnitudes.tensor", "numerics.magnitudes.formats.format",
+    "numerics.magnitudes.formats.label",
+    "numerics.scale_path.name", "numerics.scale_precision", "numerics.lowered_to",
+    *(f"numerics.pairs.{name}" for name in ("precision", "baseline", "metric", "verdict")),
+    *(f"numerics.mixtures.{name}" for name in ("name", "precision", "high")),
     "money.prices.gpu", "money.prices.commitment", "money.quotes.gpu", "money.owned.gpu",
     *(f"money.start_hours.{name}" for name in ("gpu", "precision", "best_start", "dearest_start")),
     "money.power_limits.gpu", "money.power_limits.precision",
@@ -83,6 +94,6 @@ PARTS = frozenset({
     "schema", "mpplan", "created_at", "question", "model", "plans", "same_deadline", "deadline_days", "savings",
     "unsupported", "assumptions", "gaps", "warnings", "warnings_message", "evidence", "power_caps",
     "power_limit_search", "pareto", "sensitivity", "accuracy", "verify", "traces", "money", "calibration", "confidence",
-    "curve", "run_totals", "tokens_per_sequence",
+    "curve", "run_totals", "tokens_per_sequence", "parity", "numerics",
 })  # fmt: skip
 """Parts of the document that a copy without names has; what is yet to come does not leave the house."""

@@ -21,7 +21,7 @@ INPUTS = frozenset({
     "offload", "grad_compression",
     "stack", "attention", "gpu", "gpus", "deadline", "confidence", "max_gpus", "gpus_per_node", "network",
     "network_file", "power_limit", "tp", "pp", "vp", "cp", "ep", "zero", "micro_batch", "memory_risk", "pue",
-    "power_cap", "grid", "market_grid", "embodied", "region", "records", "calibration", "seed",
+    "power_cap", "grid", "market_grid", "embodied", "region", "records", "calibration", "numerics", "seed",
 })  # fmt: skip
 """The other inputs of the question."""
 
@@ -29,7 +29,8 @@ PLAN = frozenset({
     "precision", "policy", "gpu", "gpus", "nodes", "layout", "fits", "why_not", "memory_gib", "memory_capacity_gib",
     "memory_risk", "step_s", "step_range_s", "tokens_per_s_per_gpu",
     "samples_per_s_per_gpu", "tflops_per_gpu", "mfu", "mfu_full_attention",
-    "hfu", "model_flop", "goodput_ratio", "duration_days", "gpu_hours", "energy_mwh", "energy_items_mwh",
+    "hfu", "model_flop", "goodput_ratio", "skipped_step_ratio", "duration_days", "gpu_hours", "energy_mwh",
+    "energy_items_mwh",
     "gpu_power_w", "mean_power_mw", "peak_power_mw", "carbon_tco2e", "carbon_market_tco2e", "embodied_tco2e",
     "carbon_with_embodied_tco2e", "sci_kg_per_run", "sci_kg_per_1e21_flop", "uncertainty", "lost_layouts",
     "layouts_evaluated", "products", "attention_kernel", "collectives", "narrow_gain",
@@ -41,7 +42,11 @@ FIGURES = PLAN | {"params_total"}
 
 FIELDS = frozenset({
     "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "accuracy", "verify",
-    "traces", "calibration", "confidence", "run_totals", "tokens_per_sequence",
+    "traces", "calibration", "confidence", "run_totals", "tokens_per_sequence", "numerics",
+    *(f"parity.{name}" for name in (
+        "gpu", "precision", "basis", "measured", "published",
+        *(f"per_nat.{name}" for name in ("basis", "baseline", "nats", "saved_gpu_hours", "gpu_hours_per_nat")),
+    )),
     *(f"plans.{name}" for name in PLAN), "plans.probability.deadline",
     *(f"curve.{name}" for name in (
         "gpu", "gpus", "global_batch", "duration_days", "energy_mwh", "in_time", "chosen", "knee",
@@ -60,11 +65,13 @@ FIELDS = frozenset({
 
 EMPTIED = {
     "plans.cost_usd": None, "plans.cost_lines": (), "plans.probability.budget": None, "curve.cost_usd": None,
-    "curve.in_budget": None,
+    "curve.in_budget": None, "parity.per_nat.saved_usd": None, "parity.per_nat.usd_per_nat": None,
 }  # fmt: skip
 """Fields that every answer has, and what a copy has in place of what they say."""
 
 TEXTS = WORDS | {
+    *(f"parity.measured.{name}" for name in ("task", "device", "source")),
+    *(f"numerics.{name}" for name in ("source", "device", "layers.name")),
     "model.name", "calibration.name", "calibration.source", "traces.name", "accuracy.points.id",
     "plans.products.evidence", "plans.attention_kernel.evidence", "plans.collectives.evidence",
     "plans.uncertainty.measure_with", "sensitivity.low_value", "sensitivity.high_value",
@@ -80,7 +87,8 @@ MESSAGES = frozenset({
     "text.brackets", "text.network_rate", "text.network_run", "flag.with_value",
     *(f"assumption.{name}" for name in (
         "tokens", "global_batch", "seq_len", "gpu", "deadline", "optimizer", "stack", "memory_risk", "method",
-        "usual_name", "network", "host_share", "goodput", "stops", "padding", "input_pipeline",
+        "usual_name", "network", "host_share", "goodput", "skipped_steps",
+        "skipped_steps_emulated", "stops", "padding", "input_pipeline",
     )),
     *(f"note.{name}" for name in (
         "derived_shape", "shape", "ffn", "experts", "tokens_per_param", "published_batch", "batch_by_size",

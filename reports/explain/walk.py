@@ -16,6 +16,7 @@ from planner.units import DAY_S, HOUR_S, KWH_J, MWH_J, TERA
 from reports.document.facts import Doc, Facts
 from reports.explain.collectives import collective_nodes
 from reports.explain.derivation import Node, remainder
+from reports.explain.goodput import goodput_node
 from reports.explain.products import attention_node, narrow_words, product_nodes
 from reports.explain.work import beside_matrices, flop_per_param
 from reports.page.build import checked
@@ -178,10 +179,7 @@ class Derivation:
 
     def goodput(self, power: int = 1) -> Node:
         """The share of the hours that advances the training."""
-        stated = self._plan["goodput_ratio"] or {"low": None, "mid": 1.0, "high": None}
-        ids = self._ids("goodput_ratio")
-        note = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"
-        return self._made("Goodput", stated, "", "", "", [], evidence=ids, note=note, power=power)
+        return goodput_node(self._plan, self._ids("goodput_ratio"), power)
 
     def time(self) -> Node:
         """Duration in days."""

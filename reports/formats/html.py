@@ -54,7 +54,7 @@ def page_data(view: View) -> list[Any]:
     Of the savings between any two precisions the page holds those of the one that was asked for.
     """
     asked = (view.data.get("whatif") or {}).get("asked")
-    items = list(_with_savings_of(asked, view.data["document"]).items())
+    items = list(_without_detail(asked, _with_savings_of(asked, view.data["document"])).items())
     cut = next((n for n, (key, _) in enumerate(items, start=1) if key in ("plans", "first")), len(items))
     table = view.data.get("csv") or csv.paths_of(view.data["document"])
     return [dict(items[:cut]), table, dict(items[cut:])]
@@ -64,6 +64,33 @@ def _with_savings_of(asked: str | None, document: dict[str, Any]) -> dict[str, A
     if asked is None:
         return document
     return document | {"savings": [row for row in document["savings"] if asked in (row["from"], row["to"])]}
+
+
+DETAIL = frozenset({
+    "lost_layouts", "uncertainty", "products", "collectives", "attention_kernel", "narrow_gain", "energy_items_mwh",
+    "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
+})  # fmt: skip
+"""Of the plans by the same deadline, what a page that draws training leaves out, to be as small as the others."""
+DIGITS = 8
+"""Digits of a number in the document of such a page: items still sum to their totals."""
+
+
+def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
+    """The document, where training is drawn with less detail: of the second view, and of layouts not asked for."""
+    if not document.get("numerics"):
+        return document
+    plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
+    first = [plan if plan["precision"] == asked else plan | {"lost_layouts": []} for plan in document["plans"]]
+    shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans})
+    return shorter
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if abs(value) < 10**DIGITS else value
+    if isinstance(value, dict):
+        return {name: _rounded(held) for name, held in value.items()}
+    return [_rounded(held) for held in value] if isinstance(value, list) else value
 
 
 def packed(value: Any) -> str:

@@ -12,7 +12,7 @@ from reports.view import Block, Cell, Column, Items, Pairs, Prose, Section, Tabl
 
 LEAST = 40
 WIDEST = 160
-SHOWN = ("views", "gpus", "curve", "limits", "layout", "drivers", "assumptions")
+SHOWN = ("views", "gpus", "curve", "safety", "limits", "layout", "drivers", "assumptions")
 """Parts of the whole answer that follow the first screen; the page and `mpplan explain` have the rest."""
 MOST_ROWS = 12
 
@@ -56,9 +56,22 @@ def _section(pen: _Pen, section: Section) -> None:
     if section.id in ("layout", "drivers"):
         pen.paragraph(section.lead)
         return
+    if section.id == "safety":  # its cells are sentences, which a column does not wrap
+        pen.paragraph(section.lead)
+        for block in section.blocks:
+            _block(pen, _as_items(block) if isinstance(block, Table) else block)
+        return
     blocks = section.blocks[:2] if section.id == "gpus" else section.blocks
     for block in blocks:
         _block(pen, block)
+
+
+def _as_items(table: Table) -> Items:
+    """A table as a list, a row a line; a line break in the terminal falls between words."""
+    told = [[cell.plain for cell in row.cells if cell.tone != "quiet" or cell.text.strip("–")] for row in table.rows]
+    lines = (Cell(text=f"{row[0]}: {'; '.join(row[1:])}") for row in told)
+    notes = (Cell(text=note) for note in table.notes)
+    return Items(items=(*lines, *notes), title=table.caption)
 
 
 def _block(pen: _Pen, block: Block) -> None:

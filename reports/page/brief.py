@@ -8,6 +8,7 @@ from reports.sections.comparison.gpus import gpus
 from reports.sections.comparison.layout import layout_text
 from reports.sections.comparison.precisions import short_table
 from reports.sections.evidence.basis import gap_cell
+from reports.sections.safety.known import closing
 from reports.text.language import Span, Words
 from reports.text.messages import is_message, sentence, sentences
 from reports.view import Block, Cell, Items, Prose, Table
@@ -25,7 +26,7 @@ def brief(facts: Facts, words: Words) -> tuple[Block, ...]:
     blocks: list[Block | None] = [
         short_table(facts, words), _gpus_table(facts, words), short_curve(facts, words),
         _runs_as(facts, words), _warnings(facts, words), _taken_for(facts, words),
-        Prose(spans=words.spans("brief.quality")),
+        closing(facts, words),
         Prose(spans=words.spans("brief.more", file="plan.html"), tone="quiet"),
     ]  # fmt: skip
     return tuple(block for block in blocks if block is not None)

@@ -23,6 +23,7 @@ from reports.sections.evidence.calibration import calibration
 from reports.sections.evidence.claims import claims
 from reports.sections.evidence.drivers import drivers
 from reports.sections.evidence.records import traces
+from reports.sections.safety.safety import safety
 from reports.text.language import Words
 from reports.view import Section
 
@@ -32,6 +33,7 @@ SECTIONS: tuple[Builder, ...] = (
     views,
     gpus,
     curve,
+    safety,
     limits,
     step_time,
     memory,

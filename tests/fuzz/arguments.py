@@ -165,6 +165,7 @@ INPUTS = {
     "prices.csv": b"gpu,price,region\nh100-sxm5-80gb,2.5,us-east-1\n",
     "nccl.txt": b"# nThread 1 nGpus 8\n",
     "cal.json": b'{"schema": "mpplan.calibration/1"}\n',
+    "numerics.json": b'{"schema": "mpplan.numerics/1"}\n',
     "logo.png": b"\x89PNG\r\n\x1a\n",
     "empty": b"",
     "folder/kept": b"",

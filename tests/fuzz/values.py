@@ -62,7 +62,7 @@ PLAUSIBLE: Mapping[str, tuple[str, ...]] = {
     "grid": ("FR", "US", "385", "DE", "live:FR"),
     "market_grid": ("0", "50"),
     "records": ("record.jsonl", "folder"),
-    "calibration": ("cal.json",),
+    "calibration": ("cal.json",), "numerics": ("numerics.json",),
     "seed": ("0", "1", "42"),
     "format": ("terminal", "json", "csv", "markdown", "html", "cost-csv", "focus"),
     "report": WRITTEN, "output": WRITTEN,

@@ -162,7 +162,7 @@ def test_a_path_that_the_system_refuses_is_no_bug_of_ours(run, monkeypatch):
     assert result.err.splitlines()[0] == "error: cannot use `/srv/data`: Permission denied"
 
 
-@pytest.mark.parametrize("flag", ["--model", "--calibration", "--network-file", "--quote"])
+@pytest.mark.parametrize("flag", ["--model", "--calibration", "--numerics", "--network-file", "--quote"])
 @pytest.mark.parametrize("name", ["x" * 300, "~no-such-user/x", "\udcff"])
 def test_a_name_that_no_file_can_have_is_a_usage_error(run, flag, name):
     given = [] if flag == "--model" else ["--params", "125M", "--gpus", "8"]

@@ -45,6 +45,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.goodput": "On average a GPU fails once in {hours:,.0f} hours of use; a restart takes {restart_min:.0f} minutes.",
     "assumption.padding": "Sequences have {mean:,.0f} tokens on average and are padded to the longest of their micro-batch, {seq_len:,} at most; --packed fills them.",
     "assumption.stops": "A run may also stop for other reasons than failures: at the high end of the range it takes {longer_ratio:.1f} times as long.",
+    "assumption.skipped_steps": "In {precision} {ratio:.2%} of the steps are skipped for overflows of the loss scale and made again, as in {task} on {device}.",
+    "assumption.skipped_steps_emulated": "In {precision} {ratio:.2%} of the steps are skipped for overflows of the loss scale and made again, as in {task} on {device}, where the arithmetic was emulated.",
     # notes of the inputs
     "note.derived_shape": "shape derived: {shape}",
     "note.shape": "{params:params} parameters, {layers} layers, hidden {hidden}, {heads} heads ({kv_heads} kv), {ffn}, vocabulary {vocab}",

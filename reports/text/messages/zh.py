@@ -45,6 +45,8 @@ TEMPLATES: dict[str, str] = {
     "assumption.goodput": "每张 GPU 平均每使用 {hours:,.0f} 小时发生一次故障；重启需 {restart_min:.0f} 分钟。",
     "assumption.padding": "序列平均 {mean:,.0f} 个词元，填充到所在微批中最长者，至多 {seq_len:,}；--packed 则把序列填满。",
     "assumption.stops": "除故障外训练还可能停顿：区间上端为 {longer_ratio:.1f} 倍。",
+    "assumption.skipped_steps": "{precision} 下有 {ratio:.2%} 的步因损失缩放溢出而跳过并重做，依据 {device} 上的 {task}。",
+    "assumption.skipped_steps_emulated": "{precision} 下有 {ratio:.2%} 的步因损失缩放溢出而跳过并重做，依据 {device} 上的 {task}（算术为模拟）。",
     # notes of the inputs
     "note.derived_shape": "推算的形状：{shape}",
     "note.shape": "{params:params} 参数，{layers} 层，隐藏维度 {hidden}，{heads} 个头（{kv_heads} 个键值头），{ffn}，词表 {vocab}",

@@ -120,7 +120,8 @@ def test_the_optional_parts_are_taken():
         "pue": "1.1", "provider": "x", "region": "y", "commitment": "1y", "electricity": "0.1", "grid": "FR",
         "as_of": "2026-01-31", "seed": "7", "budget": "2M", "deadline": "10d", "network": "400Gb/s", "policy": "fp8",
         "beside": "beside.toml", "market_grid": "0", "embodied": "yes", "power_cap": "2MW",
-        "calibration": "our-stack.json", "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
+        "calibration": "our-stack.json", "numerics": "n.json",
+        "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
         "max_gpus": "4096", "packed": "yes", "lora_rank": "8", "lora_targets": "qv",
         "in_backward": "yes", "loss": "fused", "grad_compression": "power-sgd",
     }  # fmt: skip

@@ -1,0 +1,106 @@
+"""What training showed of the precisions of an answer: of the document that the user names, and of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mpplan.api.record_shelf import RecordShelf
+from mpplan.ui.schema import check_schema
+from planner.answer.document import read_document
+from planner.errors import InputFileError, UsageError
+from planner.measured.skipped_steps import skipped_step_terms
+from planner.measured.training import PrecisionFinding, precision_findings
+from planner.planning.estimate import Measured
+from planner.question.question import Question
+from planner.rates.ladder import resolve_rates
+from planner.rates.parameters import Parameters
+from planner.rates.terms import Term
+from planner.records.home import user_path
+from planner.records.store import StoredRecord, gpu_of
+from planner.records.summary import RecordSummary
+from planner.safety.document import NUMERICS_SCHEMA, findings_of, shown_of
+from planner.safety.training import NO_TRAINING, Training
+from planner.training.support import why_unable
+
+
+def named_training(name: str) -> Training:
+    """What `mpplan numerics --json` printed.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not such a document.
+    """
+    path = user_path(name)
+    try:
+        document = read_document(path, NUMERICS_SCHEMA)
+        check_schema(document, NUMERICS_SCHEMA, str(path))
+    except InputFileError as error:
+        error.hint = "`mpplan numerics --json` writes it; a record of it goes with --records"
+        raise
+    shown = shown_of(document, path.name)
+    if shown is None:
+        raise InputFileError(
+            f"{path}: tasks: expected what was trained, found none", hint="give `mpplan numerics` a longer --budget"
+        )
+    return Training(findings=findings_of(document, path.name), shown=shown)
+
+
+def recorded_training(shelf: RecordShelf, gpus: Sequence[str]) -> Training:
+    """The newest record of such training: on one of these GPUs, else on another device, whose name is then told.
+
+    What a user did not name and cannot be read is passed over.
+    """
+    records = [row for row in shelf.listed if row.facts.numerics_only and not row.shipped and not row.facts.problem]
+    for summary in sorted(records, key=lambda row: _rank(row, gpus), reverse=True):
+        try:
+            record = shelf.read(summary)
+        except UsageError:
+            continue
+        findings = _findings(record)
+        if findings:
+            return Training(findings=findings)
+    return NO_TRAINING
+
+
+def _rank(record: RecordSummary, gpus: Sequence[str]) -> tuple[bool, bool, str]:
+    return record.gpu in gpus, record.facts.device_kind == "cuda", record.facts.date or ""
+
+
+def _findings(record: StoredRecord) -> tuple[PrecisionFinding, ...]:
+    points = record.file.measurements
+    gpu = gpu_of(points[-1]) if points else None
+    date = (record.date or "")[:10] or None
+    return tuple(replace(row, gpu=gpu, source=f"record {record.name}", date=date) for row in precision_findings(points))
+
+
+def with_skipped_steps(
+    question: Question,
+    measured: Measured,
+    findings: Iterable[PrecisionFinding],
+    parameters: Parameters | None = None,
+) -> Measured:
+    """Add the steps that loss scaling skips to the terms of records, for every precision that scales its loss.
+
+    Args:
+        question: resolved.
+        measured: terms from records by GPU id, policy id and name.
+        findings: of records and documents.
+        parameters: those of a calibration; None: the shipped ones.
+    """
+    at_hand = tuple(findings)
+    if not at_hand:
+        return measured
+    together: dict[str, Mapping[str, Mapping[str, Term]]] = dict(measured)
+    for cluster in question.clusters:
+        by_policy = dict(together.get(cluster.gpu.id, {}))
+        for policy in question.policies:
+            if not policy.loss_scaling or why_unable(question.model, policy, cluster.gpu) is not None:
+                continue
+            base = resolve_rates(cluster, question.recipe(policy, cluster), None, parameters).terms
+            own = skipped_step_terms(at_hand, policy, base)
+            if own:
+                by_policy[policy.id] = {**by_policy.get(policy.id, {}), **own}
+        if by_policy:
+            together[cluster.gpu.id] = by_policy
+    return together

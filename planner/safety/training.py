@@ -1,0 +1,24 @@
+"""What is at hand of training in lower precisions, for one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # an answer without such training starts without what reads it
+    from planner.answer.training_shown import TrainingShown
+    from planner.measured.training import PrecisionFinding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """Findings, and what a report draws."""
+
+    findings: tuple[PrecisionFinding, ...] = ()
+    """Of the document where one is named, else of a record."""
+    shown: TrainingShown | None = None
+    """What a report draws of the document."""
+
+
+NO_TRAINING = Training()
+"""Nothing is at hand."""

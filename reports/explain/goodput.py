@@ -1,0 +1,42 @@
+"""The goodput of a plan as a node: what failures and checkpoints leave, times the steps that no overflow undoes."""
+
+from __future__ import annotations
+
+from reports.document.facts import Doc
+from reports.explain.derivation import Node
+
+NOTE = "failures, restarts, repeated steps, checkpoints, evaluation and start-up"
+OF_SKIPS = "numerics:"
+"""How the ids of sources on skipped steps begin."""
+
+
+def goodput_node(plan: Doc, evidence: tuple[str, ...], power: int = 1) -> Node:
+    """The share of the hours that advances the training.
+
+    Args:
+        plan: with its figures; `skipped_step_ratio` where training showed what loss scaling skips.
+        evidence: ids of the sources of the goodput in the plan's precision.
+        power: -1 where the parent divides by it.
+    """
+    stated = plan["goodput_ratio"] or {"low": None, "mid": 1.0, "high": None}
+    skipped = plan.get("skipped_step_ratio")
+    if skipped is None:
+        return Node(
+            label="Goodput", value=stated["mid"], low=stated["low"], high=stated["high"], power=power, note=NOTE,
+            evidence=evidence,
+        )  # fmt: skip
+    of_skips = tuple(name for name in evidence if name.startswith(OF_SKIPS))
+    useful = 1.0 - skipped
+    others = Node(
+        label="Goodput without skipped steps", value=stated["mid"] / useful, note=NOTE,
+        evidence=tuple(name for name in evidence if name not in of_skips),
+    )  # fmt: skip
+    made_again = Node(
+        label="Steps that no overflow undoes", value=useful, evidence=of_skips,
+        note=f"{skipped:.3%} of the steps skipped by the loss scale and made again, as `mpplan numerics` measured",
+    )  # fmt: skip
+    return Node(
+        label="Goodput", value=stated["mid"], low=stated["low"], high=stated["high"], power=power,
+        formula="goodput without skipped steps × steps that no overflow undoes", how="product",
+        children=(others, made_again),
+    )  # fmt: skip

@@ -1,0 +1,107 @@
+"""Geometry of the charts about numbers themselves: exponents beside formats, and intervals about zero.
+
+As in `reports.charts`: numbers in, positions in percent out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.charts import Tick, end_anchor, nice_step, percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramPanel:
+    """The counts of one kind of values."""
+
+    label: str
+    path: str
+    """SVG path of the bars in a box as wide as the axis has exponents and 100 high, y downwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What a format holds, on the axis of the histograms."""
+
+    label: str
+    low: float
+    """Percent from the left."""
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramDrawing:
+    """Histograms on one axis of exponents, with the ranges of formats under them."""
+
+    panels: tuple[HistogramPanel, ...]
+    exponents: int
+    """Width of the axis."""
+    spans: tuple[Span, ...]
+    ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRow:
+    """One interval, or a bar from zero, with its middle."""
+
+    label: str
+    text: str
+    low: float
+    """Percent from the left."""
+    high: float
+    dot: float | None = None
+    """The middle; None for a bar."""
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalDrawing:
+    """Intervals under each other on one axis."""
+
+    rows: tuple[IntervalRow, ...]
+    ticks: tuple[Tick, ...]
+    zero: float
+    """Where zero is, in percent from the left."""
+    band: tuple[float, float] | None = None
+    """What counts as equal; None where nothing does."""
+
+
+def bars_path(counts: Sequence[float], first: int) -> str:
+    """Bars of width 1 from `first` on, the largest 100 high, as one path; a bar that would not be seen is left out."""
+    most = max(counts, default=0.0) or 1.0
+    drawn = []
+    for place, count in enumerate(counts):
+        tall = round(100.0 * count / most)
+        if tall > 0:
+            drawn.append(f"M{first + place} 100v{-tall}h.9v{tall}z")
+    return "".join(drawn)
+
+
+def span_on(label: str, least: float, most: float, low: float, high: float) -> Span:
+    """A format's range on an axis from `low` to `high`, cut where it goes beyond."""
+
+    def at(value: float) -> float:
+        return percent(100.0 * (min(max(value, low), high) - low) / (high - low))
+
+    return Span(label=label, low=at(least), high=at(most))
+
+
+NEARLY = 1e-9
+"""What a quotient of two round numbers may lack."""
+
+
+def even_ticks(low: float, high: float, most: int = 5) -> tuple[float, ...]:
+    """Round values within a span, which may hold zero."""
+    step = nice_step(high - low, most)
+    first, last = math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
+    return tuple(round(step * number, 12) for number in range(first, last + 1))
+
+
+def axis_of(values: Sequence[float], labels: Sequence[str], low: float, high: float) -> tuple[Tick, ...]:
+    """Ticks of an axis from `low` to `high`."""
+    return tuple(
+        Tick(at=percent(100.0 * (value - low) / (high - low)), label=label, anchor=end_anchor(number, len(labels)))
+        for number, (value, label) in enumerate(zip(values, labels, strict=True))
+    )

@@ -1,0 +1,108 @@
+"""What training showed, from documents that are named, records, and neither."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpplan import estimate
+from mpplan.api.measurements import chosen_records
+from mpplan.api.record_shelf import RecordShelf
+from mpplan.api.safety import named_training, recorded_training
+from planner.errors import InputFileError, UsageError
+from planner.records.jsonl import to_line
+from planner.safety.training import NO_TRAINING
+from tests.planner.measured.test_training import a_finding
+from tests.planner.safety.recorded import PATH, document
+
+FP16 = {"precision": "fp16", "recipe": "fp16"}
+
+
+def record(path: Path, ratio: float = 0.04, **changes: object) -> Path:
+    scaled = a_finding(
+        probe_id="numerics/char-lm/loss-scaling/fp16", numerics_instrument="loss-scaling",
+        numerics_steady_skipped_step_ratio=ratio, numerics_verdict=None, **(FP16 | changes),
+    )  # fmt: skip
+    path.write_text("".join(to_line(point) + "\n" for point in (scaled, a_finding(seq=1))), encoding="utf-8")
+    return path
+
+
+def answer(**inputs: object):
+    return estimate(params="8B", gpus=8, precision="fp16", **inputs)  # type: ignore[arg-type]
+
+
+def goodput(of) -> float:
+    plan = next(plan for plan in of.plans if plan.precision == "fp16")
+    assert plan.goodput_ratio is not None
+    return plan.goodput_ratio.mid
+
+
+def test_a_named_record_of_training_alone_lowers_the_goodput_of_what_scales_its_loss(tmp_path):
+    plain, told = answer(), answer(records=str(record(tmp_path / "numerics.jsonl")))
+
+    assert goodput(told) == pytest.approx(0.96 * goodput(plain), rel=1e-9)
+    bf16 = [next(plan for plan in one.plans if plan.precision == "bf16") for one in (plain, told)]
+    assert bf16[0].goodput_ratio == bf16[1].goodput_ratio
+    assert [row.id for row in told.assumptions].count("skipped_steps") == 1
+    assert any(row.id == "numerics:char-lm/loss-scaling/fp16" for row in told.evidence)
+    assert {row.precision: row.basis for row in told.parity}["fp8"] == "measured"
+
+
+def test_a_folder_of_such_records_alone_is_no_error_and_leaves_the_rates_as_they_are(tmp_path):
+    record(tmp_path / "numerics.jsonl")
+    shelf = RecordShelf(str(tmp_path))
+
+    assert chosen_records(shelf, ["h100-sxm5-80gb"]).all == ()
+    assert {row.precision for row in recorded_training(shelf, ["h100-sxm5-80gb"]).findings} == {"fp16", "fp8"}
+
+
+def test_of_several_records_that_of_the_plans_gpu_counts(tmp_path):
+    record(tmp_path / "cpu.jsonl", 0.04)
+    h200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
+    record(tmp_path / "gpu.jsonl", 0.01, **h200)
+    findings = recorded_training(RecordShelf(str(tmp_path)), ["h200-sxm-141gb"]).findings
+
+    assert (findings[0].gpu, findings[0].figures.steady_skipped_step_ratio) == ("h200-sxm-141gb", 0.01)
+    assert findings[0].source.startswith("record ")
+
+
+def test_a_named_document_is_drawn_and_takes_the_place_of_records(tmp_path):
+    told = answer(numerics=str(PATH), records=str(record(tmp_path / "numerics.jsonl")))
+
+    assert told.numerics is not None
+    assert goodput(told) == pytest.approx(goodput(answer()) * (1 - 1 / 2001), rel=1e-9)
+
+
+def test_without_either_nothing_is_measured_and_what_is_published_is_still_quoted():
+    told = estimate(params="8B", gpus=8, gpu="b200-sxm-180gb", precision="nvfp4")
+
+    assert {row.precision: row.basis for row in told.parity} == {
+        "fp32": "reference", "tf32": "not_tested", "fp16": "not_tested", "bf16": "not_tested", "fp8": "not_tested",
+        "nvfp4": "published",
+    }  # fmt: skip
+    assert told.numerics is None
+    assert NO_TRAINING.findings == ()
+
+
+def test_a_file_that_is_no_such_document_is_refused_with_what_writes_one(tmp_path):
+    wrong = tmp_path / "plan.json"
+    wrong.write_text(json.dumps({"schema": "mpplan.estimate/2"}), encoding="utf-8")
+
+    with pytest.raises(InputFileError, match=r"expected `mpplan\.numerics/1`") as caught:
+        named_training(str(wrong))
+    assert "mpplan numerics --json" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="cannot read"):
+        named_training(str(tmp_path / "missing.json"))
+
+
+def test_a_document_that_trained_nothing_is_refused(tmp_path):
+    empty = tmp_path / "empty.json"
+    nothing = {
+        name: [] for name in ("tasks", "loss_scaling", "histograms", "parity", "sensitivity", "policy", "schedule")
+    }
+    empty.write_text(json.dumps(document() | nothing), encoding="utf-8")
+
+    with pytest.raises(InputFileError, match="tasks: expected what was trained, found none"):
+        named_training(str(empty))

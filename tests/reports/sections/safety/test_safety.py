@@ -1,0 +1,105 @@
+"""The section as a whole, in every format."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+
+import pytest
+
+import reports
+from mpplan import estimate
+from mpplan.api.document import to_document
+from mpplan.ui.schema import check_schema
+from planner.answer.document import ESTIMATE_SCHEMA
+from planner.answer.invariants import violations
+from reports.document.facts import Facts
+from reports.formats.terminal import cells_wide
+from reports.page.build import checked
+from reports.sections.safety.safety import safety
+from reports.text.language import words_for
+from reports.view import HistogramChart, IntervalChart
+from tests.planner.safety.recorded import PATH
+from tests.reports import sample
+from tests.reports.sections.safety.shown import document_shown, facts_shown
+
+SECTION = re.compile(r'<section id="safety".*?</section>', re.DOTALL)
+
+
+def test_with_a_run_it_draws_and_without_one_it_says_how_to_find_out():
+    drawn, plain = safety(facts_shown(), words_for("en")), safety(facts_shown(run=False), words_for("en"))
+
+    assert drawn is not None
+    assert plain is not None
+    kinds = [type(block) for block in drawn.blocks]
+    assert HistogramChart in kinds
+    assert kinds.count(IntervalChart) == 2
+    assert not {HistogramChart, IntervalChart} & {type(block) for block in plain.blocks}
+    assert "mpplan estimate --numerics FILE draws it here" in "".join(span.text for span in plain.lead)
+
+
+def test_an_answer_of_an_earlier_version_has_no_such_section():
+    assert safety(Facts(checked(sample.document())), words_for("en")) is None
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_every_format_has_it(lang):
+    words = words_for(lang)
+
+    for form, key in (("html", "safety.title"), ("markdown", "safety.title"), ("terminal", "table.parity")):
+        assert words(key) in str(reports.render(document_shown(), form, lang=lang))
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_no_line_of_it_is_longer_than_the_terminal(lang, width):
+    for brief in (False, True):
+        text = str(reports.render(document_shown(), "terminal", lang=lang, width=width, brief=brief))
+        assert max(cells_wide(line) for line in text.splitlines()) <= width
+
+
+def test_the_section_is_small_and_well_formed():
+    page = str(reports.render(document_shown(), "html"))
+    section = SECTION.search(page)
+
+    assert section
+    assert len(section[0].encode()) < 18_000
+    assert "NaN" not in section[0]
+    assert "None" not in section[0]
+    assert "`" not in section[0]
+
+
+def test_the_document_that_a_drawn_page_holds_can_be_rendered_again():
+    page = str(reports.render(document_shown(), "html"))
+    inside = re.search(r'id="packed"[^>]*>([^<]+)<', page)
+    assert inside
+    head, _, tail = json.loads(gzip.decompress(base64.b64decode(inside[1])))
+    held = head | tail
+
+    check_schema(held, ESTIMATE_SCHEMA, "page")
+    assert list(violations(held)) == []
+    assert SECTION.search(str(reports.render(held, "html")))
+
+
+@pytest.mark.parametrize("part", ["prices", "names"])
+def test_what_is_left_out_is_not_in_it(part):
+    document = document_shown()
+    text = str(reports.render(document, "markdown", redact=[part]))
+
+    assert "NVFP4" in text
+    if part == "prices":
+        assert "$" not in text
+        assert "GPU-hours per nat" in text
+    else:
+        assert "EPYC" not in text
+        assert "numerics.json" not in text
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_the_page_of_a_70b_plan_is_at_most_150_kb_with_it(lang):
+    document = to_document(estimate(params="70B", numerics=str(PATH)))
+
+    assert document["numerics"] is not None
+    assert len(str(reports.render(document, "html", lang=lang)).encode()) <= 150 * 1024
