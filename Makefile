@@ -62,7 +62,7 @@ startup: ## cold start of the program as a ratio to `import numpy`
 	$(BIN)/python -m benchmarks.startup
 
 schema: ## write the JSON Schemas of the documents anew from the types
-	$(BIN)/python -m tools.schemas
+	$(BIN)/python -m tools.schemas.documents
 
 MEGATRON ?=
 frameworks: ## record what the frameworks of `export --launch` take, of those importable here (MEGATRON=a checkout)

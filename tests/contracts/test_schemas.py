@@ -21,7 +21,7 @@ from reports.formats.json import render as as_json
 from reports.page.build import build
 from reports.page.comparison import build_comparison
 from tests.reports import extras, sample
-from tools.schemas import DOCUMENTS, schema_of, written
+from tools.schemas.documents import DOCUMENTS, schema_of, written
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests/reports/recorded/plan.json.gz"

@@ -36,8 +36,8 @@ from probes.verify.document import SCHEMA as VERIFY_SCHEMA
 from reports.explain.derivation import Node
 from reports.explain.walk import EXPLAIN_SCHEMA
 from reports.page.comparison import COMPARISON_SCHEMA
-from tools.numerics_schema import numerics
-from tools.schema_types import (
+from tools.schemas.numerics import numerics
+from tools.schemas.types import (
     AMOUNT,
     COUNT,
     MESSAGE,

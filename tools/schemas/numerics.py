@@ -12,7 +12,7 @@ from probes.numerics.session.document import NUMERICS_SCHEMA
 from probes.numerics.session.options import METRICS
 from probes.numerics.statistics.equivalence import VERDICTS
 from probes.numerics.tasks.interface import SIZES
-from tools.schema_types import (
+from tools.schemas.types import (
     AMOUNT,
     COUNT,
     NUMBER,
