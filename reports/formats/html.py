@@ -71,16 +71,19 @@ DETAIL = frozenset({
     "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
 })  # fmt: skip
 """Of the plans by the same deadline, what a page that draws training leaves out, to be as small as the others."""
-DIGITS = 8
+DIGITS = 7
 """Digits of a number in the document of such a page: items still sum to their totals."""
 
 
 def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, where training is drawn with less detail: of the second view, and of layouts not asked for."""
+    """The document, where training is drawn with less detail: of the second view, and of precisions not asked for."""
     if not document.get("numerics"):
         return document
     plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
-    first = [plan if plan["precision"] == asked else plan | {"lost_layouts": []} for plan in document["plans"]]
+    first = [
+        plan if plan["precision"] == asked else plan | {"lost_layouts": [], "collectives": [], "uncertainty": []}
+        for plan in document["plans"]
+    ]
     shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans})
     return shorter
 
