@@ -7,7 +7,7 @@ whose weights are moved by a millionth at the start shows what chaos alone makes
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -57,18 +57,29 @@ def move(run: Run, seed: int) -> None:
 
 
 def planned(task: Task, place: Place, recipes: Sequence[LowerRecipe], seeds: int, left_s: float) -> Plain:
-    """Steps and seeds for which there is time, by the time of a few steps in each precision.
-
-    Precisions that leave no time for `LEAST_SEEDS` seeds of `LEAST_STEPS` are left out, the harshest last.
-    """
+    """Steps and seeds for which there is time, by the time of a few steps in each precision."""
     base_s = _step_s(task, place, None)
     cost_s = {recipe.id: _step_s(task, place, recipe) for recipe in recipes}
+    return shared_out(base_s, cost_s, seeds, left_s, task.steps[place.size])
+
+
+def shared_out(base_s: float, cost_s: Mapping[str, float], seeds: int, left_s: float, most: int) -> Plain:
+    """Steps and seeds for which there is time.
+
+    Precisions that leave no time for `LEAST_SEEDS` seeds of `LEAST_STEPS` are left out, the slowest first.
+
+    Args:
+        base_s: seconds of a step of FP32.
+        cost_s: the same of each lower precision, by id.
+        seeds: most pairs of runs.
+        left_s: time for all of it.
+        most: steps of a run, at most.
+    """
     chosen = list(cost_s)
     room_s = RESERVE * left_s
     while len(chosen) > 1 and room_s < LEAST_SEEDS * LEAST_STEPS * (2 * base_s + sum(cost_s[name] for name in chosen)):
         chosen.remove(max(chosen, key=lambda name: cost_s[name]))
     each_s = 2 * base_s + sum(cost_s[name] for name in chosen)
-    most = task.steps[place.size]
     count = max(min(seeds, int(room_s / (each_s * LEAST_STEPS))), LEAST_SEEDS)
     steps = int(min(max(room_s / (count * each_s), LEAST_STEPS), most))
     return {

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from probes.numerics.instruments.parity import parity, planned, trained  # noqa: E402 - it needs torch
+from probes.numerics.instruments.parity import parity, planned, shared_out, trained  # noqa: E402 - it needs torch
 from probes.numerics.instruments.time import Plain, Slice  # noqa: E402
 from probes.numerics.lowering.recipes import choose_lower, lower_by_id  # noqa: E402
 from probes.numerics.tasks import find_task  # noqa: E402
@@ -66,10 +66,25 @@ def test_a_run_that_is_kept_is_not_trained_again():
 
 
 def test_precisions_for_which_there_is_no_time_are_left_out_the_dearest_first():
-    plan = planned(find_task("char-lm"), PLACE, choose_lower(["bf16", "fp16", "nvfp4"]), 8, 0.1)
+    costs_s = {"bf16": 0.02, "fp16": 0.30, "nvfp4": 0.05}
+
+    def plan(left_s: float) -> tuple[list[str], int, int]:
+        shared = shared_out(0.01, costs_s, 8, left_s, 200)
+        return shared["precisions"], shared["seeds"], shared["steps"]
+
+    # 3 seeds of 30 steps in FP32 twice and in all three take 90 x 0.39 s, of the 85 % that are planned for
+    assert plan(0.1) == (["bf16"], 3, 30)
+    assert plan(90 * 0.39 / 0.85 - 1.0)[0] == ["bf16", "nvfp4"]
+    assert plan(90 * 0.39 / 0.85 + 1.0) == (["bf16", "fp16", "nvfp4"], 3, 30)
+    assert plan(1e6) == (["bf16", "fp16", "nvfp4"], 8, 200)
+
+
+def test_the_time_of_a_step_is_measured_in_each_precision():
+    plan = planned(find_task("char-lm"), PLACE, choose_lower(["bf16"]), 8, 1e-3)
 
     assert plan["precisions"] == ["bf16"]
     assert (plan["seeds"], plan["steps"]) == (3, 30)
+    assert 0.0 < plan["alone_s"]["bf16"] < plan["seed_s"]
 
 
 def test_what_was_cut_short_is_named():
