@@ -135,6 +135,11 @@ FRAMEWORK = Framework(
             hint="plan again with `--pp 1`, or `--zero 1`",
         ),
         Rule(
+            applies=lambda run: run.layout.ep > 1 and run.layout.tp > 1,
+            what="it does not split experts by tensor parallelism",
+            hint="plan again with `--tp 1`",
+        ),
+        Rule(
             applies=lambda run: run.layout.pp > 1 and run.layout.tp * run.layout.cp * run.layout.ep > 1,
             what="this file cannot ask for a pipeline with tensor, context or expert parallelism",
             hint="plan again with `--pp 1`",
