@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from planner.answer.plan import Answer, CurvePoint, Plan, Saving, Unsupported
-from planner.answer.run_totals import load_run_totals
+from planner.answer.run_totals import RunTotals, load_run_totals
 from planner.costs.facility_power import CapEffect, LimitSearch
 from planner.costs.prices import NO_LEDGER, GpuPrice, Ledger, SiteFacts
 from planner.errors import Message, NoPlanError, UsageError
@@ -124,7 +124,7 @@ def estimate(
         evidence=collect_evidence(cases, site),
         created_at=created_at or datetime.now(UTC).isoformat(timespec="seconds"), version=version, command=command,
         power_caps=caps, power_limit_search=limits, confidence=question.confidence_ratio,
-        curve=tuple(point for side in sides for point in side.curve), run_totals=load_run_totals(),
+        curve=tuple(point for side in sides for point in side.curve), run_totals=_run_totals(question),
         tokens_per_sequence=None if question.model.kind == "image" else question.mean_len,
     )  # fmt: skip
 
@@ -168,6 +168,11 @@ def _sides(
         cases = _cases(question, cluster, prices[gpu], site, known, ledger)
         sides[gpu] = _side(replace(question, asked=asked), cluster, cases, draws, earlier_s)
     return [sides[cluster.gpu.id] for cluster in question.clusters if cluster.gpu.id in sides]
+
+
+def _run_totals(question: Question) -> RunTotals | None:
+    """How published whole runs stand to the high ends predicted for them; all of them pre-train language models."""
+    return None if question.fine_tunes or question.model.has_network else load_run_totals()
 
 
 def unsupported_by(question: Question) -> list[Unsupported]:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 
-class _Update(torch.optim.Optimizer):  # type: ignore[misc]  # torch is not read by mypy
-    """Applies `_one` to every parameter that has a gradient."""
+class _Optimizer(torch.optim.Optimizer):  # type: ignore[misc]  # torch is not read by mypy
+    """Applies `_update` to every parameter that has a gradient."""
 
     def __init__(self, params: Iterable[torch.Tensor], **settings: float) -> None:
         super().__init__(list(params), settings)
@@ -23,13 +23,13 @@ class _Update(torch.optim.Optimizer):  # type: ignore[misc]  # torch is not read
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._one(parameter, parameter.grad, self.state[parameter], group)
+                    self._update(parameter, parameter.grad, self.state[parameter], group)
 
-    def _one(self, parameter: torch.Tensor, gradient: torch.Tensor, kept: dict[str, Any], group: Any) -> None:
+    def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, kept: dict[str, Any], group: Any) -> None:
         raise NotImplementedError
 
 
-class Lamb(_Update):
+class Lamb(_Optimizer):
     """LAMB: Adam's update scaled by the ratio of two norms per tensor (You et al., arXiv 1904.00962, algorithm 2)."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Lamb(_Update):
     ) -> None:  # fmt: skip
         super().__init__(params, lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay)
 
-    def _one(self, parameter: torch.Tensor, gradient: torch.Tensor, kept: dict[str, Any], group: Any) -> None:
+    def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, kept: dict[str, Any], group: Any) -> None:
         first, second, step = _moments(parameter, kept)
         first.lerp_(gradient, 1.0 - group["beta1"])
         second.mul_(group["beta2"]).addcmul_(gradient, gradient, value=1.0 - group["beta2"])
@@ -50,7 +50,7 @@ class Lamb(_Update):
         parameter.sub_(update.mul_(ratio), alpha=group["lr"])
 
 
-class SophiaG(_Update):
+class SophiaG(_Optimizer):
     """Sophia with the Gauss-Newton-Bartlett estimate (Liu et al., arXiv 2305.14342, algorithms 2 and 3).
 
     The estimate is renewed from the gradient of every `interval`-th step, here the one at hand; its own sampled
@@ -66,7 +66,7 @@ class SophiaG(_Update):
             interval=interval,
         )  # fmt: skip
 
-    def _one(self, parameter: torch.Tensor, gradient: torch.Tensor, kept: dict[str, Any], group: Any) -> None:
+    def _update(self, parameter: torch.Tensor, gradient: torch.Tensor, kept: dict[str, Any], group: Any) -> None:
         momentum, curvature, step = _moments(parameter, kept)
         momentum.lerp_(gradient, 1.0 - group["beta1"])
         if step % group["interval"] == 1:

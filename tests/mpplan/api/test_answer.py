@@ -110,3 +110,15 @@ NO_LAYOUT_IN_BETWEEN = {
 def test_no_question_has_an_answer_that_cannot_be_right(asked):
     with contextlib.suppress(UsageError, NoPlanError):  # inputs that exclude each other, or nothing fits
         estimate(**asked)  # an impossible answer raises InternalError
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"params": "7B", "gpus": "8", "tokens": "1B"}, True),
+        ({"params": "7B", "gpus": "8", "tokens": "1B", "method": "lora"}, False),
+        ({"model": "resnet-50", "gpus": "8"}, False),
+    ],
+)
+def test_whole_runs_that_pretrain_language_models_vouch_for_no_other_kind(asked, says):
+    assert (estimate(**asked).run_totals is not None) is says
