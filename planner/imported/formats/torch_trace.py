@@ -40,6 +40,8 @@ LEAST_COPY_BYTES = 256e6
 """Smaller copies may come from a cache."""
 CUDA_MAJOR, CUDA_MINOR = 1000, 10
 """Of CUDART_VERSION."""
+LATEST_NS = 2**63 - 1
+"""Largest time that a profiler's 64 bits of nanoseconds since 1970 hold."""
 SHOWN_KERNELS = 3
 PRECISIONS = {
     "bf16-pure": "bf16", "fp16": "fp16", "fp32": "fp32", "tf32": "tf32", "fp8": "fp8", "fp8-rowwise": "fp8",
@@ -109,7 +111,9 @@ def _date(document: Mapping[str, Any]) -> str | None:
     first = next((e for e in events if isinstance(e, dict) and e.get("ph") == "X" and as_number(e.get("ts"))), None)
     if isinstance(base_ns, bool) or not isinstance(base_ns, int | float) or first is None:
         return None
-    seconds = float(base_ns) * NANO + (as_number(first["ts"]) or 0.0) * MICRO
+    if not 0 <= base_ns <= LATEST_NS:
+        return None
+    seconds = base_ns * NANO + (as_number(first["ts"]) or 0.0) * MICRO
     moment: Moment | None = parse_moment(seconds)
     return None if moment is None else moment.iso()
 
