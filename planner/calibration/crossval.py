@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from planner.calibration.design import Numbers
-from planner.calibration.hierarchy import FREEDOM, Hierarchy, Population
+from planner.calibration.hierarchy import FREEDOM, REWEIGHTINGS, Hierarchy, Population, robust_weight
 from planner.calibration.linear import Figure, Observation, mapped
 from planner.calibration.shifts import at_shift, cholesky
 from planner.rates.parameters import Z90, Joint, Parameters
@@ -94,6 +94,9 @@ def own_scale(standardised: Floats, weight: Floats) -> Floats:
 def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> tuple[Floats, Floats]:
     """What is left of residuals once some of them are seen, and its spread, `[..., row]` each.
 
+    Rows that stay far off count less, as in `planner.calibration.learn` (Student's t, weighed anew a few times):
+    without that a single run, ten times slower than its neighbours, would teach that all of them are slow.
+
     Args:
         mean: the residuals, `[row]`.
         shared: covariance of what rows share, `[row, row]`.
@@ -101,9 +104,16 @@ def condition(mean: Floats, shared: Floats, own_sd: Floats, known: Numbers) -> t
         known: rows that are learned from, in any number of choices of them, `[..., known]`.
     """
     count = known.shape[-1]
-    seen = shared[known[..., :, None], known[..., None, :]] + np.eye(count) * own_sd[known][..., None] ** 2
-    across, inverse = shared[known], np.linalg.inv(seen)
-    gain, weighed = inverse @ across, np.einsum("...ij,...j->...i", inverse, mean[known])
+    among = shared[known[..., :, None], known[..., None, :]]
+    own_variance = own_sd[known] ** 2
+    across, robust = shared[known], np.ones(known.shape)
+    for turn in range(REWEIGHTINGS):
+        inverse = np.linalg.inv(among + np.eye(count) * (own_variance / robust)[..., None])
+        weighed = np.einsum("...ij,...j->...i", inverse, mean[known])
+        if turn + 1 < REWEIGHTINGS:
+            apart = mean[known] - np.einsum("...ij,...j->...i", among, weighed)
+            robust = robust_weight(apart, own_sd[known])
+    gain = inverse @ across
     after = np.maximum(np.diag(shared) - (across * gain).sum(axis=-2), 0.0)
     scale = own_scale(weighed / np.sqrt(np.einsum("...ii->...i", inverse)), np.ones(count))
     left = mean - np.einsum("...i,...ij->...j", weighed, across)

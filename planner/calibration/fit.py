@@ -81,9 +81,24 @@ def fit(observations: Sequence[Observation], start: Parameters, log: Log) -> Fit
     """
     hierarchy = population_fit(observations, start, log)
     hierarchy = hierarchy.under(conformal(hierarchy, log))
+    return _judged(hierarchy, with_posterior(hierarchy, hierarchy.population()))
+
+
+def judge(observations: Sequence[Observation], fitted: Parameters) -> Fit:
+    """How lineages left out whole do under the values and spreads of a fit, which stay as they are.
+
+    Args:
+        observations: the rows that were fitted.
+        fitted: the parameters that a fit gave.
+    """
+    priors = fitted.replaced(row.before_fit for row in fitted.rows.values())
+    return _judged(_at(observations, replace(fitted, joint=None), priors), fitted)
+
+
+def _judged(hierarchy: Hierarchy, parameters: Parameters) -> Fit:
     given = leave_out(hierarchy)
     return Fit(
-        parameters=with_posterior(hierarchy, hierarchy.population()),
+        parameters=parameters,
         curve=tuple(learning_curve(hierarchy, given)),
         drawn=tuple(drawn_left_out(hierarchy, given, most=MOST_ROWS)),
         left_out=left_out_residuals(hierarchy, given),

@@ -22,13 +22,26 @@ from tests.planner.calibration.test_hierarchy import hierarchy, of
 
 
 def test_what_two_rows_share_is_learned_from_one_of_them():
-    # variance 1 each, shared 0.8, own 0.6: the gain is 0.64 / (0.64 + 0.36)
-    shared, own_sd = np.full((2, 2), 0.64), np.array([0.6, 0.6])
+    # variance 1 each, shared 0.8, own 0.6: the gain is 0.64 / (0.64 + 0.36). 5 / 3 - 0.64 * 5 / 3 is left, one standard
+    # deviation of its own, at which Student's t weighs a row as a normal one
+    shared, own_sd, far = np.full((2, 2), 0.64), np.array([0.6, 0.6]), 5.0 / 3.0
 
-    left, spread = condition(np.array([1.0, 1.0]), shared, own_sd, np.array([0]))
+    left, spread = condition(np.array([far, far]), shared, own_sd, np.array([0]))
 
-    assert left[1] == pytest.approx(1.0 - 0.64)
-    assert spread[1] == pytest.approx(math.sqrt(0.64 - 0.64**2 + 0.36))
+    scale = (6.0 + far**2) / (6.0 + 1.0)
+    assert left[1] == pytest.approx(far * 0.36)
+    assert spread[1] == pytest.approx(math.sqrt(0.64 - 0.64**2 + 0.36 * scale))
+
+
+def test_a_row_ten_times_slower_than_its_neighbours_teaches_little():
+    shared, own_sd = np.full((4, 4), 0.04), np.full(4, 0.1)
+    known = np.array([0, 1, 2])
+
+    agreeing, _ = condition(np.array([0.1, 0.1, 0.1, 0.1]), shared, own_sd, known)
+    one_off, _ = condition(np.array([0.1, 0.1, math.log(10.0), 0.1]), shared, own_sd, known)
+
+    # a normal model would take the mean of the three, 0.83, for the team's
+    assert abs(one_off[3] - agreeing[3]) < 0.1
 
 
 def test_rows_that_agree_better_than_stated_make_a_team_scatter_less():
