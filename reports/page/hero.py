@@ -135,7 +135,7 @@ def would_save(facts: Facts, metric: str, words: Words) -> tuple[Span, ...]:
         assert share is not None
         return words.spans("would.save", other=other, amount=amount, share=share)
     less = saving_phrase(saving, words.name("precision", facts.asked), words)
-    return words.spans("would.take", other=other, compared=less)
+    return words.spans("would.cost" if metric == MARKET else "would.take", other=other, compared=less)
 
 
 def saving_phrase(saving: Doc, other: str, words: Words) -> str:

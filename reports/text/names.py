@@ -10,7 +10,7 @@ _KNOWN = {
     "olmo": "OLMo",
     "neox": "NeoX",
     "pcie": "PCIe",
-    "resnet": "ResNet",
+    **{name.lower(): name for name in ("ResNet", "ResNeXt", "DenseNet", "VGG")},
 }
 
 
@@ -19,6 +19,9 @@ def _pretty_word(word: str) -> str:
         return _KNOWN[word]
     if re.fullmatch(r"\d+gb", word):
         return f"{word[:-2]}\u00a0GB"
+    depth = re.fullmatch(r"(resnet|resnext|densenet|vgg)(\d+\w*)", word)
+    if depth:
+        return f"{_KNOWN[depth[1]]}-{depth[2]}"
     if re.fullmatch(r"\d+x\d+b|[a-z]?\d[\d.]*[a-z]*", word):
         return word.upper().replace("X", "x") if re.match(r"\d+x", word) else word.upper()
     return word[:1].upper() + word[1:]
@@ -32,7 +35,9 @@ def pretty_slug(name: str) -> str:
 
 
 def pretty_gpu(name: str) -> str:
-    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`."""
+    """`h100-sxm5-80gb` as `H100 SXM5 80 GB`; a CPU, which stands in no catalogue, as `local CPU`."""
+    if name == "cpu-local":
+        return "local CPU"
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         return name
     return " ".join(

@@ -61,6 +61,8 @@ def test_sources_of_a_figure_come_best_first_and_only_of_this_gpu(facts):
         ("gpt-3-175b", "GPT-3-175B"),
         ("mixtral-8x7b", "Mixtral-8x7B"),
         ("deepseek-v3", "DeepSeek-V3"),
+        ("resnet50", "ResNet-50"),
+        ("densenet121", "DenseNet-121"),
         ("My Model", "My Model"),
     ],
 )
@@ -75,6 +77,7 @@ def test_a_model_s_slug_is_written_as_people_write_it(slug, name):
         ("a100-pcie-40gb", "A100 PCIe 40\u00a0GB"),
         ("rtx-4090", "RTX 4090"),
         ("mi300x", "MI300X"),
+        ("cpu-local", "local CPU"),
     ],
 )
 def test_a_gpu_s_id_is_written_as_people_write_it(slug, name):

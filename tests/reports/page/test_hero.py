@@ -51,6 +51,17 @@ def test_a_narrower_precision_that_may_cost_more_is_about_the_same():
     assert said(view_of(document).hero.headline).endswith("FP8 would cost about the same as BF16 (−2 to 5%).")
 
 
+def test_without_a_price_a_narrower_precision_is_compared_by_its_gpu_time_and_not_its_cost():
+    document = asked("bf16")
+    for plan in document["plans"] + document["same_deadline"]:
+        plan |= {"cost_usd": None, "cost_lines": []}
+    for saving in document["savings"]:
+        if (saving["from"], saving["to"]) == ("bf16", "fp8"):
+            saving |= {"low": -2.5, "mid": -2.4, "high": -2.3}
+
+    assert said(view_of(document).hero.headline).endswith("In GPU time, FP8 would take 240% more than BF16 (230–250).")
+
+
 def test_a_precision_that_takes_as_much_is_not_0_percent_less():
     document = sample.document()
     for saving in document["savings"]:
