@@ -89,8 +89,10 @@ WORDS = frozenset({
 """Fields of the document whose text is public, by their path without numbers; `same_deadline` is as `plans`."""
 
 WORDS_OF_TRAINING = {
-    "numerics.task": TASKS, "numerics.scale_path.name": frozenset({"usual", "short"}),
-    "numerics.scale_precision": RECIPES, "numerics.lowered_to": RECIPES,
+    "numerics.task": TASKS,
+    "numerics.scale_path.name": frozenset({"usual", "short"}),
+    "numerics.scale_precision": RECIPES,
+    "numerics.lowered_to": RECIPES,
     **{f"numerics.pairs.{name}": RECIPES for name in ("precision", "baseline")},
     **{f"numerics.mixtures.{name}": RECIPES for name in ("precision", "high")},
     **{f"parity.measured.{name}": RECIPES for name in ("baseline", "recipe")},

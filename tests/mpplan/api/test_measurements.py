@@ -161,7 +161,7 @@ def test_a_point_that_was_measured_again_replaces_the_earlier_one(run, tmp_path)
     for name, points in {"slow": [*slow, *again[len(SHAPES) :]], "resumed": [*slow, *again], "alone": again}.items():
         write_record(tmp_path / f"{name}.jsonl", *points)
         answer = json.loads(run(*asked, "--records", str(tmp_path / f"{name}.jsonl")).out)
-        steps[name] = next(plan["step_s"] for plan in answer["plans"] if plan["precision"] == "bf16")
+        steps[name] = next(plan["step_s"]["total"] for plan in answer["plans"] if plan["precision"] == "bf16")
 
     assert steps["resumed"] == steps["alone"]
     assert steps["slow"] > 1.5 * steps["alone"]
