@@ -94,9 +94,15 @@ def _records(records: str | None) -> list[StoredRecord]:
 
 
 def to_claims_document(judged: Iterable[Judged]) -> dict[str, Any]:
-    """The document `mpplan.claims/1`, worded in English."""
+    """The document `mpplan.claims/1`, worded in English.
+
+    Raises:
+        InternalError: a range in it is out of order.
+    """
     from mpplan.api.document import worded
+    from planner.answer.invariants import require_ordered
     from planner.claims.document import to_document
 
     document: dict[str, Any] = worded(to_document(judged))
+    require_ordered(document)
     return document

@@ -70,9 +70,11 @@ def compare_log(log: str, plan: str | None, given: Given) -> Document:
     Raises:
         UsageError: a file cannot be read, or the answer has no plan for the run.
         InputFileError: the log is none that is known, or of several runs; the answer is invalid.
+        InternalError: a range of the comparison is out of order.
     """
     from mpplan.api.document import worded
     from mpplan.ui.documents import read_answer
+    from planner.answer.invariants import require_ordered
     from planner.comparison.basis import precision_of
     from planner.comparison.compare import compare
     from planner.comparison.document import to_compare_document
@@ -92,6 +94,7 @@ def compare_log(log: str, plan: str | None, given: Given) -> Document:
     if answer is not None:
         planned = planned_of(answer, given.precision or precision_of(run), None if given.gpu is None else given.gpu.id)
     document: Document = worded(to_compare_document(compare(run, planned, given), __version__))
+    require_ordered(document)
     return document
 
 

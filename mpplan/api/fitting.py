@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from planner.answer.invariants import require_ordered
 from planner.errors import UsageError
 from planner.evidence import Estimate
 from planner.question.asked import Ask
@@ -182,8 +183,12 @@ def _methods(ask: Ask) -> frozenset[str]:
 
 
 def to_fit_document(answer: Fit) -> dict[str, Any]:
-    """The answer as plain JSON values, `mpplan.fit/1`, worded in English."""
-    return {
+    """The answer as plain JSON values, `mpplan.fit/1`, worded in English.
+
+    Raises:
+        InternalError: a range in it is out of order.
+    """
+    document = {
         "schema": SCHEMA,
         "model": answer.model,
         "params_total": answer.params_total,
@@ -198,6 +203,8 @@ def to_fit_document(answer: Fit) -> dict[str, Any]:
             for entry in answer.gpus
         ],
     }  # fmt: skip
+    require_ordered(document)
+    return document
 
 
 def _row(row: FitRow) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def own_devices(shelf: RecordShelf) -> OwnDevices:
     own = [record for record in shelf.listed if not record.shipped and record.facts.imported is None]
     gpu = next((record.gpu for record in own if record.gpu not in (None, CPU_LOCAL) and record.facts.trustworthy), None)
     local = shelf.newest(CPU_LOCAL) or _of_any_trust(shelf, own)
-    return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.measurements) if local is not None else None)
+    return OwnDevices(gpu=gpu, local=gpu_from_record(local.file.latest()) if local is not None else None)
 
 
 def _of_any_trust(shelf: RecordShelf, own: Iterable[RecordSummary]) -> StoredRecord | None:
@@ -192,7 +192,7 @@ def measured_for(
         record = chosen.records.get(cluster.gpu.id)
         if record is None:
             continue
-        rates = measured_rates(record.file.measurements)
+        rates = measured_rates(record.file.latest())
         by_policy = terms.setdefault(cluster.gpu.id, {})
         for policy in question.policies:
             if why_unable(question.model, policy, cluster.gpu) is None:

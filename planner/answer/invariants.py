@@ -41,10 +41,27 @@ def require_possible(document: Doc) -> None:
         InternalError: it breaks a rule, which is a mistake in mpplan.
     """
     for violation in chain(violations(document), _powers(document)):
-        raise InternalError(
-            Message.of("error.impossible_answer", place=violation.place, rule=violation.rule),
-            hint=Message.of("hint.report_impossible"),
-        )
+        raise _impossible(violation)
+
+
+def require_ordered(document: Doc) -> None:
+    """Refuse to give out another document than an estimate whose ranges are out of order.
+
+    Args:
+        document: of any command, as JSON values.
+
+    Raises:
+        InternalError: a range is, which is a mistake in mpplan.
+    """
+    for violation in _ranges(document):
+        raise _impossible(violation)
+
+
+def _impossible(violation: Violation) -> InternalError:
+    return InternalError(
+        Message.of("error.impossible_answer", place=violation.place, rule=violation.rule),
+        hint=Message.of("hint.report_impossible"),
+    )
 
 
 def violations(document: Doc) -> Iterator[Violation]:

@@ -19,6 +19,7 @@ from reports.document.public import (
     PUBLIC_VALUES,
     SOURCES,
     WORDS,
+    WORDS_OF_TRAINING,
 )
 from reports.text.clean import clean
 from reports.text.messages import SIBLING, is_message, word
@@ -137,4 +138,6 @@ class _Copy:
 
 def _public_word(value: str, path: str) -> bool:
     at = path.replace("same_deadline", "plans")
-    return at in WORDS and (not at.endswith(".date") or _DATE.fullmatch(value) is not None)
+    if at not in WORDS or value not in WORDS_OF_TRAINING.get(at, (value,)):
+        return False
+    return not at.endswith(".date") or _DATE.fullmatch(value) is not None

@@ -7,6 +7,13 @@ is not listed here is not public: a new field or value stays hidden until somebo
 
 from __future__ import annotations
 
+from planner.training.policies import load_policies
+
+TASKS = frozenset({"char-lm", "digits-cnn", "digits-vit", "masked-lm", "char-moe", "own"})
+"""The package's own tasks of `mpplan numerics`, and what one of the user's own is called."""
+RECIPES = frozenset(load_policies()) | {policy.precision for policy in load_policies().values()}
+"""Names of precisions and policies."""
+
 HIDDEN = "…"
 """What stands for a text that is not public."""
 
@@ -80,6 +87,17 @@ WORDS = frozenset({
     "money.power_limits.gpu", "money.power_limits.precision",
 })  # fmt: skip
 """Fields of the document whose text is public, by their path without numbers; `same_deadline` is as `plans`."""
+
+WORDS_OF_TRAINING = {
+    "numerics.task": TASKS,
+    "numerics.scale_path.name": frozenset({"usual", "short"}),
+    "numerics.scale_precision": RECIPES,
+    "numerics.lowered_to": RECIPES,
+    **{f"numerics.pairs.{name}": RECIPES for name in ("precision", "baseline")},
+    **{f"numerics.mixtures.{name}": RECIPES for name in ("precision", "high")},
+    **{f"parity.measured.{name}": RECIPES for name in ("baseline", "recipe")},
+}
+"""Words that are public only where they are the package's own: anybody may write the document that they are from."""
 
 SOURCES = frozenset({"evidence", "evidence_id", "evidence_ids", "rental_evidence_ids"})
 """Fields that name a source by its id."""

@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.imports import OF_TOOLS
+from tests.fuzz.imports import LOG, OF_TOOLS, OF_TRAINING
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests/corpus/files"
@@ -62,6 +62,7 @@ class Outcome:
         return self.code in (1, HUNG) or "Traceback" in self.err
 
 
+FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "accelerate", "axolotl", "skypilot")
 HUNG = -1
 
 
@@ -157,10 +158,13 @@ FORMATS = {
             ("report", "FILE", "-o", "plan.html", "--redact", "prices"), ("explain", "FILE", "rate"),
             ("report", "FILE", "--format", "csv", "--redact", "names"), ("export", "FILE", "--format", "focus"),
             ("report", "FILE", "FILE", "--format", "json"), ("explain", "FILE", "memory"),
+            *(("export", "FILE", "--launch", name, "-o", "launch") for name in FRAMEWORKS),
+            ("compare", str(LOG), "--plan", "FILE", "--json"),
         ),
     ),
     "config": Format(name="config.json", valid=_config, commands=(
         ("estimate", "--model", "FILE", "--gpus", "8", "--tp", "1", "--pp", "1", "--tokens", "1B", "--json"),
+        ("fit", "--model", "FILE", "--method", "lora", "--gpu", "l4", "--seq-len", "512", "--json"),
     )),
     "settings": Format(
         name="mpplan.toml", valid=_documented("docs/configuration.md", "embodied"),
@@ -186,7 +190,8 @@ FORMATS = {
     ),
     "record": Format(
         name="record.jsonl", valid=_lines("tests/planner/records/probe_lines.jsonl", 12),
-        commands=(("check", "FILE"), ("check", "FILE", "--json"), (*H100, "--records", "FILE")),
+        commands=(("check", "FILE"), ("check", "FILE", "--json"), (*H100, "--records", "FILE"),
+                  ("claims", "c01", "--records", "FILE")),
     ),
     "runs": Format(
         name="runs.csv", valid=_lines("planner/catalog/published_runs.csv", 3),
@@ -199,7 +204,10 @@ FORMATS = {
         name="prices.csv", valid=_lines("pricing/data/gpu_prices.csv", 8),
         commands=(("prices", "check", "FILE"), ("prices", "import", "FILE"), ("prices", "list")),
     ),
-    **{kind: Format(name=name, valid=valid, commands=commands) for kind, (name, valid, commands) in OF_TOOLS.items()},
+    **{
+        kind: Format(name=name, valid=valid, commands=commands)
+        for kind, (name, valid, commands) in (OF_TOOLS | OF_TRAINING).items()
+    },
 }  # fmt: skip
 """Every format, by a short name."""
 

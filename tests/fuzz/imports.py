@@ -6,10 +6,13 @@ import gzip
 from collections.abc import Callable
 from functools import cache
 
+from planner.records.jsonl import record_bytes
 from tests.planner.imported.readings import SAMPLES
 from tests.planner.imported.traces import add_attention, of_products
+from tests.planner.measured.test_training import a_finding
 from tests.planner.runlog.test_read import SAMPLES as RUNS
 from tests.planner.runlog.writers import LLAMA_8B, megatron_arguments, megatron_log, megatron_timers, text_of
+from tests.planner.safety.recorded import PATH as NUMERICS
 
 GIVEN = ("--gpu", "h100-sxm5-80gb", "--model", "llama-3.1-8b", "--precision", "bf16", "--gpus", "2",
          "--seq-len", "4096", "--utc-offset", "+01:00")  # fmt: skip
@@ -45,6 +48,8 @@ def _alone(form: str, *more: str) -> tuple[tuple[str, ...], ...]:
     return ((*command, *more, "-o", "out.jsonl"), (*command, *more, "--json"), ("records", "import", "FILE"))
 
 
+LOG = SAMPLES / "torchtitan.log"
+"""A log to compare a plan with."""
 SHOWN = ("--gpu", "h100", "--model", "llama-3-8b", "--seq-len", "4096", "--precision", "bf16")
 COMPARED = (
     ("compare", "FILE"), ("compare", "FILE", *SHOWN, "--gpus", "8", "--price", "2", "--json"),
@@ -69,6 +74,37 @@ def packed_settings() -> bytes:
     """The same as an archive."""
     return gzip.compress(settings(), mtime=0)
 
+
+ASKED = ("estimate", "--params", "125M", "--gpus", "8", "--tokens", "1B", "--seq-len", "512", "--tp", "1", "--pp", "1",
+         "--precision", "fp16", "--gpu", "v100-sxm2-32gb")  # fmt: skip
+
+
+def numerics() -> bytes:
+    """What `mpplan numerics --json` printed."""
+    return NUMERICS.read_bytes()
+
+
+@cache
+def trained() -> bytes:
+    """A record of what training showed."""
+    points = [a_finding(), a_finding(seq=1, probe_id="numerics/char-lm/parity/fp16", precision="fp16", recipe="fp16")]
+    return record_bytes(points, "record.jsonl")
+
+
+OF_TRAINING: dict[str, tuple[str, Callable[[], bytes], tuple[tuple[str, ...], ...]]] = {
+    "numerics": ("numerics.json", numerics, (
+        (*ASKED, "--numerics", "FILE", "--json"), (*ASKED, "--numerics", "FILE", "--report", "page.html"),
+    )),
+    "trained": ("record.jsonl", trained, (
+        ("claims", "c14", "--records", "FILE"), ("check", "FILE"), (*ASKED, "--records", "FILE", "--json"),
+        ("claims", "c01", "--records", "FILE", "--json"),
+    )),
+    "lengths": ("lengths.txt", lambda: b"120\n400\n2048\n77\n", (
+        ("estimate", "--model", "llama-3.1-8b", "--method", "lora", "--gpu", "h100-sxm5-80gb", "--gpus", "1",
+         "--precision", "bf16", "--examples", "5k", "--lengths", "FILE", "--json"),
+    )),
+}  # fmt: skip
+"""The same of what training showed, and of fine-tuning."""
 
 OF_TOOLS: dict[str, tuple[str, Callable[[], bytes], tuple[tuple[str, ...], ...]]] = {
     "smi": ("power.csv", _sample("nvidia-smi.csv"), _with_steps("nvidia-smi")),

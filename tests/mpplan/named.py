@@ -13,6 +13,7 @@ from planner.text import one_line
 from tests.mpplan.commands.planning.test_validate import ROW, text
 from tests.planner.nccl_output import output
 from tests.planner.recorded import H200, kernels
+from tests.planner.safety.recorded import PATH as RECORDED
 
 GPU = "h200-sxm-141gb"
 MODEL = {
@@ -25,6 +26,7 @@ PLACES = (
     "model", "model folder", "vendor", "quote file", "quote region", "tariff", "tariff file", "beside file", "own file",
     "network file", "host", "device", "records file", "run id", "torch", "runs file", "runs id", "runs cells",
     "calibration", "provider", "region", "instance", "price source", "price notes",
+    "numerics file", "numerics task", "numerics device", "numerics layer", "numerics words",
 )  # fmt: skip
 """Every place that a user names."""
 
@@ -55,6 +57,7 @@ def quoted(home: Path, names: Names) -> tuple[str, ...]:
     return (
         "--model", _model(home, names), "--gpu", GPU, "--gpus", "16", "--tokens", "20B", "--embodied",
         "--quote", _quote(home, names), "--tariff", _tariff(home, names), "--beside", _beside(home, names),
+        "--numerics", _numerics(home, names),
     )  # fmt: skip
 
 
@@ -144,6 +147,25 @@ def _beside(home: Path, names: Names) -> str:
 def _own(home: Path, names: Names) -> str:
     file = names.path(home, "own file", ".toml")
     file.write_text("[capital]\nserver_usd_per_gpu = 30000\n[people]\nstaff_ratio = 0.2\n", encoding="utf-8")
+    return str(file)
+
+
+def _numerics(home: Path, names: Names) -> str:
+    """What training showed, as anybody may write it: also what mpplan calls by words of its own has a name."""
+    file = names.path(home, "numerics file", ".json")
+    document = json.loads(RECORDED.read_text(encoding="utf-8"))
+    document["device_name"] = names("numerics device")
+    document["tasks"][0]["id"] = names("numerics task")
+    for part in ("loss_scaling", "histograms", "parity", "sensitivity", "policy", "schedule"):
+        document[part][0]["task"] = names("numerics task")
+    document["parity"][0]["baseline"] = names("numerics words")
+    for pair in document["parity"][0]["pairs"]:
+        pair["baseline"] = names("numerics words")
+    for row in document["sensitivity"][0]["layers"]:
+        row["layers"][0] = names("numerics layer")
+    for scale in document["loss_scaling"][0]["dynamic"]:
+        scale["name"] = names("numerics words")
+    file.write_text(json.dumps(document), encoding="utf-8")
     return str(file)
 
 

@@ -80,9 +80,9 @@ def _fit(
 
     with working("fitting", quiet=quiet):
         answer = compare(ask)
-    place = open_output("-")
+    place, document = open_output("-"), to_fit_document(answer)
     if json:
-        place.write(dumps(to_fit_document(answer), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        place.write(dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         return
     place.write("\n".join(_shown(answer, entry, full=full) for entry in answer.gpus))
 

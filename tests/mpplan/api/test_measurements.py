@@ -13,7 +13,7 @@ from planner.errors import InputFileError, UsageError
 from planner.records.flat import nest
 from planner.records.jsonl import to_line
 from tests.planner.collective_points import collectives
-from tests.planner.recorded import a_measurement, kernels, write_record
+from tests.planner.recorded import SHAPES, a_measurement, gemm, kernels, write_record
 
 H200 = {"device_kind": "cuda", "device_name": "NVIDIA H200", "memory_total_bytes": 150_754_820_096.0}
 """As the driver names it: 143 771 MiB."""
@@ -152,3 +152,16 @@ def test_estimate_refuses_a_file_without_one_usable_line(run, home):
     assert result.code == 3
     assert result.out == ""
     assert result.err.startswith("error: broken.jsonl")
+
+
+def test_a_point_that_was_measured_again_replaces_the_earlier_one(run, tmp_path):
+    asked = ("estimate", "--params", "7B", "--gpus", "8", "--gpu", "h200-sxm-141gb", "--precision", "bf16", "--json")
+    slow, again = [gemm(*shape, noise=2.0) for shape in SHAPES], kernels()
+    steps = {}
+    for name, points in {"slow": [*slow, *again[len(SHAPES) :]], "resumed": [*slow, *again], "alone": again}.items():
+        write_record(tmp_path / f"{name}.jsonl", *points)
+        answer = json.loads(run(*asked, "--records", str(tmp_path / f"{name}.jsonl")).out)
+        steps[name] = next(plan["step_s"]["total"] for plan in answer["plans"] if plan["precision"] == "bf16")
+
+    assert steps["resumed"] == steps["alone"]
+    assert steps["slow"] > 1.5 * steps["alone"]

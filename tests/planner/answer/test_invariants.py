@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from planner.answer.invariants import require_possible, violations
+from planner.answer.invariants import require_ordered, require_possible, violations
 from planner.errors import InternalError
 from tests.reports import sample
 
@@ -95,3 +95,12 @@ def test_an_impossible_answer_does_not_leave_and_what_to_report_is_said():
     assert caught.value.exit_code == 1
     assert dict(caught.value.message.values) == {"place": "plans[0].hfu", "rule": "1.3 is more than all"}
     assert str(caught.value.hint) == "hint.report_impossible"
+
+
+def test_no_document_leaves_with_a_range_out_of_order_wherever_it_stands():
+    require_ordered({"gpus": [{"rows": [{"tokens_per_s": ranged(1.0, 2.0, 3.0), "memory_gib": None}]}]})
+
+    with pytest.raises(InternalError) as caught:
+        require_ordered({"gpus": [{"rows": [{"tokens_per_s": ranged(3.0, 2.0, 1.0)}]}]})
+
+    assert dict(caught.value.message.values)["place"] == "gpus[0].rows[0].tokens_per_s"

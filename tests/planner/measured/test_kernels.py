@@ -198,3 +198,15 @@ def test_means_and_spreads_of_ratios_are_of_their_logarithms():
     # ln 1 and ln 4: mean ln 2, sample deviation ln 4 / sqrt 2
     assert log_mean([1.0, 4.0]) == pytest.approx((2.0, math.log(4) / math.sqrt(2)))
     assert log_mean([3.0]) == pytest.approx((3.0, 0.0))
+
+
+def test_a_record_of_very_many_points_gives_the_same_times_in_parts(monkeypatch):
+    fit = fit_products([gemm(*shape, noise=0.1 * number) for number, shape in enumerate(SHAPES)])["bf16"]
+    shapes = np.array([(2.0**n, 2.0**k, 512.0) for n in range(5, 12) for k in range(5, 12)])
+    columns = np.column_stack([2.0 * shapes.prod(axis=1), shapes[:, 0] * shapes[:, 1], np.ones(len(shapes))])
+    whole = fit.all_seconds(columns, shapes)
+
+    monkeypatch.setattr("planner.measured.kernels.MOST_DISTANCES", 5 * len(SHAPES))
+
+    assert fit.all_seconds(columns, shapes) == pytest.approx(whole, rel=1e-12)
+    assert len(set(whole)) > 5 * 8  # more parts than one
