@@ -53,15 +53,15 @@ def write_posterior(joint: Joint) -> None:
             writer.writerow([name, " ".join(f"{entry:.3g}" for entry in row[: number + 1])])
 
 
-def write_report(result: Fit) -> None:
-    """Write how left-out lineages do."""
-    REPORT.write_text(json.dumps(report_of(result), indent=1) + "\n", encoding="utf-8")
+def write_report(result: Fit, date: str) -> None:
+    """Write how left-out lineages do, with the day of the fit."""
+    REPORT.write_text(json.dumps(report_of(result, date), indent=1) + "\n", encoding="utf-8")
 
 
-def report_of(result: Fit) -> dict[str, Any]:
-    """Date, learning curves by figure and lineage, and the residual of each row with its lineage left out."""
+def report_of(result: Fit, date: str) -> dict[str, Any]:
+    """Day of the fit, learning curves by figure and lineage, and the residual of each row with its lineage left out."""
     return {
-        "date": today().isoformat(),
+        "date": date,
         "curve": [_entry(entry) for entry in result.curve],
         "drawn": [_entry(entry) for entry in result.drawn],
         "left_out": {name: [round(value, 4) for value in pair] for name, pair in result.left_out.items()},
@@ -80,13 +80,13 @@ def main() -> None:
     """Calibrate, then write."""
     shipped = shipped_parameters()
     if sys.argv[1:] == ["--judge"]:
-        write_report(judge(read_corpus(shipped), shipped))
+        write_report(judge(read_corpus(shipped), shipped), json.loads(REPORT.read_text(encoding="utf-8"))["date"])
         return
     result = fit(read_corpus(shipped), shipped, lambda line: sys.stdout.write(line + "\n"))
     assert result.parameters.joint is not None
     write_parameters(result.parameters)
     write_posterior(result.parameters.joint)
-    write_report(result)
+    write_report(result, today().isoformat())
 
 
 if __name__ == "__main__":
