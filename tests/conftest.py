@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,14 @@ settings.load_profile("steady")
 ROOT = Path(__file__).parent
 SHORT_MODULES = ROOT / "pricing"
 """The folder whose modules are the shortest."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests user folders of their own: records and settings of a developer's decide nothing here."""
+    folder = tempfile.TemporaryDirectory(prefix="mpplan-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        os.environ[name] = str(Path(folder.name) / name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
