@@ -94,3 +94,19 @@ def test_on_several_nodes_groups_are_of_a_node_or_across_them() -> None:
 def test_groups_that_do_not_divide_the_ranks_are_refused() -> None:
     with pytest.raises(ValueError, match="1 ranks do not divide into groups of 2 that are 1 apart"):
         Team().group("tp2", 2)
+
+
+def test_a_rank_of_512_makes_its_own_group_of_each_kind_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    dist = pytest.importorskip("torch.distributed")
+    made: list[list[int]] = []
+    monkeypatch.setattr(dist, "new_group", lambda ranks, **_: made.append(ranks))
+    place = Place(rank=77, world=512, local_rank=5, local_world=8)
+    team = Team(place, "nccl", control=object())
+
+    kinds = kinds_of_groups(place)
+    for kind in kinds[1:]:
+        team.group(*kind)
+
+    assert len(made) == len(kinds) - 1 < 20  # of the 1,020 groups that all ranks make together
+    assert all(77 in ranks for ranks in made)
+    assert {len(ranks) for ranks in made} == {2, 4, 8, 16, 32, 64, 128, 256}
