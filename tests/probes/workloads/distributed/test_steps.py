@@ -37,10 +37,21 @@ def test_two_ranks_take_the_strategies_of_one_degree_and_four_the_pairs_too() ->
 
     assert of_two == [
         ("alone", "none"), ("ddp", "none"), ("alone-fsdp2", "none"), ("fsdp2", "none"), ("alone-tp", "none"),
-        ("tp", "none"), ("alone-pp", "none"), ("pp-1f1b", "none"), ("cp", "none"), ("pp-interleaved", "none"),
+        ("tp", "none"), ("alone-pp", "none"), ("pp-1f1b", "none"), ("pp-interleaved", "none"), ("cp", "none"),
         ("ddp", "full"),
     ]  # fmt: skip
     assert set(of_four) - set(of_two) == {("tp+fsdp2", "none"), ("pp-1f1b+ddp", "none")}
+
+
+def test_on_a_cpu_steps_take_turns_with_those_alone_that_predict_them() -> None:
+    listed = replace(plan(CPU), team=ListedTeam(4, "gloo"))
+    groups = [[point.setup.parallel for point in group.points] for group in ParallelSteps().groups(listed)]
+
+    assert groups[:3] == [
+        ["alone", "ddp", "alone-fsdp2", "fsdp2"], ["alone-tp", "tp", "tp+fsdp2"],
+        ["alone-pp", "pp-1f1b", "pp-1f1b+ddp", "pp-interleaved"],
+    ]  # fmt: skip
+    assert [len(group) for group in groups[3:]] == [1, 1]
 
 
 def test_the_quick_suite_takes_the_data_parallel_ones() -> None:
