@@ -67,6 +67,13 @@ def test_a_sample_is_that_of_the_slowest_rank_and_each_keeps_its_own(told: list[
 
 def test_clocks_of_one_node_agree(told: list[dict[str, Any]]) -> None:
     assert abs(told[0]["apart_s"]) < 1.0
+    assert [rank["agreeing"] for rank in told] == [None] * 4
+
+
+def test_the_rank_whose_clock_disagrees_is_named(told: list[dict[str, Any]]) -> None:
+    words = "the clock of node 0 rank 2 is +3600 s from rank 0's: times of day differ, durations do not"
+
+    assert [rank["an_hour_ahead"] for rank in told] == [words] * 4
 
 
 def test_ranks_that_cannot_reach_each_other_go_on_alone() -> None:
