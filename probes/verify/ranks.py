@@ -9,13 +9,11 @@ With `--verify-from` they rest on nothing of this run at all, but on the record 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from planner.measured.ranks.steps import predict_step
-from planner.records.figures import TimeStatistics
 from planner.records.jsonl import read_measurements
 from planner.records.measurement import Measurement
 from probes.session.suite import Session
@@ -72,34 +70,11 @@ def smaller(points: Iterable[Measurement], world: int) -> Iterable[Measurement]:
 def _earlier(session: Session, path: str) -> tuple[Measurement, ...]:
     """The points of an earlier record, which rank 0 reads for all.
 
-    On a CPU its ranks may have shared fewer cores, or these may share more: the host is taken to be the same.
+    On a CPU they are seconds of cores that no other rank is on, as those of this run are: the canary beside each batch,
+    which all ranks run at once, divides what they take from each other away.
     """
     team = session.team
-    points = team.shared(read_measurements(Path(path)).latest() if team.leads else ())
-    if session.device.kind != "cpu":
-        return points
-    cores = int(team.of_first(float(len(os.sched_getaffinity(0)))))
-    return tuple(crowded(point, team.place.local_world, cores) for point in points)
-
-
-def crowded(point: Measurement, ranks: int, cores: int) -> Measurement:
-    """A point of ranks on the cores of one host, as it would be with another number of them.
-
-    A rank has a thread of its own: where there are fewer cores than ranks, these take turns.
-
-    Args:
-        point: of whichever kind; one that ranks did not take part in is as it is.
-        ranks: on the host now.
-        cores: of the host.
-    """
-    before = sum(name.startswith("node 0 ") for name in point.ranks.names)
-    ratio = max(ranks / cores, 1.0) / max(before / cores, 1.0)
-    if not before or ratio == 1.0:
-        return point
-    times = {field.name: getattr(point.time, field.name) for field in fields(TimeStatistics)}
-    return replace(
-        point, time=TimeStatistics(**{name: None if value is None else value * ratio for name, value in times.items()})
-    )
+    return team.shared(read_measurements(Path(path)).latest() if team.leads else ())
 
 
 def target_of(point: Point, parts: tuple[Measurement, ...], called: str = VERIFY) -> Point | None:

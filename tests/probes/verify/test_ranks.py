@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.records.communication import RankFigures
-from probes.verify.ranks import crowded, smaller, target_of
+from probes.verify.ranks import smaller, target_of
 from tests.planner.measured.ranks.test_collectives import collective
 from tests.planner.measured.ranks.test_steps import ALONE, KNOWN, REDUCE, step
 from tests.probes.build import call, point
@@ -50,17 +49,3 @@ def test_a_step_from_an_earlier_record_says_from_how_many_ranks_it_is() -> None:
 
     assert target is not None
     assert target.probe_id == "verify/from-2/parallel_step/ddp"
-
-
-@pytest.mark.parametrize(
-    ("cores", "ratio"), [(1, 2.0), (2, 2.0), (3, 4 / 3), (4, 1.0), (8, 1.0)], ids=lambda value: f"{value:.3g}"
-)
-def test_four_ranks_on_the_cores_of_two_take_turns(cores: int, ratio: float) -> None:
-    two = replace(ALONE, ranks=RankFigures(names=("node 0 rank 0", "node 0 rank 1")))
-
-    later = crowded(two, 4, cores)
-
-    assert later.time.forward_median_s == pytest.approx(0.1 * ratio)
-    assert later.time.median_s == pytest.approx(0.35 * ratio)
-    assert later.time.ci_low_s is None
-    assert crowded(ALONE, 4, 1) is ALONE  # no ranks took part
