@@ -70,8 +70,8 @@ def smaller(points: Iterable[Measurement], world: int) -> Iterable[Measurement]:
 def _earlier(session: Session, path: str) -> tuple[Measurement, ...]:
     """The points of an earlier record, which rank 0 reads for all.
 
-    On a CPU they are seconds of cores that no other rank is on, as those of this run are: the canary beside each batch,
-    which all ranks run at once, divides what they take from each other away.
+    They are taken as they are. On a CPU with fewer cores than ranks that leaves open how much the ranks take from each
+    other: the canary beside each batch divides away what of it was not there while the canary was watched.
     """
     team = session.team
     return team.shared(read_measurements(Path(path)).latest() if team.leads else ())
