@@ -19,8 +19,16 @@ from planner.fleet.outliers import (
     slow_records,
 )
 from planner.fleet.readings import Reading, is_joint, reading_of, without
-from planner.fleet.records import FleetRecord, doubt_warnings, shortlist, version_warnings
+from planner.fleet.records import (
+    FleetRecord,
+    device_hashes_of,
+    doubt_warnings,
+    run_ids_of,
+    shortlist,
+    version_warnings,
+)
 from planner.records.measurement import Measurement
+from planner.records.origin import MergedFrom
 from planner.rows import near_names
 
 RUN_ID_DIGITS = 32
@@ -230,6 +238,11 @@ def _as_one_run(
     run_id = hashlib.sha256(made_of.encode()).hexdigest()[:RUN_ID_DIGITS]
     device = device_of([record.points[-1].device for record in records])
     software = software_of([record.points[-1].software for record in records])
+    merged = MergedFrom(
+        run_ids=tuple(sorted({name for record in records for name in run_ids_of(record)})),
+        device_hashes=tuple(sorted({name for record in records for name in device_hashes_of(record)})),
+    )
     return tuple(
-        replace(line, run_id=run_id, seq=seq, device=device, software=software) for seq, line in enumerate(lines)
+        replace(line, run_id=run_id, seq=seq, device=device, software=software, merged=merged)
+        for seq, line in enumerate(lines)
     )

@@ -88,18 +88,38 @@ def _must_be_measured(record: FleetRecord) -> None:
 
 def _must_be_different(records: Sequence[FleetRecord]) -> None:
     """A device that is given twice would count twice."""
-    keys: tuple[tuple[str, Callable[[FleetRecord], str | None]], ...] = (
-        ("holds the same run as", lambda record: record.points[0].run_id),
-        ("is of the same GPU as", lambda record: record.points[0].device.uuid_hash),
+    keys: tuple[tuple[str, Callable[[FleetRecord], tuple[str, ...]]], ...] = (
+        ("holds the same run as", run_ids_of),
+        ("is of the same GPU as", device_hashes_of),
     )
     for words, key in keys:
-        seen: dict[str, str] = {}
+        seen: dict[str, FleetRecord] = {}
         for record in records:
-            value = key(record)
-            if value is not None and value in seen:
-                raise UsageError(f"`{record.path}` {words} `{seen[value]}`", hint="give each GPU's record once")
-            if value is not None:
-                seen[value] = record.path
+            for value in key(record):
+                if value in seen:
+                    raise UsageError(f"`{record.path}` {words} `{seen[value].path}`", hint=_once(record, seen[value]))
+                seen[value] = record
+
+
+def _once(*records: FleetRecord) -> str:
+    """What to do about two records of one GPU."""
+    merged = next((record.path for record in records if record.points[0].merged.run_ids), None)
+    if merged is None:
+        return "give each GPU's record once"
+    return f"`{merged}` is a merged record, which has the other's GPU already: give each GPU's record once"
+
+
+def run_ids_of(record: FleetRecord) -> tuple[str, ...]:
+    """The run of a record; of a merged one the runs that it is made of beside its own."""
+    point = record.points[0]
+    return (point.run_id, *point.merged.run_ids)
+
+
+def device_hashes_of(record: FleetRecord) -> tuple[str, ...]:
+    """The device of a record, or those that a merged one is made of; none where they are unknown."""
+    point = record.points[0]
+    own = () if point.device.uuid_hash is None else (point.device.uuid_hash,)
+    return own + point.merged.device_hashes
 
 
 def _must_fit(record: FleetRecord, first: FleetRecord) -> None:

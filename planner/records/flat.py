@@ -18,7 +18,7 @@ from planner.records.measurement import Measurement
 PREFIXES = {
     "time": "time_", "memory": "memory_", "energy": "energy_", "power": "power_", "predicted": "predicted_",
     "imported": "imported_", "ranks": "rank_", "overlap": "overlap_",
-    "training_numerics": "numerics_",
+    "training_numerics": "numerics_", "merged": "merged_",
 }  # fmt: skip
 """Group to the prefix of its keys; none where not listed."""
 
@@ -52,7 +52,7 @@ def brought_up(document: Mapping[str, object]) -> dict[str, object]:
     return values
 
 
-_SHARED = ("device", "software", "imported")
+_SHARED = ("device", "software", "imported", "merged")
 """Groups that are the same in every line of a record."""
 
 

@@ -23,7 +23,7 @@ from planner.records.figures import (
     TrainingNumerics,
 )
 from planner.records.machine import DeviceIdentity, SoftwareVersions
-from planner.records.origin import Origin
+from planner.records.origin import MergedFrom, Origin
 from planner.records.work import RunSetup, WorkCounts, WorkShape
 
 SCHEMA = "mpplan.probe/3"
@@ -121,6 +121,8 @@ class Measurement:
     """Versions and settings."""
     imported: Origin = field(default_factory=Origin)
     """The file of another tool that the line is from."""
+    merged: MergedFrom = field(default_factory=MergedFrom)
+    """The records of a fleet that the line is of."""
     timestamp_utc: str | None = None
     """ISO 8601 time at which the line was written."""
     monotonic_s: float | None = None

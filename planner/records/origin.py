@@ -1,4 +1,4 @@
-"""Where a line is from that mpplan did not measure: the file of another tool, and what is doubtful about it."""
+"""Where a line is from that no probe wrote as it is: the file of another tool, or the records of a fleet."""
 
 from __future__ import annotations
 
@@ -35,3 +35,16 @@ class Origin:
         """The GPU, where the catalogue has it: a record is written by anybody."""
         known = None if self.gpu is None else GPUS.get(self.gpu)
         return None if known is None else known.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedFrom:
+    """What a line of a fleet stands for; keys begin with `merged_`. Empty: the line is of one record alone.
+
+    What a merged record that is merged again stands for is in it too, so that no record can count twice.
+    """
+
+    run_ids: tuple[str, ...] = ()
+    """Runs of the records, sorted."""
+    device_hashes: tuple[str, ...] = ()
+    """`device_hash` of their devices, sorted."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from probes.device.device import Device, open_device
 from probes.device.faults import DeviceLost
-from probes.ranks.join import CLOCKS_APART_S, Arrival, clocks_apart_s, join, leave
+from probes.ranks.join import Arrival, clock_note, join, leave
 from probes.ranks.loss import LossWatch
 from probes.ranks.team import ALONE, Place, Team
 from probes.record.options import Options
@@ -83,10 +83,8 @@ def run_as_rank(
     """
     sensors: list[OpenedSensor] = []
     team, device = join(place, lambda: _opened(options, place, sensors), options.join_s)
-    apart_s, rank = clocks_apart_s(team)
-    if abs(apart_s) > CLOCKS_APART_S:
-        name = place.name_of(rank)
-        listener.noted(f"the clock of {name} is {apart_s:+.0f} s from rank 0's: times of day differ, durations do not")
+    if (note := clock_note(team)) is not None:
+        listener.noted(note)
     if device.kind == "cpu" and place.local_world > (cores := len(os.sched_getaffinity(0))):
         listener.noted(f"{place.local_world} processes share {cores} cores: each waits for the others")
     outcome = run(options, listener, team, device, sensors[0], abandon)

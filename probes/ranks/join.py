@@ -241,3 +241,12 @@ def clocks_apart_s(team: Team) -> tuple[float, int]:
     apart = [clock - clocks[0] for clock in clocks]
     rank = max(range(len(apart)), key=lambda i: abs(apart[i]))
     return apart[rank], rank
+
+
+def clock_note(team: Team) -> str | None:
+    """What to say of clocks that disagree; None where they agree."""
+    apart_s, rank = clocks_apart_s(team)
+    if abs(apart_s) <= CLOCKS_APART_S:
+        return None
+    name = team.place.name_of(rank)
+    return f"the clock of {name} is {apart_s:+.0f} s from rank 0's: times of day differ, durations do not"

@@ -264,9 +264,11 @@ class Team:
 
         if parts == (tuple(range(self.size)),):
             return dist.group.WORLD
+        # Each rank makes its own group alone, and waits for its members alone: of a thousand groups of 512 ranks each
+        # makes one of each kind. All make theirs in the same order, without which they would wait for each other.
+        own = next(part for part in parts if self.place.rank in part)
         limit = timedelta(seconds=COLLECTIVE_LIMIT_S)
-        own, _ = dist.new_subgroups_by_enumeration([list(part) for part in parts], timeout=limit)
-        return own
+        return dist.new_group(list(own), timeout=limit, use_local_synchronization=True)
 
     def world(self) -> RankGroup:
         """All ranks."""

@@ -48,6 +48,8 @@ class Options:
     skip_failed: bool = False
     """Resume after a crash: points that failed are not tried again."""
     verify: bool = False
+    verify_from: str | None = None
+    """Record of fewer ranks that the steps of a verification are predicted from; None: the run's own."""
     measure: bool = True
     """False: only verify, from what the record holds already."""
     seed: int = 0

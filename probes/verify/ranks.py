@@ -3,20 +3,26 @@
 What the steps rest on are the steps of ranks by themselves, the overlap, and the collectives of groups of at most half
 the ranks, as a smaller job would have measured them; steps over all ranks are predicted from these, run and compared.
 With two ranks there is no smaller group: then their own collectives are used, and the loop is from the parts alone.
+
+With `--verify-from` they rest on nothing of this run at all, but on the record of a smaller one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from planner.measured.ranks.steps import predict_step
+from planner.records.jsonl import read_measurements
 from planner.records.measurement import Measurement
 from probes.session.suite import Session
 from probes.timing.trial import Point, PointGroup
 
 BUDGETS_S = {"cuda": 240.0, "cpu": 150.0}
 """Time on top of the suite's."""
+VERIFY = "verify/"
+"""What the ids of checks begin with; those from a smaller run say from how many ranks."""
 STEPS = "parallel-step"
 """Name of the workload whose steps are predicted."""
 
@@ -29,14 +35,17 @@ def verify_ranks(session: Session) -> list[Measurement]:
     """
     end_s = session.options.budget_s or session.elapsed_s + BUDGETS_S[session.device.kind]
     session.bench = replace(session.bench, end_s=session.began + end_s)
-    parts = tuple(smaller(session.ledger.known.values(), session.team.size))
+    parts, called = tuple(smaller(session.ledger.known.values(), session.team.size)), VERIFY
+    if session.options.verify_from is not None:
+        parts = _earlier(session, session.options.verify_from)
+        called = f"{VERIFY}from-{max(len(point.ranks.names) for point in parts)}/"
     planned = [
         (group, target)
         for workload in session.workloads
         if workload.name == STEPS
         for group in workload.groups(session.plan)
         for point in group.points
-        if (target := target_of(point, parts)) is not None
+        if (target := target_of(point, parts, called)) is not None
     ]
     session.listener.planned(len(planned), sum(group.estimate_s / len(group.points) for group, _ in planned))
     done: list[Measurement] = []
@@ -58,11 +67,21 @@ def smaller(points: Iterable[Measurement], world: int) -> Iterable[Measurement]:
             yield point
 
 
-def target_of(point: Point, parts: tuple[Measurement, ...]) -> Point | None:
+def _earlier(session: Session, path: str) -> tuple[Measurement, ...]:
+    """The points of an earlier record, which rank 0 reads for all.
+
+    They are taken as they are. On a CPU with fewer cores than ranks that leaves open how much the ranks take from each
+    other: the canary beside each batch divides away what of it was not there while the canary was watched.
+    """
+    team = session.team
+    return team.shared(read_measurements(Path(path)).latest() if team.leads else ())
+
+
+def target_of(point: Point, parts: tuple[Measurement, ...], called: str = VERIFY) -> Point | None:
     """The step under the name of a check, with its prediction; None where nothing can be predicted."""
     if not point.messages or point.unsupported is not None:
         return None
     predicted = predict_step(point, point.messages, point.recipe.id, parts)
     if predicted.time_s is None:
         return None
-    return replace(point, probe_id=f"verify/{point.probe_id}", kind="verify", predicted=predicted)
+    return replace(point, probe_id=f"{called}{point.probe_id}", kind="verify", predicted=predicted)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpplan.commands.measuring.probe_recipe import with_recipe
-from mpplan.commands.measuring.several import Several, ranks_asked_for
+from mpplan.commands.measuring.several import Several, ranks_asked_for, record_of_fewer
 from mpplan.ui import options
 from mpplan.ui.console import fail, note, warn
 from planner.errors import CannotMeasureError, UnstableError, UsageError
@@ -45,6 +45,12 @@ _Resume = Annotated[
 ]
 _Verify = Annotated[
     bool, typer.Option("--verify", help="Then predict models that were not measured, run them, and compare.")
+]
+_VerifyFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--verify-from", help="With --ranks: verify, predicting from this record of fewer ranks.", metavar="RECORD"
+    ),
 ]
 _Threads = Annotated[
     int | None,
@@ -79,6 +85,7 @@ def probe(
     budget: _Budget = None,
     resume: _Resume = False,
     verify: _Verify = False,
+    verify_from: _VerifyFrom = None,
     threads: _Threads = None,
     ranks: _Ranks = None,
     nnodes: _Nodes = 1,
@@ -98,7 +105,8 @@ def probe(
     several = ranks_asked_for(ranks, nnodes, rdzv_endpoint, join_timeout, gpu_index)
     settings = _options(
         suite=suite, device=device, precision=precision, workload=workload, gpu_index=gpu_index, budget=budget,
-        resume=resume, verify=verify, threads=threads, seed=seed, output=output, several=several,
+        resume=resume, verify=verify or verify_from is not None, verify_from=verify_from, threads=threads, seed=seed,
+        output=output, several=several,
     )  # fmt: skip
     if find_spec("torch") is None:
         raise CannotMeasureError("PyTorch is not installed, and the probes need it", hint="pip install 'mpplan[probe]'")
@@ -118,7 +126,8 @@ def probe(
 
 def _options(
     *, suite: str, device: str, precision: str | None, workload: str | None, gpu_index: int, budget: str | None,
-    resume: bool, verify: bool, threads: int | None, seed: int, output: str | None, several: Several,
+    resume: bool, verify: bool, verify_from: str | None, threads: int | None, seed: int, output: str | None,
+    several: Several,
 ) -> Options:  # fmt: skip
     """The flags, checked before anything is started.
 
@@ -149,6 +158,7 @@ def _options(
         store=None if path is not None and not has_data_dir() else str(records_dir()),
         resume=resume,
         verify=verify,
+        verify_from=verify_from and record_of_fewer(verify_from, several, kind),
         seed=seed,
         threads=threads,
         ranks=several.ranks,

@@ -1,4 +1,4 @@
-"""How many ranks a probe has, by its flags or by torchrun."""
+"""How many ranks a probe has, by its flags or by torchrun, and the record of fewer that predicts its steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from planner.errors import UsageError
+from planner.errors import InputFileError, UsageError
+from planner.records.home import user_path
+from planner.records.store import record_of_gpu
 from planner.units import parse_duration_s
 
 
@@ -53,3 +55,36 @@ def ranks_asked_for(
     if (ranks or 1) * nnodes > 1 and gpu_index:
         raise UsageError("--gpu-index is of a single GPU", hint="CUDA_VISIBLE_DEVICES chooses those of --ranks")
     return Several(ranks=ranks or 1, nnodes=nnodes, rdzv_endpoint=rdzv_endpoint, join_s=join_s)
+
+
+def record_of_fewer(path: str, several: Several, kind: str) -> str:
+    """The record that `--verify-from` names, as a path; rank 0 reads it.
+
+    Raises:
+        UsageError: there is one rank alone, or the file cannot be read.
+        InputFileError: it holds no steps of ranks alone, those of as many ranks or more, or another kind of device.
+    """
+    ranks = several.ranks * several.nnodes
+    if ranks < 2:
+        raise UsageError("--verify-from predicts steps of several ranks", hint="add `--ranks`")
+    own = user_path(path)
+    if several.rank > 0:
+        return str(own)
+    points = record_of_gpu(own, None).file.latest()
+    worlds = {p.communication.world or 0 for p in points if p.setup.parallel == "alone" and p.usable_time}
+    if not worlds:
+        raise InputFileError(
+            f"{path}: parallel: expected steps of several ranks, found none",
+            hint="measure them with `mpplan probe --ranks N`",
+        )
+    if max(worlds) >= ranks:
+        raise InputFileError(
+            f"{path}: world: expected fewer ranks than the {ranks} of this run, found {max(worlds)}",
+            hint="name a record of fewer, or measure with more `--ranks`",
+        )
+    if points[0].device.kind != kind:
+        raise InputFileError(
+            f"{path}: device_kind: expected `{kind}`, found `{points[0].device.kind}`",
+            hint="name a record of the same kind of device",
+        )
+    return str(own)

@@ -25,15 +25,17 @@ class StepMessage:
     """True: may run beside computation, as the buckets of DDP and the prefetches of FSDP do."""
 
 
-def bubble_ratio(stages: int, micro_batches: int, virtual_stages: int = 1) -> float:
-    """Time that a rank of a pipeline waits, over the time that its work takes.
+def pipeline_ratio(stages: int, micro_batches: int, virtual_stages: int = 1, slowest_ratio: float = 1.0) -> float:
+    """Time of a pipeline's passes over the mean of its ranks' work: the slowest rank's, and the wait of its fill.
 
-    (p - 1) / m of the 1F1B schedule, (p - 1) / (v m) where it is interleaved (Narayanan et al., arXiv:2104.04473,
-    sections 2.2.1 and 2.2.2).
+    1 + (p - 1) / m of the 1F1B schedule, 1 + (p - 1) / (v m) where it is interleaved (Narayanan et al.,
+    arXiv:2104.04473, sections 2.2.1 and 2.2.2); with x of the mean on the slowest rank x + (p - x) / (v m), since each
+    micro-batch waits for that rank, and the first one passes all of them.
 
     Args:
         stages: ranks of the pipeline.
         micro_batches: of a step.
         virtual_stages: stages that each rank holds.
+        slowest_ratio: work of the rank with most over the mean.
     """
-    return (stages - 1) / (virtual_stages * micro_batches)
+    return slowest_ratio + (stages - slowest_ratio) / (virtual_stages * micro_batches)

@@ -69,7 +69,8 @@ class MeasuredCollectives:
         """What one message takes, from the most similar group that was measured; None where the operation was not.
 
         Another number of ranks is brought to this one's as a ring has it: the bytes on the bus by the factor of
-        nccl-tests, the latency by the number of steps, of which the smallest message consists.
+        nccl-tests, the latency by the number of steps, of which the smallest message consists. Sends to the next rank
+        are all under way at once, however many ranks there are.
         """
         if message.world < 2:
             return Charge(seconds=0.0, probe_ids=())
@@ -83,7 +84,7 @@ class MeasuredCollectives:
 
         nearest = min(alike, key=distance)
         seconds = nearest.seconds(message.bytes)
-        if nearest.world != message.world:
+        if nearest.world != message.world and message.op != "send_recv":
             least_s = float(nearest.times_s[0])
             steps = (message.world - 1) / (nearest.world - 1)
             carried = bus_factor(message.op, message.world) / bus_factor(message.op, nearest.world)

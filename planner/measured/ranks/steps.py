@@ -8,7 +8,10 @@ backward  work ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒
 optimizer work ▒▒▒▒                             the last micro-batch
 ```
 
-The work is that of ranks that train by themselves, all at once, so that it holds what ranks of a host contend for.
+The work is that of ranks that train by themselves, all at once, so that it holds what ranks of a host contend for. What
+a way of spreading a step does beside sending (copies of FSDP, the host's time of each operator on distributed tensors,
+a schedule that takes one sequence at a time) is in steps that ranks take that way over groups of one: by how much these
+are longer than plain ones, the step is.
 """
 
 from __future__ import annotations
@@ -17,14 +20,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.measured.layers.workloads import DescribedWork
-from planner.measured.network.messages import StepMessage, bubble_ratio
+from planner.measured.network.messages import StepMessage, pipeline_ratio
 from planner.measured.ranks.collectives import MeasuredCollectives
 from planner.measured.ranks.overlap import slowdowns
 from planner.records.figures import PredictedFigures
 from planner.records.measurement import Measurement
+from planner.records.work import WorkShape
 
-ALONE, ALONE_FSDP2 = "alone", "alone-fsdp2"
-"""`parallel` of steps without communication; the second with what FSDP does beside sending."""
+ALONE = "alone"
+"""`parallel` of steps without communication."""
+WAYS = {"fsdp2": "alone-fsdp2", "tp": "alone-tp", "pp": "alone-pp"}
+"""A way of spreading a step, as `parallel` has it, to that of steps with what it does beside sending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +56,13 @@ def predict_step(
         recipe: of its precision.
         known: points of the same record: steps of ranks alone, collectives, overlap.
     """
-    base = _alone(step, recipe, known)
-    if base is None:
+    plain = _alone(step, recipe, known, ALONE)
+    if plain is None:
         return PredictedFigures()
+    ways = [way for way in (_alone(step, recipe, known, WAYS[name]) for name in ways_of(step)) if way is not None]
     collectives = MeasuredCollectives(known)
-    work = _work(step, base)
-    total_s, used = 0.0, [base.probe_id]
+    work = _work(step, plain, ways)
+    total_s, used = 0.0, [base.probe_id for base in (plain, *ways)]
     for phase, work_s in (
         ("forward", work.forward_s), ("backward", work.backward_s), ("optimizer", work.optimizer_s),
     ):  # fmt: skip
@@ -77,44 +84,72 @@ def predict_step(
     return PredictedFigures(time_s=total_s, probe_ids=tuple(dict.fromkeys(used)))
 
 
-def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement]) -> Measurement | None:
+def ways_of(step: DescribedWork) -> tuple[str, ...]:
+    """Those of `WAYS` that a step is spread by."""
+    names = (step.setup.parallel or "").replace("+", "-").split("-")
+    return tuple(way for way in WAYS if way in names)
+
+
+def _alone(step: DescribedWork, recipe: str, known: Sequence[Measurement], parallel: str) -> Measurement | None:
     """The step of ranks by themselves whose work is most like that of a rank here."""
-    wanted = step.counts.flop_model
     candidates = [
         point
         for point in known
-        if point.kind == "parallel_step" and point.setup.parallel in (ALONE, ALONE_FSDP2) and point.usable_time
+        if point.kind == "parallel_step" and point.setup.parallel == parallel and point.usable_time
         and point.setup.recipe == recipe and point.setup.recompute == "none" and point.counts.flop_model
         and point.shape.model == step.shape.model and point.time.backward_median_s is not None
     ]  # fmt: skip
-    if not candidates or not wanted:
+    if not candidates or not step.counts.flop_model:
         return None
-    by_fsdp = "fsdp2" in (step.setup.parallel or "")
-
-    def distance(point: Measurement) -> tuple[bool, float]:
-        return (point.setup.parallel == ALONE_FSDP2) != by_fsdp, abs(_flop_ratio(step, point) - 1.0)
-
-    return min(candidates, key=distance)
+    return min(candidates, key=lambda point: abs(_flop_ratio(step, point) - 1.0))
 
 
 def _flop_ratio(step: DescribedWork, base: Measurement) -> float:
-    """Arithmetic of the step over that of the steps alone, on as many ranks."""
-    return (step.counts.flop_model or 0.0) / (base.counts.flop_model or 1.0)
+    """Arithmetic of a rank over that of a rank alone."""
+    own = (step.counts.flop_model or 0.0) / _degrees(step.shape)
+    return own / ((base.counts.flop_model or 1.0) / (base.communication.world or _degrees(base.shape)))
 
 
-def _work(step: DescribedWork, base: Measurement) -> Work:
-    """A rank's work: that of a rank alone by its arithmetic, the update by the parameters that it holds."""
-    at, flop = step.shape, _flop_ratio(step, base)
-    forward_s = flop * (base.time.forward_median_s or 0.0)
-    backward_s = flop * (base.time.backward_median_s or 0.0)
+def _degrees(shape: WorkShape) -> int:
+    """Ranks among which a step is divided."""
+    return (shape.tp or 1) * (shape.pp or 1) * (shape.cp or 1) * (shape.dp or 1)
+
+
+def _work(step: DescribedWork, plain: Measurement, ways: Sequence[Measurement]) -> Work:
+    """A rank's work: that of a rank alone by its arithmetic, the update by the parameters that it holds.
+
+    What a way adds to the update is the host's time of each parameter, of which every rank has a part.
+    """
+    at, flop = step.shape, _flop_ratio(step, plain)
+    forward_s, backward_s = plain.time.forward_median_s or 0.0, plain.time.backward_median_s or 0.0
+    both_s, update_s = forward_s + backward_s, plain.time.optimizer_median_s or 0.0
+    optimizer_s = update_s / held_parts(step)
+    for way in ways:
+        own_forward_s, own_backward_s = way.time.forward_median_s, way.time.backward_median_s or 0.0
+        if own_forward_s is None:  # a schedule mixes the passes
+            backward_s += own_backward_s - both_s
+        else:
+            forward_s += own_forward_s - (plain.time.forward_median_s or 0.0)
+            backward_s += own_backward_s - (plain.time.backward_median_s or 0.0)
+        optimizer_s += max((way.time.optimizer_median_s or 0.0) - update_s, 0.0)
     if step.setup.recompute == "full":
         backward_s += forward_s
-    waiting = 1.0 + bubble_ratio(at.pp or 1, at.micro_batches or 1, at.vp or 1)
+    waiting = pipeline_ratio(at.pp or 1, at.micro_batches or 1, at.vp or 1, slowest_ratio(at)) if at.pp else 1.0
+    larger = (step.counts.params or 1.0) / (plain.counts.params or step.counts.params or 1.0)
     return Work(
-        forward_s=forward_s * waiting,
-        backward_s=backward_s * waiting,
-        optimizer_s=(base.time.optimizer_median_s or 0.0) / held_parts(step),
+        forward_s=flop * forward_s * waiting, backward_s=flop * backward_s * waiting, optimizer_s=larger * optimizer_s
     )
+
+
+def slowest_ratio(at: WorkShape) -> float:
+    """Arithmetic of a pipeline's last rank, which has the output layer too, over the mean of its ranks; 1 where the
+    sizes are not known.
+    """
+    q, kv = (at.heads or 0) * (at.head_dim or 0), (at.kv_heads or 0) * (at.head_dim or 0)
+    hidden, ffn, pp = at.hidden or 0, at.ffn_hidden or 0, at.pp or 1
+    layer = hidden * (2 * q + 2 * kv + 3 * ffn) + q * (at.seq_len or 0)  # per token; attention halved for causality
+    layers, output = (at.layers or 0) * layer, hidden * (at.vocab or 0)
+    return (layers / pp + output) / ((layers + output) / pp) if layers else 1.0
 
 
 def held_parts(step: DescribedWork) -> float:

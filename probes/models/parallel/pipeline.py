@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.measured.network.messages import StepMessage
 from probes.device.device import Device
-from probes.models.parallel.case import Layout, ParallelCase, indivisible
+from probes.models.parallel.case import SEQUENCES, Layout, ParallelCase, indivisible
 from probes.models.parallel.ddp import parameters_of, reductions
 from probes.models.parallel.interface import PLAIN, RankStep
 from probes.precisions.interface import PrecisionRecipe
@@ -32,11 +32,16 @@ class Pipeline:
     """Stages of each rank."""
     ranks: int | None = None
     """Of each pipeline; None: all."""
+    alone: bool = False
+    """True: pipelines of one stage, each rank with its own model. What the schedule does beside sending, and what it
+    costs to take one sequence at a time, is then in a step that others are predicted from."""
 
     def layout(self, world: int) -> Layout:
         """See `Strategy.layout`; a micro-batch is one sequence of the four for each rank."""
+        if self.alone:
+            return Layout(copies=world, micro_batches=SEQUENCES)
         pp = self.ranks or world
-        return Layout(pp=pp, vp=self.vp, dp=world // pp, micro_batches=4 * pp)
+        return Layout(pp=pp, vp=self.vp, dp=world // pp, micro_batches=SEQUENCES * pp)
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
         """See `Strategy.unsupported`."""
@@ -47,6 +52,8 @@ class Pipeline:
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
         """Hidden states on the way there, their gradients on the way back; the reductions of the last stage."""
+        if self.alone:
+            return ()
         layout = self.layout(world)
         stride = world // layout.pp
         sent_bytes = float(case.seq_len * case.shape.hidden * case.widths.activation)
@@ -75,7 +82,7 @@ class Pipeline:
         from probes.models.parallel.running import PipelineStep, share, trained
 
         layout = self.layout(team.size)
-        group = team.group("pp", layout.pp, layout.dp)
+        group = team.group("alone", 1) if self.alone else team.group("pp", layout.pp, layout.dp)
         at = group.index_of(team.place.rank)
         replicas = team.group("dp", layout.dp) if layout.dp > 1 else None
         trainings, stages = [], []
@@ -89,8 +96,8 @@ class Pipeline:
             schedule: Any = Schedule1F1B(stages[0], layout.micro_batches, loss_fn=loss_of)
         else:
             schedule = ScheduleInterleaved1F1B(stages, layout.micro_batches, loss_fn=loss_of)
-        replica = replicas.index_of(team.place.rank) if replicas else 0
-        batch = share(global_batch(case, seed + 1, device.torch), replica, layout.dp)
+        parts = layout.dp * layout.copies
+        batch = share(global_batch(case, seed + 1, device.torch), team.place.rank % parts, parts)
         step = PipelineStep(schedule, trainings, batch, group.handle, ends=(at == 0, at == layout.pp - 1))
         step.buckets = [parameter for training in trainings for parameter in training.updated] if replicas else []
         return step

@@ -28,17 +28,22 @@ class TensorParallel:
     recipes: tuple[str, ...] = PLAIN
     metered: bool = False
     least_world: int = 2
+    alone: bool = False
+    """True: over groups of one rank, each with its own model. What distributed tensors do beside sending, the host's
+    time of each of their operators, is then in a step that others are predicted from."""
 
     def layout(self, world: int) -> Layout:
         """See `Strategy.layout`."""
-        return Layout(tp=world)
+        return Layout(copies=world) if self.alone else Layout(tp=world)
 
     def unsupported(self, case: ParallelCase, world: int) -> str | None:
         """See `Strategy.unsupported`."""
-        return cannot_shard(case, world, "ranks")
+        return None if self.alone else cannot_shard(case, world, "ranks")
 
     def messages(self, case: ParallelCase, world: int) -> tuple[StepMessage, ...]:
         """Gathers and scatters by layer, the loss, and gradients of the norms, which every rank has a part of."""
+        if self.alone:
+            return ()
         # Torch reduces the gradients of the norms twice: for the norm of all, and again for the update.
         norms = norm_gradients(case, world, 2, "optimizer")
         return (*activations(case, case.sequences, world), norms, norm_of(case, world, 1))
@@ -48,13 +53,16 @@ class TensorParallel:
         from torch.distributed.tensor.parallel import loss_parallel
 
         from probes.models.parallel.decoder import build_decoder, global_batch
-        from probes.models.parallel.mesh import mesh_of
-        from probes.models.parallel.running import WholeStep, trained
+        from probes.models.parallel.mesh import mesh_alone, mesh_of
+        from probes.models.parallel.running import WholeStep, share, trained
 
         decoder = build_decoder(case, seed, device.torch, team)
-        shard_products(decoder, mesh_of(team, device, tp=team.size))
+        shard_products(decoder, mesh_alone(team, device) if self.alone else mesh_of(team, device, tp=team.size))
         training = trained(decoder, recipe, device.kind)
-        return WholeStep(decoder, training, global_batch(case, seed + 1, device.torch), around=loss_parallel)
+        batch = global_batch(case, seed + 1, device.torch)
+        if self.alone:
+            batch = share(batch, team.place.rank, team.size)
+        return WholeStep(decoder, training, batch, around=loss_parallel)
 
 
 def cannot_shard(case: ParallelCase, parts: int, whole: str) -> str | None:

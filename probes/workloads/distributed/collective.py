@@ -24,6 +24,8 @@ CPU_SIZES = {"quick": (KIB, 64 * KIB, 4 * MIB), "default": tuple(KIB * 4**i for 
 """To 16 MiB: beyond, the transport of a CPU's ranks is a copy in memory."""
 INNER_OPS = ("all_reduce", "all_gather", "reduce_scatter")
 """In sub-groups: what tensor and data parallel ranks use; all of them in the world, in nodes and across."""
+PAIR_OPS = (*INNER_OPS, "send_recv")
+"""In pairs: sends too, which take as long among more ranks; from them pipelines over more ranks are predicted."""
 CAP_S = 0.15
 """Most measured time of a size."""
 OWN_S = 0.1
@@ -45,7 +47,7 @@ class Collectives:
         listed = []
         for kind in kinds_of_groups(plan.team.place):
             whole = kind[0] in ("world", "node", "cross")
-            for op in OPS if whole else INNER_OPS:
+            for op in OPS if whole else PAIR_OPS if kind[1] == 2 else INNER_OPS:
                 points = [_point(plan, op, kind, int(size)) for size in sizes]
                 name = f"{op} among {kind[1]} ranks ({kind[0]})"
                 estimate_s = len(points) * (CAP_S + OWN_S)

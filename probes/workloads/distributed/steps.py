@@ -35,6 +35,12 @@ CPU_POINT_S = 6.0
 RECIPES = ("fp32", "tf32", "bf16-autocast", "bf16-fsdp", "fp8")
 """Those that are asked for; BF16 is one of the two, as the strategy holds its parameters."""
 COMPARED = ("alone", "ddp", "alone-fsdp2", "fsdp2")
+TOGETHER = (
+    ("steps alone, with DDP, with FSDP", COMPARED),
+    ("steps with tensor parallelism", ("alone-tp", "tp", "tp+fsdp2")),
+    ("steps of pipelines", ("alone-pp", "pp-1f1b", "pp-1f1b+ddp", "pp-interleaved")),
+)
+"""Steps that take turns on a CPU, those that others are predicted from first."""
 BF16 = ("bf16-fsdp", "bf16-autocast")
 
 
@@ -61,19 +67,22 @@ class ParallelSteps:
 
 
 def _in_turns(groups: list[PointGroup]) -> list[PointGroup]:
-    """On a CPU, whose speed wanders within seconds, what is compared most takes turns with what predicts it."""
-    first = [group for group in groups if _is_compared(group)]
-    together = PointGroup(
-        name="steps alone, with DDP, with FSDP",
-        points=[point for group in first for point in group.points],
-        estimate_s=sum(group.estimate_s for group in first),
-    )
-    return [together, *(group for group in groups if not _is_compared(group))]
+    """On a CPU, whose speed wanders within seconds, what is compared takes turns with what predicts it."""
+    turns = [
+        PointGroup(
+            name=name,
+            points=[point for group in together for point in group.points],
+            estimate_s=sum(group.estimate_s for group in together),
+        )
+        for name, family in TOGETHER
+        if (together := [group for group in groups if _is_of(group, family)])
+    ]
+    return [*turns, *(group for group in groups if not any(_is_of(group, family) for _, family in TOGETHER))]
 
 
-def _is_compared(group: PointGroup) -> bool:
+def _is_of(group: PointGroup, family: tuple[str, ...]) -> bool:
     setup = group.points[0].setup
-    return setup.parallel in COMPARED and setup.recompute == "none"
+    return setup.parallel in family and setup.recompute == "none"
 
 
 def _cpu_s(plan: ProbePlan, points: Sequence[Point]) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from planner.errors import InputFileError, UsageError
@@ -183,15 +186,45 @@ def test_records_that_share_no_point_are_refused(tmp_path):
         join(open_records([first, second]))
 
 
-def test_a_merged_record_can_be_merged_again(tmp_path):
-    def rack(number: int, *gpus: Gpu):
-        fleet = joined(tmp_path / str(number), *gpus)
-        return write_record(tmp_path / f"rack{number}.jsonl", *fleet.measurements)
+def rack(folder: Path, number: int, *gpus: Gpu) -> Path:
+    """The merged record of GPUs that no other rack has."""
+    own = [
+        replace(gpu, changes={"run_id": f"run-{number}-{i}", "device_hash": f"gpu-{number}-{i}"} | gpu.changes)
+        for i, gpu in enumerate(gpus)
+    ]
+    return write_record(folder / f"rack{number}.jsonl", *joined(folder / str(number), *own).measurements)
 
-    hall = join(open_records([rack(1, Gpu(), Gpu(power_w=660.0)), rack(2, Gpu(changes={"device_hash": "x"}),
-                                                                      Gpu(), Gpu(slower=1.2))]))  # fmt: skip
+
+def test_a_merged_record_can_be_merged_again(tmp_path):
+    first = rack(tmp_path, 1, Gpu(), Gpu(power_w=660.0))
+    second = rack(tmp_path, 2, Gpu(), Gpu(), Gpu(slower=1.2))
+
+    hall = join(open_records([first, second]))
 
     line = by_id(hall, "gemm/10")
     assert line.ranks.names[-1] == "rack2: node03"
     assert line.time.median_s == pytest.approx(0.012)
     assert line.power.mean_w == pytest.approx(612.0)  # (4 × 600 + 660) / 5
+    assert line.merged.device_hashes == ("gpu-1-0", "gpu-1-1", "gpu-2-0", "gpu-2-1", "gpu-2-2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"run_id": "run-1-1"}, "holds the same run as"), ({"device_hash": "gpu-1-0"}, "is of the same GPU as")],
+)
+def test_a_record_that_a_merged_one_has_already_is_refused(tmp_path, changes, words):
+    merged = rack(tmp_path, 1, Gpu(), Gpu())
+    (again,) = write_fleet(tmp_path / "again", Gpu(changes=changes))
+
+    for paths in ([merged, again], [again, merged]):
+        with pytest.raises(UsageError, match=words) as caught:
+            open_records(paths)
+        assert "rack1.jsonl` is a merged record" in str(caught.value.hint)
+
+
+def test_a_record_that_a_merged_one_of_merged_ones_has_already_is_refused(tmp_path):
+    racks = [rack(tmp_path, number, Gpu(), Gpu()) for number in (1, 2)]
+    hall = write_record(tmp_path / "hall.jsonl", *join(open_records(racks)).measurements)
+
+    with pytest.raises(UsageError, match=r"rack2.jsonl` holds the same run as .*hall.jsonl"):
+        open_records([hall, racks[1]])

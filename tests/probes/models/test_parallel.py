@@ -31,6 +31,9 @@ ROOT = Path(__file__).parents[3]
 WORLDS = (2, 4)
 LISTED = [(world, strategy) for world in WORLDS for strategy in STRATEGIES if world >= strategy.least_world]
 PIPELINES = [(world, strategy) for world, strategy in LISTED if strategy.id.startswith("pp")]
+GROUPS_OF_ONE = ("alone-tp", "alone-pp")
+"""Steps that communicate with themselves alone, as their way of spreading a step does with others."""
+SENDING = [(w, s) for w, s in LISTED if (w, s) not in PIPELINES and s.id not in GROUPS_OF_ONE]
 
 
 def label(value: object) -> str:
@@ -99,6 +102,16 @@ def test_ranks_that_train_alone_go_their_own_way(seen: Any) -> None:
     assert alone[2] < ddp[2] - 0.01  # each fits its own half of the batch, which is easier
 
 
+@pytest.mark.parametrize("name", GROUPS_OF_ONE)
+def test_ranks_over_groups_of_one_train_as_those_alone_do(name: str, seen: Any) -> None:
+    for world in WORLDS:
+        plain, spread = (seen(world, strategy_named(strategy)) for strategy in ("alone", name))
+
+        assert messages(case_for(strategy_named(name), world), strategy_named(name), world) == ()
+        for rank, same in zip(spread, plain, strict=True):
+            assert rank["losses"] == pytest.approx(same["losses"], abs=1e-5)
+
+
 def test_sharded_ranks_hold_a_fraction_of_what_replicas_hold(seen: Any) -> None:
     for world in WORLDS:
         replicated, sharded = (seen(world, strategy_named(name))[0] for name in ("ddp", "fsdp2"))
@@ -125,7 +138,7 @@ def without_sends(counted: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counted.items() if not name.startswith("send_recv")}
 
 
-@pytest.mark.parametrize(("world", "strategy"), [listed for listed in LISTED if listed not in PIPELINES], ids=label)
+@pytest.mark.parametrize(("world", "strategy"), SENDING, ids=label)
 def test_a_step_sends_what_its_strategy_says(world: int, strategy: Strategy, seen: Any) -> None:
     for rank in seen(world, strategy):
         assert rank["sent"] == expected_of(strategy, world)

@@ -12,7 +12,7 @@ from probes.device.clock import CpuClock
 from probes.device.device import open_device
 from probes.device.faults import PeerFailed
 from probes.ranks.clock import TeamClock
-from probes.ranks.join import Arrival, clocks_apart_s, join, leave, place_from_environment
+from probes.ranks.join import Arrival, clock_note, clocks_apart_s, join, leave, place_from_environment
 from probes.ranks.team import Team, kinds_of_groups
 from probes.timing.trial import CallTrial
 
@@ -26,6 +26,17 @@ def failed_alone(team: Team) -> list[str | None]:
     except PeerFailed:
         return team.failures(None)
     return []
+
+
+def ahead(team: Team) -> str | None:
+    """What all are told where the clock of rank 2 is an hour ahead."""
+    own = time.time
+    if team.place.rank == 2:
+        time.time = lambda: own() + 3600.0
+    try:
+        return clock_note(team)
+    finally:
+        time.time = own
 
 
 def main() -> None:
@@ -49,6 +60,8 @@ def main() -> None:
         "samples_s": batch.samples_s,
         "own_s": batch.own_s,
         "apart_s": clocks_apart_s(team)[0],
+        "agreeing": clock_note(team),
+        "an_hour_ahead": ahead(team),
     }
     told_by_all = team.gather(told)
     if team.leads:

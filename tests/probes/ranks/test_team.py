@@ -67,6 +67,13 @@ def test_a_sample_is_that_of_the_slowest_rank_and_each_keeps_its_own(told: list[
 
 def test_clocks_of_one_node_agree(told: list[dict[str, Any]]) -> None:
     assert abs(told[0]["apart_s"]) < 1.0
+    assert [rank["agreeing"] for rank in told] == [None] * 4
+
+
+def test_the_rank_whose_clock_disagrees_is_named(told: list[dict[str, Any]]) -> None:
+    words = "the clock of node 0 rank 2 is +3600 s from rank 0's: times of day differ, durations do not"
+
+    assert [rank["an_hour_ahead"] for rank in told] == [words] * 4
 
 
 def test_ranks_that_cannot_reach_each_other_go_on_alone() -> None:
@@ -94,3 +101,19 @@ def test_on_several_nodes_groups_are_of_a_node_or_across_them() -> None:
 def test_groups_that_do_not_divide_the_ranks_are_refused() -> None:
     with pytest.raises(ValueError, match="1 ranks do not divide into groups of 2 that are 1 apart"):
         Team().group("tp2", 2)
+
+
+def test_a_rank_of_512_makes_its_own_group_of_each_kind_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    dist = pytest.importorskip("torch.distributed")
+    made: list[list[int]] = []
+    monkeypatch.setattr(dist, "new_group", lambda ranks, **_: made.append(ranks))
+    place = Place(rank=77, world=512, local_rank=5, local_world=8)
+    team = Team(place, "nccl", control=object())
+
+    kinds = kinds_of_groups(place)
+    for kind in kinds[1:]:
+        team.group(*kind)
+
+    assert len(made) == len(kinds) - 1 < 20  # of the 1,020 groups that all ranks make together
+    assert all(77 in ranks for ranks in made)
+    assert {len(ranks) for ranks in made} == {2, 4, 8, 16, 32, 64, 128, 256}

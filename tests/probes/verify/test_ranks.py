@@ -35,3 +35,17 @@ def test_a_step_is_run_again_under_its_own_name_with_the_prediction_from_less() 
     assert target_of(planned, (ALONE,)) is None  # no collectives
     assert target_of(replace(planned, messages=()), tuple(KNOWN)) is None
     assert target_of(replace(planned, unsupported="3 ranks do not divide 8 heads"), tuple(KNOWN)) is None
+
+
+def test_a_step_from_an_earlier_record_says_from_how_many_ranks_it_is() -> None:
+    pytest.importorskip("torch")
+    described = step("ddp", dp=4)
+    planned = point(
+        "parallel_step/ddp", call(), kind="parallel_step", setup=described.setup, shape=described.shape,
+        counts=described.counts, messages=(REDUCE,),
+    )  # fmt: skip
+
+    target = target_of(planned, tuple(KNOWN), "verify/from-2/")
+
+    assert target is not None
+    assert target.probe_id == "verify/from-2/parallel_step/ddp"

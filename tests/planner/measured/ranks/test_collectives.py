@@ -70,6 +70,15 @@ def test_more_ranks_than_were_measured_take_a_rings_share_more() -> None:
     assert charge.seconds == pytest.approx(3 * 1e-4 + 1.5 * 1e-3)
 
 
+def test_a_send_to_the_next_rank_takes_as_long_among_more_ranks() -> None:
+    points = [collective("send_recv", 2, 1e3, 1e-4), collective("send_recv", 2, 1e6, 1.1e-3)]
+
+    charge = MeasuredCollectives(points).charge(message("send_recv", world=4))
+
+    assert charge is not None
+    assert charge.seconds == pytest.approx(1.1e-3)
+
+
 def test_what_was_not_measured_costs_nothing_known_and_one_rank_nothing_at_all() -> None:
     known = MeasuredCollectives(FOUR)
     alone = known.charge(message("all_gather", world=1))

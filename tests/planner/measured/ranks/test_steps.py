@@ -8,6 +8,7 @@ import pytest
 
 from planner.measured.network.messages import StepMessage
 from planner.measured.ranks.steps import predict_step
+from planner.records.communication import Communication
 from planner.records.figures import TimeStatistics
 from planner.records.measurement import Measurement
 from planner.records.work import RunSetup, WorkCounts, WorkShape
@@ -78,6 +79,65 @@ def test_a_pipeline_waits_for_its_first_and_last_micro_batch() -> None:
     predicted = predict_step(step("pp-1f1b", pp=4, vp=1, micro_batches=8), [], "fp32", KNOWN)
 
     assert predicted.time_s == pytest.approx(0.3 * 1.375 + 0.05 / 4)
+
+
+def test_the_rank_with_the_output_layer_holds_a_pipeline_up() -> None:
+    """Two layers on each of two ranks, of 4 + 3 and the attention's 1 in units of hidden²; the output takes 8."""
+    sizes = {"layers": 4, "hidden": 8, "heads": 2, "kv_heads": 2, "head_dim": 4, "ffn_hidden": 8, "seq_len": 8}
+    at = {"pp": 2, "vp": 1, "micro_batches": 8}
+
+    even = predict_step(step("pp-1f1b", 2e9, **sizes, **at, vocab=0), [], "fp32", KNOWN)
+    uneven = predict_step(step("pp-1f1b", 2e9, **sizes, **at, vocab=64), [], "fp32", KNOWN)
+
+    assert even.time_s == pytest.approx(0.3 * 1.125 + 0.05 / 2)
+    assert uneven.time_s == pytest.approx(0.3 * (1.2 + 0.8 / 8) + 0.05 / 2)  # 16 + 8 of 40, and not 20
+
+
+def way(parallel: str, **seconds: float) -> Measurement:
+    """Steps of ranks alone, spread in a way over groups of one."""
+    return replace(
+        ALONE,
+        probe_id=f"parallel_step/{parallel}",
+        setup=replace(ALONE.setup, parallel=parallel),
+        time=TimeStatistics(median_s=0.5, **{f"{phase}_median_s": value for phase, value in seconds.items()}),
+    )
+
+
+TP = way("alone-tp", forward=0.15, backward=0.28, optimizer=0.07)
+FSDP = way("alone-fsdp2", forward=0.11, backward=0.22, optimizer=0.06)
+PP = way("alone-pp", backward=0.4, optimizer=0.05)  # its schedule mixes the passes
+
+
+@pytest.mark.parametrize(
+    ("parallel", "degrees", "seconds"),
+    [
+        ("ddp", {"dp": 4}, 0.35),
+        ("fsdp2", {"dp": 4}, 0.33 + 0.05 / 4 + 0.01),
+        ("tp", {"tp": 4}, 0.43 + 0.05 / 4 + 0.02),
+        ("tp+fsdp2", {"tp": 2, "dp": 2}, 0.43 + 0.03 + 0.05 / 4 + 0.03),
+        ("pp-1f1b", {"pp": 4, "vp": 1, "micro_batches": 8}, 0.4 * 1.375 + 0.05 / 4),
+        ("pp-1f1b+ddp", {"pp": 2, "dp": 2, "vp": 1, "micro_batches": 8}, 0.4 * 1.125 + 0.05 / 2),
+    ],
+)
+def test_a_way_of_spreading_adds_what_it_adds_to_a_step_over_a_group_of_one(
+    parallel: str, degrees: dict[str, int], seconds: float
+) -> None:
+    predicted = predict_step(step(parallel, **degrees), [], "fp32", [*KNOWN, TP, FSDP, PP])
+
+    assert predicted.time_s == pytest.approx(seconds)
+
+
+def test_the_steps_alone_that_a_prediction_rests_on_are_named() -> None:
+    predicted = predict_step(step("tp+fsdp2", tp=2, dp=2), [], "fp32", [*KNOWN, TP, FSDP, PP])
+
+    assert predicted.probe_ids == ("parallel_step/alone", "parallel_step/alone-fsdp2", "parallel_step/alone-tp")
+
+
+def test_the_work_of_a_rank_counts_and_not_that_of_all() -> None:
+    """Steps alone of two ranks with half the arithmetic of four, each as much as one of these."""
+    two = replace(ALONE, counts=WorkCounts(flop_model=2e9), communication=Communication(world=2))
+
+    assert predict_step(step("ddp", dp=4), [], "fp32", [two]).time_s == pytest.approx(0.35)
 
 
 @pytest.mark.parametrize("without", [ALONE.probe_id, "collective"])

@@ -21,6 +21,9 @@ class ListedTeam(Team):
         self.place = Place(world=world, local_world=min(world, 8))
         self.backend = backend
 
+    def _made(self, parts: tuple[tuple[int, ...], ...]) -> None:
+        return None
+
 
 def points(world: int, device: Device = CPU, suite: str = "default", *, has_sensor: bool = False) -> list[Point]:
     team = ListedTeam(world, "nccl" if device.kind == "cuda" else "gloo")
@@ -33,10 +36,22 @@ def test_two_ranks_take_the_strategies_of_one_degree_and_four_the_pairs_too() ->
     of_four = [(point.setup.parallel, point.setup.recompute) for point in points(4)]
 
     assert of_two == [
-        ("alone", "none"), ("ddp", "none"), ("alone-fsdp2", "none"), ("fsdp2", "none"), ("tp", "none"),
-        ("pp-1f1b", "none"), ("cp", "none"), ("pp-interleaved", "none"), ("ddp", "full"),
+        ("alone", "none"), ("ddp", "none"), ("alone-fsdp2", "none"), ("fsdp2", "none"), ("alone-tp", "none"),
+        ("tp", "none"), ("alone-pp", "none"), ("pp-1f1b", "none"), ("pp-interleaved", "none"), ("cp", "none"),
+        ("ddp", "full"),
     ]  # fmt: skip
     assert set(of_four) - set(of_two) == {("tp+fsdp2", "none"), ("pp-1f1b+ddp", "none")}
+
+
+def test_on_a_cpu_steps_take_turns_with_those_alone_that_predict_them() -> None:
+    listed = replace(plan(CPU), team=ListedTeam(4, "gloo"))
+    groups = [[point.setup.parallel for point in group.points] for group in ParallelSteps().groups(listed)]
+
+    assert groups[:3] == [
+        ["alone", "ddp", "alone-fsdp2", "fsdp2"], ["alone-tp", "tp", "tp+fsdp2"],
+        ["alone-pp", "pp-1f1b", "pp-1f1b+ddp", "pp-interleaved"],
+    ]  # fmt: skip
+    assert [len(group) for group in groups[3:]] == [1, 1]
 
 
 def test_the_quick_suite_takes_the_data_parallel_ones() -> None:
