@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 
 from probes.numerics.session.suite import NumericsSession  # noqa: E402 - it needs torch
 from probes.session.listener import Silence  # noqa: E402
+from tests.probes.fake_cuda.installed import fake_cuda  # noqa: E402
 
 MODULE = """
 import torch
@@ -32,6 +33,12 @@ def make(seed):
 def breaks(seed):
     model, batches, _ = make(seed)
     return model, batches, lambda model, batch: model(batch[0][:, :3]).sum()
+
+def loses(seed):
+    model, batches, _ = make(seed)
+    def loss(model, batch):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+    return model, batches, loss
 """
 
 
@@ -132,3 +139,14 @@ def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> No
 
     assert head["tasks"] == ["char-lm"]
     assert any(text.startswith("masked-lm: the budget holds fewer tasks") for text in head["left_out"])
+
+
+def test_a_gpu_that_is_lost_in_a_task_ends_the_run_as_that_and_not_as_the_tasks_fault(tmp_path: Path) -> None:
+    with fake_cuda():
+        session = NumericsSession(options(tmp_path, device="cuda", tasks=("numerics_suite_task:loses",)))
+        try:
+            lost = session.run().lost_device
+        finally:
+            session.close()
+
+    assert lost == "RuntimeError: CUDA error: an illegal memory access was encountered"
