@@ -14,6 +14,7 @@ from planner.records.measurement import Measurement
 from probes.numerics.session.document import SECTIONS, numerics_document
 from probes.numerics.session.options import NumericsOptions
 from probes.numerics.session.parts import parts_path, read_parts
+from probes.record.writer import UnderWay
 
 torch = pytest.importorskip("torch")
 
@@ -101,7 +102,7 @@ def test_a_part_that_was_under_way_in_a_crash_is_left_out_once_and_tried_again_b
     kept = [line for line in lines if not json.loads(line)["key"].startswith(("result", "parity"))]
     parts_path(tmp_path / "r.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
     key = "result/numerics_suite_task:make/parity"
-    (tmp_path / "r.jsonl.underway").write_text(json.dumps([key]), encoding="utf-8")
+    UnderWay(tmp_path / "r.jsonl").begin([key])
 
     after_crash = run(options(tmp_path, resume=True, skip_failed=True, budget_s=2.0))
     document = numerics_document(read_parts(parts_path(tmp_path / "r.jsonl")), None)
