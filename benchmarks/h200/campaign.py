@@ -87,7 +87,7 @@ def verify(place: Workplace) -> int:
 def again(place: Workplace) -> int:
     """A second suite in another process, its agreement with the first, and the claims that one GPU can judge."""
     second = place.out / "suite-2.jsonl"
-    code = place.probe("second suite", second, "--resume", reserve_s=45.0)
+    code = place.probe("second suite", second, "--resume", reserve_s=75.0)
     agreement = (str(place.record), str(second), str(place.out / "agreement.json"))
     agreed = place.python("agreement", str(HERE / "compare_records.py"), *agreement)
     answer = ("--json", "-o", str(place.out / "claims.json"))

@@ -138,6 +138,8 @@ class Workplace:
             with path.open("rb") as source, gzip.open(_part(packed), "wb") as target:
                 shutil.copyfileobj(source, target)
             _part(packed).replace(packed)
+        for path in self.out.glob("*.part"):  # of a command that was cut off
+            path.unlink()
         shutil.rmtree(self.out / "tmp", ignore_errors=True)
         for path in sorted(path for path in self.out.iterdir() if path.is_file()):
             say(f"{path.stat().st_size:>10} {path.name}")
