@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: frameworks launched launching layouts checked help run test fuzz check house rows site versions schema mutants lint types surface readme examples claims startup calibrate accuracy clean images imagefit imagemodels
+.PHONY: frameworks launched launching layouts checked campaign-rehearsal help run test fuzz check house rows site versions schema mutants lint types surface readme examples claims startup calibrate accuracy clean images imagefit imagemodels
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 run: ## set up mpplan and plan a 70B model in FP8: a table here and plan.html
 	$(PYTHON) -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/mpplan estimate --params 70B --precision fp8 --report plan.html
@@ -92,6 +92,9 @@ accuracy: ## write docs/accuracy.md and its chart anew from the shipped publishe
 
 checked: ## write docs/checked.md anew: well-known runs, asked as a person would ask
 	$(BIN)/python -m benchmarks.checked
+
+campaign-rehearsal: ## the commands of a GPU session on the fake GPU, each cut off once: minutes
+	$(BIN)/python -m tests.benchmarks.rehearsal build/campaign --cut
 
 layouts: ## layouts evaluated per second on one core
 	$(BIN)/python -m benchmarks.layouts

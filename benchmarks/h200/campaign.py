@@ -68,10 +68,12 @@ def products(place: Workplace) -> int:
         return code
     out = place.out
     limits = ("--device", place.device, "--record", str(place.record))
-    place.python("limits", str(HERE / "measure_limits.py"), str(out / "limits.json"), *limits, reserve_s=3 * meter_s)
+    by_loop = place.python(
+        "limits", str(HERE / "measure_limits.py"), str(out / "limits.json"), *limits, reserve_s=3 * meter_s
+    )
     meter = ("--device", place.device, "--seconds", f"{meter_s:.0f}")
-    place.python("meter", str(HERE / "measure_meter.py"), str(out / "meter.json"), *meter)
-    return code
+    by_trace = place.python("meter", str(HERE / "measure_meter.py"), str(out / "meter.json"), *meter)
+    return code or by_loop or by_trace
 
 
 def verify(place: Workplace) -> int:
@@ -85,12 +87,12 @@ def verify(place: Workplace) -> int:
 def again(place: Workplace) -> int:
     """A second suite in another process, its agreement with the first, and the claims that one GPU can judge."""
     second = place.out / "suite-2.jsonl"
-    code = place.probe("second suite", second, "--resume", reserve_s=45.0)
+    code = place.probe("second suite", second, "--resume", reserve_s=75.0)
     agreement = (str(place.record), str(second), str(place.out / "agreement.json"))
-    place.python("agreement", str(HERE / "compare_records.py"), *agreement)
+    agreed = place.python("agreement", str(HERE / "compare_records.py"), *agreement)
     answer = ("--json", "-o", str(place.out / "claims.json"))
-    place.python("claims", "-m", "mpplan", "claims", "--records", str(place.record), *answer)
-    return code
+    judged = place.python("claims", "-m", "mpplan", "claims", "--records", str(place.record), *answer)
+    return code or agreed or judged
 
 
 COMMANDS: dict[str, Callable[[Workplace], int]] = {

@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     asked = parser.parse_args()
     probed = probed_rates(asked.record)
+    document: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for shape in SHAPES[asked.device]:
         for recipe in RECIPES[asked.device]:
@@ -132,14 +133,24 @@ def main() -> None:
                  "probe_tflop_per_s": own / TERA if own else None, "probe_over_loop": own / rate if own else None}
             )  # fmt: skip
             sys.stdout.write(f"{rows[-1]}\n")
+            document = {"products": rows}
+            write(asked.out, document)  # what follows may fail, or not be reached
     copy = copy_bytes_per_s(asked.device)
     own = probed.get("bandwidth/copy")
-    document = {
-        "products": rows,
-        "copy": {"loop_bytes_per_s": copy, "probe_bytes_per_s": own, "probe_over_loop": own / copy if own else None},
+    document["copy"] = {
+        "loop_bytes_per_s": copy,
+        "probe_bytes_per_s": own,
+        "probe_over_loop": own / copy if own else None,
     }
-    asked.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write(asked.out, document)
     sys.stdout.write(f"{document['copy']}\n")
+
+
+def write(path: Path, document: dict[str, Any]) -> None:
+    """Write a document whole, or leave the earlier one."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 if __name__ == "__main__":

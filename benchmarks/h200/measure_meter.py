@@ -43,8 +43,14 @@ def main() -> None:
     opened = open_sensor(device.kind, device.uuid)
     document: dict[str, Any] = {"device_name": device.name, "reason": opened.reason}
     if opened.sensor is not None:
-        document |= _measure(device, opened.sensor, asked.seconds, RecordWriter(asked.out.with_suffix(".jsonl")))
-    asked.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record = asked.out.with_suffix(".jsonl")
+        writer = RecordWriter(record)
+        document |= _measure(device, opened.sensor, asked.seconds, writer)
+        writer.close()
+        record.unlink()  # it has traces beside it, and no line
+    part = asked.out.with_name(f"{asked.out.name}.part")  # so that what is there is whole
+    part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    part.replace(asked.out)
     sys.stdout.write(json.dumps(document)[:600] + "\n")
 
 

@@ -95,10 +95,13 @@ class Workplace:
         limit = max(min(self.left_s - reserve_s, limit_s or float("inf")), 1.0)
         say(f"== {name}: at most {limit:.0f} s")
         self.note(f"== {name}")
+        into_path = self.log if stdout is None else _part(stdout)
         try:
-            with self.log.open("ab") as log, (stdout or self.log).open("ab" if stdout is None else "wb") as into:
+            with self.log.open("ab") as log, into_path.open("ab" if stdout is None else "wb") as into:
                 process = subprocess.Popen(command, stdout=into, stderr=log, env=self.environment(), cwd=self.out)
                 code = _wait(process, limit)
+            if stdout is not None:
+                into_path.replace(stdout)
         except OSError as error:
             self.note(f"{command[0]}: {error.strerror}")
             code = 127
@@ -131,11 +134,20 @@ class Workplace:
     def pack(self) -> None:
         """Write a compressed copy of each record and trace beside it, as they are to be kept; list what there is."""
         for path in sorted(self.out.glob("*.jsonl")):
-            with path.open("rb") as source, gzip.open(path.with_name(f"{path.name}.gz"), "wb") as target:
+            packed = path.with_name(f"{path.name}.gz")
+            with path.open("rb") as source, gzip.open(_part(packed), "wb") as target:
                 shutil.copyfileobj(source, target)
+            _part(packed).replace(packed)
+        for path in self.out.glob("*.part"):  # of a command that was cut off
+            path.unlink()
         shutil.rmtree(self.out / "tmp", ignore_errors=True)
         for path in sorted(path for path in self.out.iterdir() if path.is_file()):
             say(f"{path.stat().st_size:>10} {path.name}")
+
+
+def _part(path: Path) -> Path:
+    """Where a file is written until it is whole: a command may be cut off at any point."""
+    return path.with_name(f"{path.name}.part")
 
 
 def _is_missing(wheel: Path) -> bool:

@@ -25,7 +25,7 @@ from planner.measured.kernels import (
 )
 from planner.measured.layers.composition import composition_ratios
 from planner.measured.layers.layer_power import layer_powers
-from planner.measured.layers.power import measured_powers
+from planner.measured.layers.power import attention_powers, measured_powers
 from planner.measured.memory import context_bytes, fragmentation_ratios
 from planner.measured.rates import LayerRun, MeasuredRates, MeasuredValue, Values
 from planner.performance.compute import FLASH_BACKWARD
@@ -69,6 +69,7 @@ def measured_rates(records: Iterable[Measurement]) -> MeasuredRates:
         optimizer_s_per_param=_optimizers(points),
         optimizer_state_bytes_per_param=_states(points),
         power_w=measured_powers(points),
+        attention_power=attention_powers(points),
         composition_ratio={},
         product_fits=products,
         sustained_clock_hz={

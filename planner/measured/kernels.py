@@ -109,13 +109,13 @@ def fit_linear(
         shapes: `[point, dimension]`, positive.
         probe_ids: `[point]`.
         sds: relative standard errors of the points; None where unknown.
-        pull: weight of a pull of coefficients towards 1, one for all or `[column]`, for columns that are themselves
-            predictions in seconds.
+        pull: towards a coefficient of 1, one for all or `[column]`, for columns that are themselves predictions in
+            seconds: being off by all of it costs as much as a relative residual of this size.
     """
     relative, target = columns / seconds[:, None], np.ones(len(seconds))
-    if np.any(np.asarray(pull) > 0):
-        towards = np.diag(np.asarray(pull) * relative.mean(axis=0))
-        relative, target = np.vstack([relative, towards]), np.concatenate([target, towards.sum(axis=1)])
+    pulls = np.broadcast_to(np.asarray(pull, dtype=np.float64), columns.shape[1:])
+    if np.any(pulls > 0):
+        relative, target = np.vstack([relative, np.diag(pulls)]), np.concatenate([target, pulls])
     coefficients = _non_negative(relative, target)
     residuals = np.log(seconds / np.maximum(columns @ coefficients, 1e-300))
     known = [sd for sd in sds if sd is not None]

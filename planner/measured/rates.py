@@ -66,6 +66,17 @@ class MeasuredValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionPower:
+    """Mean power of fused attention that ran alone, forward and backward in turns."""
+
+    head_dim: float
+    """Size of its heads: smaller ones run at a lower rate and draw less."""
+    power_w: MeasuredValue
+    clock_hz: float | None
+    """That it held meanwhile; None where none was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPower:
     """Mean power of layers that were run as a whole, and what they do meanwhile."""
 
@@ -134,6 +145,8 @@ class MeasuredRates:
     """Seconds of casting one element of an operand to FP8, by recipe, eager or compiled."""
     layer_power: dict[LayerRun, LayerPower] = field(default_factory=dict)
     """Power of layers measured whole."""
+    attention_power: dict[str, tuple[AttentionPower, ...]] = field(default_factory=dict)
+    """Power of attention, by compute."""
     sustained_clock_hz: dict[str, float] = field(default_factory=dict)
     """Clock that the rates of products and attention are for, by compute; missing where none was read."""
     full_clock_hz: float | None = None

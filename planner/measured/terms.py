@@ -10,7 +10,8 @@ import numpy as np
 from planner.evidence import Evidence, EvidenceKind
 from planner.kernels.surface import Surface, large_flop_per_s
 from planner.measured.device import evidence_of
-from planner.measured.kernels import measured_attention, measured_surface
+from planner.measured.kernels import USUAL_HEAD, measured_attention, measured_surface
+from planner.measured.layers.power import attention_power
 from planner.measured.rates import Activity, ActivityKind, LayerRun, MeasuredRates, MeasuredValue
 from planner.performance.compute import FLASH_BACKWARD
 from planner.performance.optimizer_step import update_bytes_per_param
@@ -144,7 +145,7 @@ def _exactly(value: float) -> MeasuredValue:
 
 def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> dict[str, MeasuredValue | None]:
     compute, other = _compute(recipe), recipe.policy.other_compute
-    linear = rates.matmul_flop_per_s.get(compute)
+    linear, attention = rates.matmul_flop_per_s.get(compute), attention_power(rates, other, USUAL_HEAD)
     values: dict[str, MeasuredValue | None] = {
         "linear_flop_per_s": linear,
         "other_flop_per_s": rates.matmul_flop_per_s.get(other),
@@ -158,6 +159,7 @@ def _values(rates: MeasuredRates, recipe: Recipe, base: Mapping[str, Term]) -> d
         "power_idle_w": _power(rates, ActivityKind.CONTEXT) or _power(rates, ActivityKind.IDLE),
         "power_linear_w": _power(rates, ActivityKind.MATMUL, compute),
         "power_memory_w": _power(rates, ActivityKind.MEMORY),
+        "power_attention_w": attention.power_w if attention else None,
     }
     if not recipe.fused:  # a stack with its own kernels and buffers has a context and a heap of its own
         values |= {"context_bytes": rates.context_bytes, "fragmentation_ratio": _fragmentation(rates, recipe)}

@@ -55,6 +55,7 @@ class _SharedUnderWay:
     def __init__(self, own: PointLedger | None, team: Team) -> None:
         self._own = own
         self._left = team.shared(() if own is None else own.under_way.left_behind())
+        self._twice = team.shared(() if own is None else own.under_way.left_behind_twice())
 
     def begin(self, probe_ids: Sequence[str]) -> None:
         """See `UnderWay.begin`."""
@@ -69,6 +70,10 @@ class _SharedUnderWay:
     def left_behind(self) -> tuple[str, ...]:
         """See `UnderWay.left_behind`."""
         return self._left
+
+    def left_behind_twice(self) -> tuple[str, ...]:
+        """See `UnderWay.left_behind_twice`."""
+        return self._twice
 
 
 def _read(line: str | None) -> Measurement:

@@ -135,11 +135,13 @@ class UnderWay:
 
     def __init__(self, record: Path) -> None:
         self._path = record.with_name(record.name + ".underway")
+        self._before = self.left_behind()
 
     def begin(self, probe_ids: Sequence[str]) -> None:
         """Note the points that are about to be measured; where that cannot be written, the record soon says so."""
         with suppress(OSError):
-            self._path.write_text(json.dumps(list(probe_ids)), encoding="utf-8")
+            note = {"points": list(probe_ids), "before": list(self._before)}
+            self._path.write_text(json.dumps(note), encoding="utf-8")
 
     def end(self) -> None:
         """Forget them: they are done, or were interrupted from outside."""
@@ -148,9 +150,21 @@ class UnderWay:
 
     def left_behind(self) -> tuple[str, ...]:
         """Points that were under way when the last process died."""
+        return self._noted("points")
+
+    def left_behind_twice(self) -> tuple[str, ...]:
+        """Those of them that were so when the process before that died, too.
+
+        A process that is killed from outside, with its machine for example, dies of no point; twice of the same one is
+        no chance.
+        """
+        before = self._noted("before")
+        return tuple(name for name in self.left_behind() if name in before)
+
+    def _noted(self, key: str) -> tuple[str, ...]:
         try:
-            return tuple(json.loads(self._path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            return tuple(json.loads(self._path.read_text(encoding="utf-8"))[key])
+        except (OSError, ValueError, TypeError, KeyError):
             return ()
 
 

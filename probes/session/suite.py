@@ -105,8 +105,10 @@ class Session:
         self._canary_ratio: float | None = None
         self._canary_at: float | None = None
         self.began = time.monotonic() - options.spent_s
-        self._suspects = frozenset(self.ledger.under_way.left_behind())
-        """Points under way when the last process of this run died: one is to blame, of several any may be."""
+        left = self.ledger.under_way
+        self._suspects = frozenset(left.left_behind() if options.skip_failed else left.left_behind_twice())
+        """Points under way when the last process of this run died: one is to blame, of several any may be. Where a user
+        resumes, whatever ended the process may have come from outside; points that it ended in twice are to blame."""
         self._under_way: tuple[Point, ...] = ()
 
     def _open_ledger(self) -> PointLedger | SharedLedger:
@@ -262,7 +264,8 @@ class Session:
         kept = []
         for recipe in self.plan.recipes:
             known = self.ledger.known.get(f"support/{recipe.id}")
-            if known is None or (known.status != "ok" and self.options.precisions):
+            again = known is not None and known.status == "error" and not self.options.skip_failed
+            if known is None or again or (known.status != "ok" and self.options.precisions):
                 known = self._try_recipe(recipe)
             if known.status == "ok":
                 kept.append(recipe)

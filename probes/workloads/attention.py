@@ -27,6 +27,13 @@ SMALL_HEADS: Heads = (32, 8, 64)
 """A 1B model's: kernels of smaller heads run at a lower rate."""
 SMALL_HEADS_LENGTH = 8192
 CPU_HEADS: Heads = (8, 4, 64)
+METERED_LENGTH = 8192
+"""Length whose power is read, at each size of a head."""
+ENERGY_S = 3.0
+METERED = ("bf16-autocast", "fp16")
+"""The first of these that is measured has its power read; the thorough suite reads all."""
+SHARED = ("tf32", "fp16")
+"""Recipes with the kernel of FP32 and the rates of BF16: fewer points tell."""
 
 
 class AttentionWorkload:
@@ -39,12 +46,15 @@ class AttentionWorkload:
         """One group per length, all types side by side."""
         lengths = (GPU_LENGTHS if plan.on_gpu else CPU_LENGTHS)[plan.suite]
         recipes = [recipe for recipe in plan.kernel_recipes if _has_own_kernel(recipe)]
+        few = [r for r in recipes if r.id not in SHARED] or recipes
         groups = []
         for length in lengths:
             batch = max(TOKENS // length, 1) if plan.on_gpu else 1
-            groups.append(_group(plan, f"attention {length}", [_point(plan, r, length, batch) for r in recipes]))
+            chosen = few if plan.on_gpu and plan.suite == "default" and length > METERED_LENGTH else recipes
+            groups.append(_group(plan, f"attention {length}", [_point(plan, r, length, batch) for r in chosen]))
         if plan.on_gpu and plan.suite != "quick":
-            short = [_point(plan, r, SHORT_LENGTH, 1) for r in recipes if r.operand != "float32"]
+            chosen = few if plan.suite == "default" else recipes
+            short = [_point(plan, r, SHORT_LENGTH, 1) for r in chosen if r.operand != "float32"]
             groups.append(_group(plan, f"attention {SHORT_LENGTH}, one sequence", short))
             length = SMALL_HEADS_LENGTH
             small = [_point(plan, r, length, TOKENS // length, SMALL_HEADS) for r in recipes]
@@ -95,8 +105,16 @@ def _point(plan: ProbePlan, recipe: PrecisionRecipe, length: int, batch: int, he
         ),
         build=partial(_build, recipe, heads, batch, length),
         memory=True,
-        cap_s=0.6 if plan.on_gpu else None,
+        energy_s=ENERGY_S if _is_metered(plan, recipe, length) else 0.0,
     )
+
+
+def _is_metered(plan: ProbePlan, recipe: PrecisionRecipe, length: int) -> bool:
+    """Whether a point's power is read: what attention draws, which is less than products do."""
+    if not (plan.on_gpu and plan.has_sensor) or plan.suite == "quick" or length != METERED_LENGTH:
+        return False
+    measured = {recipe.id for recipe in plan.kernel_recipes}
+    return plan.suite == "thorough" or recipe.id == next((name for name in METERED if name in measured), None)
 
 
 class _AttentionTrial:

@@ -76,8 +76,6 @@ def point_s(plan: ProbePlan, point: Point) -> float:
     """Expected time of one point."""
     step = step_s(plan.device, point)
     cap_s = gpu_cap_s(point, plan.suite)
-    if point.kind == "idle":
-        return SETTLE_S + point.energy_s + BUILD_S
     steps = (MEMORY_STEPS if point.memory else 0) + (GRAPH_STEPS if point.graph else 0)
     if point.graph and step < LONG_S:
         steps += SHORT_STEPS

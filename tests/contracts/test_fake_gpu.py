@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,77 +15,21 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from planner.measured.device import measured_rates
-from planner.records.measurement import Measurement
-from probes.record.options import BUDGETS_S, Options
-from probes.session.outcome import Outcome
-from probes.session.suite import Session
+from probes.record.options import BUDGETS_S
 from probes.verify.document import verify_document
 from probes.verify.run import BUDGETS_S as VERIFY_S
-from probes.verify.run import verify
 from probes.workloads import WORKLOADS
 from probes.workloads.expected import START_S
-from tests.probes.fake_cuda.driver import FakeGpu
-from tests.probes.fake_cuda.installed import fake_cuda
-from tests.probes.fake_cuda.small import FaultyPoints
-
-OUT_OF_MEMORY = "block/llama-3.1-405b/tp8/L4/s8192b1/bf16-fsdp"
-UNCAPTURABLE = "gemm/1024x1024x1024/forward/bf16-autocast"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What came of the run."""
-
-    outcome: Outcome
-    lines: dict[str, Measurement]
-    suite_s: float
-    verify_s: float
-    expected_s: dict[str, float]
-    """Of the suite, by workload."""
-    took_s: dict[str, float]
-    gpu: FakeGpu
-    left_on_a_stream: bool
+from tests.probes.fake_cuda.once import once
+from tests.probes.fake_cuda.suite_run import OUT_OF_MEMORY, UNCAPTURABLE, SuiteRun, run_suite
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    path = tmp_path_factory.mktemp("fake") / "r.jsonl"
-    faulty = FaultyPoints(out_of_memory={OUT_OF_MEMORY}, uncapturable={UNCAPTURABLE})
-    with fake_cuda(faulty) as gpu:
-        session = Session(Options(path=str(path)))
-        expected, took = _account(session)
-        outcome = session.run()
-        suite_s, suite_expected = session.elapsed_s, dict(expected)
-        suite_took = dict(took)
-        verify(session)
-        verify_s = session.elapsed_s - suite_s
-        stray = gpu.stream is not gpu.default_stream
-        session.close()
-    return Run(
-        outcome=outcome, lines=session.ledger.known, suite_s=suite_s, verify_s=verify_s, expected_s=suite_expected,
-        took_s=suite_took, gpu=gpu, left_on_a_stream=stray,
-    )  # fmt: skip
+def run(tmp_path_factory: pytest.TempPathFactory) -> SuiteRun:
+    return once(tmp_path_factory, "suite", run_suite)
 
 
-def _account(session: Session) -> tuple[dict[str, float], dict[str, float]]:
-    """Expected and real time by workload, filled in while the session runs."""
-    expected: dict[str, float] = Counter()
-    took: dict[str, float] = Counter()
-    measure = session.measure
-
-    def measured(group: Any, *others: Any) -> Any:
-        began_s = session.elapsed_s
-        lines = measure(group, *others)
-        name = group.points[0].workload
-        expected[name] += group.estimate_s
-        took[name] += session.elapsed_s - began_s
-        return lines
-
-    session.measure = measured  # type: ignore[method-assign]
-    return expected, took
-
-
-def test_every_workload_gives_points_and_nothing_is_left_out(run: Run) -> None:
+def test_every_workload_gives_points_and_nothing_is_left_out(run: SuiteRun) -> None:
     measured = Counter(line.setup.workload for line in run.lines.values() if line.status == "ok")
 
     assert run.outcome.lost_device is None
@@ -95,29 +37,29 @@ def test_every_workload_gives_points_and_nothing_is_left_out(run: Run) -> None:
     assert set(measured) >= {workload.name for workload in WORKLOADS}
 
 
-def test_only_what_was_made_to_fail_fails(run: Run) -> None:
+def test_only_what_was_made_to_fail_fails(run: SuiteRun) -> None:
     failed = {name: line.status for name, line in run.lines.items() if line.status != "ok"}
 
     assert failed == {OUT_OF_MEMORY: "oom", "support/mxfp8": "unsupported"}
 
 
-def test_the_suite_and_the_verification_end_within_their_times(run: Run) -> None:
+def test_the_suite_and_the_verification_end_within_their_times(run: SuiteRun) -> None:
     assert run.suite_s <= BUDGETS_S["cuda"]["default"]
     assert run.verify_s <= VERIFY_S["cuda"]
 
 
-def test_what_is_expected_of_a_workload_is_about_what_it_takes(run: Run) -> None:
+def test_what_is_expected_of_a_workload_is_about_what_it_takes(run: SuiteRun) -> None:
     # the clock of the fake GPU converges at once, a real one may need all of its cap; soaking is no workload's
     for name, expected_s in run.expected_s.items():
         if name not in ("bandwidth", "idle"):
             assert 0.5 * expected_s - 2.0 <= run.took_s[name] <= 1.15 * expected_s + 2.0, name
 
 
-def test_the_expected_times_of_the_suite_with_its_start_fit_eight_minutes(run: Run) -> None:
+def test_the_expected_times_of_the_suite_with_its_start_fit_eight_minutes(run: SuiteRun) -> None:
     assert sum(run.expected_s.values()) + START_S <= BUDGETS_S["cuda"]["default"]
 
 
-def test_a_product_that_cannot_be_captured_is_measured_launch_by_launch(run: Run) -> None:
+def test_a_product_that_cannot_be_captured_is_measured_launch_by_launch(run: SuiteRun) -> None:
     line = run.lines[UNCAPTURABLE]
 
     assert line.status == "ok"
@@ -125,17 +67,17 @@ def test_a_product_that_cannot_be_captured_is_measured_launch_by_launch(run: Run
     assert "cuda_graph" in run.lines[UNCAPTURABLE.replace("bf16-autocast", "fp16")].setup.recipe_flags
 
 
-def test_a_failed_capture_leaves_the_stream_of_all_later_work_as_it_was(run: Run) -> None:
+def test_a_failed_capture_leaves_the_stream_of_all_later_work_as_it_was(run: SuiteRun) -> None:
     assert not run.left_on_a_stream
 
 
-def test_a_composition_ratio_follows_for_the_main_recipes(run: Run) -> None:
+def test_a_composition_ratio_follows_for_the_main_recipes(run: SuiteRun) -> None:
     ratios = measured_rates(run.lines.values()).composition_ratio
 
     assert {("bf16-fsdp", False), ("fp8", False), ("fp8", True)} <= {(r.recipe, r.compiled) for r in ratios}
 
 
-def test_every_target_is_predicted_and_run(run: Run) -> None:
+def test_every_target_is_predicted_and_run(run: SuiteRun) -> None:
     targets = [line for line in run.lines.values() if line.kind == "verify"]
 
     assert len(targets) == 13
@@ -144,7 +86,14 @@ def test_every_target_is_predicted_and_run(run: Run) -> None:
         assert line.predicted.memory_bytes is not None, line.probe_id
 
 
-def test_memory_is_predicted_to_three_percent(run: Run) -> None:
+def test_a_verification_that_is_asked_for_again_measures_nothing_again(run: SuiteRun) -> None:
+    targets = [name for name, line in run.lines.items() if line.kind == "verify"]
+
+    assert sorted(line.probe_id for line in run.again) == sorted(targets)
+    assert run.again_s == 0.0
+
+
+def test_memory_is_predicted_to_three_percent(run: SuiteRun) -> None:
     # the one real figure here: bytes of the small models' tensors, as measured and as tracked in another process
     summary = verify_document(run.lines.values())["summary"]["memory"]
 
@@ -152,7 +101,7 @@ def test_memory_is_predicted_to_three_percent(run: Run) -> None:
     assert summary["median_abs_error"] <= 0.03
 
 
-def test_energy_windows_are_read_from_the_counter_and_agree_with_the_power_field(run: Run) -> None:
+def test_energy_windows_are_read_from_the_counter_and_agree_with_the_power_field(run: SuiteRun) -> None:
     windows = [line for line in run.lines.values() if line.power.mean_w is not None and line.kind != "idle"]
 
     assert len(windows) >= 20
@@ -160,7 +109,7 @@ def test_energy_windows_are_read_from_the_counter_and_agree_with_the_power_field
     assert Counter(line.energy.quality for line in windows)["ok"] >= 0.9 * len(windows)
 
 
-def test_the_record_is_json_that_holds_no_identifier_of_the_gpu(run: Run, tmp_path: Path) -> None:
+def test_the_record_is_json_that_holds_no_identifier_of_the_gpu(run: SuiteRun, tmp_path: Path) -> None:
     from planner.records.jsonl import to_line
 
     text = "\n".join(to_line(line) for line in run.lines.values())

@@ -5,13 +5,7 @@ What the fake GPUs stand for is in `fake_cuda/`; their rates are made up, so tha
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,12 +14,11 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from planner.records.communication import OPS
-from planner.records.jsonl import MeasurementFile, read_measurements
 from planner.records.measurement import Measurement
 from probes.precisions import choose
 from probes.process.worker import EXIT_DEVICE_LOST
 from probes.ranks.team import Place, Team
-from probes.record.options import RANKS_BUDGETS_S, Options
+from probes.record.options import RANKS_BUDGETS_S
 from probes.record.ranks_summary import waiting_power_w
 from probes.timing.regime import WHOLE_STEPS
 from probes.timing.trial import ProbePlan
@@ -33,80 +26,24 @@ from probes.workloads import DISTRIBUTED
 from probes.workloads.distributed.collective import GPU_SIZES
 from probes.workloads.expected import START_S
 from tests.probes.build import H200
-from tests.probes.ranks.test_join import free_port
+from tests.probes.fake_cuda.once import once
+from tests.probes.ranks.fake_run import OUT_OF_MEMORY, RanksRun, run_broken, run_mixed, run_quick
 
-ROOT = Path(__file__).parents[2]
-LIMIT_S = 240.0
 NAMES = ("node 0 rank 0", "node 0 rank 1")
-OUT_OF_MEMORY = (
-    "collective/all_gather/world/1x2/4194304",
-    "parallel_step/llama-3.2-1b-L16-s2048b8/ddp/1x2/bf16-autocast",
-)
-"""Of one point that others are measured beside, and of one whose steps follow in the build."""
-CAPPED = {"power_limit_w": 500.0, "sm_clock_hz": 1.2e9, "clock_event_mask": 0x40, "slowness_ratio": 1.25}
-"""A rank slowed down by heat (NVML's clock event reason 0x40)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What came of a run of two ranks."""
-
-    codes: tuple[int, ...]
-    """Exit codes in order of ranks."""
-    events: list[dict[str, Any]]
-    """Of rank 0."""
-    record: MeasurementFile | None
-
-    @property
-    def points(self) -> tuple[Measurement, ...]:
-        """What was measured."""
-        assert self.record is not None
-        return self.record.latest()
-
-
-def run_ranks(path: Path, special: dict[str, Any], **options: Any) -> Run:
-    """Run the probe on two fake GPUs, and wait until both ranks have ended."""
-    asked = Options(**({"device": "cuda", "suite": "quick", "ranks": 2, "path": str(path), "join_s": 60.0} | options))
-    command = [sys.executable, "-m", "tests.probes.ranks.fake_gpus", asked.to_json(), json.dumps(special)]
-    port = str(free_port())
-    processes = []
-    for rank in range(2):
-        placed = {
-            "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
-        }  # fmt: skip
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=os.environ | placed, cwd=ROOT,
-        )  # fmt: skip
-        processes.append(process)
-    try:
-        said, _ = processes[0].communicate(timeout=LIMIT_S)
-        processes[1].communicate(timeout=LIMIT_S)
-    finally:
-        for process in processes:
-            process.kill()
-    return Run(
-        codes=tuple(process.returncode for process in processes),
-        events=[json.loads(line) for line in said.splitlines()],
-        record=read_measurements(path) if path.exists() else None,
-    )
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The quick suite, where rank 1 is slow and runs out of memory twice."""
-    path = tmp_path_factory.mktemp("ranks") / "r.jsonl"
-    return run_ranks(path, {"1": CAPPED | {"out_of_memory": OUT_OF_MEMORY}}, precisions=("bf16-autocast",))
+def run(tmp_path_factory: pytest.TempPathFactory) -> RanksRun:
+    return once(tmp_path_factory, "ranks", run_quick)
 
 
 @pytest.fixture(scope="module")
-def timed(run: Run) -> list[Measurement]:
+def timed(run: RanksRun) -> list[Measurement]:
     """Points of which both ranks have times."""
     return [point for point in run.points if point.status == "ok" and point.kind != "support"]
 
 
-def test_every_workload_gives_points_and_nothing_is_left_out(run: Run) -> None:
+def test_every_workload_gives_points_and_nothing_is_left_out(run: RanksRun) -> None:
     measured = Counter(point.setup.workload for point in run.points if point.status == "ok")
 
     assert run.codes == (0, 0)
@@ -114,13 +51,13 @@ def test_every_workload_gives_points_and_nothing_is_left_out(run: Run) -> None:
     assert set(measured) >= {workload.name for workload in DISTRIBUTED}
 
 
-def test_memory_that_runs_out_on_one_rank_is_the_result_on_both_and_the_run_goes_on(run: Run) -> None:
+def test_memory_that_runs_out_on_one_rank_is_the_result_on_both_and_the_run_goes_on(run: RanksRun) -> None:
     failed = {point.probe_id: (point.status, point.reason) for point in run.points if point.status != "ok"}
 
     assert failed == dict.fromkeys(OUT_OF_MEMORY, ("oom", "node 0 rank 1: not enough memory on the device"))
 
 
-def test_collectives_are_measured_by_nccl_in_every_operation_and_size(run: Run) -> None:
+def test_collectives_are_measured_by_nccl_in_every_operation_and_size(run: RanksRun) -> None:
     points = [point.communication for point in run.points if point.kind == "collective"]
 
     assert {(at.op, at.bytes) for at in points} == {(op, float(size)) for op in OPS for size in GPU_SIZES[::4]}
@@ -157,7 +94,7 @@ def test_the_rank_that_heat_slowed_down_is_named_and_the_line_called_throttled(t
     assert {point.sampling.quality for point in timed} == {"throttled"}
 
 
-def test_the_power_of_waiting_is_that_of_ranks_that_wait(run: Run) -> None:
+def test_the_power_of_waiting_is_that_of_ranks_that_wait(run: RanksRun) -> None:
     (point,) = (point for point in run.points if point.kind == "waiting")
     rested_w, waited_w = point.ranks.power_w
 
@@ -184,7 +121,7 @@ def test_products_and_collectives_slow_each_other_down_by_what_both_at_once_take
         assert overlap.collective_slowdown_ratio is not None
 
 
-def test_the_record_holds_no_identifier_of_a_gpu(run: Run) -> None:
+def test_the_record_holds_no_identifier_of_a_gpu(run: RanksRun) -> None:
     lines = [event["line"] for event in run.events if event["event"] == "measured"]
 
     assert len(lines) > 30
@@ -192,15 +129,11 @@ def test_the_record_holds_no_identifier_of_a_gpu(run: Run) -> None:
 
 
 @pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """NCCL fails on rank 1 while rank 0 waits for it; each process is shown one GPU alone."""
-    path = tmp_path_factory.mktemp("broken") / "r.jsonl"
-    alone = {"index": 0, "count": 1}
-    special = {"0": alone, "1": alone | {"broken": ["waiting/all_reduce"]}}
-    return run_ranks(path, special, workloads=("waiting",), precisions=("bf16-autocast",))
+def broken(tmp_path_factory: pytest.TempPathFactory) -> RanksRun:
+    return once(tmp_path_factory, "broken", run_broken)
 
 
-def test_an_error_of_nccl_on_one_rank_ends_both_as_a_lost_device_and_is_named(broken: Run) -> None:
+def test_an_error_of_nccl_on_one_rank_ends_both_as_a_lost_device_and_is_named(broken: RanksRun) -> None:
     words = (
         "node 0 rank 1: DistBackendError: NCCL error in: … remote process exited or there was a network error, "
         "NCCL version 2.29.3"
@@ -212,14 +145,14 @@ def test_an_error_of_nccl_on_one_rank_ends_both_as_a_lost_device_and_is_named(br
     assert (point.status, point.reason) == ("error", f"the device was lost: {words}")
 
 
-def test_processes_that_are_shown_one_gpu_each_take_that_one(broken: Run) -> None:
+def test_processes_that_are_shown_one_gpu_each_take_that_one(broken: RanksRun) -> None:
     (canary,) = (point for point in broken.points if point.kind == "canary")
 
     assert (canary.status, canary.ranks.names) == ("ok", NAMES)
 
 
-def test_ranks_on_different_gpus_all_end_before_anything_is_measured(tmp_path: Path) -> None:
-    mixed = run_ranks(tmp_path / "r.jsonl", {"1": {"name": "NVIDIA A100-SXM4-80GB"}})
+def test_ranks_on_different_gpus_all_end_before_anything_is_measured(tmp_path_factory: pytest.TempPathFactory) -> None:
+    mixed = once(tmp_path_factory, "mixed", run_mixed)
 
     assert mixed.codes == (4, 4)
     assert mixed.events[-1]["message"] == "node 0 rank 1 has NVIDIA A100-SXM4-80GB, rank 0 NVIDIA H200"

@@ -274,3 +274,9 @@ def test_an_unknown_precision_is_a_usage_error_that_lists_the_known() -> None:
         choose(["bf17"])
 
     assert all(name in str(caught.value.hint) for name in PRECISIONS)
+
+
+def test_a_recipe_of_a_package_that_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    assert recipe_by_id("mxfp8").unsupported_on(old((10, 0))) == "needs torchao, which is not installed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.errors import UsageError
@@ -10,7 +12,7 @@ from probes.models.shapes import LLAMA_8B, LLAMA_70B, LLAMA_70B_TP8, LLAMA_405B_
 from probes.record.options import BUDGETS_S, SUITES
 from probes.timing.trial import Point, PointGroup, TrialOutcome, Workload
 from probes.workloads import WORKLOADS, choose
-from probes.workloads.expected import START_S
+from probes.workloads.expected import START_S, step_s
 from probes.workloads.gemm import copies_of
 from tests.probes.build import CPU, H200, plan
 
@@ -182,3 +184,11 @@ def test_the_layers_of_the_cpu_suite_run_forward_and_backward(point: Point) -> N
 
     assert phases == ["forward", "backward"]
     assert all(parameter.grad is not None for parameter in trial.training.updated if parameter.dim() > 1)
+
+
+def test_a_gpu_that_no_row_describes_is_expected_to_be_as_fast_as_it_has_processors() -> None:
+    (group,) = (group for group in groups(choose(["power"], 1)[-1], "cuda", "default") if "memory" in group.name)
+    (point,) = group.points
+    known, small = (plan(replace(H200, name=name, sm_count=count)) for name, count in (("H200", 132), ("Other", 33)))
+
+    assert step_s(small.device, point) == pytest.approx(4.0 * step_s(known.device, point), rel=0.05)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
-from planner.measured.kernels import COMPUTE
-from planner.measured.rates import Activity, ActivityKind, MeasuredValue
+from planner.measured.kernels import COMPUTE, USUAL_HEAD
+from planner.measured.rates import Activity, ActivityKind, AttentionPower, MeasuredRates, MeasuredValue
 from planner.records.measurement import Measurement
 
 TWO_SOURCES_SD, SINGLE_SOURCE_SD = 0.02, 0.10
@@ -20,6 +21,30 @@ def measured_powers(points: Sequence[Measurement]) -> dict[Activity, MeasuredVal
         if activity is not None and power is not None:
             powers[activity] = power
     return powers
+
+
+def attention_powers(points: Sequence[Measurement]) -> dict[str, tuple[AttentionPower, ...]]:
+    """Power of attention whose energy was read over a window, by kind of compute."""
+    powers: dict[str, tuple[AttentionPower, ...]] = {}
+    for point in points:
+        power, compute = measured_power(point), COMPUTE.get(point.setup.recipe or "")
+        if point.kind == "attention" and power is not None and compute is not None:
+            window = AttentionPower(
+                head_dim=float(point.shape.head_dim or USUAL_HEAD),
+                power_w=power,
+                clock_hz=point.device_state.sm_clock_median_hz,
+            )
+            powers[compute] = (*powers.get(compute, ()), window)
+    return powers
+
+
+def attention_power(rates: MeasuredRates, compute: str, head_dim: float) -> AttentionPower | None:
+    """The window of the nearest size of a head; None where none was read in this kind of compute.
+
+    FP16 attention does the arithmetic of BF16, and draws as much.
+    """
+    windows = rates.attention_power.get(compute) or (rates.attention_power.get("bf16", ()) if compute == "fp16" else ())
+    return min(windows, key=lambda window: abs(log(window.head_dim / head_dim)), default=None)
 
 
 def measured_power(point: Measurement) -> MeasuredValue | None:

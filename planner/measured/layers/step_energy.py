@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from planner.measured.clocks import clock_ratio_of
 from planner.measured.kernels import COMPUTE, HIGH, log_mean
+from planner.measured.layers.power import attention_power
 from planner.measured.layers.steps import (
     ATTENTION,
     CASTS,
@@ -22,7 +23,7 @@ from planner.measured.layers.steps import (
     StepFit,
     StepTime,
 )
-from planner.measured.layers.workloads import DescribedWork
+from planner.measured.layers.workloads import DescribedWork, PointWork, work_of
 from planner.measured.rates import Activity, ActivityKind, MeasuredRates
 from planner.rates.parameters import shipped_parameters
 from planner.records.measurement import Measurement
@@ -69,10 +70,10 @@ class EnergyFit:
         return self._at(target, low_hz)
 
     def _at(self, target: DescribedWork, clock_hz: float | None) -> StepEnergy | None:
-        step = self.steps.seconds(target, self.rates, clock_hz)
-        if step is None:
+        step, work = self.steps.seconds(target, self.rates, clock_hz), work_of(target)
+        if step is None or work is None:
             return None
-        drawn_j = dynamic_j(step, self.rates, self.steps.recipe, self.idle_w, clock_hz)
+        drawn_j = dynamic_j(step, work, self.rates, self.steps.recipe, self.idle_w, clock_hz)
         if drawn_j is None:
             return None
         return StepEnergy(time_s=step.total_s, energy_j=self.idle_w * step.total_s + self.scale * drawn_j)
@@ -87,10 +88,16 @@ def fit_energy(steps: StepFit, anchors: Sequence[Measurement], rates: MeasuredRa
     for anchor in anchors:
         power_w, time_s = anchor.power.mean_w, anchor.time.median_s
         clock_hz = anchor.device_state.sm_clock_median_hz
-        step = steps.seconds(anchor, rates, clock_hz)
-        if power_w is None or time_s is None or step is None or anchor.energy.quality not in ("ok", "single"):
+        step, work = steps.seconds(anchor, rates, clock_hz), work_of(anchor)
+        if (
+            power_w is None
+            or time_s is None
+            or step is None
+            or work is None
+            or anchor.energy.quality not in ("ok", "single")
+        ):
             continue
-        drawn_j = dynamic_j(step, rates, steps.recipe, idle, clock_hz)
+        drawn_j = dynamic_j(step, work, rates, steps.recipe, idle, clock_hz)
         if drawn_j:
             scales.append((power_w - idle) * time_s / drawn_j)
     if not scales or min(scales) <= 0:
@@ -98,7 +105,9 @@ def fit_energy(steps: StepFit, anchors: Sequence[Measurement], rates: MeasuredRa
     return EnergyFit(steps=steps, rates=rates, idle_w=idle, scale=log_mean(scales)[0])
 
 
-def dynamic_j(step: StepTime, rates: MeasuredRates, recipe: str, idle_w: float, clock_hz: float | None) -> float | None:
+def dynamic_j(
+    step: StepTime, work: PointWork, rates: MeasuredRates, recipe: str, idle_w: float, clock_hz: float | None
+) -> float | None:
     """What the kinds of work of a step draw beyond idle power, as if each ran alone; None where a power is missing.
 
     The energy of arithmetic grows with a power of the clock (`clock_exponent`, less 1 for the time that it saves).
@@ -106,26 +115,55 @@ def dynamic_j(step: StepTime, rates: MeasuredRates, recipe: str, idle_w: float, 
     compute = COMPUTE.get(recipe, recipe)
     high = HIGH.get(compute, compute)
     memory_w = _watts(rates, ActivityKind.MEMORY)
-    product_w, high_w = (_watts(rates, ActivityKind.MATMUL, kind) for kind in (compute, high))
-    if memory_w is None or product_w is None or high_w is None:
+    products, end_products = (_product_power(rates, kind) for kind in (compute, high))
+    if memory_w is None or products is None or end_products is None:
         return None
-    known = shipped_parameters()
-    kernel_w = _watts(rates, ActivityKind.MATMUL, ATTENTION_KERNELS.get(high, high)) or high_w
-    attention_w = kernel_w * known.find("power_attention").value / known.find("power_at_limit").value
-    exponent = known.find("clock_exponent").value - 1.0
+    attention = _attention_power(rates, high, work.attention_head, end_products)
+    exponent = shipped_parameters().find("clock_exponent").value - 1.0
 
-    def arithmetic(kind: int, watts: float, of: str) -> float:
-        faster = clock_ratio_of(clock_hz, rates.sustained_clock_hz.get(of)) or 1.0
-        drawn_w: float = max(watts - idle_w, 0.0) * faster**exponent
-        return step.kinds_s[kind] * drawn_w
+    def arithmetic(kind: int, power: _Power, of: str) -> float:
+        """Seconds are those at the clock that the rates are for, watts those at the clock of their own window."""
+        slower = clock_ratio_of(rates.sustained_clock_hz.get(of), power.clock_hz) or 1.0
+        faster = clock_ratio_of(clock_hz, power.clock_hz) or 1.0
+        drawn_w: float = max(power.mean_w - idle_w, 0.0) * faster**exponent
+        return step.kinds_s[kind] * slower * drawn_w
 
     traffic_s = sum(step.kinds_s[kind] for kind in (TRAFFIC, CASTS, END_TRAFFIC)) + step.optimizer_s
     return (
-        arithmetic(PRODUCTS, product_w, compute)
-        + arithmetic(ATTENTION, attention_w, high)
-        + arithmetic(END_PRODUCTS, high_w, high)
+        arithmetic(PRODUCTS, products, compute)
+        + arithmetic(ATTENTION, attention, high)
+        + arithmetic(END_PRODUCTS, end_products, high)
         + traffic_s * max(memory_w - idle_w, 0.0)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Power:
+    """Of arithmetic that runs alone."""
+
+    mean_w: float
+    clock_hz: float | None
+    """That it held meanwhile."""
+
+
+def _product_power(rates: MeasuredRates, compute: str) -> _Power | None:
+    """Power of products; FP16's are BF16's, of which alone the default suite reads it."""
+    for kind in (compute, "bf16") if compute == "fp16" else (compute,):
+        mean_w = _watts(rates, ActivityKind.MATMUL, kind)
+        if mean_w is not None:
+            return _Power(mean_w=mean_w, clock_hz=rates.sustained_clock_hz.get(kind))
+    return None
+
+
+def _attention_power(rates: MeasuredRates, high: str, head_dim: float, products: _Power) -> _Power:
+    """Power of attention as it was read, else what is usual beside that of products of its kind."""
+    window = attention_power(rates, high, head_dim)
+    if window is not None:
+        return _Power(mean_w=window.power_w.value, clock_hz=window.clock_hz)
+    known = shipped_parameters()
+    kernel_w = _watts(rates, ActivityKind.MATMUL, ATTENTION_KERNELS.get(high, high)) or products.mean_w
+    usual = known.find("power_attention").value / known.find("power_at_limit").value
+    return _Power(mean_w=kernel_w * usual, clock_hz=products.clock_hz)
 
 
 def _watts(rates: MeasuredRates, kind: ActivityKind, of: str | None = None) -> float | None:

@@ -1,7 +1,7 @@
 """The time of a training step that was not run, from small ones that were: kernels give the shape, anchors the scale.
 
 For one recipe and one implementation of a model, forward and backward are fitted to anchors as non-negative multiples
-of what the kernels of the same record predict, with a weak pull towards 1. A few anchors carry a few multiples: which
+of what the kernels of the same record predict, pulled towards 1. A few anchors carry a few multiples: which
 kinds of work share one is chosen by leaving each anchor out (`GROUPINGS`). On a GPU a step takes as long as the device
 or the host, whichever is slower. What is left over at anchors is carried to near shapes.
 """
@@ -54,10 +54,15 @@ GROUPINGS: tuple[Grouping, ...] = (
     (ARITHMETIC, (ATTENTION,), (TRAFFIC,), (FIXED,), (END_TRAFFIC,)),
 )
 """Kinds of work that share a multiple, fewest multiples first."""
-PULLS = {PRODUCTS: 0.1, ATTENTION: 0.1, END_PRODUCTS: 0.1, TRAFFIC: 0.03, FIXED: 0.03, END_TRAFFIC: 0.03}
-"""Weight of the pull of a multiple towards 1, by the first kind of work in it: at 0.1, being off by its whole expected
-share costs as much as a 10 % residual of that share. Products and attention were measured as such; how much memory
-traffic and how many kernels a library needs is a guess."""
+RESIDUAL_SD = 0.02
+"""Relative error of a step's time that the kinds of work leave over."""
+MEASURED_SD, GUESSED_SD = 0.1, 1.0
+"""Of a multiple: products and attention were measured as such, how much memory traffic and how many kernels a library
+needs is a guess. It is no wider for a kind that takes little of the anchors: it may take much of a target."""
+PULLS = dict.fromkeys((PRODUCTS, CASTS, ATTENTION, END_PRODUCTS), RESIDUAL_SD / MEASURED_SD) | dict.fromkeys(
+    (TRAFFIC, FIXED, END_TRAFFIC), RESIDUAL_SD / GUESSED_SD
+)
+"""Of a multiple towards 1, by kind of work; where several share one, that of the kind that is least known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +241,7 @@ def _left_out_error(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool)
 def _fit(steps: Sequence[_Step], grouping: Grouping, *, pulled: bool) -> _DeviceFit:
     shapes = np.array([step.shape for step in steps])
     ids, sds = [step.probe_id for step in steps], [step.relative_sd for step in steps]
-    pull = [PULLS[group[0]] if pulled else 0.0 for group in grouping]
+    pull = [min(PULLS[kind] for kind in group) if pulled else 0.0 for group in grouping]
 
     def fit(kinds: Sequence[Floats], seconds: Sequence[float]) -> LinearFit:
         columns = np.array([_grouped(of, grouping) for of in kinds])

@@ -89,9 +89,9 @@ def test_a_coefficient_that_would_be_negative_is_0_and_the_better_one_is_fitted_
 
 
 def test_a_pull_draws_a_coefficient_towards_1_with_its_weight():
-    # (c / 2 - 1)^2 twice, and (0.1 x (c - 1) / 2)^2: c = (1 + 0.0025) / (0.5 + 0.0025)
+    # (c / 2 - 1)^2 twice, and (0.1 x (c - 1))^2: c = (1 + 0.01) / (0.5 + 0.01)
     assert fitted([[1.0], [1.0]], [2.0, 2.0]).coefficients == pytest.approx((2.0,))
-    assert fitted([[1.0], [1.0]], [2.0, 2.0], pull=0.1).coefficients == pytest.approx((1.0025 / 0.5025,))
+    assert fitted([[1.0], [1.0]], [2.0, 2.0], pull=0.1).coefficients == pytest.approx((1.01 / 0.51,))
 
 
 def test_the_noise_of_the_points_is_the_root_mean_square_of_those_known():

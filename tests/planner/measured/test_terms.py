@@ -4,7 +4,15 @@ import pytest
 
 from planner.evidence import EvidenceKind
 from planner.measured.device import measured_rates
-from planner.measured.rates import Activity, ActivityKind, LayerPower, LayerRun, MeasuredRates, MeasuredValue
+from planner.measured.rates import (
+    Activity,
+    ActivityKind,
+    AttentionPower,
+    LayerPower,
+    LayerRun,
+    MeasuredRates,
+    MeasuredValue,
+)
 from planner.measured.terms import LEAST_SD, measured_terms
 from planner.rates.ladder import resolve_rates
 from planner.used.kernels import attention_used, products_used
@@ -196,3 +204,11 @@ def test_the_power_of_whole_layers_scales_what_their_kinds_of_work_draw():
     products_w = 690.0 * base["product_power_ratio"].value
     modelled_w = 0.5 * products_w + 0.1 * base["power_attention_w"].value + 0.4 * 430.0
     assert measured["power_stack_error_ratio"].value == pytest.approx(560.0 / modelled_w)
+
+
+def test_the_power_of_attention_is_that_of_its_own_window():
+    windows = (AttentionPower(head_dim=64.0, power_w=value(450.0), clock_hz=None),
+               AttentionPower(head_dim=128.0, power_w=value(580.0), clock_hz=None))  # fmt: skip
+
+    assert terms(replace(EMPTY, attention_power={"bf16": windows}))["power_attention_w"].value == 580.0
+    assert "power_attention_w" not in terms(EMPTY)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.errors import CannotMeasureError
+from planner.errors import CannotMeasureError, UsageError
 from probes.device.device import cpu_name, open_device
 from tests.probes.build import CPU, H200
 
@@ -39,3 +39,15 @@ def test_a_machine_without_a_gpu_says_what_can_be_measured_instead() -> None:
         open_device(None)
 
     assert "`mpplan probe --device cpu` measures the CPU" in str(caught.value.hint)
+
+
+def test_a_gpu_that_is_not_there_is_a_usage_error_that_counts_those_that_are() -> None:
+    pytest.importorskip("torch")
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    with fake_cuda():
+        assert open_device("cuda", 0).name == "NVIDIA H200"
+        with pytest.raises(UsageError, match="there is no GPU 7") as caught:
+            open_device("cuda", 7)
+
+    assert caught.value.hint == "this machine has GPUs 0 to 0"

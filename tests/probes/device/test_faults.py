@@ -49,3 +49,23 @@ def test_a_device_that_was_never_used_is_not_lost() -> None:
 def test_a_machine_without_what_triton_builds_with_is_recognised(error: Exception) -> None:
     assert lacks_compiler(error)
     assert not lacks_compiler(RuntimeError("shape mismatch"))
+
+
+def test_a_gpu_in_use_is_asked_twice_since_an_error_of_an_earlier_launch_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch = pytest.importorskip("torch")
+    pending: list[str] = []
+
+    def synchronize() -> None:
+        if pending:
+            raise RuntimeError(pending.pop())
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+
+    assert device_answers()
+    pending.append("CUDA error: invalid argument")
+    assert device_answers()
+    pending.extend(["CUDA error: device-side assert triggered"] * 2)
+    assert not device_answers()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.energy.meter import MeterCheck, check_meter
+from probes.energy.meter import MeterCheck, _edges, check_meter
 from tests.probes.energy.test_power import trace
 
 
@@ -43,3 +43,9 @@ def test_a_power_field_that_is_off_is_off_at_every_length(check: MeterCheck) -> 
 
 def test_a_trace_without_a_counter_cannot_be_judged() -> None:
     assert check_meter(trace(650.0, 30.0, field_w=650.0, counter=False), 1.0, 29.0) is None
+
+
+def test_a_counter_that_is_read_later_than_a_window_begins_has_no_edges_there() -> None:
+    readings = trace(650.0, 30.0, field_w=650.0)
+
+    assert _edges(readings, readings[0].time_s - 1.0, 29.0) is None

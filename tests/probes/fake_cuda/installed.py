@@ -31,6 +31,7 @@ from tests.probes.fake_cuda.nccl import replace_nccl
 from tests.probes.fake_cuda.nvml import FakeNvml
 from tests.probes.fake_cuda.scaled_mm import checked_scaled_mm
 from tests.probes.fake_cuda.small import SMALL_LLAMAS, FaultyPoints, SmallBuild, small_model
+from tests.probes.fake_cuda.traced import traced
 from tests.probes.fake_cuda.virtual_time import VirtualTime
 
 IDLE_BYTES = 2**12
@@ -41,7 +42,7 @@ MOST_COPIES = 24
 
 def serve_small(pipe: Connection, device: Device, seed: int, cases: Sequence[TrackedCase]) -> None:
     """`probes.memory.side.serve` in a process of its own, of models as small as those that the fake GPU runs."""
-    with fake_cuda(), pytest.MonkeyPatch.context() as patch:
+    with traced(), fake_cuda(), pytest.MonkeyPatch.context() as patch:
         patch.setattr("probes.memory.side.track_case", _track_small)
         serve(pipe, device, seed, cases)
 

@@ -81,7 +81,8 @@ class ModelledTrial:
         self._trial, self._point, self._gpu = trial, point, gpu
         self._uncapturable = point.probe_id in faulty.uncapturable
         self._broken = point.probe_id in faulty.broken
-        self._phases_s = law.phases_of(point)
+        times = trial.steps if point.kind == "gemm" else 1  # a step of a product may run several
+        self._phases_s = {phase: times * seconds for phase, seconds in law.phases_of(point).items()}
         self._marks: list[str] = []
         self._steps = 0
         self._noise = random.Random(point.probe_id)

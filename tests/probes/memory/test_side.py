@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from multiprocessing import Pipe
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from probes.memory.side import InlineTracker, SideTracker, TrackedCase, TrackingError, open_tracker
+from probes.memory.side import InlineTracker, SideTracker, TrackedCase, TrackingError, open_tracker, serve
 from probes.models.cases import ModelCase
 from tests.probes.build import CPU, H200
 
@@ -69,3 +70,13 @@ def test_a_tracker_that_was_not_started_says_so() -> None:
 def test_memory_is_tracked_beside_a_gpu_and_in_the_process_that_measures_a_cpu() -> None:
     assert isinstance(open_tracker(H200, 0), SideTracker)
     assert isinstance(open_tracker(CPU, 0), InlineTracker)
+
+
+def test_what_a_case_fails_with_is_sent_in_its_place() -> None:
+    ours, theirs = Pipe(duplex=False)
+
+    serve(theirs, CPU, 0, [UNKNOWN])
+
+    case, result = ours.recv()
+    assert (case, type(result)) == (UNKNOWN, str)
+    assert "nobody's" in result

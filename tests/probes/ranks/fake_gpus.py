@@ -15,6 +15,7 @@ from probes.process.worker import main
 from tests.probes.fake_cuda.board import Board
 from tests.probes.fake_cuda.installed import fake_cuda
 from tests.probes.fake_cuda.small import FaultyPoints
+from tests.probes.fake_cuda.traced import traced
 
 
 def board_of(local_rank: int, local_world: int, special: dict[str, Any]) -> Board:
@@ -33,6 +34,6 @@ def faulty_of(special: dict[str, Any]) -> FaultyPoints:
 if __name__ == "__main__":
     wrong = json.loads(sys.argv.pop(2)).get(os.environ["RANK"], {})
     local_rank, local_world = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
-    with fake_cuda(faulty_of(wrong), board_of(local_rank, local_world, wrong)):
+    with traced(), fake_cuda(faulty_of(wrong), board_of(local_rank, local_world, wrong)):
         code = main()
     sys.exit(code)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("torch")
 
 from probes.record.provenance import provenance
-from tests.probes.build import CPU
+from tests.probes.build import CPU, H200
 
 
 def environment(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
@@ -49,3 +51,28 @@ def test_a_cpu_has_no_cuda_and_no_board() -> None:
     assert (where.device.kind, where.device.compute_capability, where.device.mig) == ("cpu", None, None)
     assert (where.software.cuda_version, where.software.driver_version) == (None, None)
     assert where.software.torch_version is not None
+
+
+def test_a_gpu_has_its_board_as_far_as_nvml_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.probes.fake_cuda.installed import fake_cuda
+    from tests.probes.fake_cuda.nvml import FakeNvml
+
+    def refused(*_: object) -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    pynvml = pytest.importorskip("pynvml")
+    monkeypatch.setattr(FakeNvml, "nvmlDeviceGetEccMode", refused)
+    with fake_cuda():
+        where = provenance(H200)
+
+    assert (where.device.compute_capability, where.device.ecc, where.device.pcie_generation) == ("9.0", None, 5)
+    assert (where.software.driver_version, where.software.nccl_version) == ("580.00", "2.29.3")
+
+
+def test_a_gpu_that_nvml_does_not_see_has_no_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.probes.fake_cuda.installed import fake_cuda
+
+    with fake_cuda():
+        where = provenance(replace(H200, uuid="66666666-2222-3333-4444-555555555555"))
+
+    assert (where.device.kind, where.device.pcie_generation, where.software.driver_version) == ("cuda", None, None)

@@ -37,7 +37,7 @@ def statuses(session: Session) -> dict[str, str]:
 def test_the_one_point_that_the_last_process_died_of_is_written_down_and_not_run(tmp_path: Path) -> None:
     UnderWay(tmp_path / "r.jsonl").begin(["bandwidth/copy"])
 
-    with opened(tmp_path / "r.jsonl", "bandwidth") as session:
+    with opened(tmp_path / "r.jsonl", "bandwidth", skip_failed=True) as session:
         session.run()
 
     assert statuses(session)["bandwidth/copy"] == "error"
@@ -59,7 +59,7 @@ def test_a_group_that_the_last_process_died_of_is_measured_point_by_point(
     monkeypatch.setattr(session_module, "run_group", counting)
     UnderWay(tmp_path / "r.jsonl").begin(["bandwidth/copy", "bandwidth/add"])
 
-    with opened(tmp_path / "r.jsonl", "bandwidth") as session:
+    with opened(tmp_path / "r.jsonl", "bandwidth", skip_failed=True) as session:
         session.run()
 
     assert (statuses(session)["bandwidth/copy"], statuses(session)["bandwidth/add"]) == ("ok", "ok")
@@ -69,12 +69,30 @@ def test_a_group_that_the_last_process_died_of_is_measured_point_by_point(
 def test_a_recipe_whose_product_killed_the_last_process_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     UnderWay(tmp_path / "r.jsonl").begin(["support/bf16-pure"])
 
-    with opened(tmp_path / "r.jsonl", "launch", precisions=("fp32", "bf16-pure")) as session:
+    with opened(tmp_path / "r.jsonl", "launch", precisions=("fp32", "bf16-pure"), skip_failed=True) as session:
         session.run()
 
     assert statuses(session)["support/bf16-pure"] == "error"
     assert [recipe.id for recipe in session.plan.recipes] == ["fp32"]
     assert statuses(session)["launch/host"] == "ok"
+
+
+def test_what_a_process_was_killed_in_once_is_tried_again_when_a_user_resumes_and_given_up_after_the_second_time(
+    tmp_path: Path,
+) -> None:
+    record = tmp_path / "r.jsonl"
+    UnderWay(record).begin(["support/fp32"])
+
+    with opened(record, "launch", resume=True) as session:
+        session.run()
+
+    assert statuses(session)["support/fp32"] == "ok"
+    UnderWay(record).begin(["bandwidth/copy"])
+    UnderWay(record).begin(["bandwidth/copy"])
+    with opened(record, "bandwidth", resume=True) as session:
+        session.run()
+    assert statuses(session)["bandwidth/copy"] == "error"
+    assert statuses(session)["bandwidth/add"] == "ok"
 
 
 def lose(group: Any, *others: Any) -> Any:

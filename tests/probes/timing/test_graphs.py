@@ -103,9 +103,10 @@ class Capture:
 def test_each_graph_is_warmed_up_and_captured_on_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Capture(monkeypatch)
 
-    trials = [GraphTrial(CallTrial(call=lambda: None)) for _ in range(2)]
+    trials = [GraphTrial(CallTrial(call=lambda: None, held_bytes=64.0)) for _ in range(2)]
 
     assert [trial.steps for trial in trials] == [20, 20]
+    assert [trial.held_bytes for trial in trials] == [64.0, 64.0]
     assert seen.captured == seen.warmed
     assert seen.captured[0] is not seen.captured[1]
 

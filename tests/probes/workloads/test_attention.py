@@ -39,3 +39,18 @@ def test_the_least_traffic_is_the_operands_and_results_of_three_passes() -> None
 
 def test_fp8_recipes_have_no_attention_of_their_own() -> None:
     assert {point.recipe.id for point in POINTS.values()} == {"fp32", "tf32", "fp16", "bf16-autocast"}
+
+
+METERED = {point.probe_id for group in AttentionWorkload().groups(plan(H200, has_sensor=True)) for point in group.points
+           if point.energy_s}  # fmt: skip
+
+
+def test_power_is_read_once_for_each_size_of_a_head_where_there_is_a_sensor() -> None:
+    assert {"attention/s8192/bf16-autocast", "attention/s8192d64/bf16-autocast"} == METERED
+    assert not any(point.energy_s for point in POINTS.values())
+
+
+def test_what_shares_a_kernel_or_its_rates_is_left_out_at_the_ends() -> None:
+    assert {name.split("/")[-1] for name in POINTS if "/s16384/" in name} == {"fp32", "bf16-autocast"}
+    assert {name.split("/")[-1] for name in POINTS if "/s2048b1/" in name} == {"bf16-autocast"}
+    assert {name.split("/")[-1] for name in POINTS if "/s8192/" in name} == {"fp32", "tf32", "fp16", "bf16-autocast"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.models.shapes import LLAMA_70B_TP8
+from probes.record.options import CLAIMS_SUITE
 from probes.timing.trial import Point
 from probes.workloads.gemm import Gemm, layer_shapes, least_bytes
 from tests.probes.build import CPU, H200, plan
@@ -58,3 +59,9 @@ def test_strict_fp32_is_left_out_where_it_takes_seconds() -> None:
 
 def test_a_cpu_measures_small_products_only() -> None:
     assert max(point.counts.flop_model for point in points(CPU).values()) == 2 * 1024**3
+
+
+def test_a_claim_of_the_literature_needs_large_squares_alone() -> None:
+    sizes = {(p.shape.gemm_m, p.shape.gemm_n, p.shape.gemm_k) for p in points(H200, CLAIMS_SUITE).values()}
+
+    assert sizes == {(8192, 8192, 8192), (4096, 4096, 4096), (16384, 16384, 16384)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.measured.layers.power import measured_power, measured_powers
+from planner.measured.device import measured_rates
+from planner.measured.layers.power import attention_power, attention_powers, measured_power, measured_powers
 from planner.measured.rates import Activity, ActivityKind
 from tests.planner.recorded import H200, a_measurement
 
@@ -38,3 +39,27 @@ def test_power_is_known_by_what_the_device_did() -> None:
 
     assert powers[Activity(kind=ActivityKind.IDLE)].value == 75.0
     assert powers[Activity(kind=ActivityKind.MATMUL, of="bf16")].value == 600.0
+
+
+def attention(head_dim: int, mean_w: float, **changes: object):
+    return window(
+        "ok", mean_w, probe_id=f"attention/d{head_dim}", kind="attention", head_dim=head_dim,
+        sm_clock_median_hz=1.9e9, **changes,
+    )  # fmt: skip
+
+
+def test_attention_draws_what_the_window_of_the_nearest_head_says() -> None:
+    rates = measured_rates([attention(128, 560.0), attention(64, 470.0)])
+
+    for head_dim, mean_w in ((64, 470.0), (80, 470.0), (128, 560.0), (256, 560.0)):
+        power = attention_power(rates, "bf16", head_dim)
+        assert power is not None
+        assert (power.power_w.value, power.clock_hz) == (mean_w, 1.9e9)
+    assert attention_power(rates, "fp16", 128) == attention_power(rates, "bf16", 128)
+    assert attention_power(rates, "fp32", 128) is None
+
+
+def test_attention_without_a_sound_window_has_no_power() -> None:
+    assert (
+        attention_powers([window("short", kind="attention"), window("ok", None, kind="attention"), window("ok")]) == {}
+    )

@@ -93,3 +93,33 @@ def test_without_a_power_of_each_kind_or_a_metered_anchor_there_is_no_such_predi
 
     assert fit_energy(fit, METERED, bare) is None
     assert fit_energy(fit, ANCHORS, rates_of()) is None
+
+
+def test_a_window_of_attention_says_what_long_sequences_draw() -> None:
+    def long_w(*windows: Measurement) -> float:
+        rates = rates_of(*windows)
+        fit = fit_step(METERED, rates)
+        assert fit is not None
+        energy = fit_energy(fit, METERED, rates)
+        assert energy is not None
+        predicted = energy.at_limit(step(16, 16384))
+        assert predicted is not None
+        return predicted.energy_j / predicted.time_s
+
+    little, much = (window("attention", watts, head_dim=128) for watts in (300.0, 650.0))
+
+    assert long_w(little) < long_w() < long_w(much)
+
+
+def test_fp16_draws_what_bf16_does_where_it_was_not_read() -> None:
+    fp16 = [replace(point, setup=replace(point.setup, recipe="fp16")) for point in METERED]
+    products = [
+        replace(point, setup=replace(point.setup, recipe="fp16")) for point in kernels() if point.kind == "gemm"
+    ]
+    rates = rates_of(*(replace(point, probe_id=f"{point.probe_id}/fp16") for point in products))
+    fit = fit_step(fp16, rates)
+    assert fit is not None
+    energy = fit_energy(fit, fp16, rates)
+
+    assert energy is not None
+    assert energy.at_limit(step(16, 8192)) is not None

@@ -36,3 +36,10 @@ def test_recipes_are_chosen_by_name_in_the_order_of_harshness():
     assert tuple(recipe.id for recipe in choose_lower([])) == USUAL
     with pytest.raises(UsageError, match="unknown precision `fp7`"):
         choose_lower(["fp7"])
+
+
+def test_what_a_gpu_has_is_emulated_without_the_package_that_calls_it(monkeypatch):
+    monkeypatch.setattr("probes.numerics.lowering.recipes.find_spec", lambda name: None)
+    (recipe,) = (recipe for recipe in LOWER if recipe.needs and recipe.real_from)
+
+    assert recipe.mode_on("cuda", B200) == ("emulated", f"needs {recipe.needs}, which is not installed")

@@ -14,11 +14,13 @@ from planner.records.measurement import Measurement
 from probes.numerics.session.document import SECTIONS, numerics_document
 from probes.numerics.session.options import NumericsOptions
 from probes.numerics.session.parts import parts_path, read_parts
+from probes.record.writer import UnderWay
 
 torch = pytest.importorskip("torch")
 
 from probes.numerics.session.suite import NumericsSession  # noqa: E402 - it needs torch
 from probes.session.listener import Silence  # noqa: E402
+from tests.probes.fake_cuda.installed import fake_cuda  # noqa: E402
 
 MODULE = """
 import torch
@@ -32,6 +34,12 @@ def make(seed):
 def breaks(seed):
     model, batches, _ = make(seed)
     return model, batches, lambda model, batch: model(batch[0][:, :3]).sum()
+
+def loses(seed):
+    model, batches, _ = make(seed)
+    def loss(model, batch):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+    return model, batches, loss
 """
 
 
@@ -94,7 +102,7 @@ def test_a_part_that_was_under_way_in_a_crash_is_left_out_once_and_tried_again_b
     kept = [line for line in lines if not json.loads(line)["key"].startswith(("result", "parity"))]
     parts_path(tmp_path / "r.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
     key = "result/numerics_suite_task:make/parity"
-    (tmp_path / "r.jsonl.underway").write_text(json.dumps([key]), encoding="utf-8")
+    UnderWay(tmp_path / "r.jsonl").begin([key])
 
     after_crash = run(options(tmp_path, resume=True, skip_failed=True, budget_s=2.0))
     document = numerics_document(read_parts(parts_path(tmp_path / "r.jsonl")), None)
@@ -132,3 +140,14 @@ def test_tasks_for_which_the_budget_is_too_small_are_named(tmp_path: Path) -> No
 
     assert head["tasks"] == ["char-lm"]
     assert any(text.startswith("masked-lm: the budget holds fewer tasks") for text in head["left_out"])
+
+
+def test_a_gpu_that_is_lost_in_a_task_ends_the_run_as_that_and_not_as_the_tasks_fault(tmp_path: Path) -> None:
+    with fake_cuda():
+        session = NumericsSession(options(tmp_path, device="cuda", tasks=("numerics_suite_task:loses",)))
+        try:
+            lost = session.run().lost_device
+        finally:
+            session.close()
+
+    assert lost == "RuntimeError: CUDA error: an illegal memory access was encountered"

@@ -1,0 +1,55 @@
+"""What is slow to make is made once in a run of the tests, also where workers of pytest-xdist share them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tests.probes.fake_cuda.traced import TRACED_TO
+
+Made = TypeVar("Made")
+LINES = "lines"
+"""Folder beside what was made: which lines of the probe ran."""
+
+
+def shared_folder(factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of the tests, the same for all of its workers."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
+    """What `make` returns for a folder of its own; the first worker that asks makes it, the others wait.
+
+    Processes that measure which lines run (`traced`) leave them beside it.
+    """
+    folder = shared_folder(factory) / name
+    folder.mkdir(exist_ok=True)
+    made = folder / "made.pickle"
+    with _alone(folder / "lock"):
+        if not made.exists():
+            (folder / LINES).mkdir(exist_ok=True)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv(TRACED_TO, str(folder / LINES))
+                whole = pickle.dumps(make(folder))
+            made.write_bytes(whole)
+    result: Made = pickle.loads(made.read_bytes())
+    return result
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Only one process at a time is in here."""
+    import fcntl
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
