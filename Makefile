@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: frameworks launched launching layouts checked campaign-rehearsal help run test fuzz check house rows site versions schema mutants lint types surface readme examples claims startup calibrate accuracy clean images imagefit imagemodels
+.PHONY: frameworks launched launching layouts checked campaign-rehearsal help run test fuzz check house rows site versions schema mutants lint types surface readme examples claims claimnumerics startup calibrate accuracy clean images imagefit imagemodels
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -57,6 +57,9 @@ examples: ## write docs/examples/ anew: runs the commands of the worked examples
 
 claims: ## judge every claim of the literature anew: docs/claims.md and the verdicts that reports show
 	$(BIN)/python -m tools.claims
+
+claimnumerics: ## train for real in FP16 and BF16 (15 minutes, a CPU) and keep what claims read of it
+	$(BIN)/python -m tools.claim_numerics
 
 startup: ## cold start of the program as a ratio to `import numpy`
 	$(BIN)/python -m benchmarks.startup

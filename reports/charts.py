@@ -141,6 +141,8 @@ class Mark:
     label: str
     """For the tooltip."""
     strong: bool = False
+    ranged: bool = False
+    """Whether its ranges are drawn even where it is not strong."""
     name: str = ""
     """Label written beside the point; empty for none."""
     name_anchor: str = "start"

@@ -29,6 +29,8 @@ class Span:
     low: float
     """Percent from the left."""
     high: float
+    detail: str = ""
+    """Under the label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +73,23 @@ class IntervalDrawing:
 def bars_path(counts: Sequence[float], first: int) -> str:
     """Bars of width 1 from `first` on, the largest 100 high, as one path; a bar that would not be seen is left out."""
     most = max(counts, default=0.0) or 1.0
-    drawn = []
-    for place, count in enumerate(counts):
+    drawn, end = [], None  # bars that stand side by side are one figure, closed along the ground
+    for place, count in enumerate(counts, start=first):
         tall = round(100.0 * count / most)
         if tall > 0:
-            drawn.append(f"M{first + place} 100v{-tall}h.9v{tall}z")
-    return "".join(drawn)
+            drawn.append("h.1" if place == end else f"M{place} 100" if end is None else f"zM{place} 100")
+            drawn.append(f"v{-tall}h.9v{tall}")
+            end = place + 1
+    return "".join([*drawn, "z"] if drawn else [])
 
 
-def span_on(label: str, least: float, most: float, low: float, high: float) -> Span:
+def span_on(label: str, least: float, most: float, low: float, high: float, detail: str = "") -> Span:
     """A format's range on an axis from `low` to `high`, cut where it goes beyond."""
 
     def at(value: float) -> float:
         return percent(100.0 * (min(max(value, low), high) - low) / (high - low))
 
-    return Span(label=label, low=at(least), high=at(most))
+    return Span(label=label, low=at(least), high=at(most), detail=detail)
 
 
 NEARLY = 1e-9

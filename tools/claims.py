@@ -13,15 +13,16 @@ from typing import Any
 
 from mpplan.api.claim_ledger import claims
 from planner.claims.case import Case
+from planner.claims.claim import Claim
 from planner.claims.evidence.arithmetic import PUE, Change, deepseek_figures, most_w_per_gpu
 from planner.claims.shipped import FILE, table_of
-from planner.claims.verdict import VERDICTS, Judged, agrees, quantity
+from planner.claims.verdict import Judged
 from planner.hardware.catalogue import find_gpu
+from reports.text.judged import counts, ends, source_of, stands_words, verdict_words
 from reports.text.messages import word
 
 TEMPLATE = Path(__file__).with_name("claims.template.md")
 PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
-WORDS = dict(zip(VERDICTS, ("holds", "holds under conditions", "does not hold", "cannot be judged here"), strict=True))
 
 
 def _whole(value: float) -> str:
@@ -38,25 +39,14 @@ def _row(change: Change) -> str:
     return f"{_whole(change.before)} | {_whole(change.after)} | {_change(change.ratio)}"
 
 
-def _middle(entry: Judged, case: Case) -> str:
-    return "" if case.mid is None else word(quantity(case.mid, case.unit or entry.claim.unit))
+def _span(claim: Claim, case: Case) -> str:
+    low, _, high = ends(claim, case)
+    return f"{low} to {high}" if low else ""
 
 
-def _span(entry: Judged, case: Case) -> str:
-    if case.low is None or case.high is None or case.low == case.high:
-        return ""
-    return " to ".join(word(quantity(end, case.unit or entry.claim.unit)) for end in (case.low, case.high))
-
-
-def _says(entry: Judged, case: Case) -> str:
-    if case.mid is None:
-        return "not found"
-    return "beside" if case.beside else "yes" if agrees(entry.claim, case) else "no"
-
-
-def _source(case: Case) -> str:
-    """The source; a command as code, so that a reader can run it."""
-    return f"`{case.source}`" if case.source.startswith("mpplan ") else case.source.replace("|", "/")
+def _cell(text: str) -> str:
+    """Text that does not end a cell."""
+    return text.replace("|", "/")
 
 
 def _peak(frm: str) -> float:
@@ -70,12 +60,11 @@ def page(judged: Sequence[Judged]) -> str:
 
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     environment.filters |= {"whole": _whole, "change": _change, "capital": lambda text: text[:1].upper() + text[1:]}
-    counts = [(sum(entry.verdict == name for entry in judged), words) for name, words in WORDS.items()]
     values: dict[str, Any] = {
         "judged": judged, "own": deepseek_figures(), "most_w": most_w_per_gpu(), "pue": PUE, "row": _row, "peak": _peak,
-        "word": word, "middle": _middle, "span": _span, "says": _says, "source": _source,
-        "verdict": lambda entry: WORDS[entry.verdict],
-        "counts": "; ".join(f"{words.capitalize()}: {count}" for count, words in counts),
+        "word": word, "middle": lambda claim, case: ends(claim, case)[1], "span": _span, "says": stands_words,
+        "source": lambda case: _cell(source_of(case)), "verdict": lambda entry: verdict_words(entry.verdict),
+        "counts": "; ".join(f"{words.capitalize()}: {count}" for words, count in counts(list(judged))),
     }  # fmt: skip
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 

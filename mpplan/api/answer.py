@@ -88,7 +88,7 @@ def answer_question(ask: Ask, *, command: tuple[str, ...] = ()) -> Result:
     answer = planned(question, command=command, records=records, measured=known.measured, parameters=known.parameters)
     answer = replace(answer, warnings=(*answer.warnings, *known.notices))
     answer = chosen(answer, known.chosen) if known.chosen else answer
-    answer = with_safety(answer, known.training.findings, known.training.shown)
+    answer = with_safety(answer, known.training.findings, question.stack, known.training.shown)
     return Result(answer=_noted(answer, question, calibration), damage=known.damage if records else ())
 
 
@@ -108,8 +108,9 @@ def resolved(ask: Ask) -> Known:
     if is_open(ask):
         settled = settle(ask, parameters)
         ask, notes = settled.ask, settled.notes
-    known = _with_network(_recorded(ask, ask.text(RECORDS), parameters), network, parameters)
-    known = _with_training(known, ask.text(NUMERICS), parameters)
+    training = _named_training(ask.text(NUMERICS))
+    known = _with_network(_recorded(ask, ask.text(RECORDS), parameters, training), network, parameters)
+    known = _with_training(known, training, parameters)
     return replace(known, calibration=calibration, chosen=notes)
 
 
@@ -138,36 +139,56 @@ class Known:
         return None if self.calibration is None else self.calibration.parameters
 
 
-def _recorded(ask: Ask, records: str | None, parameters: Parameters | None) -> Known:
-    """The question with the terms of measurement records, where there are any."""
+def _recorded(ask: Ask, records: str | None, parameters: Parameters | None, training: Training | None) -> Known:
+    """The question with the terms of measurement records, where there are any.
+
+    A document of training may have a precision planned beside those that are compared anyway.
+    """
     from planner.question.resolve import NO_DEVICES, resolve
     from planner.records.home import any_records
 
     if records is None and not any_records():
-        return Known(question=resolve(ask, NO_DEVICES), measured={})
+        question, added = _compared(resolve(ask, NO_DEVICES), training)
+        return Known(question=question, measured={}, notices=added)
     from mpplan.api.measurements import chosen_records, damage, measured_for, own_devices
     from mpplan.api.record_shelf import RecordShelf
     from mpplan.api.safety import recorded_training
 
     shelf = RecordShelf(records)
-    question = resolve(ask, own_devices(shelf))
+    question, added = _compared(resolve(ask, own_devices(shelf)), training)
     gpus = [cluster.gpu.id for cluster in question.clusters]
     chosen = chosen_records(shelf, gpus)
     return Known(
         question=question, measured=measured_for(question, chosen, parameters),
-        notices=(*chosen.notices, *shelf.notices),
+        notices=(*chosen.notices, *shelf.notices, *added),
         damage=damage(chosen.all), networks=chosen.networks, named=records is not None,
         training=recorded_training(shelf, gpus),
     )  # fmt: skip
 
 
-def _with_training(known: Known, name: str | None, parameters: Parameters | None) -> Known:
-    """The same with the document of `mpplan numerics` that was named, and with the steps that loss scaling skips."""
-    if name is None and not known.training.findings:
-        return known
-    from mpplan.api.safety import named_training, with_skipped_steps
+def _named_training(name: str | None) -> Training | None:
+    if name is None:
+        return None
+    from mpplan.api.safety import named_training
 
-    training = known.training if name is None else named_training(name)
+    return named_training(name)
+
+
+def _compared(question: Question, training: Training | None) -> tuple[Question, tuple[Message, ...]]:
+    if training is None or not training.shown:
+        return question, ()
+    from mpplan.api.safety import with_trained_precision
+
+    return with_trained_precision(question, training.shown)
+
+
+def _with_training(known: Known, named: Training | None, parameters: Parameters | None) -> Known:
+    """The same with the document of `mpplan numerics` that was named, and with the steps that loss scaling skips."""
+    training = known.training if named is None else named
+    if not training.findings and named is None:
+        return known
+    from mpplan.api.safety import with_skipped_steps
+
     measured = with_skipped_steps(known.question, known.measured, training.findings, parameters)
     return replace(known, measured=measured, training=training)
 

@@ -19,6 +19,7 @@ def claims(
     *,
     topics: Iterable[str] = (),
     records: str | None = None,
+    numerics: str | None = None,
     watch: Callable[[int], Callable[[int], None] | None] = lambda total: None,
 ) -> list[Judged]:
     """Claims of the literature, each with its verdict and evidence.
@@ -27,16 +28,17 @@ def claims(
         only: ids; empty: all.
         topics: topics; empty: all.
         records: a record file; None: the newest of the user's own, where there is one.
+        numerics: a document of `mpplan numerics --json`; None: the user's newest such training, else what ships.
         watch: given the number of claims, what is told how many are judged.
 
     Raises:
-        UsageError: no such claim or topic, or the record cannot be read.
-        InputFileError: no line of the record can be used.
+        UsageError: no such claim or topic, or a file cannot be read.
+        InputFileError: no line of the record can be used, or the document is none.
     """
     from planner.claims.ledger import verdict_on
 
-    chosen = _chosen(list(only), list(topics))
-    known = known_here(records)
+    chosen = chosen_claims(only, topics)
+    known = known_here(records, numerics)
     judged = []
     progress = watch(len(chosen))
     for number, claim in enumerate(chosen, 1):
@@ -46,35 +48,43 @@ def claims(
     return judged
 
 
-def _chosen(only: list[str], topics: list[str]) -> list[Claim]:
+def chosen_claims(only: Iterable[str], topics: Iterable[str]) -> list[Claim]:
+    """The claims of some ids and topics, each once.
+
+    Raises:
+        UsageError: no such claim or topic.
+    """
     from planner.claims.claim import find_claim, load_claims
 
     named = [find_claim(name) for name in only] or list(load_claims().values())
-    known = dict.fromkeys(claim.topic for claim in load_claims().values())
-    for topic in topics:
+    known, wanted = dict.fromkeys(claim.topic for claim in load_claims().values()), list(topics)
+    for topic in wanted:
         if topic not in known:
             raise UsageError(f"unknown topic `{topic}`", hint=f"topics are {', '.join(known)}")
-    return [claim for claim in {claim.id: claim for claim in named}.values() if not topics or claim.topic in topics]
+    return [claim for claim in {claim.id: claim for claim in named}.values() if not wanted or claim.topic in wanted]
 
 
-def known_here(records: str | None = None) -> Known:
-    """The evidence at hand: the planner, what ships, and a record.
+def known_here(records: str | None = None, numerics: str | None = None) -> Known:
+    """The evidence at hand: the planner, what ships, a record, and training in lower precisions.
 
     Raises:
         UsageError, InputFileError: as `claims`.
     """
     from mpplan.api.answer import estimate
+    from mpplan.api.claim_record import named_training, newest_training
     from planner.claims.evidence.known import Known
 
-    found = _records(records)
-    if not found:
-        return Known(ask=estimate)
-    points = tuple(point for record in found for point in record.file.latest())
-    return Known(ask=estimate, points=points, record=" and ".join(record.name for record in found))
+    trained = newest_training() if numerics is None else named_training(numerics)
+    read = _records(records)
+    points = tuple(point for record in read for point in record.file.latest())
+    return Known(ask=estimate, points=points, record=" and ".join(record.name for record in read), trained=trained)
 
 
 def _records(records: str | None) -> list[StoredRecord]:
-    """The record named; else the newest of the user's own and the newest that was measured for claims."""
+    """The record named; else the newest of the user's own and the newest that was measured for claims.
+
+    A record of training alone holds no device's rates: it would stand before one that does.
+    """
     from mpplan.api.claim_record import newest_claims_record
     from planner.errors import InputFileError
     from planner.records.home import any_records, user_path
@@ -86,11 +96,14 @@ def _records(records: str | None) -> list[StoredRecord]:
             raise InputFileError(f"{records}:1: expected a measurement record", hint="`mpplan check FILE` says more")
         return [record]
     measured = newest_claims_record()
-    found = [] if measured is None else [measured]
+    newest = [] if measured is None else [measured]
     if not any_records():
-        return found
-    own = [summary for summary in list_records() if not summary.shipped and summary.facts.problem is None]
-    return [*found, open_record(max(own, key=lambda summary: summary.facts.date or "").path)] if own else found
+        return newest
+    own = [
+        summary for summary in list_records()
+        if not summary.shipped and summary.facts.problem is None and not summary.facts.numerics_only
+    ]  # fmt: skip
+    return [*newest, open_record(max(own, key=lambda summary: summary.facts.date or "").path)] if own else newest
 
 
 def to_claims_document(judged: Iterable[Judged]) -> dict[str, Any]:

@@ -1,16 +1,24 @@
-"""Measures what this machine can tell of the literature's claims, into a record beside those that plans rest on."""
+"""The user's own evidence for claims: what `mpplan claims --measure` measures, and what `mpplan numerics` trained."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.errors import CannotMeasureError
+from planner.errors import CannotMeasureError, InputFileError, MpplanError
 
 if TYPE_CHECKING:
+    from planner.claims.evidence.trained import Trained
     from planner.records.store import StoredRecord
     from probes.session.listener import Listener
 
+READ_BY = {
+    "end-to-end": ("c01", "c05", "c06", "c07", "c08", "c10", "c11", "c12", "c13", "c18", "c19", "c23"),
+    "gemm": ("c09", "c11"),
+    "optimizer": ("c32",),
+}
+"""Claims that read the points of each workload (`planner/claims/decided`)."""
 BUDGET_S = 240.0
 """Default time: about what the whole suite takes on two cores."""
 
@@ -26,10 +34,32 @@ def claims_dir() -> Path:
     return data_dir() / "claims"
 
 
-def measure_claims(device: str, budget_s: float, listener: Listener) -> tuple[str, tuple[str, ...]]:
+def workloads_for(claims: Iterable[str]) -> tuple[str, ...]:
+    """The workloads whose points some claims read, in the order in which they are measured.
+
+    Raises:
+        CannotMeasureError: none of the claims reads a measurement.
+    """
+    from probes.record.options import CLAIMS_WORKLOADS
+
+    ids = set(claims)
+    read = tuple(name for name in CLAIMS_WORKLOADS if ids & set(READ_BY[name]))
+    if not read:
+        measurable = sorted({claim for ids_read in READ_BY.values() for claim in ids_read})
+        raise CannotMeasureError(
+            f"no measurement tells anything of {', '.join(sorted(ids))}",
+            hint=f"leave out --measure; what can be measured is {', '.join(measurable)}",
+        )
+    return read
+
+
+def measure_claims(
+    device: str, budget_s: float, listener: Listener, workloads: tuple[str, ...] = ()
+) -> tuple[str, tuple[str, ...]]:
     """Measure in a process of its own; returns the path of the record and the groups for which no time was left.
 
     Args:
+        workloads: of `workloads_for`; empty: all.
         device: `gpu` or `cpu`.
         budget_s: time that it may take.
         listener: told of what happens.
@@ -45,8 +75,8 @@ def measure_claims(device: str, budget_s: float, listener: Listener) -> tuple[st
     if find_spec("torch") is None:
         raise CannotMeasureError("PyTorch is not installed, and the probes need it", hint="pip install 'mpplan[probe]'")
     options = Options(
-        suite=CLAIMS_SUITE, device="cpu" if device == "cpu" else "cuda", workloads=CLAIMS_WORKLOADS, budget_s=budget_s,
-        store=str(claims_dir()),
+        suite=CLAIMS_SUITE, device="cpu" if device == "cpu" else "cuda", workloads=workloads or CLAIMS_WORKLOADS,
+        budget_s=budget_s, store=str(claims_dir()),
     )  # fmt: skip
     ended = run_in_process(options, listener)
     if ended.path is None:
@@ -65,3 +95,74 @@ def newest_claims_record() -> StoredRecord | None:
         summary for summary in list_records(claims_dir()) if summary.facts.problem is None and not summary.shipped
     ]
     return open_record(max(usable, key=lambda summary: summary.facts.date or "").path) if usable else None
+
+
+def named_training(name: str) -> Trained:
+    """What `mpplan numerics --json` printed.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputFileError: it is not such a document, or holds no training.
+    """
+    from mpplan.ui.schema import check_schema
+    from planner.answer.document import read_document
+    from planner.claims.evidence.trained import trained_of
+    from planner.records.home import user_path
+    from planner.safety.document import NUMERICS_SCHEMA
+
+    path = user_path(name)
+    try:
+        document = read_document(path, NUMERICS_SCHEMA)
+        check_schema(document, NUMERICS_SCHEMA, str(path))
+    except InputFileError as error:
+        error.hint = "`mpplan numerics --json` writes it; a record goes with --records"
+        raise
+    trained = trained_of(document, path.name)
+    if not (trained.flushing or trained.scaling or trained.pairs):
+        raise InputFileError(
+            f"{path}: tasks: expected training in FP16 or BF16, found none",
+            hint="give `mpplan numerics` a longer --budget, or `--precision fp16,bf16`",
+        )
+    return trained
+
+
+def newest_training() -> Trained | None:
+    """The user's newest run of `mpplan numerics` that tells anything; None where there is none that can be read.
+
+    It is read from the parts beside its record, which hold what the record has no columns for.
+    """
+    from planner.records.home import any_records
+    from planner.records.store import list_records
+
+    if not any_records():
+        return None
+    own = [
+        summary for summary in list_records()
+        if not summary.shipped and summary.facts.problem is None and summary.facts.numerics_only
+    ]  # fmt: skip
+    for summary in sorted(own, key=lambda summary: summary.facts.date or "", reverse=True):
+        trained = _recorded(Path(summary.path))
+        if trained is not None:
+            return trained
+    return None
+
+
+def _recorded(record: Path) -> Trained | None:
+    """What the parts beside a record tell; what cannot be read was not asked for and is passed over."""
+    from mpplan.ui.schema import check_schema
+    from planner.claims.evidence.trained import trained_of
+    from planner.safety.document import NUMERICS_SCHEMA
+    from probes.numerics.session.document import HEAD, numerics_document
+    from probes.numerics.session.parts import parts_path, read_parts
+
+    beside = parts_path(record)
+    try:
+        parts = read_parts(beside) if beside.exists() else {}
+        if HEAD not in parts:
+            return None
+        document = numerics_document(parts, str(record))
+        check_schema(document, NUMERICS_SCHEMA, str(beside))
+    except (MpplanError, OSError, KeyError):
+        return None
+    trained = trained_of(document, f"record {record.stem}")
+    return trained if trained.flushing and trained.scaling and trained.pairs else None

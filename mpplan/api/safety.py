@@ -8,19 +8,22 @@ from dataclasses import replace
 from mpplan.api.record_shelf import RecordShelf
 from mpplan.ui.schema import check_schema
 from planner.answer.document import read_document
-from planner.errors import InputFileError, UsageError
+from planner.answer.training_shown import TrainingShown
+from planner.errors import InputFileError, Message, UsageError
 from planner.measured.skipped_steps import skipped_step_terms
 from planner.measured.training import PrecisionFinding, precision_findings
 from planner.planning.estimate import Measured
 from planner.question.question import Question
+from planner.question.resolve_images import policy_of
 from planner.rates.ladder import resolve_rates
 from planner.rates.parameters import Parameters
 from planner.rates.terms import Term
 from planner.records.home import user_path
 from planner.records.store import StoredRecord, gpu_of
 from planner.records.summary import RecordSummary
-from planner.safety.document import NUMERICS_SCHEMA, findings_of, shown_of
+from planner.safety.document import NUMERICS_SCHEMA, findings_of, tasks_shown
 from planner.safety.training import NO_TRAINING, Training
+from planner.training.precision import EXTRA_PRECISIONS
 from planner.training.support import why_unable
 
 
@@ -38,12 +41,38 @@ def named_training(name: str) -> Training:
     except InputFileError as error:
         error.hint = "`mpplan numerics --json` writes it; a record of it goes with --records"
         raise
-    shown = shown_of(document, path.name)
-    if shown is None:
+    shown = tasks_shown(document, path.name)
+    if not shown:
         raise InputFileError(
             f"{path}: tasks: expected what was trained, found none", hint="give `mpplan numerics` a longer --budget"
         )
     return Training(findings=findings_of(document, path.name), shown=shown)
+
+
+def with_trained_precision(question: Question, shown: Sequence[TrainingShown]) -> tuple[Question, tuple[Message, ...]]:
+    """The question with a row for the precision of the document's policies and schedules, which else have no time.
+
+    Args:
+        question: resolved.
+        shown: the tasks of the document that was named.
+
+    Returns:
+        The question, and what tells the reader of the row; as it was where the row is there or no GPU has the
+        precision.
+    """
+    there = {policy.precision for policy in question.policies}
+    usual = policy_of(question.model) if question.framework is None else question.framework.policy
+    notices = []
+    points = ((task.source, point.precision) for task in shown for point in task.mixtures)
+    for source, precision in dict.fromkeys(points):
+        if precision in there or precision not in EXTRA_PRECISIONS:
+            continue
+        policy = usual(precision)
+        if all(why_unable(question.model, policy, cluster.gpu) is not None for cluster in question.clusters):
+            continue
+        question = replace(question, policies=(*question.policies, policy))
+        notices.append(Message.of("warning.trained_precision", precision=precision.upper(), file=source))
+    return question, tuple(notices)
 
 
 def recorded_training(shelf: RecordShelf, gpus: Sequence[str]) -> Training:
@@ -98,7 +127,7 @@ def with_skipped_steps(
             if not policy.loss_scaling or why_unable(question.model, policy, cluster.gpu) is not None:
                 continue
             base = resolve_rates(cluster, question.recipe(policy, cluster), None, parameters).terms
-            own = skipped_step_terms(at_hand, policy, base)
+            own = skipped_step_terms(at_hand, policy, question.stack, base)
             if own:
                 by_policy[policy.id] = {**by_policy.get(policy.id, {}), **own}
         if by_policy:

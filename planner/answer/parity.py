@@ -34,7 +34,29 @@ class MeasuredParity:
     recipe: str
     """How the precision was applied."""
     emulated: bool
-    """Whether the arithmetic was emulated, on a device that has none of it."""
+    """Whether the arithmetic was emulated, at least in part, on a device that has none of it."""
+    device: str
+    """Name of the device."""
+    source: str | None
+    """Record or document."""
+    date: str | None
+    diverged: int | None = None
+    """Of the pairs, those of which a run ended without a finite figure; None where that is not told."""
+    like_plan: bool = True
+    """Whether the task may stand for the plan's model: text for a language model, images for one that sees them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untrained:
+    """Training in which the loss scale let no step pass, or hardly one: the precision does not train."""
+
+    task: str
+    """What was tried: a built-in task, or `own`."""
+    steps: int | None
+    """Steps that were tried."""
+    skipped: int | None
+    """Of them, those that an overflow undid."""
+    emulated: bool
     device: str
     """Name of the device."""
     source: str | None
@@ -87,7 +109,7 @@ class CostPerNat:
     basis: str
     """Where the loss is known from: `measured` or `published`."""
     baseline: str
-    """The precision that both the loss and the saving are held against."""
+    """The precision that the saving is held against; a measured loss is held against FP32."""
     nats: float
     """By how much the loss is higher."""
     saved_gpu_hours: float
@@ -112,4 +134,11 @@ class Parity:
     published: PublishedParity | None = None
     """Also where there is a measurement: small tasks show less than long training of large models."""
     per_nat: CostPerNat | None = None
-    """None where no loss is known to be higher, nothing is saved, or the baseline has no plan."""
+    """Of the measured loss where a task like the plan's model shows it to be higher, else of the published one.
+
+    None where no loss is known to be higher, nothing is saved, the baseline has no plan, or nothing trains.
+    """
+    untrained: Untrained | None = None
+    """Where training showed that the precision does not train: what it saves is then no saving."""
+    published_per_nat: CostPerNat | None = None
+    """Of the published loss, also where there is a measured one."""

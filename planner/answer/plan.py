@@ -162,7 +162,8 @@ class Plan:
     """Hardware FLOP utilisation at mid: recomputation counted."""
     goodput_ratio: Estimate | None = None
     skipped_step_ratio: float | None = None
-    """Of the goodput: steps that an overflow of the loss scale undoes, as training showed; None: not measured."""
+    """Of the goodput: steps that an overflow of the loss scale undoes, of training that
+    showed that the scale settles; None: nobody tried."""
     duration_days: Estimate | None = None
     gpu_hours: Estimate | None = None
     energy_mwh: Estimate | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.evidence import Estimate
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatShare:
@@ -20,6 +22,8 @@ class FormatShare:
     """Share of the values that become zero without a scale."""
     saturated_ratio: float
     """Share beyond its largest number without a scale."""
+    flushed_scaled_ratio: float | None = None
+    """Share that becomes zero where each layer has the scale that helps it most; None where none is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,7 @@ class ScalePath:
     """The path of a dynamic loss scale."""
 
     name: str
-    """`usual`: as `torch.amp.GradScaler` starts; `short`: with a growth interval that shows overflows in few steps."""
+    """`usual`: as `torch.amp.GradScaler` starts; `short`: a stress test, from a high scale that soon grows again."""
     steps: int
     skipped: int
     growth_interval: int
@@ -57,12 +61,21 @@ class PairShown:
     baseline: str
     metric: str
     verdict: str
-    low: float
-    mid: float
-    high: float
+    low: float | None
+    """Lower end of the interval of the difference; None where no pair ended with a finite figure."""
+    mid: float | None
+    high: float | None
     margin: float
     pairs: int
+    """Pairs of runs that ended with finite figures."""
     emulated: bool
+    """Whether the arithmetic was emulated, at least in part."""
+    task: str = ""
+    """What was trained."""
+    steps: int = 0
+    """Of each run."""
+    diverged: int = 0
+    """Further pairs of which a run ended without a finite figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +103,33 @@ class MixturePoint:
     """The precision of the rest."""
     low_share_ratio: float
     """Share of the arithmetic (a policy), or of the steps (a schedule), in the lower precision."""
-    loss_change: float
-    """Against all in the higher precision."""
+    loss_change: float | None
+    """Against all in the higher precision; None where runs ended without a finite figure."""
     steps: int
     """Steps of the training that showed it."""
-    duration_days: float | None = None
-    """Of the plan, at mid, by mixing the two plans; None where a plan of one of the two is missing."""
-    gpu_hours: float | None = None
+    kind: str
+    """`policy` or `schedule`: the points of one kind come from the same start and steps, and have a front of their
+    own."""
+    margin: float
+    """Half the width of what counts as equal in loss."""
+    loss_range: Estimate | None = None
+    """The change with its interval; None where it rests on one run, so that its error is not known."""
+    seeds: int | None = None
+    """Runs behind it; None where the document does not say."""
+    diverged: int = 0
+    """Runs that ended without a finite figure."""
+    duration_days: Estimate | None = None
+    """Of the plan, by mixing the two plans; None where a plan of one of the two is missing."""
+    gpu_hours: Estimate | None = None
     on_front: bool = False
-    """Whether no other point is both sooner and no worse in loss."""
+    """Whether no other point of its kind is surely as good and sooner; always true of all in the higher precision."""
     recommended: bool = False
     """Whether the document recommends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingShown:
-    """One task of a document of `mpplan numerics`, in short."""
+    """One task of a document of `mpplan numerics`, in short, and the pairs of all."""
 
     source: str
     """Name of the document."""
@@ -120,12 +144,16 @@ class TrainingShown:
     """Whether nothing was cut short."""
     magnitudes: tuple[Magnitudes, ...] = ()
     scale_path: ScalePath | None = None
+    """Of the usual scale, where that was run."""
+    scale_stress: ScalePath | None = None
+    """Of the stress test beside it."""
     scale_precision: str | None = None
     pairs: tuple[PairShown, ...] = ()
+    """Of every task that was run, the drawn one first."""
     lowered_to: str | None = None
     """The precision that layers were lowered to, one at a time."""
     lowered_emulated: bool | None = None
     layers: tuple[LayerShown, ...] = ()
-    """Most sensitive first."""
+    """In the document's order: most sensitive first."""
     mixtures: tuple[MixturePoint, ...] = ()
     """Policies and schedules, against the time of the plan."""

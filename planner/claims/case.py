@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from planner.errors import Message
 
-BASES = ("arithmetic", "format", "trial", "planner", "datasheet", "published", "kernels", "measured")
-"""What a value rests on: the claim's own figures; the number formats; a small training run here; the planner with its
-range; a vendor's peak; published runs; published kernel times; a measurement record of this machine."""
+BASES = ("arithmetic", "format", "planner", "datasheet", "published", "kernels", "trained", "measured")
+"""What a value rests on: sums that can be done by hand; the number formats; the planner with its range; a vendor's
+peak; published runs; published kernel times; training by `mpplan numerics`; a measurement record of this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,9 @@ class Case:
     """One of `claim.UNITS`; None: that of the claim."""
     stands_in: bool = False
     """Whether it is of something smaller than the claim is about: it can contradict, but not settle it."""
+    own: bool = False
+    """Whether it is made of the claim's own figures: they can contradict each other, but a claim is no evidence for
+    itself."""
     beside: bool = False
     """Whether it only stands beside the verdict: a figure that helps to read it."""
     looked: Message | None = None
@@ -55,5 +58,10 @@ class Case:
 
 
 def looked_at(what: str, *, basis: str, source: str, why: Message) -> Case:
-    """What was looked at without finding a value."""
+    """A part of a claim that was looked at without finding a value: it stays open."""
     return Case(what=what, basis=basis, source=source, looked=why)
+
+
+def left_out(what: str, *, basis: str, source: str, why: Message) -> Case:
+    """A case that has no value, and why; it leaves nothing of the claim open."""
+    return Case(what=what, basis=basis, source=source, looked=why, beside=True)

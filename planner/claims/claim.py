@@ -26,6 +26,10 @@ UNITS = {
     "steps": "claim.unit.steps",
     "share_lost": "claim.unit.share_lost",
     "w": "claim.unit.w",
+    "gb": "claim.unit.gb",
+    "mwh": "claim.unit.mwh",
+    "days": "claim.unit.days",
+    "nats": "claim.unit.nats",
 }
 """Units of claims and cases, each with the message that words a quantity of it."""
 

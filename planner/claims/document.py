@@ -7,7 +7,8 @@ from typing import Any
 
 from planner.claims.case import Case
 from planner.claims.claim import Claim
-from planner.claims.verdict import Judged, agrees
+from planner.claims.standing import figures, standing
+from planner.claims.verdict import Judged
 from planner.errors import Message
 
 CLAIMS_SCHEMA = "mpplan.claims/1"
@@ -39,8 +40,7 @@ def _claim(judged: Judged) -> dict[str, Any]:
 
 
 def _case(claim: Claim, case: Case) -> dict[str, Any]:
-    counted = case.mid is not None and not case.beside
-    claimed = (claim.low, claim.high) if case.claimed is None else case.claimed
+    stands, claimed = standing(claim, case), figures(claim, case)
     return {
         "what": case.what,
         "basis": case.basis,
@@ -50,7 +50,9 @@ def _case(claim: Claim, case: Case) -> dict[str, Any]:
         "unit": case.unit or claim.unit,
         "count": case.count,
         "claimed": {"low": claimed[0], "high": claimed[1]},
-        "agrees": agrees(claim, case) if counted else None,
+        "stands": stands,
+        "agrees": {"agrees": True, "disagrees": False}.get(stands),
+        "own": case.own,
         "stands_in": case.stands_in,
         "looked_at": None if case.looked is None else plain(case.looked),
         "source": case.source,

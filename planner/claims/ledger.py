@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from planner.claims.claim import Claim, load_claims
-from planner.claims.decided import cost, memory, numbers, speed
+from planner.claims.decided import cost, memory, numbers, quality, speed
 from planner.claims.decided.decision import Decider
 from planner.claims.evidence.known import Known
 from planner.claims.verdict import Judged, judge
 from planner.errors import Message
 
-DECIDERS: dict[str, Decider] = memory.DECIDERS | speed.DECIDERS | cost.DECIDERS | numbers.DECIDERS
+DECIDERS: dict[str, Decider] = memory.DECIDERS | speed.DECIDERS | cost.DECIDERS | numbers.DECIDERS | quality.DECIDERS
 """What gathers the evidence of each claim, by its id."""
 
 

@@ -1,29 +1,27 @@
 """From cases to a verdict, by one rule for all claims; no verdict is written down anywhere else.
 
-A case agrees where its middle lies within the claim's figures, each widened by the claim's tolerance. All agree: the
-claim holds; some: it holds under the conditions of those; none: it does not hold; no case has a value: it cannot be
-judged. A claim that something reaches `up to` a figure needs a case that comes near it without going beyond. Cases that
-only stand in for what the claim is about can contradict it, but what they alone bear out holds under the condition of
-being so small; and where a part of the claim was looked into in vain, the rest holds under the condition of leaving it.
+Each case stands for the claim, against it, or its range is too wide to tell (`standing`). Some for, none against: the
+claim holds; both: it holds under the conditions of those for it; none for, some against: it does not hold; neither: it
+cannot be judged. A claim that something reaches `up to` a figure needs a case that comes near it without going beyond.
+Cases that only stand in for what the claim is about can contradict it, but what they alone bear out holds under the
+condition of being so small; and where a part of the claim is open, the rest holds under the condition of leaving it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from planner.claims.case import BASES, Case
-from planner.claims.claim import UNITS, Claim
+from planner.claims.claim import Claim
+from planner.claims.named import MOST_BRIEF, MOST_NAMED, Naming, quantity, span
+from planner.claims.standing import figures, reaches, standing
 from planner.errors import Message
 
 VERDICTS = ("holds", "holds_under_conditions", "does_not_hold", "cannot_be_judged")
-MOST_NAMED = 4
-"""Cases that a sentence names; the others are counted."""
-MOST_BRIEF = 2
-"""The same of the short sentence of a report."""
-_FIRST = ("measured", "published", "kernels", "planner", "datasheet", "trial", "arithmetic", "format")
+_FIRST = ("measured", "published", "kernels", "planner", "datasheet", "trained", "arithmetic", "format")
 """Bases in the order in which their cases are named: what really ran comes first."""
+_COUNTED = ("agrees", "includes", "disagrees")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +43,22 @@ class Judged:
     """What a reader should know beside it: the arithmetic, the limits of what was measured."""
 
 
-def bounds(claim: Claim, case: Case) -> tuple[float | None, float | None]:
-    """Between which figures a case agrees, the tolerance included; None: unbounded."""
-    low, high = (claim.low, claim.high) if case.claimed is None else case.claimed
-    if case.claimed is None:
-        low = None if claim.reading == "up_to" else low
-        high = None if claim.reading == "at_least" else high
-    slack = claim.tolerance_ratio
-    return (None if low is None else low - abs(low) * slack), (None if high is None else high + abs(high) * slack)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """Cases by what they say."""
 
+    inside: Sequence[Case]
+    between: Sequence[Case]
+    """Those whose range is too wide to tell."""
+    outside: Sequence[Case]
+    rest: Sequence[Case]
+    """Those that do not count."""
 
-def agrees(claim: Claim, case: Case) -> bool:
-    """Whether the middle of a case lies within the claim's figures."""
-    assert case.mid is not None
-    low, high = bounds(claim, case)
-    return (low is None or case.mid >= low) and (high is None or case.mid <= high)
+    @property
+    def open_parts(self) -> tuple[Message, ...]:
+        """What was looked at in vain, and why."""
+        whys = [case.looked for case in self.rest if case.looked is not None and not case.beside]
+        return tuple(why for number, why in enumerate(whys) if why not in whys[:number])
 
 
 def judge(claim: Claim, cases: Sequence[Case], notes: Sequence[Message] = ()) -> Judged:
@@ -70,96 +69,101 @@ def judge(claim: Claim, cases: Sequence[Case], notes: Sequence[Message] = ()) ->
         cases: the evidence; those without a value were looked at in vain.
         notes: what is said beside the verdict.
     """
-    counted = [case for case in cases if case.mid is not None and not case.beside]
-    counted.sort(key=lambda case: _FIRST.index(case.basis))
-    inside = [case for case in counted if agrees(claim, case)]
-    outside = [case for case in counted if not agrees(claim, case)]
-    deciding = counted or list(cases)
-    rest = [case for case in cases if case not in counted]
-    sides = _Sides(inside=inside, outside=outside, rest=rest)
-    verdict, words = _verdict(claim, sides, partial(_named, claim, most=MOST_NAMED, ranges=True))
-    _, brief = _verdict(claim, sides, partial(_named, claim, most=MOST_BRIEF, ranges=False))
+    ordered = sorted(cases, key=lambda case: _FIRST.index(case.basis))
+    inside, between, outside = ([c for c in ordered if standing(claim, c) == name] for name in _COUNTED)
+    rest = [case for case in cases if standing(claim, case) not in _COUNTED]
+    sides = _Sides(inside=inside, between=between, outside=outside, rest=rest)
+    deciding = [*inside, *between, *outside] or list(cases)
+    verdict = _verdict(claim, sides)
+    words, brief = (
+        _words(claim, verdict, sides, Naming(claim=claim, most=most, ranges=ranges))
+        for most, ranges in ((MOST_NAMED, True), (MOST_BRIEF, False))
+    )
     return Judged(
-        claim=claim, verdict=verdict, words=words, brief=brief, evidence=(*inside, *outside, *rest), notes=tuple(notes),
-        decided_by=tuple(basis for basis in BASES if any(case.basis == basis for case in deciding)),
+        claim=claim, verdict=verdict, words=words, brief=brief, evidence=(*inside, *between, *outside, *rest),
+        decided_by=tuple(basis for basis in BASES if any(case.basis == basis for case in deciding)), notes=tuple(notes),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sides:
-    """Cases by what they say."""
-
-    inside: Sequence[Case]
-    outside: Sequence[Case]
-    rest: Sequence[Case]
-    """Those that do not count."""
-
-
-def _verdict(claim: Claim, sides: _Sides, named: Callable[[Sequence[Case]], Message]) -> tuple[str, Message]:
-    inside, outside, rest = sides.inside, sides.outside, sides.rest
-    if not inside and not outside:
-        why = tuple(case.looked for case in rest if case.looked is not None)
-        beside = [case for case in rest if case.mid is not None]
-        if not why and beside:
-            return "cannot_be_judged", Message.of("claim.only_beside", cases=named(beside))
-        return "cannot_be_judged", Message.of("claim.cannot_be_judged", why=why)
-    counted = [*inside, *outside]
-    span = _span(claim, counted)
-    if not inside:
-        return "does_not_hold", Message.of("claim.does_not_hold", cases=named(outside), **span)
-    if claim.reading == "up_to" and not _reached(claim, inside):
-        if not outside:
-            return "does_not_hold", Message.of("claim.not_reached", **span)
-        values = {"inside": named(inside), "outside": named(outside)}
-        return "does_not_hold", Message.of("claim.beyond", **values)
-    if outside:
-        values = {"inside": named(inside), "outside": named(outside)}
-        return "holds_under_conditions", Message.of("claim.holds_under_conditions", **values)
-    if all(case.stands_in for case in inside):
-        return "holds_under_conditions", Message.of("claim.stands_in", cases=named(inside))
-    open_parts = tuple(case.looked for case in rest if case.looked is not None)
-    if open_parts:
-        return "holds_under_conditions", Message.of("claim.holds_in_part", cases=named(inside), why=open_parts)
-    return "holds", Message.of("claim.holds", cases=named(inside), **span)
+def _verdict(claim: Claim, sides: _Sides) -> str:
+    if not sides.inside:
+        return "does_not_hold" if sides.outside else "cannot_be_judged"
+    if claim.reading == "up_to" and not _reached(claim, sides.inside):
+        undecided = not sides.outside and any(
+            reaches(claim, case.high or 0.0) for case in (*sides.inside, *sides.between)
+        )
+        return "cannot_be_judged" if undecided else "does_not_hold"
+    if sides.outside or sides.open_parts or all(case.stands_in for case in sides.inside):
+        return "holds_under_conditions"
+    return "holds"
 
 
 def _reached(claim: Claim, inside: Sequence[Case]) -> bool:
-    assert claim.high is not None
-    return max(case.mid or 0.0 for case in inside) >= claim.high * (1.0 - claim.tolerance_ratio)
+    return any(reaches(claim, case.mid or 0.0) for case in inside)
 
 
-_PLACES = {"fraction_saved": 2, "fraction_added": 2, "memory_share": 2, "recovered": 3, "points": 4, "share_lost": 4}
-"""Decimal places of shares, as their messages show them: what rounds to nothing has no sign."""
+def _words(claim: Claim, verdict: str, sides: _Sides, named: Naming) -> Message:
+    """The reason: a sentence about the cases that decide, one about those too wide to tell, one about what is open."""
+    inside, between, outside = sides.inside, sides.between, sides.outside
+    said: list[Message] = []
+    if not inside and not between and not outside:
+        return _undecided(sides, named)
+    if not inside and outside:
+        said.append(_refuted(claim, outside, named))
+    elif claim.reading == "up_to" and inside and not _reached(claim, inside):
+        said.append(_unreached(claim, verdict, sides, named))
+        between = () if verdict == "cannot_be_judged" else between
+    elif outside:
+        said.append(Message.of("claim.holds_under_conditions", inside=named(inside), outside=named(outside)))
+    elif inside and all(case.stands_in for case in inside):
+        said.append(Message.of("claim.stands_in", cases=named(inside)))
+    elif inside:
+        key = "claim.holds_for" if between or sides.open_parts else "claim.holds"
+        said.append(Message.of(key, cases=named(inside)))
+    if between:
+        said.append(Message.of("claim.too_wide", cases=named(between)))
+    if sides.open_parts:
+        said.append(Message.of("claim.open", why=sides.open_parts))
+    return said[0] if len(said) == 1 else Message.of("claim.sentences", sentences=tuple(said))
 
 
-def quantity(value: float, unit: str) -> Message:
-    """A value in its unit."""
-    places = _PLACES.get(unit)
-    shown = float(f"{value:.6g}") if places is None else round(value, places) + 0.0
-    return Message.of(UNITS[unit], value=shown)
+def _refuted(claim: Claim, outside: Sequence[Case], named: Naming) -> Message:
+    """What is claimed, and on which side of it all cases lie: a claim that says too little misleads in another way."""
+    reach = span(claim, outside)
+    own = [case for case in outside if case.claimed is not None or case.unit not in (None, claim.unit)]
+    low, high = figures(claim, outside[0])
+    if own or low is None or high is None:
+        return Message.of("claim.does_not_hold", cases=named(outside), **reach)
+    told = {
+        "claimed": _from_to(quantity(low, claim.unit), quantity(high, claim.unit)),
+        "reach": _from_to(reach["low"], reach["high"]), "cases": named(outside),
+    }  # fmt: skip
+    middles = [case.mid for case in outside if case.mid is not None]
+    saving = claim.unit == "fraction_saved"
+    if min(middles) > high:
+        return Message.of("claim.saving_larger", **told) if saving else Message.of("claim.cases_larger", **told)
+    if max(middles) < low:
+        return Message.of("claim.saving_smaller", **told) if saving else Message.of("claim.cases_smaller", **told)
+    return Message.of("claim.cases_apart", **told)
 
 
-def _span(claim: Claim, cases: Sequence[Case]) -> dict[str, Message]:
-    """The smallest and the largest of cases in the unit of the claim."""
-    values = [case.mid for case in cases if case.mid is not None and case.unit in (None, claim.unit)]
-    values = values or [case.mid for case in cases if case.mid is not None]
-    return {"low": quantity(min(values), claim.unit), "high": quantity(max(values), claim.unit)}
+def _from_to(low: Message, high: Message) -> Message:
+    return low if low == high else Message.of("claim.from_to", low=low, high=high)
 
 
-def _named(claim: Claim, cases: Sequence[Case], *, most: int, ranges: bool) -> Message:
-    """The first cases by name with their values, and how many more there are."""
-    first = tuple(_worded(claim, case, ranges) for case in cases[:most])
-    more = len(cases) - most
-    return Message.of("claim.cases_more", cases=first, n=more) if more > 0 else Message.of("claim.cases", cases=first)
+def _undecided(sides: _Sides, named: Naming) -> Message:
+    """Nothing counts: why, or else what stands beside."""
+    beside = [case for case in sides.rest if case.mid is not None]
+    if not sides.open_parts and beside:
+        return Message.of("claim.only_beside", cases=named(beside))
+    why = sides.open_parts or tuple(case.looked for case in sides.rest if case.looked is not None)
+    return Message.of("claim.cannot_be_judged", why=why)
 
 
-def _worded(claim: Claim, case: Case, ranges: bool) -> Message:
-    """A case with its value, and with the range where it has one that can be seen."""
-    assert case.low is not None
-    assert case.mid is not None
-    assert case.high is not None
-    unit = case.unit or claim.unit
-    low, mid, high = (quantity(value, unit) for value in (case.low, case.mid, case.high))
-    if not ranges or case.high - case.low <= 0.02 * abs(case.mid):
-        return Message.of("claim.case", what=case.what, value=mid)
-    return Message.of("claim.case_range", what=case.what, value=mid, low=low, high=high)
+def _unreached(claim: Claim, verdict: str, sides: _Sides, named: Naming) -> Message:
+    """Why `up to` a figure is not right: what goes beyond it, or that nothing comes near."""
+    if sides.outside:
+        return Message.of("claim.beyond", inside=named(sides.inside), outside=named(sides.outside))
+    if verdict == "cannot_be_judged":
+        return Message.of("claim.too_wide", cases=named([*sides.inside, *sides.between]))
+    return Message.of("claim.not_reached", **span(claim, sides.inside))

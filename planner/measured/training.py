@@ -1,4 +1,4 @@
-"""What real training showed of precisions: the lines of `mpplan numerics` in a record, for a plan and for a claim."""
+"""What real training showed of precisions: the lines of `mpplan numerics` in a record, for a plan."""
 
 from __future__ import annotations
 
@@ -30,14 +30,19 @@ class PrecisionFinding:
     """Name of the record or document."""
     date: str | None = None
     """Day of the measurement."""
+    settled_steps: int | None = None
+    """Of loss scaling: steps after the first one that was taken; None where only a record tells of the run."""
+    settled_skips: int | None = None
+    """Of them, those that an overflow undid."""
+    diverged: int | None = None
+    """Of a pair of precisions: runs that ended without a finite figure; None where that is not told."""
 
 
-def precision_findings(points: Iterable[Measurement], precision: str | None = None) -> tuple[PrecisionFinding, ...]:
+def precision_findings(points: Iterable[Measurement]) -> tuple[PrecisionFinding, ...]:
     """What a record tells of precisions, in its order; the last line of a point that was measured again.
 
     Args:
         points: of a record.
-        precision: only of this one; None: of all.
     """
     newest: dict[str, PrecisionFinding] = {}
     for point in points:
@@ -53,18 +58,4 @@ def precision_findings(points: Iterable[Measurement], precision: str | None = No
             probe_id=point.probe_id,
             figures=point.training_numerics,
         )
-    return tuple(finding for finding in newest.values() if precision in (None, finding.precision))
-
-
-def skipped_step_ratio(findings: Iterable[PrecisionFinding], precision: str) -> float | None:
-    """Steps that a long run in this precision loses to overflows: the goodput of loss scaling; None where unknown.
-
-    What was measured at a settled scale counts, of several tasks the most; the search for the first scale does not,
-    since a long run does it once.
-    """
-    ratios = [
-        finding.figures.steady_skipped_step_ratio
-        for finding in findings
-        if finding.precision == precision and finding.figures.steady_skipped_step_ratio is not None
-    ]
-    return max(ratios, default=None)
+    return tuple(newest.values())

@@ -3,7 +3,8 @@
 What is enumerated: tensor parallel over powers of two that divide the heads and stay in the NVLink domain; pipeline
 depths that split the layers evenly; context parallel for long sequences; expert parallel over divisors of the
 experts; micro-batches 1 to 128; every way to checkpoint; ZeRO 1 (states), and without a pipeline 3 (FSDP) and, but
-for Megatron's optimizer, 2 (gradients too); with compressed gradients 0 and 1 alone. A fixed value replaces its list.
+for Megatron's optimizer, 2 (gradients too); with compressed gradients those that the method goes with. A fixed value
+replaces its list.
 Where the question leaves the batch to the search, each layout takes the one nearest to the recipe's that it divides,
 within the recipe's band.
 """
@@ -19,7 +20,6 @@ import numpy.typing as npt
 from planner.errors import Message, UsageError
 from planner.hardware.cluster import Cluster
 from planner.parallelism.layout import Layouts
-from planner.training.grad_compression import MOST_ZERO
 from planner.training.recipe import ACT_CKPT, Recipe
 
 Ints = npt.NDArray[np.int64]
@@ -145,10 +145,11 @@ def _zero_stages(recipe: Recipe, cluster: Cluster, fixed: FixedLayout) -> list[i
     """States, gradients too, or everything sharded; plain data parallel where a whole copy of the states fits."""
     if fixed.zero is not None:
         return [fixed.zero]
+    if recipe.grad_compression is not None:
+        return list(range(recipe.grad_compression.most_zero + 1))
     whole = recipe.model.params_total * WHOLE_STATE_BYTES < cluster.gpu.memory_bytes
     sharded = [1, 3] if recipe.kernels == "tuned" else [1, 2, 3]
-    stages = [0, *sharded] if whole else sharded
-    return stages if recipe.grad_compression is None else [stage for stage in stages if stage <= MOST_ZERO]
+    return [0, *sharded] if whole else sharded
 
 
 def of_samples(recipe: Recipe, sequences: str, images: str) -> str:

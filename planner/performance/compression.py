@@ -1,8 +1,8 @@
 """Compressed gradients: bytes on the wire, memory traffic of coding, and memory of what was not sent.
 
 PowerSGD sends two factors of rank r for a matrix of n x m: r (n + m) numbers (arXiv 1905.13727, section 3). 1-bit Adam
-sends a bit per element after a warm-up without compression, so that the mean over a run is that of both parts (arXiv
-2102.02888, section 7).
+sends a bit per element (arXiv 2102.02888, section 7). Both begin with a warm-up without compression, so that the mean
+over a run is that of both parts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from planner.models.image_network import ImageNetwork
 from planner.models.shape import ModelShape
 from planner.parallelism.layout import Layouts
 from planner.rates.terms import Rates, Value
+from planner.training.grad_compression import GradCompression
 from planner.training.recipe import Recipe
 
+FP32_BYTES = 4.0
 Matrix = tuple[Value, Value, Value]
 """How many, rows and columns."""
 
@@ -32,10 +34,11 @@ def sent_bytes(recipe: Recipe, at: Layouts, network: ImageNetwork | None = None)
     whole, how = recipe.policy.reduce_bytes, recipe.grad_compression
     if how is None:
         return whole
+    coded: Value = how.sent_bits / 8.0
     if how.rank:
         kinds = _matrices(recipe.model, at) if network is None else _image_matrices(network)
-        return whole * _low_rank_share(list(kinds), how.rank)
-    return how.warmup_ratio * whole + (1.0 - how.warmup_ratio) * how.sent_bits / 8.0
+        coded = whole * _low_rank_share(list(kinds), how.rank)
+    return how.warmup_ratio * whole + (1.0 - how.warmup_ratio) * coded
 
 
 def coding_s(recipe: Recipe, params: Value, rates: Rates) -> Value:
@@ -43,7 +46,7 @@ def coding_s(recipe: Recipe, params: Value, rates: Rates) -> Value:
     how = recipe.grad_compression
     if how is None:
         return 0.0
-    per_param = how.passes * recipe.policy.reduce_bytes + how.coded_bytes
+    per_param = how.passes * _element_bytes(recipe, how) + how.coded_bytes
     return params * per_param * (1.0 - how.warmup_ratio) / rates.memory_bytes_per_s
 
 
@@ -52,7 +55,12 @@ def residual_bytes(recipe: Recipe, params: Value, at: Layouts) -> Value:
     how = recipe.grad_compression
     if how is None:
         return 0.0
-    return np.where(at.dp * at.cp > 1, params * how.residuals * recipe.policy.reduce_bytes, 0.0)
+    return np.where(at.dp * at.cp > 1, params * how.residuals * _element_bytes(recipe, how), 0.0)
+
+
+def _element_bytes(recipe: Recipe, how: GradCompression) -> float:
+    """Bytes of an element of what is coded, and of what is kept."""
+    return FP32_BYTES if how.fp32 else recipe.policy.reduce_bytes
 
 
 def _low_rank_share(matrices: list[Matrix], rank: int) -> Value:

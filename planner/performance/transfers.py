@@ -19,7 +19,6 @@ from planner.performance.compression import sent_bytes
 from planner.performance.operations import Array, Work, expert_tp
 from planner.performance.shards import Shards, gathered_bytes, trained_share
 from planner.rates.terms import Rates, Value
-from planner.training.grad_compression import MOST_ZERO
 from planner.training.recipe import Recipe
 
 
@@ -185,7 +184,7 @@ def data_parallel_transfers(
 ) -> tuple[Transfer, ...]:
     """Gradient reduction and parameter gathering of one step.
 
-    ZeRO 0: one all-reduce, with compressed gradients under ZeRO 1, too (as DDP's hooks and 1-bit Adam do); else 1 and
+    ZeRO 0: one all-reduce, with compressed gradients under ZeRO 1, too (as DDP's hooks do); else 1 and
     2: reduce-scatters and one all-gather; 3: both as often as `passes` says. With LoRA
     only the adapters are reduced, and gathered after the update. Copies of the sharded states (hybrid sharding)
     all-reduce their gradient shards.
@@ -197,12 +196,12 @@ def data_parallel_transfers(
     experts = place(holders, expert_stride, cluster.nvlink_domain)
     parts = (("", shards.dense(last=False), dense), ("expert_", shards.expert(last=False), experts))
     messages = shards.layers_most + 1.0  # a bucket or wrapped module is about a layer
-    compressed = recipe.grad_compression is not None
-    rings: Array = (at.zero <= (MOST_ZERO if compressed else 0)).astype(np.float64)
+    compression = recipe.grad_compression
+    rings: Array = (at.zero <= (0 if compression is None else compression.most_zero)).astype(np.float64)
     scatters: Array = np.where(rings > 0, 0.0, passes.scatters)
     gathers: Array = np.where(at.zero == 3, passes.gathers, (at.zero > 0).astype(np.float64))
     reduced = sent_bytes(recipe, at) * trained
-    halves = 1.0 if recipe.grad_compression is None else recipe.grad_compression.messages
+    halves = 1.0 if compression is None else compression.messages
     # Under ZeRO 3 frozen parameters are gathered, too; elsewhere only what the update changed.
     changed: Value = 1.0 if recipe.trains_all else np.where(at.zero == 3, 1.0, trained)
     kinds = (

@@ -258,7 +258,9 @@ def _model_assumptions(case: Case) -> Iterator[Assumption]:
         yield Assumption(id="input_pipeline", message=Message.of("assumption.input_pipeline"))
     compression = case.recipe.grad_compression
     if compression is not None:
-        text = Message.of("assumption.grad_compression", name=compression.name, source=compression.evidence.source)
+        text = Message.of(
+            "assumption.grad_compression", name=compression.name, home=compression.home, source=compression.paper
+        )
         yield Assumption(id="grad_compression", message=text, input="grad_compression")
     lengths = case.recipe.lengths
     if lengths is not None:

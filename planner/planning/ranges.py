@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from planner.answer.plan import Contribution, LostLayout, Plan, Probability
 from planner.errors import Message
-from planner.evidence import Estimate, EvidenceKind
+from planner.evidence import Estimate
 from planner.parallelism.search import of_samples
 from planner.performance.evaluation import Evaluation
 from planner.performance.memory import memory_range_gib, usable_bytes
@@ -264,9 +264,8 @@ def ranged_plan(case: Case, choice: Choice, draws: Draws, targets: Targets = NO_
 
 
 def _skipped(case: Case) -> float | None:
-    """Steps that overflows undo, where a record said so."""
-    measured = case.rates.terms["useful_step_ratio"].evidence.kind is EvidenceKind.MEASURED
-    return 1.0 - float(case.mid.useful_step_ratio) if measured else None
+    """Steps that overflows undo, where training showed that the loss scale settles."""
+    return 1.0 - float(case.mid.useful_step_ratio) or None
 
 
 def _probability(arrays: dict[str, Floats], targets: Targets) -> Probability:

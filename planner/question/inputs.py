@@ -167,7 +167,7 @@ GRAD_COMPRESSION = Input(
     name="grad_compression",
     group=InputGroup.TRAINING,
     metavar="NAME",
-    help="Compress gradients for their reduction: none, powersgd, 1bit or fp8.",
+    help="Compress gradients: none, powersgd (of rank 4, or powersgd:RANK), 1bit or fp8.",
     default="none",
     parse=parse_text,
     choices=names.grad_compressions,
@@ -178,7 +178,9 @@ STACK = Input(
     metavar="NAME",
     help="typical, tuned, fsdp-compile, eager; of fine-tuning hf, torchtune, unsloth.",
     default="typical; hf for fine-tuning on one node",
-    parse=one_of(names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned", "liger": "unsloth"}),
+    parse=one_of(
+        names.stacks, {"fsdp": "fsdp-compile", "megatron": "tuned", "liger": "unsloth", "deepspeed": "classic"}
+    ),
     choices=names.stacks,
 )
 ATTENTION = Input(

@@ -76,10 +76,12 @@ from planner.question.resolve_images import (
 )
 from planner.question.resolve_model import resolve_model
 from planner.question.resolve_tuning import (
+    asked_grad_compression,
+    check_grad_compression,
     check_one_micro_batch,
     read_data,
-    read_grad_compression,
     read_tuning,
+    stack_with,
     tuning_length,
 )
 from planner.question.tuning_inputs import IN_BACKWARD
@@ -308,6 +310,8 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
     model, batch = data.model, data.batch
     clusters = _clusters(read, own)
     usual_optimizer, stack, framework = _defaults(read, model, method, clusters)
+    compression = asked_grad_compression(read)
+    stack, framework = stack_with(read, compression, stack, framework)
     asked, policies = _policies(read, model, framework)
     optimizer = find_optimizer(usual_optimizer)
     read.note(OPTIMIZER, optimizer.id)
@@ -322,7 +326,7 @@ def resolve(ask: Ask, own: OwnDevices = NO_DEVICES) -> Question:
             Message.of("error.gpus_over_most", gpus=gpus, most=max_gpus), hint=Message.of("hint.one_of_gpus")
         )
     offload = read.value_or_default(OFFLOAD)
-    compression = read_grad_compression(read, optimizer, clusters)
+    check_grad_compression(read, compression, optimizer, clusters)
     memory_risk = read.value_or_default(MEMORY_RISK)
     money = read_money(read)
     if _searches_power_limit(read) and money.power_cap_w is not None:

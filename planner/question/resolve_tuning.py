@@ -19,6 +19,7 @@ from planner.question.inputs import (
     METHOD,
     MICRO_BATCH,
     SEQ_LEN,
+    STACK,
     TOKENS,
     TOKENS_PER_PARAM,
     ZERO,
@@ -40,7 +41,8 @@ from planner.question.tuning_inputs import (
 )
 from planner.records.home import user_path
 from planner.training.adapters import ALL_LINEAR
-from planner.training.grad_compression import MOST_ZERO, GradCompression, find_grad_compression
+from planner.training.frameworks import Framework
+from planner.training.grad_compression import OF_RANK, GradCompression, find_grad_compression
 from planner.training.lengths import Lengths
 from planner.training.method import Method
 from planner.training.optimizer import Optimizer
@@ -258,21 +260,60 @@ def tuning_length(read: Reader, model: ModelShape, usual: int) -> int:
     return seq_len
 
 
-def read_grad_compression(read: Reader, optimizer: Optimizer, clusters: tuple[Cluster, ...]) -> GradCompression | None:
+def asked_grad_compression(read: Reader) -> GradCompression | None:
     """What is sent in place of gradients; None: the gradients.
 
     Raises:
-        UsageError: no such method, or it does not go with the ZeRO stage, the optimizer or a GPU.
+        UsageError: no such method or rank.
     """
-    how = find_grad_compression(read.value_or_default(GRAD_COMPRESSION).strip().lower())
-    if how is None:
-        return None
-    read.note(GRAD_COMPRESSION, how.id)
-    zero = read.value(ZERO)
-    if zero is not None and zero > MOST_ZERO:
+    text = read.value_or_default(GRAD_COMPRESSION).strip().lower()
+    how = find_grad_compression(text)
+    if how is not None:
+        read.note(GRAD_COMPRESSION, f"{how.id}{OF_RANK}{how.rank}" if how.rank else how.id)
+    return how
+
+
+def stack_with(
+    read: Reader, how: GradCompression | None, stack: str, framework: Framework | None
+) -> tuple[str, Framework | None]:
+    """The stack and framework as they are, or where nobody gave one the usual stack that has the method.
+
+    Args:
+        read: the question.
+        how: what gradients are compressed with; None: nothing.
+        stack: as given or usual.
+        framework: behind it, where it has a name.
+
+    Raises:
+        UsageError: a stack was given that has no such method.
+    """
+    if how is None or not how.stacks or stack in how.stacks:
+        return stack, framework
+    if read.value(STACK) is not None:
         raise UsageError(
-            Message.of("error.compression_zero", name=how.name, zero=zero),
-            hint=Message.of("hint.compression_zero", most=MOST_ZERO),
+            Message.of("error.compression_stack", name=how.name, home=how.home, stack=stack),
+            hint=Message.of("hint.compression_stack", stacks=how.stacks),
+        )
+    read.note(STACK, how.stacks[0], "derived", Message.of("note.compression_stack", name=how.name, home=how.home))
+    return how.stacks[0], None
+
+
+def check_grad_compression(
+    read: Reader, how: GradCompression | None, optimizer: Optimizer, clusters: tuple[Cluster, ...]
+) -> None:
+    """Refuse what the method does not go with.
+
+    Raises:
+        UsageError: the ZeRO stage, the optimizer or a GPU.
+    """
+    if how is None:
+        return
+    zero = read.value(ZERO)
+    if zero is not None and zero > how.most_zero:
+        some = how.most_zero > 0
+        raise UsageError(
+            Message.of("error.compression_zero" if some else "error.compression_no_zero", name=how.name, zero=zero),
+            hint=Message.of("hint.compression_zero" if some else "hint.compression_no_zero", most=how.most_zero),
         )
     if how.optimizers and optimizer.id not in how.optimizers:
         raise UsageError(
@@ -285,4 +326,3 @@ def read_grad_compression(read: Reader, optimizer: Optimizer, clusters: tuple[Cl
             Message.of("error.compression_gpu", name=how.name, gpus=tuple(lacking)),
             hint=Message.of("hint.compression_gpu"),
         )
-    return how

@@ -5,46 +5,104 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from planner.answer.parity import Parity
 from planner.answer.plan import Answer
 from planner.answer.training_shown import TrainingShown
-from planner.errors import Message
+from planner.errors import Message, MessageValue
 from planner.evidence import Assumption
-from planner.measured.skipped_steps import skipping
+from planner.measured.skipped_steps import ARITHMETIC, Skipping, skipping
 from planner.measured.training import PrecisionFinding
+from planner.safety.document import OWN
 from planner.safety.mixture import placed
 from planner.safety.parity import parities
+from planner.safety.tasks import plan_kind, suits
+
+SAME_GPUS = "same_gpus"
+"""The view of savings in which all plans run on the same GPUs."""
 
 
-def with_safety(answer: Answer, findings: Iterable[PrecisionFinding], shown: TrainingShown | None = None) -> Answer:
+def with_safety(
+    answer: Answer, findings: Iterable[PrecisionFinding], stack: str, shown: Iterable[TrainingShown] = ()
+) -> Answer:
     """Add what is known of the loss of each precision.
 
     Args:
         answer: without it; its goodput has the skipped steps already (`measured.skipped_steps`).
         findings: of records and documents of `mpplan numerics`.
-        shown: what the document that was named shows.
+        stack: software stack of the plans.
+        shown: what the document that was named shows, of which one task is drawn.
     """
     at_hand = tuple(findings)
-    if shown is not None and answer.plans:
-        leading = [plan for plan in answer.plans if plan.gpu == answer.plans[0].gpu]
-        shown = replace(shown, mixtures=placed(shown.mixtures, leading))
+    kind = plan_kind(sees_images=answer.model.has_network)
+    parity = parities(answer.plans, at_hand, stack, kind)
+    drawn = _drawn(answer, parity, tuple(shown), kind)
+    if drawn is not None and answer.plans:
+        gpu = answer.plans[0].gpu
+        leading = [plan for plan in answer.plans if plan.gpu == gpu]
+        savings = [row for row in answer.savings if row.view == SAME_GPUS and row.gpu == gpu]
+        idle = {row.precision for row in parity if row.gpu == gpu and row.untrained is not None}
+        mixtures = (
+            replace(point, recommended=False) if point.precision in idle else point  # what does not train is no advice
+            for point in placed(drawn.mixtures, leading, savings)
+        )
+        drawn = replace(drawn, mixtures=tuple(mixtures))
+    taken = {plan.precision for plan in answer.plans if plan.skipped_step_ratio}
+    told = [
+        (precision, skips)
+        for precision in dict.fromkeys(plan.precision for plan in answer.plans)
+        if (skips := skipping(at_hand, precision, stack)) is not None
+    ]
     return replace(
         answer,
-        parity=parities(answer.plans, at_hand),
-        numerics=shown,
-        assumptions=(*answer.assumptions, *_skipped(answer, at_hand)),
+        parity=parity,
+        numerics=drawn,
+        assumptions=(*answer.assumptions, *(_skipped(name, skips) for name, skips in told if name in taken)),
+        warnings=(*answer.warnings, *(_untrained(name, skips) for name, skips in told if not skips.trains)),
     )
 
 
-def _skipped(answer: Answer, findings: tuple[PrecisionFinding, ...]) -> Iterable[Assumption]:
-    """That a run skips as many steps as small training did, for each precision whose plans take it so."""
-    for precision in dict.fromkeys(plan.precision for plan in answer.plans if plan.skipped_step_ratio):
-        finding = skipping(findings, precision)
-        if finding is None:
-            continue
-        figures = finding.figures
-        key = "assumption.skipped_steps_emulated" if figures.emulated else "assumption.skipped_steps"
+def _drawn(
+    answer: Answer, parity: tuple[Parity, ...], shown: tuple[TrainingShown, ...], kind: str
+) -> TrainingShown | None:
+    """The task that the plan's parity names, else the first that is like the plan's model, else the first."""
+    asked = answer.question.get("precision")
+    gpu = answer.plans[0].gpu if answer.plans else None
+    named = [(row, told.task) for row in parity if row.gpu == gpu and (told := row.measured or row.untrained)]
+    named.sort(key=lambda told: (asked is None or told[0].precision != asked.value, not suits(told[1], kind)))
+    wanted = named[0][1] if named else None
+    first = sorted(shown, key=lambda task: (task.task != wanted, not suits(task.task, kind)))
+    return first[0] if first else None
+
+
+def _skipped(precision: str, told: Skipping) -> Assumption:
+    """How many steps a run skips, by whose arithmetic or measurement."""
+    figures, scaler = told.finding.figures, told.scaler
+    common: dict[str, MessageValue] = {
+        "precision": precision.upper(), "ratio": told.ratio or 0.0, "task": _task(figures.task),
+        "device": told.finding.device_name,
+    }  # fmt: skip
+    if told.basis == ARITHMETIC:
+        common |= {
+            "most": 2.0 * (told.ratio or 0.0), "scaler": scaler.name, "count": scaler.hysteresis,
+            "interval": scaler.growth_interval_steps,
+        }  # fmt: skip
+        text = Message.of("assumption.skipped_steps", **common)
+    else:
         text = Message.of(
-            key, precision=precision.upper(), ratio=figures.steady_skipped_step_ratio or 0.0,
-            task=str(figures.task), device=finding.device_name,
-        )  # fmt: skip
-        yield Assumption(id="skipped_steps", message=text, input="records")
+            "assumption.skipped_steps_emulated" if figures.emulated else "assumption.skipped_steps_measured", **common
+        )
+    return Assumption(id="skipped_steps", message=text, input="records")
+
+
+def _untrained(precision: str, told: Skipping) -> Message:
+    """That a saving in this precision is none."""
+    figures = told.finding.figures
+    ratio = 1.0 if figures.skipped_step_ratio is None else figures.skipped_step_ratio
+    return Message.of(
+        "warning.untrained", precision=precision.upper(), ratio=ratio, task=_task(figures.task),
+        device=told.finding.device_name,
+    )  # fmt: skip
+
+
+def _task(name: str | None) -> str | Message:
+    return Message.of("task.own") if name == OWN else str(name)

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from planner.answer.training_shown import (
     FormatShare,
     LayerShown,
     Magnitudes,
-    MixturePoint,
     PairShown,
     ScalePath,
     TrainingShown,
 )
 from planner.measured.training import PrecisionFinding
 from planner.records.figures import TrainingNumerics
+from planner.safety.points import policy_points, precision_of, schedule_points
 from planner.training.number_formats import load_number_formats
-from planner.training.policies import load_policies
 
 NUMERICS_SCHEMA = "mpplan.numerics/1"
 
 Doc = Mapping[str, Any]
 
-EMULATED = "emulated"
+REAL = "real"
 OWN = "own"
 """What a task of the user's own is called, whose name is theirs."""
 TENSORS = ("weights", "activations", "gradients")
 """Tensors whose exponents are shown."""
-SCHEDULES = {"all high": "all_high", "all low": "all_low", "high first": "high_first", "high last": "high_last"}
-MOST_LAYERS = 5
-"""Layers that are shown, the most sensitive ones."""
+MOST_LAYERS, MOST_LAYERS_KEPT = 5, 8
+"""Rows of layers that are shown, the most sensitive ones; and with those further down that are kept high."""
 SCALE = 100
 """What the most frequent exponent counts as: the shape of a histogram is drawn, not how many values there were."""
 FP64 = 1100
@@ -56,12 +56,14 @@ def _pairs(document: Doc, source: str) -> Iterator[PrecisionFinding]:
                 continue
             figures = TrainingNumerics(
                 task=_task(part["task"]), instrument="parity", baseline=pair["baseline"],
-                emulated=pair["mode"] == EMULATED, steps=part["steps"], seeds=part["seeds"], metric=pair["metric"],
+                emulated=pair["mode"] != REAL, steps=part["steps"], seeds=pair["pairs"] + pair["diverged"],
+                metric=pair["metric"],
                 difference_low=pair["difference_low"], difference_mid=pair["difference_mid"],
                 difference_high=pair["difference_high"], margin=pair["margin"], verdict=pair["verdict"],
                 seeds_needed=pair["seeds_needed"], skipped_step_ratio=pair["skipped_step_ratio"],
             )  # fmt: skip
-            yield _finding(document, source, f"{_task(part['task'])}/parity", pair["precision"], figures)
+            found = _finding(document, source, f"{_task(part['task'])}/parity", pair["precision"], figures)
+            yield replace(found, diverged=pair["diverged"])
 
 
 def _scalings(document: Doc, source: str) -> Iterator[PrecisionFinding]:
@@ -70,17 +72,25 @@ def _scalings(document: Doc, source: str) -> Iterator[PrecisionFinding]:
             if run["name"] != "usual":
                 continue
             figures = TrainingNumerics(
-                task=_task(part["task"]), instrument="loss-scaling", emulated=part["mode"] == EMULATED,
+                task=_task(part["task"]), instrument="loss-scaling", emulated=part["mode"] != REAL,
                 steps=run["steps"], skipped_step_ratio=run["skipped_step_ratio"],
                 steady_skipped_step_ratio=run["steady_skipped_step_ratio"],
             )  # fmt: skip
-            yield _finding(document, source, f"{_task(part['task'])}/loss-scaling", part["precision"], figures)
+            found = _finding(document, source, f"{_task(part['task'])}/loss-scaling", part["precision"], figures)
+            settled, skips = _settled(run)
+            yield replace(found, settled_steps=settled, settled_skips=skips)
+
+
+def _settled(run: Doc) -> tuple[int, int]:
+    """Steps after the first one that was taken, and how many of them an overflow undid."""
+    lost = sorted({step for step in run["overflow_steps"] if 0 <= step < run["steps"]})
+    first = next((number for number, step in enumerate(lost) if step != number), len(lost))
+    return max(run["steps"] - first - 1, 0), len(lost) - first
 
 
 def _finding(document: Doc, source: str, point: str, recipe: str, figures: TrainingNumerics) -> PrecisionFinding:
-    policy = load_policies().get(recipe)
     return PrecisionFinding(
-        precision=recipe if policy is None else policy.precision,
+        precision=precision_of(recipe),
         recipe=recipe,
         device_kind=document["device"],
         device_name=document["device_name"],
@@ -95,24 +105,37 @@ def _task(name: str) -> str:
     return OWN if ":" in name else name
 
 
-def shown_of(document: Doc, source: str) -> TrainingShown | None:
-    """The first task of a document, in short; None where it has none.
+def tasks_shown(document: Doc, source: str) -> tuple[TrainingShown, ...]:
+    """Every task of a document, in short and in its order.
 
     Args:
         document: checked against its schema.
         source: its name, for readers.
     """
-    if not document["tasks"]:
+    every = (shown_of(document, source, place) for place in range(len(document["tasks"])))
+    return tuple(shown for shown in every if shown is not None)
+
+
+def shown_of(document: Doc, source: str, place: int = 0) -> TrainingShown | None:
+    """One task of a document, in short; None where it has none at that place.
+
+    Args:
+        document: checked against its schema.
+        source: its name, for readers.
+        place: of the task among those of the document, from 0.
+    """
+    if place >= len(document["tasks"]):
         return None
-    task = document["tasks"][0]
+    task = document["tasks"][place]
 
     def part(section: str) -> Doc:
         mine: Doc = next((row for row in document[section] if row["task"] == task["id"]), {})
         return mine
 
     scaling, lowered, policy = part("loss_scaling"), part("sensitivity"), part("policy")
-    kept = frozenset(policy.get("keep_high", ()))
-    run = _most_telling(scaling)
+    kept, high = frozenset(policy.get("keep_high", ())), _high(part("parity"))
+    usual, stress = _run_of(scaling, "usual"), _run_of(scaling, "short")
+    drawn = usual or stress
     return TrainingShown(
         source=source,
         device=document["device_name"],
@@ -121,20 +144,20 @@ def shown_of(document: Doc, source: str) -> TrainingShown | None:
         params=task["parameters"],
         complete=document["complete"],
         magnitudes=tuple(_magnitudes(part("histograms"))),
-        scale_path=None if run is None else _path(run),
-        scale_precision=scaling.get("precision") if run is not None else None,
-        pairs=tuple(_pairs_shown(part("parity"))),
+        scale_path=None if drawn is None else _path(drawn),
+        scale_stress=None if usual is None or stress is None else _path(stress),
+        scale_precision=None if drawn is None else scaling.get("precision"),
+        pairs=tuple(chain.from_iterable(_pairs_shown(row) for row in _own_first(document["parity"], task["id"]))),
         lowered_to=lowered.get("precision"),
-        lowered_emulated=lowered["mode"] == EMULATED if lowered else None,
-        layers=tuple(_layers(lowered, kept))[:MOST_LAYERS],
-        mixtures=tuple(_mixtures(policy, part("schedule"), _high(part("parity")))),
+        lowered_emulated=lowered["mode"] != REAL if lowered else None,
+        layers=_layers(lowered, kept),
+        mixtures=(*policy_points(policy, high), *schedule_points(part("schedule"), high)),
     )
 
 
-def _most_telling(scaling: Doc) -> Doc | None:
-    """The run of a dynamic scale with the most overflows; None where none was run."""
-    runs = [run for run in scaling.get("dynamic", ()) if run["steps"]]
-    return max(runs, key=lambda run: (run["skipped"], run["name"] == "usual"), default=None)
+def _run_of(scaling: Doc, name: str) -> Doc | None:
+    """The run of a dynamic scale that has this name; None where it has no step."""
+    return next((run for run in scaling.get("dynamic", ()) if run["name"] == name and run["steps"]), None)
 
 
 def _path(run: Doc) -> ScalePath:
@@ -175,47 +198,54 @@ def _of_a_float(row: Doc) -> bool:
 
 def _formats(rows: list[Any]) -> Iterator[FormatShare]:
     """What each format does to the values of all layers together, each layer by its number of values."""
-    values = sum(row["values"] for row in rows) or 1
     for name in rows[0]["formats"]:
         there, known = [row for row in rows if name in row["formats"]], load_number_formats().get(name)
         if known is None:
             continue
-        flushed, saturated = (
-            sum(row["formats"][name][key] * row["values"] for row in there) / values
-            for key in ("flushed_ratio", "saturated_ratio")
-        )
+        flushed, saturated = (_share(there, name, key) for key in ("flushed_ratio", "saturated_ratio"))
+        scaled = [row for row in there if row["formats"][name].get("flushed_at_best_ratio") is not None]
         yield FormatShare(
             format=name, label=known.label, least_log2=known.least_log2, most_log2=round(known.most_log2, 2),
-            flushed_ratio=min(flushed, 1.0), saturated_ratio=min(saturated, 1.0),
+            flushed_ratio=flushed, saturated_ratio=saturated,
+            flushed_scaled_ratio=_share(scaled, name, "flushed_at_best_ratio") if scaled else None,
         )  # fmt: skip
+
+
+def _share(rows: Sequence[Doc], name: str, key: str) -> float:
+    """A share of the values of some layers together."""
+    values = sum(row["values"] for row in rows) or 1
+    return float(min(sum(row["formats"][name][key] * row["values"] for row in rows) / values, 1.0))
+
+
+def _own_first(parts: Sequence[Doc], task: str) -> list[Doc]:
+    return sorted(parts, key=lambda row: row["task"] != task)
 
 
 def _pairs_shown(parity: Doc) -> Iterator[PairShown]:
-    for pair in parity.get("pairs", ()):
-        low, mid, high = (pair[f"difference_{end}"] for end in ("low", "mid", "high"))
-        if low is None or mid is None or high is None or not low <= mid <= high:
+    for pair in parity["pairs"]:
+        if pair["pairs"] + pair["diverged"] == 0:
             continue
+        low, mid, high = (pair[f"difference_{end}"] for end in ("low", "mid", "high"))
+        known = low is not None and mid is not None and high is not None and low <= mid <= high
         yield PairShown(
             precision=pair["precision"], baseline=pair["baseline"], metric=pair["metric"], verdict=pair["verdict"],
-            low=low, mid=mid, high=high, margin=pair["margin"], pairs=pair["pairs"], emulated=pair["mode"] == EMULATED,
+            low=low if known else None, mid=mid if known else None, high=high if known else None,
+            margin=pair["margin"], pairs=pair["pairs"],
+            emulated=pair["mode"] != REAL, task=_task(parity["task"]), steps=parity["steps"], diverged=pair["diverged"],
         )  # fmt: skip
 
 
-def _layers(lowered: Doc, kept: frozenset[str]) -> Iterator[LayerShown]:
-    rows = sorted(lowered.get("layers", ()), key=_sensitivity, reverse=True)
-    for row in rows:
-        if not row["layers"]:
-            continue
-        yield LayerShown(
+def _layers(lowered: Doc, kept: frozenset[str]) -> tuple[LayerShown, ...]:
+    """The first rows of the document, in its order, and those further down that the policy keeps high."""
+    rows = [row for row in lowered.get("layers", ()) if row["layers"]]
+    shown = [row for place, row in enumerate(rows) if place < MOST_LAYERS or not kept.isdisjoint(row["layers"])]
+    return tuple(
+        LayerShown(
             name=row["layers"][0], layers=len(row["layers"]), loss_change=row["loss_change"],
             gradient_error_ratio=row["gradient_error_ratio"], kept_high=not kept.isdisjoint(row["layers"]),
-        )  # fmt: skip
-
-
-def _sensitivity(row: Doc) -> tuple[bool, float]:
-    """What does not stay finite first, then by the change of the first gradient."""
-    error = row["gradient_error_ratio"]
-    return error is None, 0.0 if error is None else float(error)
+        )
+        for row in shown[:MOST_LAYERS_KEPT]
+    )  # fmt: skip
 
 
 def _high(parity: Doc) -> str:
@@ -223,27 +253,3 @@ def _high(parity: Doc) -> str:
     pairs = parity.get("pairs", ())
     alike = any(pair["precision"] == "bf16" and pair["verdict"] == "equivalent" for pair in pairs)
     return "bf16" if alike else str(parity.get("baseline", "fp32"))
-
-
-def _mixtures(policy: Doc, schedule: Doc, high: str) -> Iterator[MixturePoint]:
-    """The recommended policy, and the schedules beside all high and all low."""
-    ratio, change = policy.get("lowered_parameters_ratio"), policy.get("loss_change")
-    if ratio is not None and change is not None and ratio < 1.0:  # else it is all in the lower precision
-        yield MixturePoint(
-            name="policy", precision=_precision(policy["precision"]), high=high, low_share_ratio=ratio,
-            loss_change=change, steps=policy["steps"], recommended=True,
-        )  # fmt: skip
-    for row in schedule.get("schedules", ()):
-        name = SCHEDULES.get(row["name"])
-        if name is None or row["loss_change"] is None:
-            continue
-        share = {"all_high": 0.0, "all_low": 1.0}.get(name, 1.0 - schedule["high_ratio"])
-        yield MixturePoint(
-            name=name, precision=_precision(schedule["precision"]), high=high, low_share_ratio=share,
-            loss_change=row["loss_change"], steps=schedule["steps"], recommended=row["name"] == schedule["recommended"],
-        )  # fmt: skip
-
-
-def _precision(recipe: str) -> str:
-    policy = load_policies().get(recipe)
-    return recipe if policy is None else policy.precision

@@ -19,45 +19,76 @@ from planner.answer.parity import (
     Parity,
     PublishedParity,
     PublishedRate,
+    Untrained,
 )
 from planner.answer.plan import Plan
 from planner.evidence import Estimate
+from planner.measured.skipped_steps import skipping
 from planner.measured.training import PrecisionFinding
+from planner.safety.tasks import LANGUAGE, is_of, suits
 from planner.training.losses import PublishedLoss, published_loss, published_rates
 
 HELD_AGAINST = "fp32"
 """The precision that others are held against."""
+USUAL = "bf16"
+"""The precision that people train in: what another saves is a saving against it, not against FP32."""
 WORST_LAST = ("equivalent", "cannot_tell", "not_equivalent")
 
 
-def parities(plans: Iterable[Plan], findings: Iterable[PrecisionFinding]) -> tuple[Parity, ...]:
+def parities(
+    plans: Iterable[Plan], findings: Iterable[PrecisionFinding], stack: str, kind: str = LANGUAGE
+) -> tuple[Parity, ...]:
     """What is known of the precision of each plan, in their order.
 
     Args:
         plans: on the same GPUs, which their savings are told of.
         findings: of records and documents of `mpplan numerics`, in any order.
+        stack: of the plans, whose loss scaler it names.
+        kind: of task that is like the plans' model, as `tasks.plan_kind` says it.
     """
-    at_hand = tuple(plans)
-    tested = [row for row in findings if row.figures.instrument == "parity" and row.figures.verdict is not None]
+    at_hand, told = tuple(plans), tuple(findings)
+    tested = [row for row in told if row.figures.instrument == "parity" and row.figures.verdict is not None]
     on_gpu = {(plan.gpu, plan.precision): plan for plan in at_hand if plan.fits}
-    return tuple(_with_cost(_known(plan, tested), plan, on_gpu) for plan in at_hand)
+    failed = {plan.precision: _untrained(told, plan.precision, stack) for plan in at_hand}
+    known = ((_known(plan, tested, failed[plan.precision], kind), plan) for plan in at_hand)
+    return tuple(_with_cost(parity, plan, on_gpu, _priced(parity.measured, tested, kind)) for parity, plan in known)
 
 
-def _known(plan: Plan, tested: list[PrecisionFinding]) -> Parity:
-    nothing = Parity(gpu=plan.gpu, precision=plan.precision, basis=NOT_TESTED)
+def _untrained(findings: Iterable[PrecisionFinding], precision: str, stack: str) -> Untrained | None:
+    """The training in which a loss scale let hardly a step pass; None where none was, or it let them pass."""
+    told = skipping(findings, precision, stack)
+    if told is None or told.trains:
+        return None
+    found, figures = told.finding, told.finding.figures
+    ratio = figures.skipped_step_ratio
+    return Untrained(
+        task=str(figures.task), steps=figures.steps,
+        skipped=None if ratio is None or figures.steps is None else round(ratio * figures.steps),
+        emulated=bool(figures.emulated), device=found.device_name, source=found.source or None, date=found.date,
+    )  # fmt: skip
+
+
+def _known(plan: Plan, tested: list[PrecisionFinding], failed: Untrained | None, kind: str) -> Parity:
+    nothing = Parity(gpu=plan.gpu, precision=plan.precision, basis=NOT_TESTED, untrained=failed)
     if plan.precision == HELD_AGAINST:
         return replace(nothing, basis=REFERENCE)
     own = [row for row in tested if row.precision == plan.precision]
     fact = published_loss(plan.precision)
-    measured = _measured(max(own, key=lambda row: _weight(row, plan))) if own else None
-    basis = MEASURED if measured is not None else PUBLISHED if fact is not None else NOT_TESTED
+    measured = _measured(max(own, key=lambda row: _weight(row, plan, kind)), kind) if own else None
+    basis = MEASURED if measured is not None or failed is not None else PUBLISHED if fact is not None else NOT_TESTED
     return replace(nothing, basis=basis, measured=measured, published=None if fact is None else _published(fact))
 
 
-def _weight(finding: PrecisionFinding, plan: Plan) -> tuple[bool, bool, bool, bool, int, float]:
-    """This GPU and the arithmetic itself before an emulation, the plan's recipe; of several tasks the worst verdict."""
+def _weight(finding: PrecisionFinding, plan: Plan, kind: str) -> tuple[bool, bool, bool, bool, bool, bool, int, float]:
+    """How much a finding counts for a plan: the largest is the one that is shown.
+
+    A task like the plan's model before another, what says anything before a single pair without an interval, this GPU
+    and the arithmetic itself before an emulation, the plan's recipe; of several such tasks the worst verdict.
+    """
     figures = finding.figures
     return (
+        suits(figures.task, kind),
+        figures.verdict != "cannot_tell" or figures.difference_high is not None or bool(finding.diverged),
         finding.gpu == plan.gpu,
         not figures.emulated,
         finding.recipe == plan.policy,
@@ -67,7 +98,7 @@ def _weight(finding: PrecisionFinding, plan: Plan) -> tuple[bool, bool, bool, bo
     )
 
 
-def _measured(finding: PrecisionFinding) -> MeasuredParity:
+def _measured(finding: PrecisionFinding, kind: str) -> MeasuredParity:
     figures = finding.figures
     low, mid, high = figures.difference_low, figures.difference_mid, figures.difference_high
     known = low is not None and mid is not None and high is not None and low <= mid <= high
@@ -76,7 +107,8 @@ def _measured(finding: PrecisionFinding) -> MeasuredParity:
         difference=Estimate(low=low, mid=mid, high=high) if known else None,  # type: ignore[arg-type]  # `known`
         margin=figures.margin, verdict=str(figures.verdict), seeds=figures.seeds, steps=figures.steps,
         task=str(figures.task), recipe=finding.recipe, emulated=bool(figures.emulated), device=finding.device_name,
-        source=finding.source or None, date=finding.date,
+        source=finding.source or None, date=finding.date, diverged=finding.diverged,
+        like_plan=suits(figures.task, kind),
     )  # fmt: skip
 
 
@@ -99,18 +131,35 @@ def _rates(precision: str) -> Iterator[PublishedRate]:
         )  # fmt: skip
 
 
-def _with_cost(parity: Parity, plan: Plan, on_gpu: Mapping[tuple[str, str], Plan]) -> Parity:
-    """The same with what is saved per nat: of the measured loss where it is surely higher, else of the published."""
-    measured, published = parity.measured, parity.published
-    per_nat = None
-    lost = None if measured is None or measured.metric != "loss" else measured.difference
-    if measured is not None and lost is not None and lost.low > 0:
-        base = on_gpu.get((plan.gpu, measured.baseline))
-        per_nat = _per_nat(MEASURED, measured.baseline, lost.mid, plan, base)
-    if per_nat is None and published is not None and published.difference > 0:
+def _priced(measured: MeasuredParity | None, tested: Iterable[PrecisionFinding], kind: str) -> MeasuredParity | None:
+    """The measurement, where it is one whose loss has a price; else None.
+
+    It has one where a task of the plan's kind has shown the loss to be higher by more than the margin, and where the
+    same task does not show the same of BF16, against which the saving is held.
+    """
+    if measured is None or measured.difference is None or measured.metric != "loss":
+        return None
+    higher = measured.verdict == "not_equivalent" and measured.difference.low > 0
+    if not higher or not is_of(measured.task, kind):
+        return None
+    usual = (row.figures for row in tested if row.precision == USUAL)
+    apart = any(row.task == measured.task and row.verdict == "not_equivalent" for row in usual)
+    return None if apart else measured
+
+
+def _with_cost(
+    parity: Parity, plan: Plan, on_gpu: Mapping[tuple[str, str], Plan], priced: MeasuredParity | None
+) -> Parity:
+    """The same with what is saved per nat: of the measured loss where that has a price, and of the published one."""
+    if parity.untrained is not None:
+        return parity
+    published, own, others = parity.published, None, None
+    if priced is not None and priced.difference is not None:
+        own = _per_nat(MEASURED, USUAL, priced.difference.mid, plan, on_gpu.get((plan.gpu, USUAL)))
+    if published is not None and published.difference > 0:
         base = on_gpu.get((plan.gpu, published.baseline))
-        per_nat = _per_nat(PUBLISHED, published.baseline, published.difference, plan, base)
-    return replace(parity, per_nat=per_nat)
+        others = _per_nat(PUBLISHED, published.baseline, published.difference, plan, base)
+    return replace(parity, per_nat=others if own is None else own, published_per_nat=others)
 
 
 def _per_nat(basis: str, baseline: str, nats: float, plan: Plan, base: Plan | None) -> CostPerNat | None:

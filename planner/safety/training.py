@@ -16,8 +16,8 @@ class Training:
 
     findings: tuple[PrecisionFinding, ...] = ()
     """Of the document where one is named, else of a record."""
-    shown: TrainingShown | None = None
-    """What a report draws of the document."""
+    shown: tuple[TrainingShown, ...] = ()
+    """What a report may draw of the document: each of its tasks."""
 
 
 NO_TRAINING = Training()

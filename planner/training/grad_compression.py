@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from planner.errors import Message, UsageError
 from planner.evidence import Evidence, EvidenceKind
 from planner.rows import CATALOG, Catalogue, Row
 
 NONE = "none"
 """Gradients are reduced as they are."""
-MOST_ZERO = 1
-"""Highest ZeRO stage that goes with it: from 2 on no rank keeps the whole gradient that these methods work on."""
+OF_RANK = ":"
+"""Between the name of a method and the rank of its factors: `powersgd:8`."""
+MOST_RANK = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +23,7 @@ class GradCompression:
     """`powersgd`, `1bit` or `fp8`."""
     name: str
     rank: int
-    """Of the two factors that stand for each matrix; 0: it works element by element."""
+    """Of the two factors that stand for each matrix, where nobody says; 0: it works element by element."""
     sent_bits: float
     """Per element, where it works element by element."""
     warmup_ratio: float
@@ -29,11 +31,21 @@ class GradCompression:
     messages: float
     """Reductions in place of one: the factors go one after the other."""
     passes: float
-    """Reads and writes of the gradient or its residual, in the type of the reduction, to code and decode it."""
+    """Reads and writes of the gradient or its residual to code and decode it."""
     coded_bytes: float
     """The same of the coded form, per element."""
     residuals: float
     """Copies of the gradient that keep what was not sent (error feedback)."""
+    fp32: bool
+    """Whether passes and copies are in FP32 whatever the gradients are; else in the type of the reduction."""
+    most_zero: int
+    """Highest ZeRO stage that goes with it: beyond no rank has the whole tensor that it works on (gradients: 1,
+    the momentum: 0)."""
+    stacks: tuple[str, ...]
+    """Software stacks that have it, the usual one first; empty: any."""
+    home: str
+    """What it is part of, for messages."""
+    paper: str
     optimizers: tuple[str, ...]
     """Ids of the optimizers that it is defined for; empty: all."""
     compute: str | None
@@ -49,13 +61,18 @@ def _compression(row: Row) -> GradCompression:
     return GradCompression(
         id=row.text("id"),
         name=row.text("name"),
-        rank=row.integer("rank", high=1024),
+        rank=row.integer("rank", high=MOST_RANK),
         sent_bits=row.number("sent_bits", high=32),
         warmup_ratio=row.number("warmup_ratio", high=1),
         messages=row.number("messages", low=1, high=16),
         passes=row.number("passes", high=100),
         coded_bytes=row.number("coded_bytes", high=64),
         residuals=row.number("residuals", high=4),
+        fp32=row.flag("fp32"),
+        most_zero=row.integer("most_zero", high=3),
+        stacks=row.words("stacks"),
+        home=row.text("home"),
+        paper=row.text("source"),
         optimizers=row.words("optimizers"),
         compute=row.opt_text("compute"),
         published_bytes_ratio=row.opt_number("published_bytes_ratio", low=1),
@@ -63,16 +80,14 @@ def _compression(row: Row) -> GradCompression:
             id=f"grad_compression:{row.text('id')}",
             kind=EvidenceKind.PUBLISHED,
             what=f"{row.text('name')}: published effect on accuracy: {effect}",
-            source=row.text("source"),
+            source=f"{row.text('source')}; {row.text('cost_source')}",
             date=row.text("date"),
             public=True,
         ),
     )
 
 
-GRAD_COMPRESSIONS = Catalogue(
-    CATALOG / "grad_compressions.csv", _compression, what="gradient compression", listing="mpplan estimate --help"
-)
+GRAD_COMPRESSIONS = Catalogue(CATALOG / "grad_compressions.csv", _compression, what="gradient compression")
 
 
 def load_grad_compressions() -> dict[str, GradCompression]:
@@ -85,9 +100,24 @@ def load_grad_compressions() -> dict[str, GradCompression]:
 
 
 def find_grad_compression(name: str) -> GradCompression | None:
-    """The method of a name or alias; None for `none`.
+    """The method of a name or alias, with the rank of its factors after a colon: `powersgd:8`; None for `none`.
 
     Raises:
-        UsageError: no such method; similar names are offered.
+        UsageError: no such method (similar names are offered), it has no rank, or the rank is none.
     """
-    return None if name == NONE else GRAD_COMPRESSIONS.find(name)
+    if name == NONE:
+        return None
+    bare, colon, text = name.partition(OF_RANK)
+    how = GRAD_COMPRESSIONS.find(bare)
+    if not colon:
+        return how
+    if not how.rank:
+        raise UsageError(
+            Message.of("error.compression_no_rank", name=how.name),
+            hint=Message.of("hint.compression_no_rank", id=how.id),
+        )
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_RANK:
+        raise UsageError(
+            Message.of("error.compression_rank", rank=text, most=MOST_RANK), hint=Message.of("hint.compression_rank")
+        )
+    return replace(how, rank=int(text))

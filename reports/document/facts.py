@@ -163,6 +163,11 @@ class Facts:
             order = ("bf16", "tf32", "fp32", "fp8", "fp16")
         return [name for name in order if name in there and name != self.asked]
 
+    def untrained(self) -> set[str]:
+        """Precisions of the leading GPU that training showed to train no model."""
+        rows = self.doc.get("parity") or ()
+        return {row["precision"] for row in rows if row["gpu"] == self.gpu and row.get("untrained")}
+
     def saving(
         self, metric: str, frm: str, *, to: str | None = None, view: str = "same_gpus", gpu: str | None = None
     ) -> Doc | None:

@@ -7,9 +7,10 @@ is not listed here is not public: a new field or value stays hidden until somebo
 
 from __future__ import annotations
 
+from planner.safety.tasks import KIND_OF_TASK
 from planner.training.policies import load_policies
 
-TASKS = frozenset({"char-lm", "digits-cnn", "digits-vit", "masked-lm", "char-moe", "own"})
+TASKS = frozenset({*KIND_OF_TASK, "own"})
 """The package's own tasks of `mpplan numerics`, and what one of the user's own is called."""
 RECIPES = frozenset(load_policies()) | {policy.precision for policy in load_policies().values()}
 """Names of precisions and policies."""
@@ -39,8 +40,8 @@ PRICE_OF = "price "
 
 PUBLIC_VALUES = frozenset({
     "arch", "as_of", "collective", "columns", "commitment", "compute", "currencies", "currency", "date",
-    "depreciation", "first", "gpu", "gpus", "housing", "input", "instead", "known", "label", "learned_on",
-    "like", "method", "methods", "newest", "passes", "precision", "until", "value",
+    "depreciation", "first", "gpu", "gpus", "home", "housing", "input", "instead", "known", "label", "learned_on",
+    "like", "method", "methods", "newest", "passes", "precision", "scaler", "until", "value",
 })  # fmt: skip
 """Values of a message whose text is public. What is `value` or `input` is one of `PUBLIC_INPUTS`; `method` is a name of
 `methods.csv`, `columns` are those of a file of runs, `passes` is `6N` or the like."""
@@ -71,17 +72,21 @@ WORDS = frozenset({
     *(f"verify.cases.{name}" for name in ("precision", "metric")),
     "traces.kind", "traces.unit",
     "calibration.gpus", "calibration.learned.unit",
-    *(f"parity.{name}" for name in ("gpu", "precision", "basis", "per_nat.basis", "per_nat.baseline")),
+    *(f"parity.{name}" for name in (
+        "gpu", "precision", "basis", "per_nat.basis", "per_nat.baseline", "published_per_nat.basis",
+        "published_per_nat.baseline",
+    )),
     *(f"parity.measured.{name}" for name in ("baseline", "metric", "verdict", "recipe", "date")),
+    "parity.untrained.date",
     *(f"parity.published.{name}" for name in (
         "baseline", "model", "recipe", "framework", "source", "date", "rates.baseline", "rates.model", "rates.gpu",
         "rates.source", "rates.date",
     )),
     "numerics.device_kind", "numerics.task", "numerics.magnitudes.tensor", "numerics.magnitudes.formats.format",
     "numerics.magnitudes.formats.label",
-    "numerics.scale_path.name", "numerics.scale_precision", "numerics.lowered_to",
-    *(f"numerics.pairs.{name}" for name in ("precision", "baseline", "metric", "verdict")),
-    *(f"numerics.mixtures.{name}" for name in ("name", "precision", "high")),
+    "numerics.scale_path.name", "numerics.scale_stress.name", "numerics.scale_precision", "numerics.lowered_to",
+    *(f"numerics.pairs.{name}" for name in ("precision", "baseline", "metric", "verdict", "task")),
+    *(f"numerics.mixtures.{name}" for name in ("name", "precision", "high", "kind")),
     "money.prices.gpu", "money.prices.commitment", "money.quotes.gpu", "money.owned.gpu",
     *(f"money.start_hours.{name}" for name in ("gpu", "precision", "best_start", "dearest_start")),
     "money.power_limits.gpu", "money.power_limits.precision",
@@ -90,7 +95,8 @@ WORDS = frozenset({
 
 WORDS_OF_TRAINING = {
     "numerics.task": TASKS,
-    "numerics.scale_path.name": frozenset({"usual", "short"}),
+    "numerics.pairs.task": TASKS,
+    **{f"numerics.{path}.name": frozenset({"usual", "short"}) for path in ("scale_path", "scale_stress")},
     "numerics.scale_precision": RECIPES,
     "numerics.lowered_to": RECIPES,
     **{f"numerics.pairs.{name}": RECIPES for name in ("precision", "baseline")},

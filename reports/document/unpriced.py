@@ -44,8 +44,9 @@ FIELDS = frozenset({
     "schema", "mpplan", "created_at", "model", "deadline_days", "unsupported", "power_caps", "accuracy", "verify",
     "traces", "calibration", "confidence", "run_totals", "tokens_per_sequence", "numerics",
     *(f"parity.{name}" for name in (
-        "gpu", "precision", "basis", "measured", "published",
-        *(f"per_nat.{name}" for name in ("basis", "baseline", "nats", "saved_gpu_hours", "gpu_hours_per_nat")),
+        "gpu", "precision", "basis", "measured", "published", "untrained",
+        *(f"{part}.{name}" for part in ("per_nat", "published_per_nat")
+          for name in ("basis", "baseline", "nats", "saved_gpu_hours", "gpu_hours_per_nat")),
     )),
     *(f"plans.{name}" for name in PLAN), "plans.probability.deadline",
     *(f"curve.{name}" for name in (
@@ -65,12 +66,15 @@ FIELDS = frozenset({
 
 EMPTIED = {
     "plans.cost_usd": None, "plans.cost_lines": (), "plans.probability.budget": None, "curve.cost_usd": None,
-    "curve.in_budget": None, "parity.per_nat.saved_usd": None, "parity.per_nat.usd_per_nat": None,
+    "curve.in_budget": None,
+    **{f"parity.{part}.{name}": None for part in ("per_nat", "published_per_nat")
+       for name in ("saved_usd", "usd_per_nat")},
 }  # fmt: skip
 """Fields that every answer has, and what a copy has in place of what they say."""
 
 TEXTS = WORDS | {
     *(f"parity.measured.{name}" for name in ("task", "device", "source")),
+    *(f"parity.untrained.{name}" for name in ("task", "device", "source")),
     *(f"numerics.{name}" for name in ("source", "device", "layers.name")),
     "model.name", "calibration.name", "calibration.source", "traces.name", "accuracy.points.id",
     "plans.products.evidence", "plans.attention_kernel.evidence", "plans.collectives.evidence",

@@ -33,7 +33,7 @@ def goodput_node(plan: Doc, evidence: tuple[str, ...], power: int = 1) -> Node:
     )  # fmt: skip
     made_again = Node(
         label="Steps that no overflow undoes", value=useful, evidence=of_skips,
-        note=f"{skipped:.3%} of the steps skipped by the loss scale and made again, as `mpplan numerics` measured",
+        note=f"{skipped:.3%} of the steps skipped by the loss scale and made again",
     )  # fmt: skip
     return Node(
         label="Goodput", value=stated["mid"], low=stated["low"], high=stated["high"], power=power,

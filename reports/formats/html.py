@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
+import zlib
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reports.document.facts import SHOWN
 from reports.formats import csv
 from reports.view import View
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
+GZIP_WINDOW = 31
+"""Largest window, with the head of a gzip file."""
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
@@ -71,20 +75,28 @@ DETAIL = frozenset({
     "step_range_s", "sci_kg_per_run", "sci_kg_per_1e21_flop",
 })  # fmt: skip
 """Of the plans by the same deadline, what a page that draws training leaves out, to be as small as the others."""
-DIGITS = 7
-"""Digits of a number in the document of such a page: items still sum to their totals."""
+DIGITS, END_DIGITS = 7, 4
+"""Digits of a number in the document of such a page: items still sum to their totals; and of the ends of its range."""
 
 
 def _without_detail(asked: str | None, document: dict[str, Any]) -> dict[str, Any]:
-    """The document, where training is drawn with less detail: of the second view, and of precisions not asked for."""
+    """The document, where training is drawn with less detail: of the second view, and of precisions not asked for.
+
+    Of the savings, what the asked precision and the narrowest one save is left.
+    """
     if not document.get("numerics"):
         return document
     plans = [{name: held for name, held in plan.items() if name not in DETAIL} for plan in document["same_deadline"]]
     first = [
-        plan if plan["precision"] == asked else plan | {"lost_layouts": [], "collectives": [], "uncertainty": []}
+        plan
+        if plan["precision"] == asked
+        else plan | {"lost_layouts": [], "collectives": [], "uncertainty": [], "products": []}
         for plan in document["plans"]
     ]
-    shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans})
+    held = {plan["precision"] for plan in document["plans"]}
+    to = {asked, next((name for name in SHOWN if name in held), asked)}
+    savings = [row for row in document["savings"] if row["to"] in to]
+    shorter: dict[str, Any] = _rounded(document | {"plans": first, "same_deadline": plans, "savings": savings})
     return shorter
 
 
@@ -92,14 +104,30 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if abs(value) < 10**DIGITS else value
     if isinstance(value, dict):
-        return {name: _rounded(held) for name, held in value.items()}
+        return {name: _rounded(held) for name, held in value.items()} | _rounded_ends(value)
     return [_rounded(held) for held in value] if isinstance(value, list) else value
+
+
+def _rounded_ends(value: dict[str, Any]) -> dict[str, float]:
+    """The ends of a range with fewer digits, outwards; of what is exact none."""
+    low, high = value.get("low"), value.get("high")
+    if not isinstance(low, float) or not isinstance(high, float) or not low < high:
+        return {}
+    return {"low": _outwards(low, ROUND_FLOOR), "high": _outwards(high, ROUND_CEILING)}
+
+
+def _outwards(value: float, way: str) -> float:
+    if not value:
+        return value
+    exact = Decimal(repr(value))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - END_DIGITS + 1), rounding=way))
 
 
 def packed(value: Any) -> str:
     """JSON, compressed (gzip) and in base64: a document of 100 kB takes a tenth of that."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    packer = zlib.compressobj(9, zlib.DEFLATED, GZIP_WINDOW, 9)
+    return base64.b64encode(packer.compress(text.encode()) + packer.flush()).decode()
 
 
 def embedded(value: Any) -> str:

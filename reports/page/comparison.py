@@ -140,7 +140,7 @@ def _chart(pair: Pair, called: tuple[str, str], metric: str, words: Words) -> Ra
     title = words("compare.chart", metric=words.name("metric", metric))
     return RangeChart(
         title=title,
-        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        description=described([(bar.label, bar.text) for bar in bars], words),
         drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
     )
 

@@ -117,8 +117,8 @@ def _compared(facts: Facts, metric: str, words: Words) -> str:
 
 
 def narrowest(facts: Facts) -> str:
-    """The narrowest precision that fits."""
-    there = {plan["precision"] for plan in facts.fitting()}
+    """The narrowest precision that fits and was not shown to train no model."""
+    there = {plan["precision"] for plan in facts.fitting()} - facts.untrained()
     return next((name for name in SHOWN if name in there), facts.asked)
 
 
@@ -264,6 +264,9 @@ def _alerts(facts: Facts, words: Words) -> tuple[str, ...]:
         ]
         if left_out:
             alerts.append(words("alert.left_out", names=words.join(left_out)))
+    failed = [words.name("precision", name) for name in SHOWN if name in facts.untrained()]
+    if failed:
+        alerts.append(words("alert.untrained", names=words.join(failed)))
     return tuple(alerts)
 
 

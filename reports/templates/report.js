@@ -18,7 +18,7 @@
     const plan = page.knobs;
     let knobs = { ...plan };
     const put = (row, where, [text, range]) => {
-      const small = document.createElement('small');
+      const small = document.createElement('i');
       small.textContent = range;
       row.querySelector('[data-' + where + ']').replaceChildren(text, small);
     };

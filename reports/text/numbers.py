@@ -63,6 +63,16 @@ def grouped(value: float, decimals: int) -> str:
     return f"{MINUS}{text}" if value < 0 and rounded else text
 
 
+RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def power_of_two(exponent: float) -> str:
+    """A power of two as people write it: `2¹⁶`; `2^1.5` where the exponent is no whole number."""
+    if exponent != int(exponent):
+        return f"2^{exponent:g}"
+    return "2" + str(int(exponent)).translate(RAISED)
+
+
 NEARLY = 0.5
 """A range whose high reaches the next unit is written in it when its middle is at least half of one."""
 LONG, LONGEST, LEAST = 1e5, 1e7, 0.1

@@ -33,7 +33,7 @@ PLAUSIBLE: Mapping[str, tuple[str, ...]] = {
     "optimizer": ("adamw", "sgd", "adamw-8bit", "muon", "lion"),
     "act_ckpt": ("none", "selective", "full"),
     "offload": ("none", "optimizer", "activations"),
-    "grad_compression": ("none", "powersgd", "1bit", "fp8"),
+    "grad_compression": ("none", "powersgd", "powersgd:8", "1bit", "fp8"),
     "stack": ("typical", "tuned", "fsdp-compile", "eager", "megatron"),
     "attention": ("flash", "naive"),
     "gpu": (*GPUS, "h100-sxm5-80gb,a100-sxm4-80gb", "h100-sxm5-80gb,h100-sxm5-80gb"),

@@ -155,13 +155,15 @@ def _numerics(home: Path, names: Names) -> str:
     file = names.path(home, "numerics file", ".json")
     document = json.loads(RECORDED.read_text(encoding="utf-8"))
     document["device_name"] = names("numerics device")
-    document["tasks"][0]["id"] = names("numerics task")
+    for task in document["tasks"]:
+        task["id"] = names("numerics task")
     for part in ("loss_scaling", "histograms", "parity", "sensitivity", "policy", "schedule"):
-        document[part][0]["task"] = names("numerics task")
+        for row in document[part]:
+            row["task"] = names("numerics task")
     document["parity"][0]["baseline"] = names("numerics words")
     for pair in document["parity"][0]["pairs"]:
         pair["baseline"] = names("numerics words")
-    for row in document["sensitivity"][0]["layers"]:
+    for row in (layer for part in document["sensitivity"] for layer in part["layers"]):
         row["layers"][0] = names("numerics layer")
     for scale in document["loss_scaling"][0]["dynamic"]:
         scale["name"] = names("numerics words")

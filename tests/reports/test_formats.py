@@ -14,6 +14,7 @@ import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -32,7 +33,7 @@ from tests.reports.extras import EXTRAS
 from tests.reports.node import in_node
 from tests.reports.record import GOLDEN, golden
 
-LIMIT_BYTES = 150 * 1024
+LIMIT_BYTES = 150_000
 
 
 @pytest.mark.parametrize("name", list(GOLDEN))
@@ -189,6 +190,11 @@ class Reader(HTMLParser):
     """What a page refers to, and whether its elements are closed in order."""
 
     VOID = frozenset({"meta", "link", "img", "input", "br", "hr"})
+    ENDED_BY = MappingProxyType({
+        "li": ("li",), "td": ("td", "th"), "th": ("td", "th"), "tr": ("td", "th", "tr"),
+        "tbody": ("td", "th", "tr", "thead"), "/ul": ("li",), "/table": ("td", "th", "tr", "thead", "tbody"),
+    })  # fmt: skip
+    """What a start tag (or `/` end tag) closes by itself where it is open (HTML standard, 13.1.2.4, optional tags)."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -199,7 +205,12 @@ class Reader(HTMLParser):
         self.ids: list[str] = []
         self.feed(page)
 
+    def _end_open(self, tag):
+        while self.open and self.open[-1] in self.ENDED_BY.get(tag, ()):
+            self.open.pop()
+
     def handle_starttag(self, tag, attrs):
+        self._end_open(tag)
         for name, value in attrs:
             self.attributes.add(name)
             if name == "id":
@@ -215,6 +226,7 @@ class Reader(HTMLParser):
             self.open.pop()
 
     def handle_endtag(self, tag):
+        self._end_open(f"/{tag}")
         if not self.open or self.open.pop() != tag:
             self.crossed.append(tag)
 
@@ -244,7 +256,7 @@ def test_nothing_in_the_page_is_fetched(name):
     text = str(reports.render(PAGES[name](), "html"))
     page = Reader(text)
 
-    assert [(tag, where) for tag, where in page.addresses if tag != "a"] == []
+    assert [(tag, where) for tag, where in page.addresses if tag != "a"] == [("use", "#whisker")] * text.count("<use ")
     assert {where.split(":")[0] for tag, where in page.addresses if not where.startswith("#")} <= {"https", "http"}
     assert "@import" not in text
 
@@ -308,7 +320,7 @@ def test_numbers_of_the_chart_are_those_of_the_table(recorded):
     page = str(reports.render(recorded, "html"))
     plan = next(row for row in recorded["plans"] if row["precision"] == "fp8")
     low, mid, high = (f"{plan['cost_usd'][key] / 1e6:.1f}" for key in ("low", "mid", "high"))
-    for text in (f"${mid} million ({low}–{high})", f"{mid} <small>({low}–{high})</small>"):
+    for text in (f"${mid} million ({low}–{high})", f"{mid} <i>({low}–{high})</i>"):
         assert text in page
 
 

@@ -8,7 +8,7 @@ from reports.plots import axis_of, bars_path, even_ticks, span_on
 
 
 def test_bars_stand_side_by_side_and_the_largest_is_as_high_as_the_box():
-    assert bars_path([1, 4, 0, 2], 3) == "M3 100v-25h.9v25zM4 100v-100h.9v100zM6 100v-50h.9v50z"
+    assert bars_path([1, 4, 0, 2], 3) == "M3 100v-25h.9v25h.1v-100h.9v100zM6 100v-50h.9v50z"
 
 
 def test_a_bar_that_nobody_would_see_and_a_histogram_of_nothing_are_not_drawn():

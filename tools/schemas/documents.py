@@ -16,6 +16,7 @@ from planner.calibration.document import SCHEMA as CALIBRATION_SCHEMA
 from planner.claims.case import BASES
 from planner.claims.claim import READINGS, UNITS
 from planner.claims.document import CLAIMS_SCHEMA
+from planner.claims.standing import STANDINGS
 from planner.claims.verdict import VERDICTS
 from planner.comparison.conventions import Reading, Utilisation
 from planner.comparison.document import COMPARE_SCHEMA
@@ -342,8 +343,8 @@ def claims(definitions: Definitions) -> Schema:
     case = record({
         "what": TEXT, "basis": {"enum": list(BASES)}, "low": bound, "mid": bound, "high": bound,
         "unit": {"enum": sorted(UNITS)}, "count": COUNT, "claimed": record({"low": bound, "high": bound}),
-        "agrees": or_null(YES), "stands_in": YES, "looked_at": or_null(TEXT), "looked_at_message": MESSAGE,
-        "source": TEXT,
+        "stands": {"enum": list(STANDINGS)}, "agrees": or_null(YES), "own": YES, "stands_in": YES,
+        "looked_at": or_null(TEXT), "looked_at_message": MESSAGE, "source": TEXT,
     }, optional=("looked_at_message",))  # fmt: skip
     claim = record({
         "id": TEXT, "topic": TEXT, "claim": TEXT, "claimed": record(figures), "verdict": {"enum": list(VERDICTS)},

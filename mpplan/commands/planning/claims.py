@@ -35,18 +35,17 @@ Measure = Annotated[
     bool,
     typer.Option("--measure", help="First measure what this machine can: steps, products, checkpointing, updates."),
 ]
-Device = Annotated[str | None, typer.Option("--device", metavar="DEVICE", help="Of --measure: gpu or cpu.")]
+Device = Annotated[str | None, typer.Option("--device", metavar="DEVICE", help="With --measure: gpu or cpu.")]
 Budget = Annotated[
-    str | None, typer.Option("--budget", metavar="TIME", help="Time limit of --measure, for example 2m. Default 4m.")
+    str | None, typer.Option("--budget", metavar="TIME", help="Time limit with --measure, for example 2m. Default 4m.")
 ]
 
-WORDS = {
-    "holds": "holds",
-    "holds_under_conditions": "holds under conditions",
-    "does_not_hold": "does not hold",
-    "cannot_be_judged": "cannot be judged here",
-}
-"""Each verdict in words."""
+Numerics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="What `mpplan numerics --json` printed. Default your newest such run, else what ships."
+    ),
+]
 
 
 def claims(
@@ -54,6 +53,7 @@ def claims(
     verdict: Verdict = None,
     topic: Topic = None,
     records: Records = None,
+    numerics: Numerics = None,
     measure: Measure = False,
     device: Device = None,
     budget: Budget = None,
@@ -65,33 +65,35 @@ def claims(
 
     Each claim holds, holds under conditions, does not hold, or cannot be judged here; the evidence is named either way.
     """
+    from mpplan.api.claim_ledger import chosen_claims, to_claims_document
     from mpplan.api.claim_ledger import claims as judge
-    from mpplan.api.claim_ledger import to_claims_document
     from planner.claims.verdict import VERDICTS
 
     if verdict is not None and verdict not in VERDICTS:
         raise UsageError(f"--verdict: unknown verdict `{verdict}`", hint=f"verdicts are {', '.join(VERDICTS)}")
+    topics = [topic] if topic else []
+    chosen = [claim.id for claim in chosen_claims(ids or (), topics)]
     place = open_output(output or "-")
     if measure:
-        records = _measured(records, device or "gpu", budget, quiet=quiet)
+        records = _measured(chosen, records, device or "gpu", budget, quiet=quiet)
     elif device or budget:
-        raise UsageError("--device and --budget are of --measure", hint="add --measure, or leave them out")
+        raise UsageError("--device and --budget only apply with --measure", hint="add --measure, or leave them out")
     judged = judge(
-        ids or (), topics=[topic] if topic else (), records=records,
+        ids or (), topics=topics, records=records, numerics=numerics,
         watch=lambda total: counted(total, "claims judged", quiet=quiet),
     )  # fmt: skip
     shown = [entry for entry in judged if verdict in (None, entry.verdict)]
     if json:
         place.write(dumps(to_claims_document(shown), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     elif ids:
-        place.write("\n".join(_one(entry) for entry in shown))
+        place.write("\n".join(_one(entry) for entry in shown) or _none(judged))
     else:
         place.write(_listed(shown))
 
 
-def _measured(records: str | None, device: str, budget: str | None, *, quiet: bool) -> str:
-    """Measure, and name the record to judge by."""
-    from mpplan.api.claim_record import BUDGET_S, measure_claims
+def _measured(chosen: list[str], records: str | None, device: str, budget: str | None, *, quiet: bool) -> str:
+    """Measure what the chosen claims read, and name the record to judge by."""
+    from mpplan.api.claim_record import BUDGET_S, measure_claims, workloads_for
     from mpplan.ui.probe_display import display
     from planner.units import parse_duration_s
 
@@ -100,9 +102,10 @@ def _measured(records: str | None, device: str, budget: str | None, *, quiet: bo
     if device not in ("gpu", "cuda", "cpu"):
         raise UsageError(f"--device: unknown device `{device}`", hint="`gpu` or `cpu`")
     budget_s = parse_duration_s(budget, "--budget") if budget else BUDGET_S
+    workloads = workloads_for(chosen)
     try:
         with display(quiet=quiet) as screen:
-            path, left_out = measure_claims(device, budget_s, screen)
+            path, left_out = measure_claims(device, budget_s, screen, workloads)
     except MpplanError as error:
         if device != "cpu" and error.exit_code == CannotMeasureError.exit_code:
             error.hint = "`mpplan claims --measure --device cpu` measures the CPU"
@@ -116,51 +119,53 @@ def _measured(records: str | None, device: str, budget: str | None, *, quiet: bo
 
 def _listed(judged: list[Judged]) -> str:
     """Every claim with its verdict and the reason."""
+    from reports.text.judged import counts, verdict_words
     from reports.text.messages import word
 
     blocks = []
     for entry in judged:
-        head = f"{entry.claim.id}  {WORDS[entry.verdict].upper()}: {entry.claim.text['en']}"
+        head = f"{entry.claim.id}  {verdict_words(entry.verdict).upper()}: {entry.claim.text['en']}"
         blocks.append(wrapped(head, 5) + "\n" + wrapped(f"     {word(entry.words)}", 5) + "\n")
-    counts = [(sum(entry.verdict == name for entry in judged), words) for name, words in WORDS.items()]
-    total = ", ".join(f"{words}: {count}" for count, words in counts if count)
+    total = ", ".join(f"{words}: {count}" for words, count in counts(judged) if count)
     end = f"Claims: {len(judged)}; {total or 'none shown'}. `mpplan claims c14` shows one with all its evidence."
     return "\n".join([*blocks, wrapped(end) + "\n"])
 
 
+def _none(judged: list[Judged]) -> str:
+    """That none of the named claims has the verdict that was asked for, and which they have."""
+    from reports.text.judged import verdict_words
+
+    verdicts = "; ".join(f"{entry.claim.id}: {verdict_words(entry.verdict)}" for entry in judged)
+    return wrapped(f"No claim matches. {verdicts}.") + "\n"
+
+
 def _one(entry: Judged) -> str:
     """One claim with everything behind its verdict."""
+    from reports.text.judged import source_of, verdict_words
     from reports.text.messages import word
 
     claim = entry.claim
     facts = [
         ("claim", f"{claim.text['en']} ({claim.id}, {claim.topic})"),
-        ("verdict", WORDS[entry.verdict]),
+        ("verdict", verdict_words(entry.verdict)),
         ("because", word(entry.words)),
         ("decided by", ", ".join(entry.decided_by)),
         ("would decide", claim.decides),
         ("source", f"{claim.source}, {claim.date}"),
     ]
     rows = [_row(entry, case) for case in entry.evidence]
-    heads = ("evidence", "basis", "low", "mid", "high", "cases", "agrees")
+    heads = ("agrees", "low", "mid", "high", "cases", "basis", "evidence")
     notes = [wrapped(f"- {word(note)}", 2) for note in entry.notes]
-    sources = [wrapped(f"- {what}: {source}", 2) for what, source in _sources(entry).items()]
+    named = {f"{case.what} ({case.basis})": source_of(case) for case in entry.evidence}
+    sources = [wrapped(f"- {what}: {source}", 2) for what, source in named.items()]
     parts = [details(facts), table(heads, rows), "\n".join(notes), "\n".join(["Sources:", *sources])]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
 
-def _sources(entry: Judged) -> dict[str, str]:
-    """The source of each piece of evidence."""
-    return {f"{case.what} ({case.basis})": case.source for case in entry.evidence}
-
-
 def _row(entry: Judged, case: Case) -> tuple[str, ...]:
-    from planner.claims.verdict import agrees, quantity
-    from reports.text.messages import word
+    """What decides first: a terminal cuts the end of a line, and the names stand in full beside their sources."""
+    from reports.text.judged import ends, stands_words
 
-    if case.mid is None:
-        return (case.what, case.basis, "-", "-", "-", "-", "not found")
-    unit = case.unit or entry.claim.unit
-    ends = [word(quantity(value, unit)) for value in (case.low, case.mid, case.high) if value is not None]
-    says = "beside" if case.beside else "yes" if agrees(entry.claim, case) else "no"
-    return (case.what, case.basis, *ends, str(case.count), says)
+    figures = tuple(end or "-" for end in ends(entry.claim, case))
+    number = "-" if case.mid is None else str(case.count)
+    return (stands_words(entry.claim, case), *figures, number, case.basis, case.what)

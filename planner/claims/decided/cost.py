@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.claims.case import Case, looked_at
 from planner.claims.claim import load_claims
 from planner.claims.decided.decision import WIDE, Decider, Decision, saved
 from planner.claims.evidence import arithmetic, measured, planned, published
 from planner.claims.evidence.arithmetic import OWN, Change, OwnFigures, deepseek_figures, stated
-from planner.claims.evidence.known import Known
-from planner.claims.evidence.published import SPEED
+from planner.claims.evidence.known import Known, published_run
+from planner.claims.evidence.published import FILE, SPEED, Asked
 from planner.errors import Message
+
+GPT3_ENERGY, LLAMA_ENERGY = "patt-0001", "card-0008"
+"""Rows of whole runs whose energy was published."""
 
 
 def energy(known: Known) -> Decision:
@@ -24,46 +29,76 @@ def energy(known: Known) -> Decision:
         ("bf16", "fp8", planned.DEEPSEEK),
     )
     cases = [planned.saved(known, "energy_mwh", frm, to, question) for frm, to, question in asked]
-    return Decision(cases=[*cases, *measured.steps(known, measured.energy_saved, frm=WIDE)])
+    measured_here = measured.steps(known, measured.energy_saved, frm=WIDE)
+    return Decision(cases=[*cases, *measured_here, *_whole_runs(known)], notes=[Message.of("claim.note.whole_runs")])
+
+
+def _whole_runs(known: Known) -> list[Case]:
+    """Energy of two whole runs as published, each beside the plan of the same work and scope of metering.
+
+    GPT-3's is of accelerators with their hosts times a PUE; Llama 2's is GPU-hours times the GPU's limit, so that it
+    stands beside the plan's GPUs alone.
+    """
+    gpt3 = published_run(GPT3_ENERGY)
+    llama = published_run(LLAMA_ENERGY)
+    asked = {"gpu": planned.V100, "tokens": f"{gpt3.run.tokens_total:g}", "pue": gpt3.run.pue}
+    plans = (
+        planned.total(known, "energy_mwh", "fp16", planned.GPT3, **asked),
+        planned.energy_of_gpus(known, "bf16", planned.LLAMA, gpu=planned.A100, tokens=f"{llama.run.tokens_total:g}"),
+    )
+    rows = [
+        Case.exactly(
+            row.value, what=f"{row.run.model}, {row.run.gpu}, {what}", basis="published", unit="mwh", beside=True,
+            source=f"{FILE}: {row.run.id} ({row.source})",
+        )
+        for row, what in ((gpt3, f"PUE {gpt3.run.pue:g}"), (llama, "GPUs"))
+    ]  # fmt: skip
+    first, second = (replace(case, beside=True) for case in plans)
+    return [rows[0], first, rows[1], second]
 
 
 def deepseek(known: Known) -> Decision:
     """c14: the claim's own arithmetic, and the same run in each precision on the same GPUs."""
     most_w, figures = arithmetic.most_w_per_gpu(), deepseek_figures()
     own = [
-        Case.exactly(-figures.gpu_days.ratio, what=_product_of(figures), basis="arithmetic", source=OWN),
+        Case.exactly(-figures.gpu_days.ratio, what=_product_of(figures), basis="arithmetic", source=OWN, own=True),
         Case.exactly(
-            figures.w_per_gpu.after, what=f"W / GPU, ≤ {most_w:,.0f} W", basis="arithmetic", unit="w",
+            figures.w_per_gpu.after, what="power per GPU", basis="arithmetic", unit="w", own=True,
             claimed=(0.0, most_w), source=f"{OWN}; NVIDIA DGX H100 datasheet (10.2 kW), PUE {arithmetic.PUE}",
         ),
     ]  # fmt: skip
+    days = (figures.days.after, figures.days.after)
+    run = replace(planned.total(known, "duration_days", "fp8", planned.DEEPSEEK), claimed=days)
     runs = [planned.saved(known, "gpu_hours", frm, "fp8", planned.DEEPSEEK) for frm in ("fp32", "tf32", "bf16")]
     changes = (
-        ("GPU", figures.gpus), ("d", figures.days), ("MW", figures.power_mw), ("GPU-d", figures.gpu_days),
-        ("MWh", figures.energy_mwh), ("W/GPU", figures.w_per_gpu),
+        (Message.of("claim.figure.gpus"), figures.gpus), (Message.of("claim.figure.days"), figures.days),
+        ("MW", figures.power_mw), (Message.of("claim.figure.gpu_days"), figures.gpu_days),
+        ("MWh", figures.energy_mwh), (Message.of("claim.figure.gpu_power"), figures.w_per_gpu),
     )  # fmt: skip
-    notes = [_change(unit, change) for unit, change in changes]
+    notes = [_change(name, change) for name, change in changes]
     speed = Message.of("claim.note.deepseek", speed=figures.speed_per_gpu, most_w=most_w)
-    return Decision(cases=[*own, *runs], notes=[*notes, speed])
+    return Decision(cases=[*own, *runs, run], notes=[*notes, speed])
 
 
 def _product_of(own: OwnFigures) -> str:
     """GPUs times days, before and after."""
     gpus, days = own.gpus, own.days
-    return f"{gpus.before:g} × {days.before:g} → {gpus.after:g} × {days.after:g} GPU-d"
+    return f"{gpus.before:,g} × {days.before:g} → {gpus.after:,g} × {days.after:g} GPU-days"
 
 
-def _change(unit: str, change: Change) -> Message:
-    return Message.of("claim.note.change", before=change.before, after=change.after, unit=unit, ratio=change.ratio)
+def _change(figure: Message | str, change: Change) -> Message:
+    return Message.of("claim.note.change", before=change.before, after=change.after, unit=figure, ratio=change.ratio)
 
 
 def v100_hour(known: Known) -> Decision:
     """c15: the share of the cost of the same work that FP16 saves on a V100."""
     usd = stated("c15", "usd")
-    own = Case.exactly(-usd.ratio, what=f"{usd.before:.2f} → {usd.after:.2f} USD", basis="arithmetic", source=OWN)
+    own = Case.exactly(
+        -usd.ratio, what=f"{usd.before:.2f} → {usd.after:.2f} USD", basis="arithmetic", source=OWN, own=True
+    )
     cases = [
         own,
-        *published.cases(SPEED, saved, frm=("fp32",), to=("fp16",), arch="Volta"),
+        *published.cases(Asked(metrics=SPEED, frm=("fp32",), to=("fp16",), arch="Volta"), saved),
         planned.saved(known, "cost_usd", "fp32", "fp16", planned.BERT, gpu=planned.V100),
         planned.saved(known, "cost_usd", "fp32", "fp16", planned.RESNET, gpu=planned.V100),
     ]
@@ -71,11 +106,13 @@ def v100_hour(known: Known) -> Decision:
 
 
 def start_up(known: Known) -> Decision:
-    """c16: the share of the cost that mixed precision saves a mid-size language model."""
+    """c16: what one unnamed firm saved cannot be looked up; what such a model would save stands beside."""
     question: dict[str, object] = {"params": "1B", "gpus": 8, "tokens": "2e10"}
     asked = (("fp32", "fp16", planned.V100), ("fp32", "bf16", planned.A100), ("tf32", "bf16", planned.A100),
              ("tf32", "bf16", planned.H100))  # fmt: skip
-    return Decision(cases=[planned.saved(known, "cost_usd", frm, to, question, gpu=gpu) for frm, to, gpu in asked])
+    plans = [planned.saved(known, "cost_usd", frm, to, question, gpu=gpu) for frm, to, gpu in asked]
+    event = looked_at("start-up", basis="arithmetic", source=OWN, why=Message.of("claim.why.start_up"))
+    return Decision(cases=[event, *(replace(case, beside=True) for case in plans)])
 
 
 def gpt4(known: Known) -> Decision:
@@ -89,9 +126,9 @@ def gpt4(known: Known) -> Decision:
             basis="arithmetic", unit="flop", beside=True,
             source=f"{usd:g} USD / price x 3600 s x {mfu} x {planned.A100}'s BF16 peak; prices: mpplan prices",
         )
-        for hourly in (price.low, price.mid, price.high)
+        for hourly in (1.0, price.low, price.mid, price.high)
     ]  # fmt: skip
-    why = Message.of("claim.why.gpt4", low=bought[-1].mid or 0.0, high=bought[0].mid or 0.0)
+    why = Message.of("claim.why.gpt4", low=bought[-1].mid or 0.0, high=bought[1].mid or 0.0)
     return Decision(cases=[looked_at("GPT-4", basis="arithmetic", source=OWN, why=why), *bought])
 
 
@@ -110,7 +147,7 @@ def gpt3_memory(known: Known) -> Decision:
         {"tp": 8, "pp": 16, "zero": 1, "gpus": 9984}, {"tp": 4, "pp": 16, "zero": 1, "gpus": 9984},
     )  # fmt: skip
     cases = [planned.memory_use(known, "fp16", question, **layout) for layout in layouts]
-    return Decision(cases=list({case.what: case for case in cases if case is not None}.values()))
+    return Decision(cases=list({case.what: case for case in cases}.values()))
 
 
 DECIDERS: dict[str, Decider] = {

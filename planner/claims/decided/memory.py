@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.claims.case import Case
 from planner.claims.decided.decision import HALF, WIDE, Decider, Decision, unsaved
 from planner.claims.evidence import measured, planned, published
 from planner.claims.evidence.arithmetic import POLICIES, state_bytes, state_saved, zero3_saved
 from planner.claims.evidence.known import Known
+from planner.claims.evidence.published import Asked
 from planner.errors import Message
 from planner.models.catalogue import find_model
 from planner.training.optimizers import load_optimizers
 from planner.units import GB, GIGA, TERA
 
-MEMORY = (published.MEMORY,)
+HALVED = Asked(metrics=(published.MEMORY,), frm=WIDE, to=HALF)
+"""Pairs of FP32 or TF32 with FP16 or BF16."""
 SAME = {"act_ckpt": "none", "zero": 0}
 """Nothing but the precision differs."""
 
@@ -20,13 +24,13 @@ SAME = {"act_ckpt": "none", "zero": 0}
 def mixed_precision(known: Known) -> Decision:
     """c01: the share of the peak that mixed precision saves."""
     cases = [
-        *published.cases(MEMORY, unsaved, frm=WIDE, to=HALF),
+        *published.cases(HALVED, unsaved),
         planned.memory_saved(known, "fp32", "fp16", planned.RESNET, gpu=planned.V100, micro_batch=64),
         planned.memory_saved(known, "tf32", "fp16", planned.RESNET, gpu=planned.A100, micro_batch=256),
         planned.memory_saved(known, "tf32", "bf16", planned.BERT, gpu=planned.A100, micro_batch=32, **SAME),
         *measured.steps(known, measured.memory_saved, frm=WIDE),
     ]
-    return Decision(cases=cases, notes=[_activations_only()])
+    return Decision(cases=cases, notes=[_activations_only(), Message.of("claim.note.batch")])
 
 
 def _activations_only() -> Message:
@@ -52,7 +56,7 @@ def largest_fp32(known: Known) -> Decision:
         planned.largest(known, "fp32", planned.A100, act_ckpt="none", micro_batch=1),
         planned.largest(known, "fp32", planned.A100, act_ckpt="full", micro_batch=1),
     ]
-    return Decision(cases=cases)
+    return Decision(cases=cases, notes=[Message.of("claim.note.understates")])
 
 
 def gpt3_state(known: Known) -> Decision:
@@ -60,28 +64,27 @@ def gpt3_state(known: Known) -> Decision:
     params = find_model("gpt-3-175b").params_total
     cases = [
         state_saved("fp16-megatron"), state_saved("fp16-zero"), state_saved("bf16-pure"),
-        state_saved("fp16-zero", "adamw-8bit"),
+        state_saved("fp16-zero", "adamw-8bit"), state_saved("fp32", "adamw-8bit"),
     ]  # fmt: skip
     terabytes = tuple(round(state_bytes(*kept) * params / TERA, 2) for kept in (
         ("fp32", "adamw"), ("fp16-zero", "adamw"), ("fp16-zero", "adamw-8bit"),
     ))  # fmt: skip
     names = ("fp32_tb", "mixed_tb", "eight_bit_tb")
-    return Decision(
-        cases=cases, notes=[Message.of("claim.note.gpt3_state", **dict(zip(names, terabytes, strict=True)))]
-    )
+    notes = [Message.of("claim.note.gpt3_state", **dict(zip(names, terabytes, strict=True)))]
+    return Decision(cases=cases, notes=[*notes, Message.of("claim.note.eight_bit")])
 
 
 def bert_large(known: Known) -> Decision:
     """c05: the share of BERT-Large's peak that mixed precision saves."""
     cases = [
-        *published.cases(MEMORY, unsaved, frm=WIDE, to=HALF, model="BERT-Large"),
+        *published.cases(replace(HALVED, model="BERT-Large"), unsaved),
         *(
             planned.memory_saved(known, frm, "fp16", planned.BERT, gpu=gpu, micro_batch=batch, **SAME)
             for gpu, frm, batch in ((planned.V100, "fp32", 8), (planned.A100, "tf32", 16), (planned.A100, "tf32", 64))
         ),
         *measured.steps(known, measured.memory_saved, frm=WIDE, model="bert"),
     ]
-    return Decision(cases=cases)
+    return Decision(cases=cases, notes=[_activations_only(), Message.of("claim.note.batch")])
 
 
 _CHECKPOINTED = (
@@ -110,12 +113,19 @@ def checkpointing_time(known: Known) -> Decision:
 def zero3(known: Known) -> Decision:
     """c20: the share of the states that ZeRO-3 takes off a device, by the number of devices."""
     notes = []
-    for params, gpus in ((10 * GIGA, 4), (100 * GIGA, 4)):
-        gb = params * state_bytes("fp16-zero", "adamw") / GB
+    sizes: list[Case] = []
+    for params, claimed_gb in ((10 * GIGA, 80.0), (100 * GIGA, 800.0)):
+        gb, gpus = params * state_bytes("fp16-zero", "adamw") / GB, 4
         notes.append(Message.of("claim.note.zero3", params=params, gb=gb, gpus=gpus, gb_each=gb / gpus))
+        what = f"{params / GIGA:g}B, fp16-zero, adamw, 1 GPU"
+        sizes.append(
+            Case.exactly(
+                gb, what=what, basis="arithmetic", source=POLICIES, unit="gb", claimed=(claimed_gb, claimed_gb)
+            )
+        )
     states = [zero3_saved(gpus) for gpus in (2, 4, 8, 64, 1024)]
     peaks = [planned.sharded(known, {"params": "3B", "gpu": planned.A100, "tokens": "1e9"}, gpus) for gpus in (4, 8)]
-    return Decision(cases=[*states, *peaks], notes=notes)
+    return Decision(cases=[*states, *sizes, *peaks], notes=notes)
 
 
 def optimizers(known: Known) -> Decision:
@@ -127,16 +137,18 @@ def optimizers(known: Known) -> Decision:
         for name, bounds in claimed.items()
     ]
     read = [
-        Case(what=case.what, basis=case.basis, source=case.source, low=case.low, mid=case.mid, high=case.high,
-             claimed=_rounded(bounds))
-        for name, bounds in claimed.items() for case in measured.optimizer_states(known, name)
-    ]  # fmt: skip
-    beside = [
-        Case.exactly(_bytes(name), what=name, basis="arithmetic", source=POLICIES, beside=True)
-        for name in ("adamw", "adamw-8bit")
+        replace(case, claimed=_rounded(bounds))
+        for name, bounds in claimed.items()
+        for case in measured.optimizer_states(known, name)
     ]
+    others = ("adamw", "adamw-8bit")
+    beside = [
+        Case.exactly(_bytes(name), what=name, basis="arithmetic", source=POLICIES, beside=True) for name in others
+    ]
+    beside += [replace(case, beside=True) for name in others for case in measured.optimizer_states(known, name)]
     times = [case for name in (*claimed, "adamw-8bit") for case in measured.update_times(known, name)]
-    return Decision(cases=[*counted, *read, *beside, *times])
+    notes = [Message.of("claim.note.updates")] if times else []
+    return Decision(cases=[*counted, *read, *beside, *times], notes=notes)
 
 
 def _rounded(bounds: tuple[float, float]) -> tuple[float, float]:

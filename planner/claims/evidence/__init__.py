@@ -1,1 +1,1 @@
-"""Where the values of claims come from: the planner, published runs, kernels, records, arithmetic, a trial."""
+"""Where the values of claims come from: the planner, published runs, kernels, records, arithmetic, training."""

@@ -27,7 +27,7 @@ def largest_fp16(largest: float, rounded: float, overflows: float) -> list[Case]
     return [
         _is(float(np.finfo(np.float16).max), largest, "max(FP16)"),
         _is(float(np.float16(rounded)), largest, f"FP16({rounded:.0f})"),
-        _is(first, overflows, "min x: FP16(x) = ∞"),
+        _is(first, overflows, "smallest value that overflows"),
     ]
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from planner.answer.plan import Answer, Plan, Saving
+from planner.claims.evidence.trained import Trained, shipped_trained
+from planner.errors import UsageError
 from planner.records.measurement import Measurement
 from planner.rows import CATALOG, read_rows
 from planner.validation.runs import PublishedResult, PublishedRun, parse_result, parse_run
@@ -27,7 +29,14 @@ class Known:
     """Points of the user's own measurement records; empty: none."""
     record: str = ""
     """Name of the record that they are from."""
+    trained: Trained | None = None
+    """What `mpplan numerics` measured here; None: what ships."""
     _answers: dict[tuple[tuple[str, object], ...], Answer] = field(default_factory=dict)
+
+    @property
+    def training(self) -> Trained:
+        """What training in lower precisions showed: here, else as it ships."""
+        return self.trained or shipped_trained()
 
     def answer(self, **inputs: object) -> Answer:
         """The answer to a question; asked once, however many claims need it."""
@@ -44,21 +53,30 @@ class Known:
             inputs: the question.
         """
         plans = self.answer(precision=precision, **inputs).plans
-        return next(plan for plan in plans if plan.precision == precision)
+        plan = next((plan for plan in plans if plan.precision == precision), None)
+        if plan is None:
+            raise unanswered(f"no plan in {precision}", precision=precision, **inputs)
+        return plan
 
     def saving(self, metric: str, frm: str, to: str, **inputs: object) -> Saving:
         """How much less one precision takes than another on the same GPUs, with its range."""
         savings = self.answer(precision=to, **inputs).savings
-        return next(
-            saving for saving in savings
-            if (saving.view, saving.metric, saving.frm, saving.to) == ("same_gpus", metric, frm, to)
-        )  # fmt: skip
+        asked = ("same_gpus", metric, frm, to)
+        saving = next((s for s in savings if (s.view, s.metric, s.frm, s.to) == asked), None)
+        if saving is None:
+            raise unanswered(f"no saving of {metric} from {frm} to {to}", precision=to, **inputs)
+        return saving
 
 
 def command_of(**inputs: object) -> str:
     """The question as a command line, so that a reader can ask it again."""
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in inputs.items())
     return f"mpplan estimate {flags}"
+
+
+def unanswered(missing: str, **inputs: object) -> UsageError:
+    """That a question of the ledger was not answered as it must be, by the command that asks it."""
+    return UsageError(f"the ledger of claims found {missing}", hint=f"`{command_of(**inputs)}` shows why")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +86,18 @@ class Published:
     run: PublishedRun
     value: float
     source: str
+
+
+def published_run(name: str) -> Published:
+    """The published run of an id.
+
+    Raises:
+        UsageError: there is none without a flag against it.
+    """
+    row = next((row for row in published_runs() if row.run.id == name), None)
+    if row is None:
+        raise UsageError(f"the ledger of claims found no published run `{name}`", hint="`make rows` checks the file")
+    return row
 
 
 @cache

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.claims.case import Case
+from planner.claims.case import Case, left_out
 from planner.claims.evidence.known import Known
 from planner.claims.evidence.published import arrow
+from planner.errors import Message
 from planner.records.measurement import Measurement
 from planner.records.work import WorkShape
+
+UNMOVED = 0.01
+"""Change of a peak, as a share, below which recomputation did not move it."""
 
 MIXED = ("fp16", "bf16-autocast", "bf16-fsdp", "fp8")
 """Recipes of the probe that are mixed precision."""
@@ -75,7 +79,7 @@ def steps(known: Known, value: Value, *, frm: Sequence[str], to: Sequence[str] =
         if point.kind == "end_to_end" and point.usable_time and (point.shape.model or "").startswith(model):
             key = (replace(point.shape), point.setup.recompute, point.setup.compiled, point.device.kind)
             groups.setdefault(key, {})[point.setup.recipe or ""] = point
-    return _pairs(known, groups.values(), value, frm, to)
+    return _pairs(known, tuple(groups.values()), value, frm, to)
 
 
 def products(known: Known, *, frm: Sequence[str], to: Sequence[str]) -> list[Case]:
@@ -84,13 +88,15 @@ def products(known: Known, *, frm: Sequence[str], to: Sequence[str]) -> list[Cas
     for point in known.points:
         if point.kind == "gemm" and point.usable_time and point.setup.role == "forward":
             groups.setdefault(point.shape, {})[point.setup.recipe or ""] = point
-    return _pairs(known, groups.values(), speed, frm, to)
+    return _pairs(known, tuple(groups.values()), speed, frm, to)
 
 
-def _pairs(known: Known, groups: object, value: Value, frm: Sequence[str], to: Sequence[str]) -> list[Case]:
+def _pairs(
+    known: Known, groups: Sequence[dict[str, Measurement]], value: Value, frm: Sequence[str], to: Sequence[str]
+) -> list[Case]:
     return [
         _case(known, recipes[wide], recipes[narrow], value, arrow(wide, narrow))
-        for recipes in groups  # type: ignore[attr-defined]  # the values of a dictionary
+        for recipes in groups
         for wide in frm
         for narrow in to
         if wide in recipes and narrow in recipes and value(recipes[wide], recipes[narrow]) is not None
@@ -105,9 +111,20 @@ def checkpointing(known: Known, value: Value) -> list[Case]:
     made = []
     for point in points:
         twin = plain.get((point.kind, point.shape, replace(point.setup, recompute="none")))
-        if point.setup.recompute == "full" and twin is not None and value(twin, point) is not None:
-            made.append(_case(known, twin, point, value, point.setup.recipe or ""))
+        if point.setup.recompute != "full" or twin is None or value(twin, point) is None:
+            continue
+        case = _case(known, twin, point, value, point.setup.recipe or "")
+        if value is activations_saved and not _moved(twin, point):
+            why = Message.of("claim.why.peak_unmoved", what=case.what)
+            case = left_out(case.what, basis=case.basis, source=case.source, why=why)
+        made.append(case)
     return made
+
+
+def _moved(plain: Measurement, recomputed: Measurement) -> bool:
+    """Whether recomputation moves the peak at all: where it lies outside the blocks, nothing is told of activations."""
+    before, after = (point.memory.allocated_peak_bytes or 0.0 for point in (plain, recomputed))
+    return abs(before - after) > UNMOVED * before
 
 
 def optimizer_states(known: Known, optimizer: str) -> list[Case]:
@@ -128,10 +145,16 @@ def update_times(known: Known, optimizer: str) -> list[Case]:
     updates = {p.setup.optimizer: p for p in known.points if p.kind == "optimizer" and p.usable_time}
     usual, own = updates.get("adamw"), updates.get(optimizer)
     ratio = None if usual is None or own is None else speed(own, usual)
-    if own is None or ratio is None:
+    if own is None or usual is None or ratio is None:
         return []
+    low, high = _ends(own, usual, speed, ratio)
     what = f"{optimizer} / adamw, {own.device.name}, s"
-    return [Case.exactly(ratio, what=what, basis="measured", source=_source(known, own), unit="ratio", beside=True)]
+    return [
+        Case(
+            what=what, basis="measured", source=_source(known, own), low=low, mid=ratio, high=high, unit="ratio",
+            beside=True,
+        )
+    ]  # fmt: skip
 
 
 def _case(known: Known, before: Measurement, after: Measurement, value: Value, recipes: str) -> Case:
@@ -141,10 +164,34 @@ def _case(known: Known, before: Measurement, after: Measurement, value: Value, r
     size = _sized(shape) if shape.model else "x".join(str(n) for n in (shape.gemm_m, shape.gemm_n, shape.gemm_k) if n)
     what = ", ".join(part for part in (size, after.device.name, recipes) if part)
     on_cpu = after.device.kind == "cpu"
-    return Case.exactly(
-        measured, what=what, basis="measured", source=_source(known, after), stands_in=on_cpu,
-        beside=on_cpu and value in OF_GPUS,
+    low, high = _ends(before, after, value, measured)
+    return Case(
+        what=what, basis="measured", source=_source(known, after), low=low, mid=measured, high=high,
+        stands_in=on_cpu, beside=on_cpu and value in OF_GPUS,
     )  # fmt: skip
+
+
+def _ends(before: Measurement, after: Measurement, value: Value, middle: float) -> tuple[float, float]:
+    """The value between the fast end of one time and the slow end of the other, and the other way round."""
+    ends = [middle]
+    for first, second in ((0, 1), (1, 0)):
+        shifted = value(_timed(before, _spread(before)[first]), _timed(after, _spread(after)[second]))
+        ends += [] if shifted is None else [shifted]
+    return min(ends), max(ends)
+
+
+def _spread(point: Measurement) -> tuple[float | None, float | None]:
+    """The 5th and the 95th percentile of a time, else its interval, else the median."""
+    time = point.time
+    for low_s, high_s in ((time.p05_s, time.p95_s), (time.ci_low_s, time.ci_high_s)):
+        if low_s and high_s:
+            return low_s, high_s
+    return time.median_s, time.median_s
+
+
+def _timed(point: Measurement, median_s: float | None) -> Measurement:
+    """The point as if its time were another."""
+    return replace(point, time=replace(point.time, median_s=median_s))
 
 
 def _sized(shape: WorkShape) -> str:

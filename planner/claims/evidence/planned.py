@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.answer.plan import Plan
-from planner.claims.case import Case
-from planner.claims.evidence.known import AS_OF, Known, command_of
+from planner.claims.case import Case, left_out
+from planner.claims.evidence.known import AS_OF, Known, command_of, unanswered
 from planner.claims.evidence.published import arrow
-from planner.errors import NoPlanError
+from planner.errors import Message, NoPlanError
 from planner.evidence import Estimate
 from planner.units import GIGA
 
@@ -14,11 +16,14 @@ BERT: dict[str, object] = {"model": "bert-large", "gpus": 1, "tokens": "1e9"}
 RESNET: dict[str, object] = {"model": "resnet-50", "gpus": 1, "samples": "1.15e8"}
 GPT3: dict[str, object] = {"model": "gpt-3-175b", "gpus": 1024}
 LLAMA: dict[str, object] = {"model": "llama-2-70b", "gpus": 1024}
-DEEPSEEK: dict[str, object] = {"model": "deepseek-v3", "gpu": "h800-sxm5-80gb", "gpus": 2048}
+DEEPSEEK: dict[str, object] = {"model": "deepseek-v3", "gpu": "h800-sxm5-80gb", "gpus": 2048, "tokens": "14.8e12"}
+"""DeepSeek-V3's set-up: GPUs and tokens (technical report, arXiv 2412.19437, abstract and section 3.1)."""
 V100, A100, H100 = "v100-sxm2-32gb", "a100-sxm4-80gb", "h100-sxm5-80gb"
 
 HALVINGS = 10
 """Times that the size of the largest model that fits is narrowed: it is found to within one per cent."""
+UNMOVED = 0.005
+"""Share of the memory from which something is saved: it would print as 0 %."""
 SHOWN = {"micro_batch": "micro-batch", "attention": "attention"}
 """Inputs that tell two questions of one model apart."""
 
@@ -61,32 +66,72 @@ def product_speeds(known: Known, frm: str, to: str, question: dict[str, object],
 def memory_saved(known: Known, frm: str, to: str, question: dict[str, object], **more: object) -> Case:
     """The share of the peak per GPU that one precision saves in the same layout."""
     inputs = {**question, **more}
-    before, after = (_total(known.plan(precision, **inputs)) for precision in (frm, to))
+    before, after = (_total(known, precision, inputs) for precision in (frm, to))
     ends = sorted(1.0 - after_gib / before_gib for before_gib, after_gib in zip(before, after, strict=True))
     what, source = f"{name(inputs)}, {arrow(frm, to)}", command_of(**inputs, precision=to)
     return Case(what=what, basis="planner", low=ends[0], mid=1.0 - after[1] / before[1], high=ends[-1], source=source)
 
 
-def _total(plan: Plan) -> tuple[float, float, float]:
-    span = plan.memory_range_gib
-    assert span is not None, f"{plan.precision} does not fit"
+def _total(known: Known, precision: str, inputs: dict[str, object]) -> tuple[float, float, float]:
+    span = known.plan(precision, **inputs).memory_range_gib
+    if span is None:
+        raise unanswered("a plan that does not fit", precision=precision, **inputs)
     return span.low, span.mid, span.high
 
 
 def checkpointing(known: Known, question: dict[str, object], mode: str, **more: object) -> tuple[Case, Case]:
-    """What recomputing activations saves of their memory, and what it adds to the time of a step."""
+    """What recomputing activations saves of their memory, and what it adds to the time of a step.
+
+    The ends of the time compare the low ends of both plans, and the high ones, since the same terms move both. Of the
+    memory, what is uncertain of the peak without recomputation is put down to the activations that it then stores.
+    Where there is nothing to save, that is said in its place.
+    """
     inputs = {**question, **more}
-    plain = known.plan("bf16", **inputs, act_ckpt="none")
-    kept = known.plan("bf16", **inputs, act_ckpt=mode)
-    assert plain.memory_gib
-    assert kept.memory_gib
-    assert plain.step_s
-    assert kept.step_s
+    plain, kept = (known.plan("bf16", **inputs, act_ckpt=kind) for kind in ("none", mode))
     what, source = f"{name(inputs)}, {mode}", command_of(**inputs, precision="bf16", act_ckpt=mode)
-    memory = 1.0 - kept.memory_gib["activations"] / plain.memory_gib["activations"]
-    time = kept.step_s["total"] / plain.step_s["total"] - 1.0
-    first = Case.exactly(memory, what=what, basis="planner", source=source)
-    return first, Case.exactly(time, what=what, basis="planner", source=source)
+    if plain.step_range_s is None or kept.step_range_s is None or plain.memory_gib is None or kept.memory_gib is None:
+        raise unanswered("a plan that does not fit", **inputs)
+    spans = [(span.low, span.mid, span.high) for span in (plain.step_range_s, kept.step_range_s)]
+    slower = [after / before - 1.0 for before, after in zip(*spans, strict=True)]
+    time = Case(what=what, basis="planner", low=min(slower), mid=slower[1], high=max(slower), source=source)
+    left_gib = kept.memory_gib["activations"]
+    less = [1.0 - min(left_gib / stored_gib, 1.0) for stored_gib in _activations(plain, left_gib)]
+    if less[1] < UNMOVED:
+        why = Message.of("claim.why.nothing_saved", what=what)
+        return left_out(what, basis="planner", source=source, why=why), time
+    return Case(what=what, basis="planner", low=less[0], mid=less[1], high=less[2], source=source), time
+
+
+def _activations(plan: Plan, least_gib: float) -> tuple[float, ...]:
+    """GiB of activations at the ends of the peak's range and at mid, at least what recomputation leaves of them."""
+    assert plan.memory_gib is not None
+    stored_gib, span = plan.memory_gib["activations"], plan.memory_range_gib
+    shifts = (0.0, 0.0, 0.0) if span is None else (span.low - span.mid, 0.0, span.high - span.mid)
+    return tuple(max(stored_gib + shift_gib, least_gib) for shift_gib in shifts)
+
+
+def total(known: Known, metric: str, precision: str, question: dict[str, object], **more: object) -> Case:
+    """A whole run's `duration_days` or `energy_mwh`, with its range."""
+    inputs = {**question, **more}
+    plan = known.plan(precision, **inputs)
+    span = plan.duration_days if metric == "duration_days" else plan.energy_mwh
+    if span is None:
+        raise unanswered(f"a plan without {metric}", precision=precision, **inputs)
+    what = f"{name(inputs)} × {plan.gpus:,}, {precision.upper()}"
+    unit = {"duration_days": "days", "energy_mwh": "mwh"}[metric]
+    source = command_of(**inputs, precision=precision)
+    return Case(what=what, basis="planner", low=span.low, mid=span.mid, high=span.high, source=source, unit=unit)
+
+
+def energy_of_gpus(known: Known, precision: str, question: dict[str, object], **more: object) -> Case:
+    """The energy of a run's GPUs alone: the share of the total that they take at mid, with the total's range."""
+    whole = total(known, "energy_mwh", precision, question, **more)
+    items = known.plan(precision, **question, **more).energy_items_mwh
+    if items is None or whole.low is None or whole.mid is None or whole.high is None:
+        raise unanswered("a plan without energy", precision=precision, **question, **more)
+    share = items["gpu"] / items["total"]
+    low, mid, high = (end * share for end in (whole.low, whole.mid, whole.high))
+    return replace(whole, what=f"{whole.what}, GPUs", low=low, mid=mid, high=high)
 
 
 def sharded(known: Known, question: dict[str, object], gpus: int) -> Case:
@@ -94,26 +139,29 @@ def sharded(known: Known, question: dict[str, object], gpus: int) -> Case:
     inputs: dict[str, object] = {
         **question, "gpus": gpus, "tp": 1, "pp": 1, "micro_batch": 1, "act_ckpt": "full", "global_batch": 64,
     }  # fmt: skip
-    whole, parts = (_total(known.plan("bf16", **inputs, zero=stage)) for stage in (0, 3))
+    whole, parts = (_total(known, "bf16", {**inputs, "zero": stage}) for stage in (0, 3))
     ends = sorted(1.0 - part / all_of_it for part, all_of_it in zip(parts, whole, strict=True))
     what, source = f"{name(inputs)} × {gpus}, peak", command_of(**inputs, precision="bf16", zero=3)
     return Case(what=what, basis="planner", low=ends[0], mid=1.0 - parts[1] / whole[1], high=ends[-1], source=source)
 
 
-def memory_use(known: Known, precision: str, question: dict[str, object], **more: object) -> Case | None:
-    """The share of a GPU's memory that a plan takes; None where it does not fit."""
+def memory_use(known: Known, precision: str, question: dict[str, object], **more: object) -> Case:
+    """The share of a GPU's memory that a plan takes; where it does not fit, that it does not."""
     inputs = {**question, **more}
+    source = command_of(**inputs, precision=precision)
+    plan: Plan | None
     try:
         plan = known.plan(precision, **inputs)
     except NoPlanError:
-        return None
-    if not plan.fits or plan.memory_range_gib is None:
-        return None
+        plan = None
+    if plan is None or not plan.fits or plan.memory_range_gib is None or plan.layout is None:
+        asked = ", ".join(f"{key} {value}" for key, value in more.items() if key != "gpus")
+        what = f"{precision.upper()}, {asked}"
+        why = Message.of("claim.why.does_not_fit", what=what)
+        return left_out(what, basis="planner", source=source, why=why)
     span, layout = plan.memory_range_gib, plan.layout
-    assert layout is not None
     low, mid, high = (gib / plan.memory_capacity_gib for gib in (span.low, span.mid, span.high))
     what = f"{precision.upper()}, tp {layout.tp}, pp {layout.pp}, ZeRO-{layout.zero}, {layout.act_ckpt}"
-    source = command_of(**inputs, precision=precision)
     return Case(what=what, basis="planner", low=low, mid=mid, high=high, source=source)
 
 
@@ -142,10 +190,9 @@ def _fits(known: Known, precision: str, question: dict[str, object]) -> bool:
 
 def usd_per_gpu_hour(known: Known, gpu: str) -> Estimate:
     """What a GPU costs an hour in the shipped price book on the ledger's day."""
-    plan = known.plan("bf16", gpu=gpu, gpus=8, params="7B", tokens="1e9")
-    assert plan.cost_usd is not None
-    assert plan.gpu_hours is not None
-    lines = [line for line in plan.cost_lines if line.unit_price_usd is not None]
-    price = lines[0].unit_price_usd if lines else None
-    assert price is not None
+    question: dict[str, object] = {"gpu": gpu, "gpus": 8, "params": "7B", "tokens": "1e9"}
+    lines = known.plan("bf16", **question).cost_lines
+    price = next((line.unit_price_usd for line in lines if line.unit_price_usd is not None), None)
+    if price is None:
+        raise unanswered(f"no price of {gpu}", precision="bf16", **question)
     return price

@@ -1,4 +1,4 @@
-"""Published runs as evidence: the same workload in two precisions, and the same workload with two kinds of software."""
+"""Published runs as evidence: the same workload in two precisions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 
 from planner.claims.case import Case
 from planner.claims.evidence.known import Published, published_runs
+from planner.errors import Message, UsageError
 from planner.hardware.catalogue import find_gpu
 from planner.validation.runs import PublishedRun
 
@@ -16,6 +17,12 @@ HIGHER_IS_FASTER = ("tokens_per_s_per_gpu", "samples_per_s", "tflops_per_gpu")
 SPEED = (*HIGHER_IS_FASTER, "step_time_s")
 MEMORY = "peak_mem_gib"
 FILE = "planner/catalog/published_runs.csv"
+BATCH = "batch that fits"
+"""A card that was filled both times: what it tells is by how much the batch grew, not what a step needs."""
+RECOMPUTED = "other recomputation"
+"""The two runs also differ in what they recompute."""
+NEIGHBOURS = 3
+"""Pairs of one model and architecture that must agree with each other before one is said to contradict them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +36,10 @@ class Pair:
     frm: str
     to: str
     ratio: float
-    """Of speed, how many times as fast; of memory, what is left of it for each sample of the micro-batch."""
+    """Of speed, how many times as fast; of memory, what is left of it; where the note is `BATCH`, how many times as
+    large the batch is."""
     note: str
-    """`per sample` where two peaks of memory are of different micro-batches; else empty."""
+    """What else differs: `BATCH`, `RECOMPUTED`, or nothing; with a note it decides no claim."""
     ids: tuple[str, str]
 
 
@@ -40,7 +48,7 @@ def pairs(metrics: tuple[str, ...]) -> tuple[Pair, ...]:
     """Pairs of the shipped published runs, in the order of the file.
 
     Args:
-        metrics: `SPEED` or `(MEMORY,)`; memory that a larger batch has filled is compared by the sample.
+        metrics: `SPEED` or `(MEMORY,)`.
     """
     groups: dict[tuple[str, str], dict[str, list[Published]]] = {}
     for row in published_runs():
@@ -68,20 +76,23 @@ def _pair(frm: str, to: str, wide: Sequence[Published], narrow: Sequence[Publish
     if first.n_gpus != second.n_gpus or first.gpu != second.gpu:
         return None
     before, after = (statistics.median(row.value for row in rows) for rows in (wide, narrow))
-    ratio, note = before / after if first.metric == "step_time_s" else after / before, ""
+    ratio = before / after if first.metric == "step_time_s" else after / before
+    note = "" if _recomputes(first) == _recomputes(second) else RECOMPUTED
     if first.metric == MEMORY:
         if not first.micro_batch or not second.micro_batch:
             return None
-        ratio *= first.micro_batch / second.micro_batch
-        note = "" if first.micro_batch == second.micro_batch else "per sample"
+        if first.micro_batch != second.micro_batch:
+            ratio, note = second.micro_batch / first.micro_batch, BATCH
     ids = (first.id, second.id)
     return Pair(arch=architecture(first.gpu), run=first, frm=frm, to=to, ratio=ratio, note=note, ids=ids)
 
 
+def _recomputes(run: PublishedRun) -> str:
+    return run.act_ckpt or "none"
+
+
 def architecture(gpu: str) -> str:
     """The architecture of a GPU as published; its name where the catalogue does not know it."""
-    from planner.errors import UsageError
-
     try:
         return find_gpu(gpu).arch
     except UsageError:
@@ -92,69 +103,83 @@ _FAMILY = {"v100": "Volta", "a100": "Ampere", "h100": "Hopper", "h800": "Hopper"
 """Architectures of GPUs that a publication names without their memory or form."""
 
 
-def cases(
-    metrics: tuple[str, ...],
-    value: Callable[[float], float],
-    *,
-    frm: Sequence[str],
-    to: Sequence[str],
-    model: str = "",
-    arch: str = "",
-) -> list[Case]:
-    """The pairs by architecture and precisions, each a case with its median and range.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which pairs are meant."""
+
+    metrics: tuple[str, ...]
+    """As for `pairs`."""
+    frm: tuple[str, ...]
+    """Wider precisions."""
+    to: tuple[str, ...]
+    """Narrower precisions."""
+    model: str = ""
+    """A part of the model's name; empty: all."""
+    arch: str = ""
+    """An architecture; empty: all."""
+
+    def groups(self) -> dict[tuple[str, str, str, str], list[Pair]]:
+        """Pairs by architecture, precisions and note, sorted."""
+        groups: dict[tuple[str, str, str, str], list[Pair]] = {}
+        for pair in pairs(self.metrics):
+            named = self.model.lower() in pair.run.model.lower() and (not self.arch or pair.arch == self.arch)
+            if pair.frm in self.frm and pair.to in self.to and named:
+                groups.setdefault((pair.arch, pair.frm, pair.to, pair.note), []).append(pair)
+        return dict(sorted(groups.items()))
+
+
+def cases(asked: Asked, value: Callable[[float], float]) -> list[Case]:
+    """The pairs by architecture and precisions, each a case with its median and range; unlike pairs only beside.
 
     Args:
-        metrics: as for `pairs`.
+        asked: which pairs.
         value: from a pair's ratio to the unit of the claim.
-        frm: wider precisions.
-        to: narrower precisions.
-        model: a part of the model's name; empty: all.
-        arch: an architecture; empty: all.
     """
-    groups: dict[tuple[str, str, str, str], list[Pair]] = {}
-    for pair in pairs(metrics):
-        named = model.lower() in pair.run.model.lower() and (not arch or pair.arch == arch)
-        if pair.frm in frm and pair.to in to and named:
-            groups.setdefault((pair.arch, pair.frm, pair.to, pair.note), []).append(pair)
-    return [
-        Case.of(
-            [value(pair.ratio) for pair in group],
-            what=", ".join(part for part in (model, key[0], arrow(key[1], key[2]), key[3]) if part),
-            basis="published",
-            source=f"{FILE}: {len(group)} {'pair' if len(group) == 1 else 'pairs'}, first {' and '.join(group[0].ids)}",
-        )
-        for key, group in sorted(groups.items())
-    ]
+    made = []
+    for (arch, frm, to, note), group in asked.groups().items():
+        batch = note == BATCH
+        made.append(
+            Case.of(
+                [pair.ratio if batch else value(pair.ratio) for pair in group],
+                what=", ".join(part for part in (asked.model, arch, arrow(frm, to), note) if part),
+                basis="published", source=_source(group), unit="ratio" if batch else None, beside=bool(note),
+            )
+        )  # fmt: skip
+    return made
+
+
+def _source(group: Sequence[Pair]) -> str:
+    """The file and the pairs that set the ends of the range."""
+    ranked = sorted(group, key=lambda pair: pair.ratio)
+    if ranked[0].ratio == ranked[-1].ratio:
+        return f"{FILE}: {_count(group)}, first {' and '.join(group[0].ids)}"
+    least, most = (" and ".join(pair.ids) for pair in (ranked[0], ranked[-1]))
+    return f"{FILE}: {_count(group)}, least {least}, most {most}"
+
+
+def _count(group: Sequence[Pair]) -> str:
+    return f"{len(group)} {'pair' if len(group) == 1 else 'pairs'}"
+
+
+def contradictions(asked: Asked) -> list[Message]:
+    """Pairs that set the low end of a range by a loss of speed where all others of their model and architecture gain.
+
+    They are kept: a row is not left out because it fits badly. A reader is told which one it is.
+    """
+    made = []
+    for group in asked.groups().values():
+        least = min(group, key=lambda pair: pair.ratio)
+        others = [pair.ratio for pair in group if pair is not least and pair.run.model == least.run.model]
+        if least.ratio < 1.0 and len(others) >= NEIGHBOURS and min(others) > 1.0:
+            made.append(
+                Message.of(
+                    "claim.note.contradicts", ids=" and ".join(least.ids), ratio=least.ratio, model=least.run.model,
+                    arch=least.arch, others=len(others), low=min(others), high=max(others),
+                )
+            )  # fmt: skip
+    return made
 
 
 def arrow(frm: str, to: str) -> str:
     """Two precisions as `FP32 → FP16`."""
     return f"{frm.upper()} → {to.upper()}"
-
-
-def same_workloads(first: str, second: str) -> list[Case]:
-    """How many times as fast one kind of software is as another, over runs alike in everything that is published.
-
-    Args:
-        first: a part of the name of the framework that is divided.
-        second: a part of the name of the other.
-    """
-    keyed: dict[tuple[object, ...], dict[str, list[Published]]] = {}
-    for row in published_runs():
-        for name in (first, second):
-            if name.lower() in row.run.framework.lower() and row.run.metric in HIGHER_IS_FASTER:
-                keyed.setdefault(_workload(row.run), {}).setdefault(name, []).append(row)
-    made = []
-    for sides in keyed.values():
-        if len(sides) == 2:
-            fast, slow = (statistics.median(row.value for row in sides[name]) for name in (first, second))
-            run = sides[first][0].run
-            source = f"{FILE}: {run.id} and {sides[second][0].run.id}"
-            what = f"{run.model}, {run.gpu}, {run.n_gpus} GPUs"
-            made.append(Case.exactly(fast / slow, what=what, basis="published", source=source))
-    return made
-
-
-def _workload(run: PublishedRun) -> tuple[object, ...]:
-    """What two runs must share for their speeds to be compared."""
-    return (run.metric, run.model.lower(), run.gpu, run.n_gpus, run.precision, run.seq_len, run.tp or 1, run.pp or 1)

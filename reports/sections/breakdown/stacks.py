@@ -69,7 +69,7 @@ def stack_chart(
     limit = words("chart.capacity", capacity=words.value("gib", capacity)) if capacity else ""
     return StackChart(
         title=title,
-        description=described(title, [(row.label, row.text) for row in rows], words),
+        description=described([(row.label, row.text) for row in rows], words),
         drawing=StackDrawing(
             rows=rows,
             ticks=ticks_on(ticks, axis_labels(ticks, stack.rung)),

@@ -133,7 +133,7 @@ def _chart(facts: Facts, points: list[Doc], words: Words) -> CurveChart:
     title = words("chart.curve", precision=words.name("precision", facts.asked))
     return CurveChart(
         title=title,
-        description=described(title, [_said(point, rungs, words) for point in _around(points) or points], words),
+        description=described([_said(point, rungs, words) for point in _around(points) or points], words),
         drawing=CurveDrawing(panels=tuple(panels), knee=None if knee is None else places[knee]),
         x_label=words("column.gpus"),
         legend=tuple(legend),

@@ -51,7 +51,7 @@ def _chart(facts: Facts, plans: list[Doc], metric: str, words: Words) -> RangeCh
     title = words("chart.gpus", metric=words.name("metric", metric), precision=words.name("precision", facts.asked))
     return RangeChart(
         title=title,
-        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        description=described([(bar.label, bar.text) for bar in bars], words),
         drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
     )
 

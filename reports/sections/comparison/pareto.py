@@ -55,7 +55,7 @@ def _chart(facts: Facts, points: list[Doc], front: list[Doc], words: Words) -> S
     title = words("chart.pareto")
     return ScatterChart(
         title=title,
-        description=described(title, [_label_parts(point, words) for point in front], words),
+        description=described([_label_parts(point, words) for point in front], words),
         drawing=ScatterDrawing(
             marks=tuple(marks),
             x_ticks=ticks_on(days, axis_labels(days, day_rung, unit=False)),

@@ -51,15 +51,15 @@ def metric_chart(facts: Facts, metric: str, words: Words, view: str = "plans", g
     title = words("chart.metric", metric=words.name("metric", metric))
     return RangeChart(
         title=title,
-        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        description=described([(bar.label, bar.text) for bar in bars], words),
         drawing=place_rows(bars, ticks_on(top, axis_labels(top, rung)), top[-1]),
     )
 
 
-def described(title: str, rows: list[tuple[str, str]], words: Words) -> str:
+def described(rows: list[tuple[str, str]], words: Words) -> str:
     """A chart in words, for readers who cannot see it."""
     said = words("list.semicolon").join(words("chart.row", label=label, text=text) for label, text in rows)
-    return words("chart.described", title=title, said=said)
+    return words("chart.described", said=said)
 
 
 def is_reference(facts: Facts, plan: Doc) -> bool:

@@ -12,15 +12,16 @@ from reports.view import Cell, Column, Section, Table, TableRow
 MOST = 3
 """Claims that are shown: the page has to stay short."""
 TONES = {"holds": "good", "does_not_hold": "bad"}
-ORDER = ("model", "optimizer", "gpu", "act_ckpt", "zero", "precision")
-"""What a claim can have in common with a plan, the most telling first."""
+ORDER = ("precision", "model", "optimizer", "gpu", "act_ckpt", "zero")
+"""What a claim can have in common with a plan, the most telling first: a reader asks what the precision is worth."""
 
 
 def claims(facts: Facts, words: Words) -> Section | None:
     """Claims that touch this plan's model, GPU, layout or precision."""
-    shown = touching(facts)
-    if not shown:
+    common = touching(facts)
+    if not common:
         return None
+    shown = common[:MOST]
     rows = tuple(
         TableRow(
             cells=(
@@ -36,19 +37,22 @@ def claims(facts: Facts, words: Words) -> Section | None:
         columns=tuple(Column(head=words(f"column.{head}")) for head in ("claim", "verdict", "because")),
         rows=rows,
     )
-    lead = words.spans("claims.lead", n=f"{len(shown):,}", total=f"{len(load_verdicts()):,}")
+    lead = words.spans(
+        "claims.lead" if len(shown) < len(common) else "claims.lead_all", n=f"{len(common):,}",
+        total=f"{len(load_verdicts()):,}", shown=f"{len(shown):,}",
+    )  # fmt: skip
     return Section(id="claims", title=words("claims.title"), lead=lead, blocks=(table,))
 
 
 def touching(facts: Facts) -> list[ShippedVerdict]:
-    """The claims that have most in common with the asked plan, at most `MOST`."""
+    """The claims that have something in common with the asked plan, the most telling first."""
     tags = _tags(facts)
     ranked = []
     for entry in load_verdicts().values():
         common = [ORDER.index(tag.split(":")[0]) for tag in entry.claim.shown_with if tag in tags]
         if common:
-            ranked.append((min(common), entry.claim.id, entry))
-    return [entry for _, _, entry in sorted(ranked, key=lambda found: found[:2])[:MOST]]
+            ranked.append((min(common), -len(common), entry.claim.id, entry))
+    return [row[-1] for row in sorted(ranked, key=lambda row: row[:-1])]
 
 
 def _tags(facts: Facts) -> set[str]:

@@ -47,7 +47,7 @@ def _share_chart(shares: list[Doc], words: Words) -> RangeChart:
     labels = [words("percent").format(grouped(100 * value, 0)) for value in top]
     return RangeChart(
         title=title,
-        description=described(title, [(bar.label, bar.text) for bar in bars], words),
+        description=described([(bar.label, bar.text) for bar in bars], words),
         drawing=place_rows(bars, ticks_on(top, labels), top[-1]),
     )
 

@@ -43,7 +43,7 @@ def _trace_chart(kind: str, own: list[Doc], words: Words) -> TraceChart:
     labels = axis_labels(y_top, PLAIN, unit=False)
     return TraceChart(
         title=title,
-        description=words("chart.described", title=title, said=words.join([t.name for t in drawn])),
+        description=words("chart.described", said=words.join([t.name for t in drawn])),
         drawing=TraceDrawing(
             traces=tuple(drawn),
             x_ticks=ticks_on(x_top, axis_labels(x_top, seconds, unit=False)),

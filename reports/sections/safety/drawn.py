@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import floor
 
-from reports.charts import Mark, ScatterDrawing, TraceDrawing, TraceLine, linear_ticks, percent, polyline, ticks_on
+from reports.charts import TraceDrawing, TraceLine, linear_ticks, percent, polyline, ticks_on
 from reports.document.facts import Doc
 from reports.plots import (
     HistogramDrawing,
@@ -17,27 +18,20 @@ from reports.plots import (
     even_ticks,
     span_on,
 )
-from reports.sections.comparison.precisions import axis_labels
 from reports.sections.safety.known import signed
 from reports.text.clean import clean
 from reports.text.language import Words
-from reports.view import (
-    Block,
-    Cell,
-    Column,
-    HistogramChart,
-    IntervalChart,
-    Prose,
-    ScatterChart,
-    Table,
-    TableRow,
-    TraceChart,
-)
+from reports.text.numbers import power_of_two
+from reports.view import HistogramChart, IntervalChart, TraceChart
 
 OF_ALL = 1e-6
 """Share of the values of a tensor below which an exponent is not drawn."""
+FEWEST_STEPS = 5.0
+"""Steps that the axis of a scale has at least: there are no fractions of one."""
 SHOWN_FORMATS = ("fp16", "e5m2", "e4m3", "e2m1")
 """BF16 holds every exponent that FP32 does, so that its range says nothing."""
+IN_BLOCKS = "e2m1"
+"""The format that recipes scale in small blocks: one scale for a layer does not help it."""
 
 
 def histograms(shown: Doc, words: Words) -> HistogramChart | None:
@@ -54,7 +48,13 @@ def histograms(shown: Doc, words: Words) -> HistogramChart | None:
     return HistogramChart(
         title=title,
         description=_in_words(
-            [(tensor, words("exponents.flushed", format=form["label"], share=_share(form, words))) for form in formats],
+            [
+                (
+                    tensor,
+                    words("list.comma").join(part for part in (_flushed(form, words), _scaled(form, words)) if part),
+                )
+                for form in formats
+            ],
             words,
         ),
         drawing=HistogramDrawing(
@@ -77,12 +77,24 @@ def _in_words(rows: list[tuple[str, str]], words: Words) -> str:
 
 def _span(form: Doc, low: float, high: float, words: Words) -> Span:
     """A format's range, with the share of the gradients that it loses."""
-    label = words("exponents.span", format=clean(form["label"]), share=_share(form, words))
-    return span_on(label, form["least_log2"], form["most_log2"], low, high)
+    label = words("exponents.span", format=clean(form["label"]), share=_share(form["flushed_ratio"], words))
+    return span_on(label, form["least_log2"], form["most_log2"], low, high, _scaled(form, words))
 
 
-def _share(form: Doc, words: Words) -> str:
-    ratio = form["flushed_ratio"]
+def _flushed(form: Doc, words: Words) -> str:
+    return words("exponents.flushed", format=form["label"], share=_share(form["flushed_ratio"], words))
+
+
+def _scaled(form: Doc, words: Words) -> str:
+    """What remains of that with a scale, as recipes have one; empty where that is not known."""
+    ratio = form.get("flushed_scaled_ratio")
+    if ratio is None:
+        return ""
+    text = words("exponents.scaled", share=_share(ratio, words))
+    return words("exponents.blocks", text=text) if form["format"] == IN_BLOCKS else text
+
+
+def _share(ratio: float, words: Words) -> str:
     return words.value("percent", ratio) if ratio >= 1e-4 or not ratio else words("less_than").format("0.01%")
 
 
@@ -94,35 +106,56 @@ def _kept(row: Doc) -> tuple[int, list[int]]:
 
 
 def scale(shown: Doc, words: Words) -> TraceChart | None:
-    """The path of the dynamic loss scale."""
-    path = shown["scale_path"]
-    if path is None or not path["path"]:
+    """The path of the dynamic loss scale: of the default, and of the stress test beside it."""
+    paths = [shown[name] for name in ("scale_path", "scale_stress") if shown.get(name) and shown[name]["path"]]
+    if not paths:
         return None
-    points = [(float(step), float(log2)) for step, log2 in path["path"]]
-    steps = [points[0]]
-    for before, after in pairwise(points):
-        steps += [(after[0], before[1]), after]
-    steps.append((float(max(path["steps"], points[-1][0] + 1)), points[-1][1]))
-    x, y = linear_ticks(steps[-1][0]), linear_ticks(max(log2 for _, log2 in steps), 4)
-    title = words("chart.scale", precision=words.name("precision", str(shown["scale_precision"])))
-    told = words("scale.told", skipped=words.count("steps_of_training", path["skipped"]), steps=f"{path['steps']:,}",
-                 interval=f"{path['growth_interval']:,}")  # fmt: skip
+    bottom = _bottom(paths)
+    lines = [[(step, log2 - bottom) for step, log2 in _stairs(path)] for path in paths]
+    told = [_path_told(path, words) for path in paths]
+    x = linear_ticks(max(FEWEST_STEPS, *(line[-1][0] for line in lines)))
+    y = linear_ticks(max(log2 for line in lines for _, log2 in line), 4)
     return TraceChart(
-        title=title,
-        description=told,
+        title=words("chart.scale", precision=words.name("precision", str(shown["scale_precision"]))),
+        description=words("list.semicolon").join(told),
         drawing=TraceDrawing(
-            traces=(TraceLine(name=told, colour=0, points=polyline(steps, x[-1], y[-1], 3)),),
+            traces=tuple(
+                TraceLine(name=name, colour=number, points=polyline(line, x[-1], y[-1], 3))
+                for number, (name, line) in enumerate(zip(told, lines, strict=True))
+            ),
             x_ticks=ticks_on(x, [f"{value:,.0f}" for value in x]),
-            y_ticks=ticks_on(y, [f"2^{value:g}" for value in y]),
+            y_ticks=ticks_on(y, [power_of_two(value + bottom) for value in y]),
         ),
         x_label=words("axis.step"),
         y_label=words("axis.scale"),
     )
 
 
+def _bottom(paths: list[Doc]) -> float:
+    """Where the axis of the scale begins: at 2⁰, or below, in tens, where a scale fell further."""
+    return 10.0 * floor(min(0.0, *(float(log2) for path in paths for _, log2 in path["path"])) / 10.0)
+
+
+def _stairs(path: Doc) -> list[tuple[float, float]]:
+    """Step and scale: the scale stays until it changes, the last one until the end."""
+    points = [(float(step), float(log2)) for step, log2 in path["path"]]
+    line = [points[0]]
+    for before, after in pairwise(points):
+        line += [(after[0], before[1]), after]
+    return [*line, (float(max(path["steps"], points[-1][0] + 1)), points[-1][1])]
+
+
+def _path_told(path: Doc, words: Words) -> str:
+    told = words(
+        "scale.told", skipped=f"{path['skipped']:,}", steps=words.count("steps_of_training", path["steps"]),
+        start=power_of_two(path["path"][0][1]), interval=words.count("steps_of_training", path["growth_interval"]),
+    )  # fmt: skip
+    return words("scale.usual" if path["name"] == "usual" else "scale.short", told=told)
+
+
 def intervals(shown: Doc, words: Words) -> IntervalChart | None:
-    """Each precision's difference with its interval, over what counts as equal."""
-    pairs = shown["pairs"]
+    """Each precision's difference with its interval, over what counts as equal: of the first task."""
+    pairs = [pair for pair in shown["pairs"] if pair["task"] == shown["task"] and pair["low"] is not None]
     if not pairs:
         return None
     margin = max(pair["margin"] for pair in pairs)
@@ -155,11 +188,12 @@ def _at(value: float, reach: float) -> float:
 
 
 def layers(shown: Doc, words: Words) -> IntervalChart | None:
-    """How far each layer alone, lowered, turns the first gradient."""
-    rows = [row for row in shown["layers"] if row["gradient_error_ratio"] is not None]
-    if not rows:
+    """How far each layer alone, lowered, turns the first gradient: in the document's order."""
+    rows = shown["layers"]
+    errors = [row["gradient_error_ratio"] for row in rows if row["gradient_error_ratio"] is not None]
+    if not errors:
         return None
-    axis = linear_ticks(max(row["gradient_error_ratio"] for row in rows), 4)
+    axis = linear_ticks(max(errors), 4)
     name = words.name("precision", str(shown["lowered_to"]))
     title = words(
         "chart.layers", precision=words("parity.name_emulated", name=name) if shown["lowered_emulated"] else name
@@ -174,99 +208,17 @@ def layers(shown: Doc, words: Words) -> IntervalChart | None:
 
 
 def _layer(row: Doc, top: float, words: Words) -> IntervalRow:
-    error = row["gradient_error_ratio"]
-    more = words("layers.more", count=row["layers"] - 1) if row["layers"] > 1 else ""
+    error, change, name = row["gradient_error_ratio"], row["loss_change"], clean(row["name"])
+    label = words("layers.number", name=name) if name.isdigit() else name
+    told = [words("layers.not_finite") if error is None else words.value("percent", error)]
+    if change is not None:
+        told.append(words("layers.loss", change=signed(change)))
+    if row["kept_high"]:
+        told.append(words("layers.kept"))
     return IntervalRow(
-        label=clean(row["name"]) + more,
-        text=words(
-            "layers.kept" if row["kept_high"] else "layers.text",
-            change=_change(row["loss_change"]),
-            error=words.value("percent", error),
-        ),
+        label=label + (words("layers.more", count=row["layers"] - 1) if row["layers"] > 1 else ""),
+        text=words("list.semicolon").join(told),
         low=0.0,
-        high=percent(100.0 * error / top),
+        high=100.0 if error is None else percent(100.0 * error / top),
         strong=row["kept_high"],
     )
-
-
-def _change(value: float | None) -> str:
-    return "–" if value is None else signed(value)
-
-
-def front(shown: Doc, words: Words) -> list[Block]:
-    """Policies and schedules: loss against the time of the plan, and the same as a table."""
-    points = [point for point in shown["mixtures"] if point["duration_days"] is not None]
-    if len(points) < 2:
-        return [_no_plan(shown["mixtures"][0], words)] if shown["mixtures"] else []
-    title = words("chart.mixtures")
-    days = linear_ticks(max(point["duration_days"] for point in points))
-    rung = words.shared("days", [point["duration_days"] for point in points])
-    changes = [point["loss_change"] for point in points]
-    room = 0.08 * ((max(changes) - min(changes)) or 0.01)
-    low, high = min(0.0, *changes) - room, max(0.0, *changes) + room
-    values = even_ticks(low, high)
-
-    def place(point: Doc) -> tuple[float, float]:
-        return percent(100 * point["duration_days"] / days[-1]), percent(
-            100 * (point["loss_change"] - low) / (high - low)
-        )
-
-    marks = []
-    for point in points:
-        x, y = place(point)
-        marks.append(Mark(
-            x=x, y=y, x_low=x, x_high=x, y_low=y, y_high=y, shape="dot" if point["on_front"] else "ring",
-            strong=point["recommended"], label=words("chart.row", label=_name(point, words), text=_told(point, words)),
-        ))  # fmt: skip
-    line = sorted((place(point) for point in points if point["on_front"]), key=lambda at: at[0])
-    chart = ScatterChart(
-        title=title,
-        description=_in_words([(_name(point, words), _told(point, words)) for point in points], words),
-        drawing=ScatterDrawing(
-            marks=tuple(marks), line=tuple(line), x_ticks=ticks_on(days, axis_labels(days, rung, unit=False)),
-            y_ticks=axis_of(values, [signed(value, values[1] - values[0]) for value in values], low, high),
-        ),
-        x_label=words.head(words.name("metric", "duration_days"), rung), y_label=words("axis.nats"),
-        legend=(("dot", words("pareto.on")), ("ring", words("pareto.off"))),
-    )  # fmt: skip
-    return [chart, _table(points, words)]
-
-
-def _no_plan(point: Doc, words: Words) -> Prose:
-    low, high = (words.name("precision", point[name]) for name in ("precision", "high"))
-    return Prose(spans=words.spans("mixture.no_plan", low=low, high=high), tone="note")
-
-
-def _name(point: Doc, words: Words) -> str:
-    return words(
-        f"mixture.{point['name']}", low=words.name("precision", point["precision"]),
-        high=words.name("precision", point["high"]), share=words.value("percent", point["low_share_ratio"]),
-        rest=words.value("percent", 1.0 - point["low_share_ratio"]),
-    )  # fmt: skip
-
-
-def _told(point: Doc, words: Words) -> str:
-    change = words("parity.nats", text=signed(point["loss_change"]))
-    return words("mixture.told", days=words.value("days", point["duration_days"]), change=change)
-
-
-def _table(points: list[Doc], words: Words) -> Table:
-    rows = tuple(
-        TableRow(
-            cells=(
-                Cell(text=_name(point, words)),
-                Cell(text=words.value("days", point["duration_days"]), sort=point["duration_days"]),
-                Cell(text=words("parity.nats", text=signed(point["loss_change"])), sort=point["loss_change"]),
-                Cell(text=words.count("steps_of_training", point["steps"]), sort=float(point["steps"])),
-                Cell(text=words("pareto.on" if point["on_front"] else "pareto.off")),
-            ),
-            strong=point["recommended"],
-        )
-        for point in points
-    )
-    heads = (("mixture", False), ("duration", True), ("loss_change", True), ("steps", True), ("front", False))
-    return Table(
-        caption=words("table.mixtures"),
-        columns=tuple(Column(head=words(f"column.{head}"), numeric=numeric) for head, numeric in heads),
-        rows=rows, notes=(words("mixture.note"),), folded=True,
-    )  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from planner.training.grad_compression import OF_RANK, load_grad_compressions
 from reports.document.facts import Doc, Facts
 from reports.text.clean import clean
-from reports.text.language import Words
+from reports.text.language import Span, Words
 from reports.text.names import pretty_gpu
 from reports.text.numbers import grouped, magnitude
 from reports.view import Block, Cell, Column, Items, Prose, Table, TableRow
@@ -28,15 +29,40 @@ def signed(value: float, like: float | None = None) -> str:
     return text if text.startswith("−") or not value else f"+{text}"
 
 
+def ended_in_nan(runs: int, of: int, words: Words) -> str:
+    """How many runs ended without a finite figure."""
+    return words("parity.diverged_of", runs=f"{runs:,}", of=words.count("runs", of))
+
+
 def difference(measured: Doc, words: Words) -> str:
-    """A measured difference with its interval."""
-    interval = measured["difference"]
+    """A measured difference with its interval, and how many runs ended in NaN."""
+    interval, diverged, pairs = measured["difference"], measured.get("diverged"), measured["seeds"]
+    nan = ended_in_nan(diverged, max(pairs or 0, diverged), words) if diverged else ""
     if interval is None:
-        return words("parity.diverged")
+        return nan or words("parity.diverged" if diverged is None else "parity.too_few")
+    text = _with_interval(measured, interval, words)
+    return words("list.semicolon").join((text, nan)) if nan else text
+
+
+def _with_interval(measured: Doc, interval: Doc, words: Words) -> str:
     size = max(abs(interval["low"]), abs(interval["high"]))
     low, mid, high = (signed(interval[end], size) for end in ("low", "mid", "high"))
     unit = "parity.nats" if measured["metric"] == "loss" else "parity.accuracy"
     return words(unit, text=words("parity.interval", low=low, mid=mid, high=high))
+
+
+def skipped_text(untrained: Doc, words: Words) -> str:
+    """How many steps the loss scale skipped where a precision does not train."""
+    if untrained["steps"] is None or untrained["skipped"] is None:
+        return words("untrained.all")
+    steps = words.count("steps_of_training", int(untrained["steps"]))
+    return words("untrained.skipped", skipped=f"{untrained['skipped']:,}", steps=steps)
+
+
+def failed(row: Doc) -> Doc | None:
+    """The training that shows that a precision does not train; None where there is none."""
+    tried: Doc | None = row.get("untrained")
+    return tried
 
 
 def verdict(measured: Doc, words: Words) -> str:
@@ -48,10 +74,10 @@ def verdict(measured: Doc, words: Words) -> str:
 def tested_on(measured: Doc, words: Words) -> str:
     """What was trained, for how long and on what."""
     task = words("parity.own_task") if measured["task"] == "own" else clean(measured["task"])
-    parts = [task]
+    parts = [task if measured.get("like_plan", True) else words("parity.other_kind", task=task)]
     if measured["steps"] is not None:
         parts.append(words.count("steps_of_training", int(measured["steps"])))
-    if measured["seeds"] is not None:
+    if measured.get("seeds") is not None:
         parts.append(words.count("pairs_of_runs", int(measured["seeds"])))
     parts.append(clean(measured["device"]))
     if measured["emulated"]:
@@ -72,15 +98,27 @@ def published_text(published: Doc, words: Words) -> str:
 
 
 def per_nat_text(per_nat: Doc | None, words: Words) -> str:
-    """What is saved per nat, in money and GPU-hours; empty where that is not known."""
+    """What is saved, for how much loss, and so how much per nat, in money or else GPU-hours; empty where not known."""
     if per_nat is None:
         return ""
-    hours = words.value("gpu_hours", per_nat["gpu_hours_per_nat"])
-    baseline = words.name("precision", per_nat["baseline"])
-    if per_nat["usd_per_nat"] is None:
-        return words("parity.hours_per_nat", hours=hours, baseline=baseline)
-    usd = words.value("money", per_nat["usd_per_nat"])
-    return words("parity.usd_per_nat", usd=usd, hours=hours, baseline=baseline)
+    usd, saved = per_nat["usd_per_nat"], per_nat["saved_usd"]
+    priced = usd is not None and saved is not None
+    kind, total, rate = (
+        ("money", saved, usd) if priced else ("gpu_hours", per_nat["saved_gpu_hours"], per_nat["gpu_hours_per_nat"])
+    )
+    return words(
+        "parity.per_nat", saved=words.value(kind, total), rate=words.value(kind, rate),
+        baseline=words.name("precision", per_nat["baseline"]),
+        nats=words("parity.nats", text=signed(per_nat["nats"], min(per_nat["nats"], 0.01))),
+    )  # fmt: skip
+
+
+def rates(row: Doc) -> dict[str, Doc | None]:
+    """What a nat costs by the measured loss and by the published one."""
+    per_nat = row["per_nat"]
+    own = per_nat if per_nat and per_nat["basis"] == "measured" else None
+    others = row.get("published_per_nat") or (per_nat if own is None else None)
+    return {"measured": own, "published": others}
 
 
 def closing(facts: Facts, words: Words) -> Block:
@@ -89,11 +127,22 @@ def closing(facts: Facts, words: Words) -> Block:
     lines = [line for row in rows for line in _lines(row, words)]
     names = untested(rows, words)
     if not lines:
-        return Prose(spans=words.spans("brief.quality") + (words.spans("brief.untested", names=names) if names else ()))
+        spans = words.spans("brief.quality") + (words.spans("brief.untested", names=names) if names else ())
+        compressed = compression_text(facts, words)
+        return Prose(spans=spans + ((Span(text=words("brief.then", text=compressed)),) if compressed else ()))
     if names:
         lines.append(words("parity.untested", names=names))
+    compressed = compression_text(facts, words)
+    lines += [compressed] if compressed else []
     lines.append(words("parity.not_yours"))
     return Items(items=tuple(Cell(text=line) for line in lines), title=words("brief.result"))
+
+
+def compression_text(facts: Facts, words: Words) -> str:
+    """What the plan's compression of gradients sends, and what its paper found; empty without one."""
+    how = facts.given("grad_compression")
+    known = load_grad_compressions().get(str(how).split(OF_RANK)[0]) if how else None
+    return "" if known is None else words(f"compression.{known.id}", name=known.name)
 
 
 UNTRAINED = "tf32"
@@ -109,17 +158,20 @@ def untested(rows: list[Doc], words: Words) -> str:
 def _lines(row: Doc, words: Words) -> list[str]:
     """One line of what was measured, one of what is published, with what a nat costs after the one it is of."""
     name, lines = words.name("precision", row["precision"]), []
-    measured, published = row["measured"], row["published"]
-    basis = (row["per_nat"] or {}).get("basis")
+    measured, published, untrained = row["measured"], row["published"], failed(row)
+    cost = {basis: per_nat_text(rate, words) for basis, rate in rates(row).items()}
+    if untrained is not None:
+        skips, tried = skipped_text(untrained, words), tested_on(untrained, words)
+        lines.append(words("untrained.line", precision=name, skipped=skips, tested=tried))
     if measured is not None:
         text = words(
             "parity.line", precision=name, difference=difference(measured, words), verdict=verdict(measured, words),
             baseline=words.name("precision", measured["baseline"]), tested=tested_on(measured, words),
         )  # fmt: skip
-        lines.append(text + (per_nat_text(row["per_nat"], words) if basis == "measured" else ""))
+        lines.append(text + cost["measured"])
     if published is not None:
         text = words("parity.published_line", precision=name, text=published_text(published, words))
-        lines.append(text + (per_nat_text(row["per_nat"], words) if basis == "published" else ""))
+        lines.append(text + cost["published"])
     return lines
 
 
@@ -128,21 +180,23 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
     rows = parity_rows(facts)
     if not rows:
         return None
-    heads: tuple[str, ...] = ("precision", "parity", "verdict", "parity_of", "per_nat")
-    none = Cell(text=words("none"), tone="quiet")
-    body = []
+    heads, body = ("precision", "parity", "verdict", "parity_of"), []
     for row in rows:
         head = Cell(text=words.name("precision", row["precision"]))
         strong = row["precision"] == facts.asked
         if row["basis"] not in KNOWN:
             body.append(TableRow(cells=(head, Cell(text=words(UNKNOWN[row["basis"]]), tone="quiet")), strong=strong))
             continue
-        measured, published, per_nat = row["measured"], row["published"], row["per_nat"]
-        cost = Cell(text=per_nat_text(per_nat, words).strip()) if per_nat else none
+        measured, published, untrained = row["measured"], row["published"], failed(row)
+        if untrained is not None:
+            body.append(TableRow(cells=(
+                head, Cell(text=skipped_text(untrained, words)), Cell(text=words("verdict.untrained"), tone="bad"),
+                Cell(text=tested_on(untrained, words)),
+            ), strong=strong))  # fmt: skip
         if measured is not None:
             body.append(TableRow(cells=(
                 head, Cell(text=difference(measured, words)), Cell(text=verdict(measured, words)),
-                Cell(text=tested_on(measured, words)), cost if per_nat and per_nat["basis"] == "measured" else none,
+                Cell(text=tested_on(measured, words)),
             ), strong=strong))  # fmt: skip
         if published is not None:
             model = words("list.comma").join([clean(published["model"]), clean(published["framework"])])
@@ -152,21 +206,20 @@ def parity_table(facts: Facts, words: Words) -> Table | None:
                 head, Cell(text=words("parity.nats", text=signed(published["difference"], 0.01))),
                 Cell(text=words("parity.against", baseline=words.name("precision", published["baseline"])),
                      href=_address(published["source"])),
-                Cell(text=model), cost if per_nat and per_nat["basis"] == "published" else none,
+                Cell(text=model),
             ), strong=strong))  # fmt: skip
-    if not any(row["per_nat"] for row in rows):
-        heads, body = (
-            heads[:-1],
-            [
-                TableRow(cells=line.cells[:-1] if len(line.cells) > 2 else line.cells, strong=line.strong)
-                for line in body
-            ],
-        )
+    prices = (_price(row, basis, rate, words) for row in rows for basis, rate in rates(row).items() if rate)
+    speeds = (_rate(row, rate, words) for row in rows for rate in (row["published"] or {}).get("rates", ()))
     return Table(
         caption=words("table.parity"), columns=tuple(Column(head=words(f"column.{head}")) for head in heads),
-        rows=tuple(body), sortable=False,
-        notes=tuple(_rate(row, rate, words) for row in rows for rate in (row["published"] or {}).get("rates", ())),
+        rows=tuple(body), sortable=False, notes=(*prices, *speeds),
     )  # fmt: skip
+
+
+def _price(row: Doc, basis: str, rate: Doc, words: Words) -> str:
+    """What a nat costs by one of the losses, under the table: a column for it would be too wide for a phone."""
+    key = "parity.priced_measured" if basis == "measured" else "parity.priced_published"
+    return words(key, precision=words.name("precision", row["precision"]), text=per_nat_text(rate, words))
 
 
 def _rate(row: Doc, rate: Doc, words: Words) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from reports.document.facts import Facts
-from reports.sections.safety.drawn import front, histograms, intervals, layers, scale
+from reports.sections.safety.drawn import histograms, intervals, layers, scale
+from reports.sections.safety.fronts import fronts
 from reports.sections.safety.known import KNOWN, parity_rows, parity_table, untested
+from reports.sections.safety.trained import trained_table
 from reports.text.clean import clean
 from reports.text.language import Words
 from reports.view import Block, Prose, Section
@@ -29,7 +31,7 @@ def safety(facts: Facts, words: Words) -> Section | None:
         blocks.append(
             Prose(spans=words.spans("safety.drawn", task=task, device=clean(shown["device"]), cut=cut), tone="lead")
         )
-        blocks += [histograms(shown, words), scale(shown, words), intervals(shown, words), layers(shown, words)]
-        blocks += front(shown, words)
+        blocks += [histograms(shown, words), scale(shown, words), intervals(shown, words), trained_table(shown, words)]
+        blocks += [layers(shown, words), *fronts(shown, words, {plan["precision"] for plan in facts.fitting()})]
     told = tuple(block for block in blocks if block is not None)
     return Section(id="safety", title=words("safety.title"), lead=lead, blocks=told)

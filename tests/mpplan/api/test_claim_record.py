@@ -7,7 +7,16 @@ import pytest
 pytest.importorskip("torch")
 
 from mpplan.api.claim_ledger import known_here
-from mpplan.api.claim_record import claims_dir, measure_claims, newest_claims_record
+from mpplan.api.claim_record import (
+    READ_BY,
+    claims_dir,
+    measure_claims,
+    newest_claims_record,
+    newest_training,
+    workloads_for,
+)
+from planner.claims.ledger import DECIDERS
+from planner.errors import CannotMeasureError
 from planner.records.home import any_records
 from probes.record.options import CLAIMS_SUITE, CLAIMS_WORKLOADS
 from probes.session.listener import Silence
@@ -54,3 +63,53 @@ def test_its_workloads_have_points_on_both_kinds_of_device():
         for workload in choose(CLAIMS_WORKLOADS):
             if workload.name != "canary":
                 assert any(group.points for group in workload.groups(plan(device, suite=CLAIMS_SUITE)))
+
+
+def test_only_the_workloads_that_the_chosen_claims_read_are_measured():
+    assert workloads_for(["c32"]) == ("optimizer",)
+    assert workloads_for(["c09", "c01"]) == ("gemm", "end-to-end")
+    assert workloads_for(DECIDERS) == CLAIMS_WORKLOADS
+    with pytest.raises(CannotMeasureError, match="no measurement tells anything of c26"):
+        workloads_for(["c26"])
+
+
+def test_the_claims_that_read_a_workload_are_those_whose_deciders_do():
+    """A decider that reads what was measured names `measured.` in its code; the table must name no other."""
+    import inspect
+
+    reading = {
+        name for name, decider in DECIDERS.items()
+        if "measured." in inspect.getsource(decider) and "claims" in decider.__module__
+    }  # fmt: skip
+    assert reading == {claim for claims in READ_BY.values() for claim in claims}
+
+
+def test_the_newest_training_is_read_from_the_parts_beside_its_record():
+    """What `mpplan numerics` leaves: a record of its lines, and the parts that its answer is made of."""
+    import json
+
+    from planner.records.home import records_dir
+    from probes.numerics.session.document import ENDED, HEAD, SECTIONS, result_key, task_key
+    from probes.numerics.session.parts import PART_SCHEMA, parts_path
+    from tests.mpplan.api.test_claim_ledger import TRAINED, whole_document
+    from tests.planner.recorded import a_measurement, write_record
+
+    document = whole_document()
+    path = write_record(records_dir() / "trained.jsonl", a_measurement(**TRAINED))
+    names = ("mpplan", "device", "device_name", "size", "metric", "margin", "software", "precisions")
+    head = {name: document[name] for name in names} | {
+        "tasks": [task["id"] for task in document["tasks"]], "left_out": []
+    }  # fmt: skip
+    parts = {HEAD: head, ENDED: {"wall_s": 1.0}} | {task_key(task["id"]): task for task in document["tasks"]}
+    for section in SECTIONS:
+        for row in document[section]:
+            parts[result_key(row["task"], section)] = row
+    lines = [json.dumps({"schema": PART_SCHEMA, "key": key, "document": part}) for key, part in parts.items()]
+    parts_path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    trained = newest_training()
+    assert trained is not None
+    assert trained.source == "record trained"
+    assert trained.flushing
+    assert known_here().training == trained
+    assert known_here().points == ()

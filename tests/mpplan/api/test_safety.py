@@ -12,10 +12,13 @@ from mpplan.api.measurements import chosen_records
 from mpplan.api.record_shelf import RecordShelf
 from mpplan.api.safety import named_training, recorded_training
 from planner.errors import InputFileError, UsageError
+from planner.evidence import EvidenceKind
 from planner.records.jsonl import to_line
 from planner.safety.training import NO_TRAINING
 from tests.planner.measured.test_training import a_finding
-from tests.planner.safety.recorded import PATH, document
+from tests.planner.safety.recorded import PATH, document, overflowing
+
+pytestmark = pytest.mark.usefixtures("home")  # no record of the developer's own
 
 FP16 = {"precision": "fp16", "recipe": "fp16"}
 
@@ -42,7 +45,7 @@ def goodput(of) -> float:
 def test_a_named_record_of_training_alone_lowers_the_goodput_of_what_scales_its_loss(tmp_path):
     plain, told = answer(), answer(records=str(record(tmp_path / "numerics.jsonl")))
 
-    assert goodput(told) == pytest.approx(0.96 * goodput(plain), rel=1e-9)
+    assert goodput(told) == pytest.approx(0.96 * goodput(plain), rel=2e-2)
     bf16 = [next(plan for plan in one.plans if plan.precision == "bf16") for one in (plain, told)]
     assert bf16[0].goodput_ratio == bf16[1].goodput_ratio
     assert [row.id for row in told.assumptions].count("skipped_steps") == 1
@@ -72,7 +75,38 @@ def test_a_named_document_is_drawn_and_takes_the_place_of_records(tmp_path):
     told = answer(numerics=str(PATH), records=str(record(tmp_path / "numerics.jsonl")))
 
     assert told.numerics is not None
-    assert goodput(told) == pytest.approx(goodput(answer()) * (1 - 1 / 2001), rel=1e-9)
+    # 2 of 1,002 steps, as Megatron-Core's scaler skips; the mid of the goodput is that of its draws
+    assert goodput(told) == pytest.approx(goodput(answer()) * (1 - 2 / 1002), rel=1e-4)
+    source = next(row for row in told.evidence if row.id == "numerics:char-lm/loss-scaling/fp16")
+    assert source.kind is EvidenceKind.ASSUMED
+
+
+def test_a_model_that_overflows_at_every_step_is_not_said_to_have_been_measured_at_1_in_2001(tmp_path):
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(overflowing()), encoding="utf-8")
+    told = answer(numerics=str(path))
+
+    assert goodput(told) == goodput(answer())
+    assert next(plan for plan in told.plans if plan.precision == "fp16").skipped_step_ratio is None
+    assert not [row for row in told.evidence if row.id.startswith("numerics:")]
+    assert [row.key for row in told.warnings].count("warning.untrained") == 1
+    (fp16,) = [row for row in told.parity if row.precision == "fp16"]
+    assert fp16.untrained is not None
+    assert (fp16.untrained.skipped, fp16.measured.verdict, fp16.measured.diverged) == (400, "not_equivalent", 8)
+
+
+def test_the_precision_of_the_documents_schedules_is_planned_where_a_gpu_has_it():
+    blackwell = estimate(params="8B", gpus=8, gpu="b200-sxm-180gb", numerics=str(PATH))
+    hopper = answer(numerics=str(PATH))
+
+    assert "nvfp4" in {plan.precision for plan in blackwell.plans}
+    assert "warning.trained_precision" in {row.key for row in blackwell.warnings}
+    assert blackwell.numerics is not None
+    assert all(point.duration_days is not None for point in blackwell.numerics.mixtures)
+    assert "nvfp4" not in {plan.precision for plan in hopper.plans}
+    assert "warning.trained_precision" not in {row.key for row in hopper.warnings}
+    asked = estimate(params="8B", gpus=8, gpu="b200-sxm-180gb", precision="nvfp4", numerics=str(PATH))
+    assert "warning.trained_precision" not in {row.key for row in asked.warnings}
 
 
 def test_without_either_nothing_is_measured_and_what_is_published_is_still_quoted():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.evidence import EvidenceKind
-from planner.measured.skipped_steps import TERM, skipped_step_terms, skipping
+from planner.measured.skipped_steps import ARITHMETIC, MEASURED, TERM, skipped_step_terms, skipping
 from planner.measured.training import PrecisionFinding
 from planner.performance.run import goodput_ratio
 from planner.rates.conditions import has_effect
@@ -17,12 +18,23 @@ from planner.training.policies import find_policy
 from tests.planner.build import cluster, recipe
 
 
-def scaled(ratio: float | None, task: str = "char-lm", precision: str = "fp16") -> PrecisionFinding:
+def scaled(
+    steady: float | None = 1 / 2001,
+    task: str = "char-lm",
+    precision: str = "fp16",
+    *,
+    skipped: float | None = 0.0,
+    settled: tuple[int, int] | None = None,
+    steps: int = 52,
+) -> PrecisionFinding:
+    """A run under torch's defaults; `settled`: steps after the first that was taken, and those of them skipped."""
     return PrecisionFinding(
         precision=precision, recipe=precision, device_kind="cpu", device_name="AMD EPYC",
         probe_id=f"numerics/{task}/loss-scaling/{precision}", source="record cpu", date="2026-11-22",
+        settled_steps=None if settled is None else settled[0], settled_skips=None if settled is None else settled[1],
         figures=TrainingNumerics(
-            task=task, instrument="loss-scaling", emulated=False, steady_skipped_step_ratio=ratio
+            task=task, instrument="loss-scaling", emulated=False, steps=steps, skipped_step_ratio=skipped,
+            steady_skipped_step_ratio=steady,
         ),
     )  # fmt: skip
 
@@ -31,33 +43,88 @@ FP16 = find_policy("fp16")
 BASE = resolve_rates(cluster(), recipe(policy="fp16")).terms
 
 
-def test_of_several_tasks_the_most_skipped_steps_count_and_the_evidence_says_which():
-    terms = skipped_step_terms([scaled(0.0005), scaled(0.02, "masked-lm")], FP16, BASE)
+def term(*findings: PrecisionFinding, stack: str = "eager"):
+    return skipped_step_terms(findings, FP16, stack, BASE).get(TERM)
 
-    assert terms[TERM].value == pytest.approx(0.98)
-    assert terms[TERM].evidence.kind is EvidenceKind.MEASURED
-    assert terms[TERM].evidence.id == "numerics:masked-lm/loss-scaling/fp16"
-    assert "masked-lm on AMD EPYC, run for real" in terms[TERM].evidence.what
+
+def test_a_run_without_a_skip_leaves_an_assumption_with_a_range_and_no_measurement():
+    told = skipping([scaled(settled=(51, 0))], "fp16", "eager")
+    of = term(scaled(settled=(51, 0)))
+
+    assert told is not None
+    assert (told.basis, told.ratio) == (ARITHMETIC, 1 / 2001)
+    assert of.evidence.kind is EvidenceKind.ASSUMED
+    assert "(0 to 0.100%)" in of.evidence.what
+    # the 5th percentile of the useful share is that of twice the skips
+    assert of.value * np.exp(-1.645 * of.own_sd) == pytest.approx(1 - 2 / 2001, abs=1e-6)
+
+
+@pytest.mark.parametrize(("stack", "ratio"), [("eager", 1 / 2001), ("classic", 2 / 1002), ("typical", 2 / 1002)])
+def test_each_stack_has_the_arithmetic_of_its_own_scaler(stack, ratio):
+    assert term(scaled(settled=(51, 0)), stack=stack).value == pytest.approx(1 - ratio, rel=1e-12)
+
+
+def test_a_model_that_no_step_passes_has_no_goodput_and_does_not_train():
+    broken = scaled(skipped=1.0, settled=(0, 0), steps=400)
+
+    told = skipping([scaled(settled=(51, 0)), broken], "fp16", "eager")
+    assert told is not None
+    assert (told.trains, told.ratio, told.basis) == (False, None, MEASURED)
+    assert term(broken) is None
+    assert term(scaled(steady=None, skipped=1.0)) is None  # as a record may say it
+    assert term(scaled(settled=(399, 300), steps=400)) is None
+
+
+def test_a_settled_share_that_is_clearly_more_is_measured_and_a_single_skip_is_not_clear():
+    many, one = term(scaled(settled=(399, 40), steps=400)), term(scaled(settled=(51, 1)))
+
+    assert many.evidence.kind is EvidenceKind.MEASURED
+    assert many.value == pytest.approx(1 - 40 / 399, rel=1e-12)
+    # binomial: sqrt(0.1 x 0.9 / 399) = 0.015, beside half its own size
+    assert many.own_sd == pytest.approx(np.hypot(40 / 359 / 1.645, np.sqrt(40 / 399 * 359 / 399 / 399) / (359 / 399)))
+    # of 51 steps at 1 / 2001 one is skipped in 2.5 % of the runs
+    assert one.evidence.kind is EvidenceKind.ASSUMED
+
+
+def test_a_measured_share_below_the_arithmetic_of_another_scaler_does_not_replace_it():
+    # 0.125 % is clearly more than torch's 0.05 %, and less than Megatron's 0.2 %
+    told = skipping([scaled(settled=(80_000, 100))], "fp16", "typical")
+
+    assert told is not None
+    assert (told.basis, told.ratio) == (ARITHMETIC, pytest.approx(2 / 1002))
+
+
+def test_counts_that_no_run_can_have_are_judged_at_once():
+    assert term(scaled(settled=(10**15, 10**14))).value == pytest.approx(0.9)
+    assert term(scaled(settled=(10**15, 10**9))).evidence.kind is EvidenceKind.ASSUMED
+
+
+def test_of_several_tasks_the_most_skipped_steps_count_and_the_evidence_says_which():
+    of = term(scaled(), scaled(0.02, "masked-lm"))
+
+    assert of.value == pytest.approx(0.98)
+    assert of.evidence.id == "numerics:masked-lm/loss-scaling/fp16"
+    assert "masked-lm on AMD EPYC, run for real" in of.evidence.what
 
 
 def test_an_emulated_run_says_so():
     emulated = scaled(0.01)
     emulated = replace(emulated, figures=replace(emulated.figures, emulated=True))
 
-    assert skipped_step_terms([emulated], FP16, BASE)[TERM].evidence.what.endswith("emulated")
+    assert term(emulated).evidence.what.endswith("emulated")
 
 
 def test_a_policy_that_does_not_scale_its_loss_and_one_without_measurements_have_no_term():
-    assert skipped_step_terms([scaled(0.02, precision="bf16")], find_policy("bf16"), BASE) == {}
-    assert skipped_step_terms([scaled(None)], FP16, BASE) == {}
-    assert skipped_step_terms([scaled(0.02, precision="fp8")], FP16, BASE) == {}
-    assert skipping([], "fp16") is None
+    assert skipped_step_terms([scaled(0.02, precision="bf16")], find_policy("bf16"), "eager", BASE) == {}
+    assert term(scaled(None, skipped=None)) is None
+    assert term(scaled(0.02, precision="fp8")) is None
+    assert skipping([], "fp16", "eager") is None
 
 
-def test_skipped_steps_multiply_the_goodput_and_have_an_effect_only_where_measured():
+def test_skipped_steps_multiply_the_goodput_and_have_an_effect_only_where_tried():
     own = recipe(policy="fp16")
     before = resolve_rates(cluster(), own)
-    after = resolve_rates(cluster(), own, skipped_step_terms([scaled(0.25)], FP16, BASE))
+    after = resolve_rates(cluster(), own, skipped_step_terms([scaled(0.25)], FP16, "eager", BASE))
 
     assert goodput_ratio(64.0, after.sample()) == pytest.approx(0.75 * goodput_ratio(64.0, before.sample()), rel=1e-12)
     assert has_effect(after.terms[TERM], own, after.sample())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.measured.training import precision_findings, skipped_step_ratio
+from planner.measured.training import precision_findings
 from planner.records.check import check_record
 from planner.records.jsonl import parse_line, read_measurements, to_line
 from planner.records.measurement import Measurement
@@ -41,24 +41,12 @@ def test_a_finding_comes_back_from_its_line_differences_below_zero_included(tmp_
     assert (finding.precision, finding.recipe, finding.device_kind) == ("fp8", "fp8", "cpu")
     assert (finding.figures.difference_low, finding.figures.verdict) == (-0.004, "equivalent")
     assert finding.figures.emulated is True
-    assert precision_findings(file.measurements, "fp16") == ()
 
 
 def test_the_last_line_of_a_point_counts() -> None:
     first, second = a_finding(), a_finding(seq=1, numerics_verdict="cannot_tell")
 
     assert [row.figures.verdict for row in precision_findings([first, second])] == ["cannot_tell"]
-
-
-def test_the_goodput_of_loss_scaling_is_what_a_long_run_loses() -> None:
-    scaled = a_finding(
-        probe_id="numerics/char-lm/loss-scaling/fp16", precision="fp16", recipe="fp16",
-        numerics_skipped_step_ratio=0.4, numerics_steady_skipped_step_ratio=1.0 / 2001.0,
-    )  # fmt: skip
-    found = precision_findings([scaled, a_finding()])
-
-    assert skipped_step_ratio(found, "fp16") == pytest.approx(0.0005, rel=1e-2)
-    assert skipped_step_ratio(found, "fp8") is None
 
 
 def test_a_record_of_numerics_alone_can_be_trusted_and_gives_no_rates(tmp_path: Path) -> None:

@@ -213,10 +213,20 @@ def test_virtual_stages_are_even_chunks_of_the_layers_or_of_the_layers_with_both
     assert all(any((32 + more) % (pp * vp) == 0 for more in (0, 2, 3)) and pp * vp <= 34 for pp, vp in pairs)
 
 
-def test_compressed_gradients_leave_zero_0_and_1():
-    plain = recipe(shape(), global_batch=64)
-    packed = replace(plain, grad_compression=load_grad_compressions()["powersgd"])
-    stages = [set(enumerate_layouts(one, cluster(), FREE, gpus=8).zero.tolist()) for one in (plain, packed)]
+def test_compressed_gradients_leave_the_stages_that_the_method_goes_with():
+    plain, ways = recipe(shape(), global_batch=64), load_grad_compressions()
+    stages = [
+        set(enumerate_layouts(replace(plain, grad_compression=how), cluster(), FREE, gpus=8).zero.tolist())
+        for how in (None, ways["powersgd"], ways["1bit"])
+    ]
 
     assert 3 in stages[0]
-    assert stages[1] <= {0, 1}
+    assert stages[1:] == [{0, 1}, {0}]
+
+
+def test_a_model_whose_states_fit_no_gpu_is_split_otherwise_where_they_cannot_be_sharded():
+    big = replace(recipe("llama-3.1-8b"), grad_compression=load_grad_compressions()["1bit"])
+    layouts = enumerate_layouts(big, H100, FREE, gpus=64)
+
+    assert set(layouts.zero.tolist()) == {0}
+    assert 8 in layouts.tp.tolist()

@@ -14,6 +14,7 @@ from planner.performance.communication import data_parallel
 from planner.performance.compression import coding_s, residual_bytes, sent_bytes
 from planner.performance.shards import shard_params
 from planner.training.grad_compression import load_grad_compressions
+from planner.training.policies import find_policy
 from tests.planner.build import cluster, gpt, layout, plain_rates, recipe
 
 WAYS = load_grad_compressions()
@@ -50,7 +51,10 @@ def test_two_factors_stand_for_a_matrix():
     one = compressed("powersgd")
 
     share = 4 * (64 + 576) / (64 * 576)
-    assert sent_bytes(one, at(dp=8), network) == pytest.approx(one.policy.reduce_bytes * share)
+    element = one.policy.reduce_bytes
+    assert sent_bytes(one, at(dp=8), network) == pytest.approx(element * (0.1 + 0.9 * share))  # 10 % of the steps whole
+    twice = replace(one, grad_compression=replace(WAYS["powersgd"], rank=8))
+    assert sent_bytes(twice, at(dp=8), network) == pytest.approx(element * (0.1 + 0.9 * 2 * share))
 
 
 def test_wider_models_compress_further_and_split_matrices_less():
@@ -60,14 +64,15 @@ def test_wider_models_compress_further_and_split_matrices_less():
 
     assert float(sent_bytes(wide, at(dp=8))[0]) < narrow < split < one.policy.reduce_bytes
     # about 4 (1/n + 1/m) of the numbers, with n and m of 1024 and more
-    assert narrow < one.policy.reduce_bytes * 4 * 2 / 1024
+    assert narrow < one.policy.reduce_bytes * (0.1 + 4 * 2 / 1024)
 
 
 def test_coding_is_bound_by_memory():
     rates, element = plain_rates(memory_bytes_per_s=1e12), compressed("fp8").policy.reduce_bytes
 
-    assert coding_s(compressed("fp8"), 1e9, rates) == pytest.approx(1e9 * (2 * element + 2) / 1e12)
-    assert coding_s(compressed("1bit"), 1e9, rates) == pytest.approx(0.85 * 1e9 * (5 * element + 0.5) / 1e12)
+    assert coding_s(compressed("fp8"), 1e9, rates) == pytest.approx(1e9 * (5 * element + 2) / 1e12)
+    # 43 passes in FP32 over the momentum, whatever the gradients are
+    assert coding_s(compressed("1bit"), 1e9, rates) == pytest.approx(0.85 * 1e9 * 43 * 4 / 1e12)
 
 
 def test_what_was_not_sent_is_kept_where_there_is_somebody_to_send_to():
@@ -76,6 +81,7 @@ def test_what_was_not_sent_is_kept_where_there_is_somebody_to_send_to():
     assert residual_bytes(one, 1e9, at(dp=8)) == pytest.approx(1e9 * one.policy.reduce_bytes)
     assert residual_bytes(one, 1e9, at(dp=1)) == 0.0
     assert residual_bytes(compressed("fp8"), 1e9, at(dp=8)) == 0.0
+    assert residual_bytes(compressed("1bit", policy=find_policy("fp16-zero")), 1e9, at(dp=8)) == 4e9
 
 
 @pytest.mark.parametrize("zero", [0, 1])

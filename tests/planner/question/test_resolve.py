@@ -123,7 +123,7 @@ def test_the_optional_parts_are_taken():
         "calibration": "our-stack.json", "numerics": "n.json",
         "network_file": "nccl.txt", "memory_risk": "10%", "confidence": "0.9",
         "max_gpus": "4096", "packed": "yes", "lora_rank": "8", "lora_targets": "qv",
-        "in_backward": "yes", "loss": "fused", "grad_compression": "power-sgd",
+        "in_backward": "yes", "loss": "fused", "grad_compression": "fp8-all-reduce",
     }  # fmt: skip
     resolved = ask(**given)
 
@@ -256,9 +256,16 @@ def test_gradients_are_compressed_where_that_was_asked_for():
 
     assert plain.grad_compression is None
     assert (plain.inputs["grad_compression"].value, plain.inputs["grad_compression"].source) == ("none", "default")
-    assert asked.inputs["grad_compression"].value == "powersgd"
+    assert asked.inputs["grad_compression"].value == "powersgd:4"
+    assert (asked.stack, asked.inputs["stack"].source) == ("fsdp-compile", "derived")
     recipe = asked.recipe(asked.asked, asked.clusters[0])
     assert recipe.grad_compression is asked.grad_compression
+    assert ask(params="7B", grad_compression="powersgd:16").grad_compression.rank == 16
+    assert ask(params="7B", grad_compression="1bit").stack == "classic"
+    assert ask(params="7B", grad_compression="1bit", stack="deepspeed").stack == "classic"
+    assert ask(params="7B", grad_compression="powersgd", stack="eager").stack == "eager"
+    assert ask(params="7B", grad_compression="fp8").stack == plain.stack == "typical"
+    assert ask(params="7B", grad_compression="1bit", method="lora", gpus="8").framework is None
 
 
 @pytest.mark.parametrize(
@@ -266,6 +273,11 @@ def test_gradients_are_compressed_where_that_was_asked_for():
     [
         ({"grad_compression": "powersgd", "zero": "3"}, "error.compression_zero"),
         ({"grad_compression": "fp8", "zero": "2"}, "error.compression_zero"),
+        ({"grad_compression": "1bit", "zero": "1"}, "error.compression_no_zero"),
+        ({"grad_compression": "1bit", "stack": "tuned"}, "error.compression_stack"),
+        ({"grad_compression": "powersgd", "stack": "megatron"}, "error.compression_stack"),
+        ({"grad_compression": "fp8:4"}, "error.compression_no_rank"),
+        ({"grad_compression": "powersgd:x"}, "error.compression_rank"),
         ({"grad_compression": "1bit", "optimizer": "muon"}, "error.compression_optimizer"),
         ({"grad_compression": "fp8", "gpu": "a100-sxm4-80gb"}, "error.compression_gpu"),
     ],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.text.numbers import Rung, decimals_for, grouped, magnitude, rung_for, shared_rung
+from reports.text.numbers import Rung, decimals_for, grouped, magnitude, power_of_two, rung_for, shared_rung
 
 MONEY = (
     Rung(at=0, per=1, text="${}", column="$"),
@@ -63,3 +63,7 @@ def test_a_column_takes_the_unit_of_its_smallest_value_unless_numbers_get_long()
     assert shared_rung(MONEY, [(25_000, 57_000), (630_000, 1_460_000)]).column == "$"
     assert shared_rung(MONEY, [(25_000, 57_000), (63_000_000, 80_000_000)]).column == "million $"
     assert shared_rung(MONEY, []).column == "$"
+
+
+def test_a_power_of_two_has_its_exponent_raised():
+    assert [power_of_two(n) for n in (0, 16.0, -24, 1.5)] == ["2⁰", "2¹⁶", "2⁻²⁴", "2^1.5"]

@@ -28,6 +28,12 @@ def test_verdicts_are_chosen(run):
     assert "Claims: 0; none shown." in out
 
 
+def test_named_claims_without_the_verdict_say_so_and_which_they_have(run):
+    result = run("claims", "c26", "c27", "--verdict", "does_not_hold")
+
+    assert (result.code, result.out) == (0, "No claim matches. c26: holds; c27: holds.\n")
+
+
 def test_the_document_is_written_to_a_file(run, tmp_path):
     target = tmp_path / "claims.json"
     result = run("claims", "c27", "--json", "-o", str(target))
@@ -51,6 +57,34 @@ def test_flags_of_measuring_need_it_and_go_without_a_named_record(run):
     device = run("claims", "--measure", "--device", "abacus")
 
     assert [result.code for result in (alone, both, device)] == [2, 2, 2]
-    assert "--device and --budget are of --measure" in alone.err
+    assert "--device and --budget only apply with --measure" in alone.err
     assert "each name a record" in both.err
     assert "unknown device `abacus`" in device.err
+
+
+def test_a_wrong_id_or_topic_is_refused_before_anything_is_measured(run):
+    claim = run("claims", "c99", "--measure", "--device", "cpu")
+    topic = run("claims", "--topic", "nope", "--measure", "--device", "cpu")
+    nothing = run("claims", "c26", "--measure", "--device", "cpu")
+
+    assert (claim.code, topic.code, nothing.code) == (2, 2, 4)
+    assert "unknown claim `c99`" in claim.err
+    assert "unknown topic `nope`" in topic.err
+    assert "no measurement tells anything of c26" in nothing.err
+
+
+def test_a_range_too_wide_and_a_case_left_out_are_shown_as_such(run):
+    out = run("claims", "c25", "-q").out
+
+    assert "too wide" in out
+    assert "left out" in out
+    assert "does not fit into the memory" in out
+    assert "\ntoo wide " in out  # the first column: a narrow terminal cuts the others
+
+
+def test_a_document_of_training_that_is_none_is_refused(run, tmp_path):
+    (tmp_path / "n.json").write_text("{}", encoding="utf-8")
+    result = run("claims", "c29", "--numerics", str(tmp_path / "n.json"))
+
+    assert (result.code, result.out) == (3, "")
+    assert "mpplan numerics --json" in result.err

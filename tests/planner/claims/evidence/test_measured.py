@@ -129,7 +129,7 @@ def test_the_memory_of_a_step_can_be_told_on_a_cpu_but_not_settled():
     found = steps(Known(ask=no_answer, points=points), memory_saved, frm=("fp32",))
 
     assert judge(load_claims()["c01"], found).verdict == "holds_under_conditions"
-    assert judge(load_claims()["c01"], [replace(found[0], mid=0.05)]).verdict == "does_not_hold"
+    assert judge(load_claims()["c01"], [replace(found[0], low=0.05, mid=0.05, high=0.05)]).verdict == "does_not_hold"
 
 
 def test_an_own_measurement_can_turn_a_verdict():
@@ -139,3 +139,33 @@ def test_an_own_measurement_can_turn_a_verdict():
 
     assert judge(claim, steps(record, speed, frm=("fp32",), to=("tf32",))).verdict == "holds"
     assert judge(claim, steps(slower, speed, frm=("fp32",), to=("tf32",))).verdict == "does_not_hold"
+
+
+def test_a_measured_time_comes_with_its_spread():
+    points = (
+        step("fp32", 0.4, 1e9, 1.0, time_p05_s=0.3, time_p95_s=0.5, probe_id="a"),
+        step("tf32", 0.2, 1e9, 1.0, time_p05_s=0.1, time_p95_s=0.25, probe_id="b"),
+    )
+    (case,) = steps(Known(ask=no_answer, points=points), speed, frm=("fp32",), to=("tf32",))
+
+    assert (case.low, case.mid, case.high) == (pytest.approx(1.2), pytest.approx(2.0), pytest.approx(5.0))
+
+
+def test_a_time_without_percentiles_has_the_interval_of_its_median():
+    points = (
+        step("fp32", 0.4, 1e9, 1.0, time_ci_low_s=0.36, time_ci_high_s=0.44, probe_id="a"),
+        step("tf32", 0.2, 1e9, 1.0, time_ci_low_s=0.2, time_ci_high_s=0.2, probe_id="b"),
+    )
+    (case,) = steps(Known(ask=no_answer, points=points), speed, frm=("fp32",), to=("tf32",))
+
+    assert (case.low, case.high) == (pytest.approx(1.8), pytest.approx(2.2))
+
+
+def test_recomputation_that_does_not_move_the_peak_is_left_out():
+    known = Known(ask=no_answer, points=(block(0.100, 12e9, "none"), block(0.130, 11.95e9, "full")))
+    (memory,) = checkpointing(known, activations_saved)
+    (time,) = checkpointing(known, time_added)
+
+    assert (memory.mid, memory.beside) == (None, True)
+    assert memory.looked.key == "claim.why.peak_unmoved"
+    assert time.mid == pytest.approx(0.3)

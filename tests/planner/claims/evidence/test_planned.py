@@ -52,7 +52,8 @@ def test_the_largest_model_that_fits_does_and_one_a_tenth_larger_does_not(known)
     question = {"gpu": planned.A100, "gpus": 1, "tokens": "1e9", "global_batch": 32, "act_ckpt": "none"}
 
     assert known.plan("fp32", params=f"{found.mid / 1e9:.3g}B", micro_batch=1, **question).fits
-    assert planned.memory_use(known, "fp32", question, params=f"{found.mid * 1.1 / 1e9:.3g}B", micro_batch=1) is None
+    larger = planned.memory_use(known, "fp32", question, params=f"{found.mid * 1.1 / 1e9:.3g}B", micro_batch=1)
+    assert (larger.mid, larger.looked.key) == (None, "claim.why.does_not_fit")
 
 
 def test_memory_use_is_a_share_of_what_a_process_gets(known):

@@ -118,7 +118,7 @@ def test_without_a_price_the_time_is_drawn_alone():
 
 def test_the_chart_is_told_in_words():
     assert chart_of(sample.targets_document()).description.startswith(
-        "FP8: time and cost by number of GPUs. 256: 53 days, $0.82 million; 512: 27.0 days, $0.85 million; 1,024:"
+        "256: 53 days, $0.82 million; 512: 27.0 days, $0.85 million; 1,024:"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mpplan.api.document import to_document
 from planner.answer.plan import Answer
 from planner.safety.answered import with_safety
-from planner.safety.document import findings_of, shown_of
+from planner.safety.document import findings_of, tasks_shown
 from reports.document.facts import Facts
 from reports.page.build import checked
 from tests.planner.safety.recorded import document
@@ -22,8 +22,10 @@ def answer_shown(*, lower: str = "nvfp4", run: bool = True) -> Answer:
     savings = tuple(row for row in plain.savings if "fp8" not in (row.frm, row.to))
     plain = replace(plain, plans=plans, savings=savings if lower != "fp8" else plain.savings)
     if not run:
-        return with_safety(plain, ())
-    return with_safety(plain, findings_of(document(), "numerics.json"), shown_of(document(), "numerics.json"))
+        return with_safety(plain, (), "typical")
+    return with_safety(
+        plain, findings_of(document(), "numerics.json"), "typical", tasks_shown(document(), "numerics.json")
+    )
 
 
 def document_shown(**how: Any) -> dict[str, Any]:

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+from mpplan.api.document import to_document
+from planner.safety.answered import with_safety
+from planner.safety.document import findings_of
+from planner.training.grad_compression import load_grad_compressions
 from reports.document.facts import Facts
 from reports.page.build import checked
-from reports.sections.safety.known import closing, difference, parity_rows, parity_table, per_nat_text, signed
+from reports.sections.safety import known
+from reports.sections.safety.known import (
+    closing,
+    difference,
+    parity_rows,
+    parity_table,
+    per_nat_text,
+    rates,
+    signed,
+)
 from reports.text.language import words_for
 from reports.view import Items, Prose
+from tests.planner.safety.recorded import overflowing
 from tests.reports import sample
-from tests.reports.sections.safety.shown import facts_shown
+from tests.reports.sections.safety.shown import document_shown, facts_shown
 
 EN, ZH = words_for("en"), words_for("zh")
 
@@ -24,10 +38,13 @@ def test_a_difference_has_its_sign_and_two_digits(value, text):
 
 
 def test_an_interval_is_written_with_the_digits_of_its_larger_end():
-    measured = {"difference": {"low": -0.0023, "mid": 0.00017, "high": 0.0027}, "metric": "loss"}
+    measured = {"difference": {"low": -0.0023, "mid": 0.00017, "high": 0.0027}, "metric": "loss", "seeds": 8}
 
     assert difference(measured, EN) == "+0.0002 (−0.0023 to +0.0027) nats"
-    assert difference(measured | {"difference": None}, EN) == "a run diverged"
+    assert difference(measured | {"difference": None}, EN) == "a run diverged"  # a record that does not count them
+    assert difference(measured | {"difference": None, "diverged": 0}, EN) == "too few runs for an interval"
+    assert difference(measured | {"difference": None, "diverged": 3}, EN) == "3 of 8 runs ended in NaN"
+    assert difference(measured | {"diverged": 1}, EN).endswith("nats; 1 of 8 runs ended in NaN")
     assert difference(measured | {"metric": "accuracy"}, EN).endswith("of accuracy")
 
 
@@ -37,10 +54,11 @@ def test_where_nothing_was_run_the_end_of_the_answer_says_what_is_published_and_
     assert isinstance(block, Items)
     assert block.title == "Lower precision can change the result"
     assert block.items[0].text.startswith(
-        "NVFP4: +0.050 nats against BF16 published of DeepSeek-V3 16B at 1,500 steps. Saved against BF16: "
+        "NVFP4: +0.050 nats against BF16, published for DeepSeek-V3 16B at 1,500 steps. Saves $388,000 against BF16 "
+        "for +0.050 nats: $7.75 million per nat."
     )
     assert block.items[1].text == "BF16 and FP16: not tested; `mpplan numerics` trains small models in them."
-    assert block.items[-1].text.endswith("these figures are not of your run.")
+    assert block.items[-1].text.endswith("these figures are not from your run.")
 
 
 def test_where_nothing_is_known_one_sentence_says_so():
@@ -79,8 +97,9 @@ def test_what_a_nat_costs_follows_from_the_two_plans():
     saved = plans["bf16"]["cost_usd"]["mid"] - plans["nvfp4"]["cost_usd"]["mid"]
 
     assert row["per_nat"]["usd_per_nat"] == pytest.approx(saved / 0.050)
-    assert per_nat_text(row["per_nat"] | {"usd_per_nat": None}, EN).startswith(" Saved against BF16: ")
-    assert "$" not in per_nat_text(row["per_nat"] | {"usd_per_nat": None}, EN)
+    hours = per_nat_text(row["per_nat"] | {"usd_per_nat": None}, EN)
+    assert hours == " Saves 155,000 GPU-hours against BF16 for +0.050 nats: 3.1 million GPU-hours per nat."
+    assert "代价 +0.050 nat：每 nat 775 万美元。" in per_nat_text(row["per_nat"], ZH)
     assert per_nat_text(None, EN) == ""
 
 
@@ -90,10 +109,75 @@ def test_a_published_speed_is_told_with_its_machines_and_that_no_loss_was_compar
     assert table is not None
     # pytorch/ao#4798, experiment 3: 37.6 % more throughput at 16.6 % less power
     assert table.notes == (
-        "Published of NVFP4 (DeepSeek-V3 671B, 64 × GB300 288\u00a0GB, no loss compared): +37.6% speed, −16.6% power "
+        "NVFP4, by its published loss. Saves $388,000 against BF16 for +0.050 nats: $7.75 million per nat.",
+        "Published for NVFP4 (DeepSeek-V3 671B, 64 × GB300 288\u00a0GB, no loss compared): +37.6% speed, −16.6% power "
         "against BF16.",
     )
 
 
+def test_a_measured_price_and_the_published_one_stand_each_on_its_line():
+    row = next(row for row in parity_rows(facts_shown()) if row["precision"] == "nvfp4")
+    published, own = row["per_nat"], row["per_nat"] | {"basis": "measured", "nats": 0.2}
+
+    assert rates(row) == {"measured": None, "published": published}
+    assert rates(row | {"per_nat": own}) == {"measured": own, "published": published}
+    former = {name: value for name, value in row.items() if name != "published_per_nat"}  # of an earlier version
+    assert rates(former) == {"measured": None, "published": published}
+    assert rates(row | {"per_nat": None, "published_per_nat": None}) == {"measured": None, "published": None}
+    document = document_shown()
+    document["parity"] = [row | {"per_nat": own}]
+    table = parity_table(Facts(checked(document)), EN)
+    assert table is not None
+    assert table.notes[0].startswith("NVFP4, by its measured loss. Saves $388,000 against BF16 for +0.20")
+    assert table.notes[1].startswith("NVFP4, by its published loss. Saves $388,000 against BF16 for +0.050 nats")
+
+
+def test_a_task_of_another_kind_says_so():
+    measured = {"task": "digits-cnn", "steps": 34, "seeds": 3, "device": "AMD EPYC", "emulated": False}
+
+    text = known.tested_on(measured | {"like_plan": False}, EN)
+    assert text == "digits-cnn (another kind of model than the plan's), 34 steps, 3 pairs of runs, AMD EPYC"
+
+
+@pytest.mark.parametrize("method", [*load_grad_compressions(), "powersgd:8"])
+@pytest.mark.parametrize("words", [EN, ZH])
+def test_compressed_gradients_are_told_of_with_what_their_paper_found(method, words):
+    plain = document_shown()
+    compressed = plain | {"question": plain["question"] | {"grad_compression": {"value": method, "source": "flag"}}}
+    lines = [item.text for item in closing(Facts(checked(compressed)), words).items]  # type: ignore[union-attr]
+
+    (added,) = set(lines) - {item.text for item in closing(Facts(checked(plain)), words).items}  # type: ignore[union-attr]
+    assert added.startswith(load_grad_compressions()[method.split(":")[0]].name)
+    none = sample.document() | {"question": compressed["question"]}
+    assert added in closing(Facts(checked(none)), words).plain  # type: ignore[union-attr]
+
+
 def test_chinese_has_the_same_lines():
     assert len(closing(facts_shown(), ZH).items) == len(closing(facts_shown(), EN).items)  # type: ignore[union-attr]
+
+
+def failing() -> Facts:
+    """The facts of an answer in which FP16 takes no step."""
+    findings = findings_of(overflowing(), "numerics.json")
+    return Facts(checked(to_document(with_safety(sample.answer(), findings, "typical"))))
+
+
+@pytest.mark.parametrize("words", [EN, ZH])
+def test_what_does_not_train_is_said_to_be_no_saving_at_the_end_and_in_the_table(words):
+    table, block = parity_table(failing(), words), closing(failing(), words)
+
+    assert table is not None
+    texts = [cell.text for row in table.rows for cell in row.cells]
+    assert words("verdict.untrained") in texts
+    assert isinstance(block, Items)
+    assert len([item for item in block.items if "400" in item.text]) == 1
+
+
+def test_what_does_not_train_is_worded_with_its_steps():
+    block = closing(failing(), EN)
+
+    assert isinstance(block, Items)
+    assert [item.text for item in block.items if "does not train" in item.text] == [
+        "FP16 does not train, and what it saves is no saving: 400 of 400 steps skipped for overflows – char-lm, "
+        "400 steps, AMD EPYC."
+    ]

@@ -15,13 +15,15 @@ from mpplan.api.document import to_document
 from mpplan.ui.schema import check_schema
 from planner.answer.document import ESTIMATE_SCHEMA
 from planner.answer.invariants import violations
+from planner.safety.document import findings_of, tasks_shown
+from planner.safety.training import Training
 from reports.document.facts import Facts
 from reports.formats.terminal import cells_wide
 from reports.page.build import checked
 from reports.sections.safety.safety import safety
 from reports.text.language import words_for
 from reports.view import HistogramChart, IntervalChart
-from tests.planner.safety.recorded import PATH
+from tests.planner.safety.recorded import PATH, with_policy
 from tests.reports import sample
 from tests.reports.sections.safety.shown import document_shown, facts_shown
 
@@ -97,9 +99,23 @@ def test_what_is_left_out_is_not_in_it(part):
         assert "numerics.json" not in text
 
 
+LIMIT_BYTES = 150_000
+
+
 @pytest.mark.parametrize("lang", reports.LANGUAGES)
-def test_the_page_of_a_70b_plan_is_at_most_150_kb_with_it(lang):
-    document = to_document(estimate(params="70B", numerics=str(PATH)))
+@pytest.mark.parametrize("asked", [{}, {"gpu": "b200-sxm-180gb", "precision": "nvfp4"}])
+def test_the_page_of_a_70b_plan_is_at_most_150_kb_with_it(asked, lang):
+    document = to_document(estimate(params="70B", numerics=str(PATH), **asked))
 
     assert document["numerics"] is not None
-    assert len(str(reports.render(document, "html", lang=lang)).encode()) <= 150 * 1024
+    assert len(str(reports.render(document, "html", lang=lang)).encode()) <= LIMIT_BYTES
+
+
+@pytest.mark.parametrize("lang", reports.LANGUAGES)
+def test_it_is_so_with_a_policy_and_all_intervals_too(monkeypatch, lang):
+    trained = Training(findings=findings_of(with_policy(), "x.json"), shown=tasks_shown(with_policy(), "x.json")[:1])
+    monkeypatch.setattr("mpplan.api.safety.named_training", lambda name: trained)
+    document = to_document(estimate(params="70B", gpu="b200-sxm-180gb", precision="nvfp4", numerics="x.json"))
+
+    assert {point["kind"] for point in document["numerics"]["mixtures"]} == {"policy", "schedule"}
+    assert len(str(reports.render(document, "html", lang=lang)).encode()) <= LIMIT_BYTES
